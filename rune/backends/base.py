@@ -1,0 +1,63 @@
+"""The backend protocol: one file per API, one object per device. Handles never leave the file.
+
+A backend compiles a whole plan: `record(plan)` renders and compiles its kernels and returns an
+`Executable`, one call of which runs every step. Buffers are opaque; memory comes from `alloc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from rune.core.types import ArrayType
+from rune.lowering.codegen.target import Target
+from rune.lowering.plan import Plan
+
+# What `alloc` returns; only the backend that made it knows what it is. On the CPU it is the
+# NumPy array itself, so that arrays and NumPy share memory.
+Buffer = Any
+
+
+class Executable(Protocol):
+    """A compiled plan. Calling it runs all steps; arguments and results are buffers."""
+
+    plan: Plan
+
+    def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
+        """Run the plan on `arguments`; the memory of the `donated` ones may be reused."""
+        ...
+
+    def sources(self) -> dict[str, str]:
+        """The rendered source of each kernel, by name."""
+        ...
+
+
+class Backend(Protocol):
+    """One device of one API."""
+
+    target: Target
+
+    def alloc(self, type: ArrayType) -> Buffer:
+        """Uninitialised memory for one array of static shape.
+
+        Errors: OutOfMemory says asked, used and the limit in bytes.
+        """
+        ...
+
+    def copy_in(self, array: np.ndarray) -> Buffer:
+        """Device memory with the contents of a host array; the host array may change afterwards."""
+        ...
+
+    def copy_out(self, buffer: Buffer, type: ArrayType) -> np.ndarray:
+        """A host array with the contents; waits for pending work."""
+        ...
+
+    def record(self, plan: Plan) -> Executable:
+        """Compile a plan. Errors: CompileError carries the numbered source."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all submitted work has ended."""
+        ...

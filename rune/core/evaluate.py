@@ -1,0 +1,50 @@
+"""Evaluate a program by binding its equations, so that programs are traceable again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rune.core.interpreter import bind
+from rune.core.program import Atom, Literal, Program, Var
+from rune.errors import ArgumentError
+
+
+def last_uses(program: Program) -> Mapping[Var, int]:
+    """The number of the last equation that reads each variable; outputs are never dead."""
+    last: dict[Var, int] = {}
+    for number, equation in enumerate(program.equations):
+        for atom in equation.operands:
+            if isinstance(atom, Var):
+                last[atom] = number
+    for atom in program.outputs:
+        if isinstance(atom, Var):
+            last[atom] = len(program.equations)
+    return last
+
+
+def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
+    """The outputs of `program` on `args`, in the current context; values are freed when dead.
+
+    Errors: ArgumentError when the number of arguments is wrong.
+    """
+    if len(args) != len(program.inputs):
+        raise ArgumentError(
+            f"eval_program: cannot evaluate {program.name} "
+            f"({len(args)} arguments for {len(program.inputs)} inputs)"
+        )
+    env: dict[Var, Any] = dict(program.constants)
+    env.update(zip(program.inputs, args, strict=True))
+    last = last_uses(program)
+
+    def read(atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Literal) else env[atom]
+
+    for number, equation in enumerate(program.equations):
+        out = bind(equation.primitive, *map(read, equation.operands), **equation.params)
+        results = out if equation.primitive.multiple_results else (out,)
+        env.update((v, r) for v, r in zip(equation.results, results, strict=True) if v in last)
+        for atom in equation.operands:
+            if isinstance(atom, Var) and last[atom] == number:
+                env.pop(atom, None)
+    return [read(atom) for atom in program.outputs]

@@ -1,0 +1,144 @@
+"""Dispatch by context: one current interpreter, asked by every `bind`.
+
+A transformation installs an interpreter and runs the user's function; operations bind primitives;
+the interpreter answers, usually by binding other primitives in its `parent`, the interpreter that
+was current outside it. The outermost one evaluates. Values are concrete arrays (anything with a
+`type`), NumPy arrays (typed constants of rules) and tracers; a tracer that does not belong to the
+interpreter asked is a constant there, so nested derivatives cannot be confused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.types import ArrayType
+from rune.errors import EscapedTracerError, Frame, user_frame
+
+if TYPE_CHECKING:
+    from rune.core.primitive import Primitive
+
+
+class Interpreter:
+    """What a primitive means in one context. `parent` is the interpreter outside this one."""
+
+    __slots__ = ("__weakref__", "live", "parent")
+
+    def __init__(self, parent: Interpreter | None):
+        self.parent = parent
+        self.live = True
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """The result of `primitive` on `args`; a list for primitives with several results."""
+        raise NotImplementedError(type(self).__name__)
+
+
+class Tracer:
+    """A value inside a transformation. It has a type and an owner, and no arithmetic of its own."""
+
+    __slots__ = ("__weakref__", "frame", "interpreter")
+    interpreter: Interpreter
+    frame: Frame | None
+
+    @property
+    def type(self) -> ArrayType:
+        """Shape, dtype and weakness."""
+        raise NotImplementedError
+
+
+_current: ContextVar[Interpreter] = ContextVar("rune_interpreter")
+_outermost: list[Interpreter] = []
+
+
+def install_outermost(interpreter: Interpreter) -> None:
+    """Set the evaluating interpreter, once, from the module that defines it."""
+    _outermost[:] = [interpreter]
+
+
+def current() -> Interpreter:
+    """The interpreter that answers now."""
+    found = _current.get(None)
+    return _outermost[0] if found is None else found
+
+
+def is_evaluating() -> bool:
+    """True when no transformation is being traced in this context."""
+    found = _current.get(None)
+    return found is None or found is _outermost[0]
+
+
+@contextmanager
+def use(interpreter: Interpreter) -> Iterator[None]:
+    """Make `interpreter` the current one inside the block."""
+    token = _current.set(interpreter)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def running(interpreter: Interpreter) -> Iterator[None]:
+    """`use`, and afterwards the interpreter is dead: its tracers must not be used again."""
+    token = _current.set(interpreter)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+        interpreter.live = False
+
+
+def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
+    """Apply a primitive in the current context."""
+    found = _current.get(None)
+    return (_outermost[0] if found is None else found).process(primitive, args, params)
+
+
+def type_of(value: Any) -> ArrayType:
+    """The type of an array, a tracer, a NumPy array or a Python scalar (weak)."""
+    if isinstance(value, np.ndarray | np.generic):
+        return ArrayType(value.shape, value.dtype)
+    scalar = dtypes.scalar_type(value)
+    return value.type if scalar is None else ArrayType((), *scalar)
+
+
+def literal(value: Any, dtype: np.dtype) -> np.ndarray:
+    """A typed rank-0 constant for use in rules."""
+    return np.asarray(value).astype(dtype)
+
+
+def literal_like(value: Any, like: Any) -> np.ndarray:
+    """A typed rank-0 constant with the dtype of `like`."""
+    return literal(value, type_of(like).dtype)
+
+
+def escaped(tracer: Tracer) -> EscapedTracerError:
+    """The error for a tracer used after the end of its transformation."""
+    made = f"; it was made at {tracer.frame}" if tracer.frame else ""
+    return EscapedTracerError(
+        f"tracer: cannot use a traced value {tracer.type} after its transformation ended{made}",
+        hint="return the value from the transformed function instead of storing it outside",
+    )
+
+
+def check_live(tracer: Tracer) -> None:
+    """Raise EscapedTracerError if the tracer's transformation has ended."""
+    if not tracer.interpreter.live:
+        raise escaped(tracer)
+
+
+def is_differentiable(value: Any) -> bool:
+    """True where `value` can carry a tangent."""
+    return type_of(value).dtype in dtypes.INEXACT
+
+
+__all__ = [
+    "Interpreter", "Tracer", "bind", "check_live", "current", "escaped", "install_outermost",
+    "is_differentiable", "is_evaluating", "literal", "literal_like", "running", "type_of", "use",
+    "user_frame",
+]  # fmt: skip

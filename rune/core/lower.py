@@ -1,0 +1,136 @@
+"""How a primitive becomes kernel code, said as data: kernelize reads it and asks nothing else.
+
+Index expressions are `rune.dims` polynomials. A rule is given the index tuple of one output
+element and says where its value comes from:
+
+    Scalar(op)        elementwise: the scalar operation of that name (kernel/expr.py); rank-0
+                      operands may stand beside ranked ones
+    Convert()         elementwise cast to the result's dtype;  Bitcast() keeps the bits
+    View(rule)        pure movement: rule(indices, *types, **params) -> Source. The value is that
+                      of the first piece whose conditions hold, else of operand `fill` (rank 0)
+    Position(rule)    iota: rule(indices, type, **params) -> Size, an integer that is then cast
+    Reduction(combine)    over `axes` (a parameter), those axes removed
+    Contraction()     dot_general: parameter `dimension_numbers` = ((ca, cb), (ba, bb))
+    Cumulative(combine)   inclusive scan along `axis`, from the end if `reverse`
+    Scatter(combine, rule)    operand, then for each element of the updates (operand `updates`, a
+                      number) in row-major order: rule(update_indices, *types, **params) ->
+                      Piece naming the element of operand 0; combine None overwrites
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rune.dims import Size
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The condition low <= index < high."""
+
+    index: Size
+    low: Size
+    high: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An integer read from an operand. The symbol `name` stands for it in index expressions.
+
+    With `clamp` = (low, high) the value is first clamped to low..high, both inclusive.
+    """
+
+    name: str
+    operand: int
+    indices: tuple[Size, ...]
+    clamp: tuple[Size, Size] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An element of an operand, and where it is the right one (all of `where`).
+
+    `elements` are the data-dependent integers that `indices` and `where` mention.
+    """
+
+    operand: int
+    indices: tuple[Size, ...]
+    where: tuple[Bounds, ...] = ()
+    elements: tuple[Element, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Pieces in order of precedence; `fill` is the operand used where none holds."""
+
+    pieces: tuple[Piece, ...]
+    fill: int | None = None
+
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An elementwise scalar operation."""
+
+    op: str
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """An elementwise conversion to the result's dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bitcast:
+    """The same bits read as the result's dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Movement: `rule(indices, *types, **params) -> Source`."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A value computed from the index: `rule(indices, **params) -> Size`."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction over the parameter `axes`."""
+
+    combine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A sum of products over contracted axes, with batch axes leading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulative:
+    """An inclusive scan along the parameter `axis`."""
+
+    combine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Elements of operand `updates` written into a copy of operand 0."""
+
+    combine: str | None
+    updates: int
+    rule: Rule
+
+
+Lowering = (
+    Scalar | Convert | Bitcast | View | Position | Reduction | Contraction | Cumulative | Scatter
+)

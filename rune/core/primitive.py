@@ -1,0 +1,92 @@
+"""Primitive: one frozen record holds all that rune knows of an operation.
+
+Rules are plain functions. Arrays are positional, static parameters are keywords:
+
+    type_rule(*types, **params) -> ArrayType | tuple[ArrayType, ...]
+    reference(*numpy_arrays, **params) -> array | tuple      the NumPy meaning, the oracle
+    jvp[i](tangent, *inputs, output, **params) -> tangent of the output, linear in `tangent`
+                                        ZERO: does not depend smoothly on that argument
+                                        NOT_DIFFERENTIABLE("why"): asking is an error
+                                        Joint(rule) serves all arguments of a variadic one
+    transpose(cotangent, linear, *inputs, **params) -> one cotangent or None per input;
+                                        `linear[i]` says whether input i is a linear one, in which
+                                        case inputs[i] is its type instead of a value
+    batch(batched, size, *inputs, **params) -> (output, is_batched); batch axes are always leading
+    lower   how it becomes kernel code (core/lower.py), or
+    expand(*inputs, **params)   the same meaning in other primitives
+
+Primitives that hold programs (jit) have several results and whole-equation rules instead; they
+live with their transformation:
+
+    run(*arrays, **params) -> list                  how eager evaluation runs it
+    jvp_equation(primals, tangents, params) -> (outputs, tangents); None is a zero tangent
+    partial_equation(interpreter, args, params) -> list       known and unknown parts, split
+    dead_code(used, equation) -> Equation | None    the equation with unused results dropped
+
+A primitive is called like a function: `sin(x)` binds it in the current context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from rune.core.interpreter import bind
+from rune.core.lower import Lowering
+
+
+class Zero(Enum):
+    """The rule that the derivative is zero everywhere."""
+
+    ZERO = "zero"
+
+
+ZERO = Zero.ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class NOT_DIFFERENTIABLE:
+    """The rule that differentiation is refused, and why."""
+
+    why: str
+
+
+Rule = Callable[..., Any]
+JvpRule = Rule | Zero | NOT_DIFFERENTIABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """One jvp rule for all arguments: rule(tangents, inputs, output, **params); None is zero."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Primitive:
+    """One operation. Compared by identity; `name` is unique."""
+
+    name: str
+    family: str
+    type_rule: Rule
+    reference: Rule | None = None
+    jvp: tuple[JvpRule, ...] | Joint | None = None
+    transpose: Rule | None = None
+    batch: Rule | None = None
+    lower: Lowering | None = None
+    expand: Rule | None = None
+    multiple_results: bool = False
+    # Whole-equation rules of primitives that hold programs.
+    run: Rule | None = None
+    jvp_equation: Rule | None = None
+    partial_equation: Rule | None = None
+    dead_code: Rule | None = None
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        """Apply the primitive in the current context."""
+        return bind(self, *args, **params)
+
+    def __repr__(self) -> str:
+        return self.name

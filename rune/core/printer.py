@@ -1,0 +1,116 @@
+"""Print programs in the grammar of core/program.py. Variables are numbered in order of binding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.dims import Dim, symbols
+
+if TYPE_CHECKING:
+    from rune.core.program import Atom, Equation, Program, Var
+    from rune.core.types import ArrayType
+
+INDENT = "  "
+
+
+class Names:
+    """Numbers for variables, in the order in which they are first asked for."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+
+    def of(self, var: Var) -> str:
+        """`%3`."""
+        return f"%{self._numbers.setdefault(var, len(self._numbers))}"
+
+    def binding(self, var: Var) -> str:
+        """`%3: f32[4]`."""
+        return f"{self.of(var)}: {var.type}"
+
+    def atom(self, atom: Atom) -> str:
+        """A variable, or a literal with its type."""
+        value = getattr(atom, "value", None)
+        return self.of(atom) if value is None else f"{scalar(value)}: {atom.type}"  # type: ignore[arg-type]
+
+
+def scalar(value: np.ndarray) -> str:
+    """A rank-0 value, so that reading it back gives the same number."""
+    if value.dtype == dtypes.bool_:
+        return "true" if value else "false"
+    if value.dtype in dtypes.COMPLEX:
+        return repr(complex(value))
+    if value.dtype in dtypes.INTEGER:
+        return str(int(value))
+    shortest = value.dtype in (dtypes.f32, dtypes.f16)
+    return str(value[()]) if shortest else repr(float(value))
+
+
+def program_text(program: Program, *, frames: bool = False, depth: int = 0) -> str:
+    """The program; with `frames`, each equation's source line as a trailing comment."""
+    names, pad = Names(), INDENT * depth
+    inputs = ", ".join(map(names.binding, program.inputs))
+    lines = [f"program {program.name}({inputs}){_where(program)} {{"]
+    for var, value in program.constants:
+        lines.append(f"{pad}{INDENT}const {names.binding(var)} = {_array(value)}")
+    lines += [f"{pad}{INDENT}{_equation(e, names, frames, depth + 1)}" for e in program.equations]
+    outputs = ", ".join(map(names.atom, program.outputs))
+    lines.append(f"{pad}{INDENT}return {outputs}".rstrip())
+    return "\n".join([*lines, f"{pad}}}"])
+
+
+def _where(program: Program) -> str:
+    sizes = sorted({s for t in _all_types(program) for s in _sizes(t)}, key=lambda s: s.name)
+    if not sizes:
+        return ""
+    ranges = (f"{s.name} in {s.low}..{'inf' if s.high is None else s.high}" for s in sizes)
+    return " where " + ", ".join(ranges)
+
+
+def _all_types(program: Program) -> Iterable[ArrayType]:
+    yield from program.input_types
+    for equation in program.equations:
+        yield from (v.type for v in equation.results)
+
+
+def _sizes(type: ArrayType) -> Iterable[Any]:
+    for dim in type.shape:
+        if isinstance(dim, Dim):
+            yield from symbols(dim)
+
+
+def _equation(equation: Equation, names: Names, frames: bool, depth: int) -> str:
+    operands = " ".join([equation.primitive.name, ", ".join(map(names.atom, equation.operands))])
+    results = ", ".join(map(names.binding, equation.results))
+    params = ", ".join(f"{k}={param(v, depth)}" for k, v in sorted(equation.params.items()))
+    text = f"{results} = {operands.rstrip()}" + (f" {{{params}}}" if params else "")
+    return f"{text}  # {equation.frame.short}" if frames and equation.frame else text
+
+
+def param(value: Any, depth: int = 0) -> str:
+    """A static parameter."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return (
+            "(" + ", ".join(param(v, depth) for v in value) + ("," if len(value) == 1 else "") + ")"
+        )
+    if isinstance(value, np.dtype):
+        return dtypes.short(value)
+    if isinstance(value, str):
+        return repr(value)
+    if hasattr(value, "equations"):
+        return program_text(value, depth=depth)
+    if is_dataclass(value) and not isinstance(value, Dim | type):
+        inner = ", ".join(f"{f.name}={param(getattr(value, f.name), depth)}" for f in fields(value))
+        return f"{type(value).__name__}({inner})"
+    return str(value)
+
+
+def _array(value: Any) -> str:
+    body = np.array2string(np.asarray(value), separator=", ", threshold=8, edgeitems=2)
+    return " ".join(body.split())

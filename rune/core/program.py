@@ -1,0 +1,129 @@
+"""Program: the array language, in A-normal form. Frozen values; nothing is rewritten in place.
+
+    program   := "program" name "(" [binding {"," binding}] ")" [where] "{" body "}"
+    body      := constant* equation* return
+    where     := "where" size {"," size}                 size := name "in" int ".." (int | "inf")
+    constant  := "const" binding "=" array
+    equation  := binding {"," binding} "=" primitive [atom {"," atom}] [params] ["#" place]
+    binding   := var ":" type | "_" ":" type
+    params    := "{" name "=" value {"," name "=" value} "}"
+    return    := "return" [atom {"," atom}]
+    atom      := var | literal ":" type                  var := "%" int
+    type      := dtype ["*"] "[" [dim {"," dim}] "]"     "*" marks a weak type
+
+Every variable is bound once, before its uses. `check.py` verifies that and every result's type;
+`text.py` prints and parses. A parameter may be a Program (jit): that is how programs nest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune.core.printer import program_text
+from rune.core.types import ArrayType
+from rune.errors import Frame
+
+if TYPE_CHECKING:
+    from rune.core.primitive import Primitive
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var:
+    """A variable, equal only to itself. `number` orders variables by creation."""
+
+    type: ArrayType
+    number: int = field(default_factory=lambda: next(_numbers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A scalar constant written into the program: a 0-d NumPy array of the type's dtype."""
+
+    value: np.ndarray
+    type: ArrayType
+
+    @property
+    def key(self) -> tuple[bytes, ArrayType]:
+        """Bits and type: what makes two literals the same."""
+        return self.value.tobytes(), self.type
+
+
+Atom = Var | Literal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equation:
+    """results = primitive operands {params}; `frame` is the user's line it came from."""
+
+    primitive: Primitive
+    operands: tuple[Atom, ...]
+    params: Mapping[str, Any]
+    results: tuple[Var, ...]
+    frame: Frame | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Program:
+    """inputs -> outputs. `constants` are the closed-over arrays, explicit and in order."""
+
+    inputs: tuple[Var, ...]
+    equations: tuple[Equation, ...]
+    outputs: tuple[Atom, ...]
+    constants: tuple[tuple[Var, Any], ...] = ()
+    name: str = "f"
+
+    @property
+    def input_types(self) -> tuple[ArrayType, ...]:
+        """Types of the inputs, without the constants."""
+        return tuple(v.type for v in self.inputs)
+
+    @property
+    def output_types(self) -> tuple[ArrayType, ...]:
+        """Types of the outputs."""
+        return tuple(a.type for a in self.outputs)
+
+    def text(self, *, frames: bool = False) -> str:
+        """The printed form; with `frames`, the user's line of each equation as a comment."""
+        return program_text(self, frames=frames)
+
+    def __str__(self) -> str:
+        return program_text(self)
+
+    def with_equations(self, equations: Iterable[Equation], outputs: Iterable[Atom]) -> Program:
+        """The same inputs and constants with another body."""
+        return replace(self, equations=tuple(equations), outputs=tuple(outputs))
+
+
+def subprograms(equation: Equation) -> tuple[Program, ...]:
+    """The programs held in an equation's parameters."""
+    return tuple(p for p in equation.params.values() if isinstance(p, Program))
+
+
+def substitute(
+    program: Program, replacements: Mapping[Var, Atom], equations: Iterable[Equation]
+) -> Program:
+    """`program` with `equations` as its body and every replaced variable renamed everywhere.
+
+    The one rewriting function that passes share: chains of replacements are followed, so no
+    pass leaves a stale use behind.
+    """
+
+    def resolve(atom: Atom) -> Atom:
+        while isinstance(atom, Var) and atom in replacements:
+            atom = replacements[atom]
+        return atom
+
+    body = tuple(
+        e
+        if not any(a in replacements for a in e.operands if isinstance(a, Var))
+        else replace(e, operands=tuple(map(resolve, e.operands)))
+        for e in equations
+    )
+    return program.with_equations(body, map(resolve, program.outputs))

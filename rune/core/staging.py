@@ -1,0 +1,142 @@
+"""Staging: run a function on tracers and write down the equations that it binds.
+
+A value from outside (an array, or a tracer of an outer transformation) that meets a tracer of the
+stage is captured: it becomes an extra leading input of the program, and its value is returned
+beside the program. Rank-0 concrete values become literals. Each equation remembers the user's
+line. Nothing is computed and no array is allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import Interpreter, Tracer, check_live, current, running, type_of
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.types import ArrayType
+from rune.errors import user_frame
+
+
+class StageTracer(Tracer):
+    """A variable of the program being written."""
+
+    __slots__ = ("var",)
+
+    def __init__(self, interpreter: Stage, var: Var):
+        self.interpreter, self.var, self.frame = interpreter, var, None
+
+    @property
+    def type(self) -> ArrayType:
+        """The variable's type."""
+        return self.var.type
+
+
+class Stage(Interpreter):
+    """Writes equations. `tracer` is the class of its tracers."""
+
+    __slots__ = ("captured", "equations", "inputs", "tracer")
+
+    def __init__(self, parent: Interpreter | None, tracer: type[StageTracer] = StageTracer):
+        super().__init__(parent)
+        self.tracer = tracer
+        self.equations: list[Equation] = []
+        self.captured: dict[int, tuple[Var, Any]] = {}
+        self.inputs: list[Var] = []
+
+    def new_input(self, type: ArrayType) -> StageTracer:
+        """A tracer for one more input."""
+        var = Var(type)
+        self.inputs.append(var)
+        return self._trace(var)
+
+    def _trace(self, var: Var) -> StageTracer:
+        made = self.tracer(self, var)
+        made.frame = user_frame()
+        return made
+
+    def owns(self, value: Any) -> bool:
+        """True for this stage's own tracers."""
+        return isinstance(value, StageTracer) and value.interpreter is self
+
+    def atom(self, value: Any) -> Atom:
+        """The variable or literal that stands for `value`."""
+        if isinstance(value, StageTracer) and value.interpreter is self:
+            return value.var
+        if isinstance(value, Tracer):
+            check_live(value)
+            return self._capture(value)
+        return as_literal(value) or self._capture(value)
+
+    def _capture(self, value: Any) -> Var:
+        # The value is kept beside its id, so that the id cannot be taken by another object.
+        if id(value) not in self.captured:
+            self.captured[id(value)] = (Var(type_of(value)), value)
+        return self.captured[id(value)][0]
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Write one equation; its results are tracers."""
+        return self.write(primitive, args, params)
+
+    def write(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Write one equation, whatever `process` does."""
+        atoms = tuple(map(self.atom, args))
+        out = primitive.type_rule(*(a.type for a in atoms), **params)
+        types = out if primitive.multiple_results else (out,)
+        frame = user_frame()
+        results = tuple(map(Var, types))
+        self.equations.append(Equation(primitive, atoms, dict(params), results, frame))
+        tracers = [self.tracer(self, v) for v in results]
+        for tracer in tracers:
+            tracer.frame = frame
+        return tracers if primitive.multiple_results else tracers[0]
+
+    def program(self, outputs: Sequence[Any], name: str) -> Staged:
+        """The program written so far, its captured values leading the inputs."""
+        atoms = tuple(map(self.atom, outputs))
+        captured = tuple(self.captured.values())
+        inputs = (*(var for var, _ in captured), *self.inputs)
+        program = Program(inputs, tuple(self.equations), atoms, name=name)
+        return Staged(program, tuple(value for _, value in captured))
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A program and the values for its leading inputs."""
+
+    program: Program
+    captured: tuple[Any, ...]
+
+    @property
+    def own_inputs(self) -> tuple[Var, ...]:
+        """The inputs that are not captured."""
+        return self.program.inputs[len(self.captured) :]
+
+
+def as_literal(value: Any) -> Literal | None:
+    """A literal for a rank-0 concrete value, else None."""
+    scalar = dtypes.scalar_type(value)
+    if scalar is not None:
+        return Literal(np.asarray(value, scalar[0]), ArrayType((), *scalar))
+    data = value if isinstance(value, np.ndarray | np.generic) else value.rank0()
+    if data is None or np.ndim(data) != 0:
+        return None
+    return Literal(np.asarray(data), type_of(value))
+
+
+def stage(
+    function: Callable[..., Sequence[Any]],
+    types: Sequence[ArrayType],
+    name: str = "f",
+    tracer: type[StageTracer] = StageTracer,
+) -> Staged:
+    """The program of `function` on flat arguments of these types; it returns flat results."""
+    writer = Stage(current(), tracer)
+    inputs = [writer.new_input(t) for t in types]
+    with running(writer):
+        outputs = list(function(*inputs))
+        return writer.program(outputs, name)

@@ -1,0 +1,76 @@
+"""ArrayType: shape, dtype and weakness, all that tracing knows of an array."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from rune import dtypes
+from rune.dims import Dim, Size
+
+Shape = tuple[Size, ...]
+
+
+class ArrayType:
+    """The type of an array: dimensions (integers or symbolic), dtype, weak.
+
+    A weak type is that of a Python scalar: it adapts to the dtype it meets. Instances are
+    interned, so that equality is identity and hashing is free on jit's call path.
+
+    >>> row = ArrayType((3,), dtypes.f32)
+    >>> str(row), row is ArrayType((3,), dtypes.f32)
+    ('f32[3]', True)
+    """
+
+    __slots__ = ("__weakref__", "dtype", "shape", "weak")
+    shape: Shape
+    dtype: np.dtype
+    weak: bool
+
+    def __new__(cls, shape: Shape, dtype: np.dtype, weak: bool = False) -> ArrayType:
+        """The one instance for these three."""
+        return _intern(shape, dtype, weak)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"ArrayType is immutable (cannot set {name})")
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """True if some dimension is symbolic."""
+        return any(isinstance(d, Dim) for d in self.shape)
+
+    def with_shape(self, shape: Shape) -> ArrayType:
+        """The same dtype and weakness with another shape."""
+        return _intern(tuple(shape), self.dtype, self.weak)
+
+    def with_dtype(self, dtype: np.dtype, weak: bool = False) -> ArrayType:
+        """The same shape with another dtype."""
+        return _intern(self.shape, dtype, weak)
+
+    def strong(self) -> ArrayType:
+        """The type without weakness."""
+        return _intern(self.shape, self.dtype, False) if self.weak else self
+
+    def __str__(self) -> str:
+        dims = ",".join(str(d) for d in self.shape)
+        return f"{dtypes.short(self.dtype)}{'*' if self.weak else ''}[{dims}]"
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple:
+        return ArrayType, (self.shape, self.dtype, self.weak)
+
+
+@functools.cache
+def _intern(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
+    self = object.__new__(ArrayType)
+    object.__setattr__(self, "shape", shape)
+    object.__setattr__(self, "dtype", dtype)
+    object.__setattr__(self, "weak", weak)
+    return self

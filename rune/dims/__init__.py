@@ -1,0 +1,281 @@
+"""Dimensions: integers, or polynomials over named sizes, with floor division and remainder.
+
+One algebra serves the shapes of arrays and the index expressions of kernels: a loop variable is a
+symbol whose bounds may mention other symbols, as i in 0..n-1. A Size is an int or a Dim, and
+Python's own operators work on both; what can be simplified within the bounds, is.
+
+    4*i + j  with i in 0..5, j in 0..3       (4*i + j)//4 = i       (4*i + j)//12 = i//3
+
+Comparisons have three values: `less`, `at_most`, `equal` and `divides` say True or False only
+where that holds for all values of the symbols, else None. The operators `<` and its kin raise
+UndecidedComparison for None, and `==` compares structure.
+
+factors.py: the parts, made once. algebra.py: sums, division, bounds. Here: the names to use.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeGuard
+
+from rune.dims.algebra import (
+    Dim,
+    Size,
+    UndecidedComparison,
+    at_most,
+    interval,
+    less,
+    of_factor,
+    of_terms,
+    ranges,
+    rewrite,
+)
+from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, symbols, terms_of
+from rune.errors import DimensionError
+
+__all__ = [
+    "Dim",
+    "Factor",
+    "FloorDiv",
+    "Mod",
+    "Size",
+    "Symbol",
+    "Term",
+    "UndecidedComparison",
+    "at_most",
+    "bounds",
+    "coefficient",
+    "divides",
+    "equal",
+    "evaluate",
+    "exact_div",
+    "is_static",
+    "less",
+    "maximum",
+    "minimum",
+    "parse",
+    "product",
+    "substitute",
+    "symbol",
+    "symbols",
+]
+
+
+def symbol(name: str, low: Size = 0, high: Size | None = None) -> Dim:
+    """A named size within inclusive bounds, which may be symbolic; high None means unbounded.
+
+    Errors: DimensionError when `name` is not an identifier.
+
+    >>> n = symbol("n", 1, 4096)
+    >>> i, j = symbol("i", 0, n - 1), symbol("j", 0, n - 1)
+    >>> i < n, (i * n + j) // n, (i * n + j) % n
+    (True, i, j)
+    """
+    if not name.isidentifier():
+        raise DimensionError(f"symbol: cannot name a dimension {name!r} (not an identifier)")
+    return of_factor(Symbol(name, low, high))
+
+
+def is_static(x: Size) -> TypeGuard[int]:
+    """Whether x is a plain integer."""
+    return isinstance(x, int)
+
+
+def bounds(x: Size) -> tuple[int | None, int | None]:
+    """Inclusive integer bounds, None where there is none; sound, and tight in the common cases.
+
+    Loop variables give way to their symbolic bounds, innermost first, where x is monotone.
+
+    >>> n = symbol("n", 1, 8)
+    >>> bounds(3 * n - symbol("i", 0, n - 1))
+    (3, 24)
+    """
+    low, high = interval(x)
+    return None if math.isinf(low) else int(low), None if math.isinf(high) else int(high)
+
+
+def equal(a: Size, b: Size) -> bool | None:
+    """Whether a == b: True or False where that holds for all values, else None.
+
+    >>> n = symbol("n", 1, 8)
+    >>> equal(n + n, 2 * n), equal(n, 9), equal(2 * n, 5), equal(n, 4)
+    (True, False, False, None)
+    """
+    difference = a - b
+    if isinstance(difference, int):
+        return difference == 0
+    low, high = interval(difference)
+    if low > 0 or high < 0:
+        return False
+    *moving, last = difference.terms
+    content = math.gcd(*(term.coefficient for term in moving))
+    return False if not last.factors and last.coefficient % content else None
+
+
+def minimum(a: Size, b: Size) -> Size:
+    """The smaller of two sizes; UndecidedComparison where that depends on the symbols' values."""
+    return b if at_most(b, a) else _first_if(at_most(a, b), "minimum", a, b)
+
+
+def maximum(a: Size, b: Size) -> Size:
+    """The larger of two sizes; UndecidedComparison where that depends on the symbols' values."""
+    return b if at_most(a, b) else _first_if(at_most(b, a), "maximum", a, b)
+
+
+def _first_if(decided: bool | None, operation: str, a: Size, b: Size) -> Size:
+    if decided:
+        return a
+    message = f"{operation}: cannot choose between {a} and {b} ({ranges(a, b)})"
+    raise UndecidedComparison(message, hint="declare tighter bounds in dims=")
+
+
+def divides(d: Size, x: Size) -> bool | None:
+    """Whether x is a multiple of d: True or False where that holds for all values, else None.
+
+    >>> n = symbol("n")
+    >>> divides(4, 8 * n), divides(2, 4 * n + 1), divides(2, n)
+    (True, False, None)
+    """
+    return equal(x % d, 0)
+
+
+def exact_div(x: Size, d: Size) -> Size:
+    """x / d, which must be shown to leave no remainder.
+
+    Errors: DimensionError when it does, or may.
+
+    >>> n, m = symbol("n"), symbol("m")
+    >>> exact_div(6 * n * m, 2 * n)
+    3*m
+    """
+    if x % d == 0:
+        return x // d
+    raise DimensionError(
+        f"exact_div: cannot divide {x} by {d} (remainder {x % d}; {ranges(x, d)})",
+        hint="declare a dimension that is a multiple by a symbol of its own, as 4*m for n",
+    )
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product of sizes: the number of elements of a shape.
+
+    >>> product((2, symbol("n"), 3))
+    6*n
+    """
+    result: Size = 1
+    for size in sizes:
+        result = result * size
+    return result
+
+
+def coefficient(x: Size, name: str) -> Size | None:
+    """c in x = c*name + rest, the rest free of name; None when x is not of that form.
+
+    >>> i, n = symbol("i"), symbol("n")
+    >>> coefficient(i * n + 3 * i + 7, "i"), coefficient(n, "i"), coefficient(i // 2, "i")
+    (n + 3, 0, None)
+    """
+    found: list[Term] = []
+    for number, factors in terms_of(x):
+        kept = tuple(f for f in factors if not (isinstance(f, Symbol) and f.name == name))
+        if len(kept) < len(factors) - 1 or any(name in _names(f) for f in kept):
+            return None
+        if len(kept) < len(factors):
+            found.append(Term(number, kept))
+    return of_terms(found)
+
+
+def _names(x: Factor | Size) -> set[str]:
+    size = x if isinstance(x, (int, Dim)) else of_factor(x)
+    return {s.name for s in symbols(size)}
+
+
+def substitute(x: Size, values: Mapping[str, Size]) -> Size:
+    """x with symbols replaced by name, all at once, and simplified anew.
+
+    The bounds of the symbols that stay are substituted too: n := 4 makes i in 0..n-1 an
+    i in 0..3, which is another symbol than before.
+
+    >>> n = symbol("n", 1)
+    >>> substitute((n + 3) // 4, {"n": 8 * symbol("m")})
+    2*m
+    """
+    known: dict[Factor, Size] = {}
+    pending = list(symbols(x))
+    while pending:
+        s = pending[-1]
+        inner = symbols(s.low) | symbols(0 if s.high is None else s.high)
+        missing = [] if s.name in values else [b for b in inner if b not in known]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        known[s] = values[s.name] if s.name in values else _rebound(s, known)
+    return rewrite(x, known)
+
+
+def _rebound(s: Symbol, known: dict[Factor, Size]) -> Dim:
+    high = None if s.high is None else rewrite(s.high, known)
+    return of_factor(Symbol(s.name, rewrite(s.low, known), high))
+
+
+def evaluate(x: Size, values: Mapping[str, int]) -> int:
+    """The value of x; whether the values keep the declared bounds is not looked at.
+
+    Errors: DimensionError when a symbol has no value.
+
+    >>> n = symbol("n")
+    >>> evaluate((n + 3) // 4, {"n": 6})
+    2
+    """
+    if isinstance(x, int):
+        return x
+    missing = _names(x) - values.keys()
+    if missing:
+        given = ", ".join(values) or "none"
+        names = ", ".join(sorted(missing))
+        raise DimensionError(f"evaluate: cannot find a value for {names} (given: {given})")
+    result = rewrite(x, {s: values[s.name] for s in symbols(x)})
+    assert isinstance(result, int)
+    return result
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def parse(text: str, symbols: Mapping[str, Dim]) -> Size:
+    """Read what `str` prints, with Python's precedence: parse(str(x), its symbols) == x.
+
+    Errors: DimensionError for an unknown name, and for text that is no expression.
+
+    >>> parse("(4*n + 3)//4 + n % 2", {"n": symbol("n")})
+    n + n % 2
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise DimensionError(f"parse: cannot read {text!r} ({error.msg})") from error
+    return _read(tree, symbols)
+
+
+def _read(node: ast.expr, symbols: Mapping[str, Dim]) -> Size:
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.Name(id=name) if name in symbols:
+            return symbols[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_read(operand, symbols)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_read(left, symbols), _read(right, symbols))
+    known = ", ".join(sorted(symbols)) or "none"
+    raise DimensionError(f"parse: cannot read {ast.unparse(node)!r} (symbols: {known})")

@@ -1,0 +1,492 @@
+"""Polynomials over named sizes, with floor division and remainder: the algebra of dimensions.
+
+A Dim is a sum of Terms, integer times factors; a factor is a Symbol, a FloorDiv or a Mod. Every
+operation returns the canonical form, and a constant comes back as an int.
+
+Division and bounds lean on each other: x//d simplifies where bounds show that it may, and bounds
+of x come from rewriting x. Both only descend, to smaller parts or to less deeply bound symbols.
+
+Invariant: whatever the values of the symbols within their bounds, a simplified expression equals
+the plain one under Python's floor semantics. A division assumes that its denominator is not zero.
+Not done: factoring, division by several terms beyond long division, solving for a symbol.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from numbers import Integral
+from typing import Any, NamedTuple, TypeVar
+
+from rune.dims.factors import (
+    Factor,
+    FloorDiv,
+    Interned,
+    Mod,
+    Symbol,
+    Term,
+    common,
+    divide_term,
+    factors_of,
+    join,
+    memo,
+    symbols,
+    symbols_of,
+    term_text,
+    terms_of,
+)
+from rune.errors import DimensionError
+
+T = TypeVar("T")
+_MAX_DIVISION_STEPS = 32
+
+
+class UndecidedComparison(DimensionError):
+    """A comparison whose answer depends on the values of symbols."""
+
+
+def _binary(compute: Callable[[Any, Any], T], swap: bool = False) -> Callable[[Any, Any], T]:
+    def method(self: Dim, other: Any) -> Any:
+        if not isinstance(other, (int, Dim)):
+            if not isinstance(other, Integral):
+                return NotImplemented  # so that an array may answer
+            other = int(other)
+        return compute(other, self) if swap else compute(self, other)
+
+    return method
+
+
+def _ordered(sign: str, decide: Callable[[Any, Any], bool | None]) -> Callable[[Any, Any], bool]:
+    def compare(a: Size, b: Size) -> bool:
+        answer = decide(a, b)
+        if answer is None:
+            message = f"compare: cannot decide {a} {sign} {b} ({ranges(a, b)})"
+            raise UndecidedComparison(message, hint="declare tighter bounds in dims=")
+        return answer
+
+    return _binary(compare)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Dim(Interned):
+    """A canonical polynomial with integer coefficients that is not a constant.
+
+    `==` is identity of structure; `<` and its kin answer a bool, or raise UndecidedComparison.
+    """
+
+    terms: tuple[Term, ...]
+
+    __array_ufunc__ = None  # NumPy's scalars leave the arithmetic to the methods below
+
+    __add__ = __radd__ = _binary(lambda a, b: add(a, b))
+    __mul__ = __rmul__ = _binary(lambda a, b: multiply(a, b))
+    __sub__ = _binary(lambda a, b: add(a, multiply(b, -1)))
+    __rsub__ = _binary(lambda a, b: add(a, multiply(b, -1)), swap=True)
+    __floordiv__ = _binary(lambda a, b: floordiv(a, b))
+    __rfloordiv__ = _binary(lambda a, b: floordiv(a, b), swap=True)
+    __mod__ = _binary(lambda a, b: mod(a, b))
+    __rmod__ = _binary(lambda a, b: mod(a, b), swap=True)
+    __lt__ = _ordered("<", lambda a, b: less(a, b))
+    __le__ = _ordered("<=", lambda a, b: at_most(a, b))
+    __gt__ = _ordered(">", lambda a, b: less(b, a))
+    __ge__ = _ordered(">=", lambda a, b: at_most(b, a))
+
+    def __neg__(self) -> Size:
+        return multiply(self, -1)
+
+    def __bool__(self) -> bool:
+        raise self._has_no_value("truth value")
+
+    def __int__(self) -> int:
+        raise self._has_no_value("integer")
+
+    def __index__(self) -> int:
+        raise self._has_no_value("index")
+
+    def _has_no_value(self, kind: str) -> DimensionError:
+        message = f"{kind}: cannot make a Python {kind} of a dimension ({self}; {ranges(self)})"
+        return DimensionError(message, hint="a symbolic dimension has no value while tracing")
+
+    def __str__(self) -> str:
+        first, *rest = (term_text(term) for term in self.terms)
+        return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in rest)
+
+    __repr__ = __str__
+
+
+Size = int | Dim
+
+
+def ranges(*sizes: Size) -> str:
+    """The declared ranges of all symbols in `sizes`, for messages: "n in 1..4096"."""
+    found = sorted(frozenset().union(*map(symbols, sizes)), key=lambda s: s.key)
+    return ", ".join(f"{s} in {s.low}..{'' if s.high is None else s.high}" for s in found)
+
+
+# --- sums and products ------------------------------------------------------------------------
+
+
+def of_factor(factor: Factor) -> Dim:
+    """The polynomial that is just this factor."""
+    return Dim((Term(1, (factor,)),))
+
+
+@memo
+def _order(term: Term) -> tuple[int, list[str]]:
+    return -len(term.factors), [factor.key for factor in term.factors]
+
+
+def of_terms(terms: Iterable[Term]) -> Size:
+    """The canonical sum of terms in any order."""
+    sums: dict[tuple[Factor, ...], int] = {}
+    for coefficient, factors in terms:
+        sums[factors] = sums.get(factors, 0) + coefficient
+    kept = [Term(coefficient, factors) for factors, coefficient in sums.items() if coefficient]
+    if not kept or (len(kept) == 1 and not kept[0].factors):
+        return kept[0].coefficient if kept else 0
+    if len(kept) == 1:
+        return Dim(tuple(kept))
+    result = Dim(tuple(sorted(kept, key=_order)))
+    return _recombine(result) if any(type(f) is Mod for t in kept for f in t[1]) else result
+
+
+@memo
+def add(a: Size, b: Size) -> Size:
+    """a + b."""
+    return of_terms((*terms_of(a), *terms_of(b)))
+
+
+@memo
+def multiply(a: Size, b: Size) -> Size:
+    """a * b."""
+    return of_terms(Term(c * d, join(f, g)) for c, f in terms_of(a) for d, g in terms_of(b))
+
+
+def _recombine(x: Dim) -> Size:
+    """c*d*(y//d) + c*(y % d) = c*y,  and  c*d*((y//d) % e) + c*(y % d) = c*(y % (d*e))."""
+    for term in x.terms:
+        for factor in term.factors:
+            if not isinstance(factor, Mod):
+                continue
+            rest = _cofactor(term, factor)
+            quotient = factor.numerator // factor.denominator
+            for other in x.terms:
+                for partner in other.factors:
+                    whole = _whole(factor, partner, quotient)
+                    if whole is not None and _cofactor(other, partner) == rest * factor.denominator:
+                        return x - Dim((term,)) - Dim((other,)) + rest * whole
+    return x
+
+
+def _whole(remainder: Mod, partner: Factor, quotient: Size) -> Size | None:
+    if isinstance(partner, Mod) and partner.numerator == quotient:
+        positive = _at_least_0(remainder.denominator) and _at_least_0(partner.denominator)
+        return (
+            None
+            if not positive
+            else remainder.numerator % (remainder.denominator * partner.denominator)
+        )
+    return remainder.numerator if quotient == of_factor(partner) else None
+
+
+def _cofactor(term: Term, factor: Factor) -> Size:
+    rest = list(term.factors)
+    rest.remove(factor)
+    return of_terms([Term(term.coefficient, tuple(rest))])
+
+
+def rewrite(x: Size, known: dict[Factor, Size]) -> Size:
+    """x with factors replaced, canonical again; `known` also remembers what was worked out."""
+    total: Size = 0
+    for coefficient, factors in terms_of(x):
+        product: Size = coefficient
+        for factor in factors:
+            if factor not in known:
+                known[factor] = _rewrite_factor(factor, known)
+            product = product * known[factor]
+        total = total + product
+    return total
+
+
+def _rewrite_factor(factor: Factor, known: dict[Factor, Size]) -> Size:
+    if isinstance(factor, Symbol):
+        return of_factor(factor)
+    apply = operator.floordiv if isinstance(factor, FloorDiv) else operator.mod
+    return apply(rewrite(factor.numerator, known), rewrite(factor.denominator, known))
+
+
+# --- division ---------------------------------------------------------------------------------
+
+
+class _Reduced(NamedTuple):
+    """x//d = quotient + numerator//denominator,  x % d = scale*(numerator % denominator) + rest."""
+
+    quotient: Size
+    numerator: Size
+    denominator: Size
+    scale: Size
+    rest: Size
+
+
+@memo
+def floordiv(x: Size, d: Size) -> Size:
+    """x // d, rounded down."""
+    reduced = _reduce(x, d)
+    return reduced.quotient + _quotient(reduced.numerator, reduced.denominator)
+
+
+@memo
+def mod(x: Size, d: Size) -> Size:
+    """x % d, with the sign of d."""
+    reduced = _reduce(x, d)
+    return reduced.scale * _remainder(reduced.numerator, reduced.denominator) + reduced.rest
+
+
+@memo
+def _reduce(x: Size, d: Size) -> _Reduced:
+    if d == 0:
+        raise ZeroDivisionError(f"floordiv: cannot divide {x} by 0")
+    if at_most(d, 0):
+        flipped = _reduce(-x, -d)
+        return flipped._replace(scale=-flipped.scale, rest=-flipped.rest)
+    quotient, rest = long_division(x, d)
+    window = _window(rest, d)
+    if window is not None:
+        return _Reduced(quotient + window, 0, 1, 0, rest - window * d)
+    # (k*a + r)//(k*b) = a//b  and  (k*a + r) % (k*b) = k*(a % b) + r  when 0 <= r < k
+    for k in _common_factors(rest, d):
+        a, r = long_division(rest, k)
+        window = _window(r, k)
+        if window is not None:
+            inner = _reduce(a + window, long_division(d, k)[0])
+            scale, rest = k * inner.scale, k * inner.rest + r - window * k
+            quotient += inner.quotient
+            return _Reduced(quotient, inner.numerator, inner.denominator, scale, rest)
+    return _Reduced(quotient, rest, d, 1, 0)
+
+
+@memo
+def long_division(x: Size, d: Size) -> tuple[Size, Size]:
+    """(q, r) with x = q*d + r: q takes, truncated, what the leading term of d divides."""
+    leading, *others = terms_of(d)
+    if not others:
+        steps = [divide_term(term, leading) for term in terms_of(x)]
+        rest = [
+            Term(term.coefficient - step.coefficient * leading.coefficient, term.factors)
+            for term, step in zip(terms_of(x), steps)
+        ]
+        return of_terms(steps), of_terms(rest)
+    quotient: Size = 0
+    for _ in range(_MAX_DIVISION_STEPS):
+        steps = [s for s in (divide_term(t, leading) for t in terms_of(x)) if s.coefficient]
+        if not steps:
+            break
+        step = of_terms(steps[:1])
+        quotient, x = quotient + step, x - step * d
+    return quotient, x
+
+
+def _window(x: Size, d: Size) -> int | None:
+    """The integer w with w*d <= x < (w + 1)*d everywhere, when it is known."""
+    if x == 0:
+        return 0
+    if isinstance(d, int):
+        low, high = interval(x)
+        bounded = -math.inf < low and high < math.inf
+        return int(low // d) if bounded and low // d == high // d else None
+    if _at_least_0(x):
+        return 0 if less(x, d) else None
+    return -1 if less(x, 0) and at_most(-d, x) else None
+
+
+def _common_factors(x: Size, d: Size) -> list[Size]:
+    """What d shares with one, two, ... terms of x, the largest first and without 1."""
+    candidates = [reduce(common, terms_of(d))]
+    each = [common(term, candidates[0]) for term in terms_of(x)]
+    for term in sorted(each, key=lambda t: (-len(t.factors), -t.coefficient)):
+        candidates.append(common(candidates[-1], term))
+    return [of_terms([c]) for c in dict.fromkeys(candidates[1:]) if c != Term(1, ())]
+
+
+def _quotient(x: Size, d: Size) -> Size:
+    if isinstance(x, int) and isinstance(d, int):
+        return x // d
+    for coefficient, factors in terms_of(x):
+        if coefficient != 1 or len(factors) != 1 or not _at_least_0(d):
+            continue
+        (inner,) = factors
+        if isinstance(inner, Symbol) or not _at_least_0(inner.denominator):
+            continue
+        if isinstance(inner, FloorDiv):
+            # (q + y//a)//d = (a*q + y)//(a*d)
+            q = x - of_factor(inner)
+            return (inner.denominator * q + inner.numerator) // (inner.denominator * d)
+        if x == of_factor(inner) and inner.denominator % d == 0:
+            # (y % (d*e))//d = (y//d) % e
+            return (inner.numerator // d) % (inner.denominator // d)
+    return of_factor(FloorDiv(x, d))
+
+
+def _remainder(x: Size, d: Size) -> Size:
+    if isinstance(x, int) and isinstance(d, int):
+        return x % d
+    for term in terms_of(x):
+        for inner in term.factors:
+            if isinstance(inner, Mod):
+                # (c*(y % m) + r) % d = (c*y + r) % d  when d divides c*m
+                rest = _cofactor(term, inner)
+                if long_division(rest * inner.denominator, d)[1] == 0:
+                    return (x - Dim((term,)) + rest * inner.numerator) % d
+    return of_factor(Mod(x, d))
+
+
+# --- bounds -----------------------------------------------------------------------------------
+
+
+def _at_least_0(x: Size) -> bool:
+    return interval(x)[0] >= 0
+
+
+@memo
+def interval(x: Size) -> tuple[float, float]:
+    """Inclusive bounds, infinite where there is none; sound, and tight in the common cases."""
+    if isinstance(x, int):
+        return x, x
+    found = factors_of(x)
+    if len(found) == len(set(found)) and all(type(f) is Symbol and f.depth == 0 for f in found):
+        return _term_by_term(x)  # exact: independent symbols, each once
+    return -_upper(-x), _upper(x)
+
+
+def less(a: Size, b: Size) -> bool | None:
+    """Whether a < b: True or False where that holds for all values, else None."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a < b
+    low, high = interval(b - a)
+    return True if low > 0 else False if high <= 0 else None
+
+
+def at_most(a: Size, b: Size) -> bool | None:
+    """Whether a <= b: True or False where that holds for all values, else None."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
+    low, high = interval(b - a)
+    return True if low >= 0 else False if high < 0 else None
+
+
+def _upper(x: Size | float) -> float:
+    while isinstance(x, Dim):
+        relaxed = _relax_remainder(x) or _relax_symbol(x) or _relax_quotient(x)
+        if relaxed is None:
+            return _term_by_term(x)[1]
+        (x,) = relaxed
+    return x
+
+
+# Each of the next three gives, in a 1-tuple, something >= x that is simpler, or None.
+
+
+def _relax_remainder(x: Dim) -> tuple[Size] | None:
+    """c*(y % d) <= c*(d - 1) or 0, by the sign of c."""
+    for term in x.terms:
+        for factor in term.factors:
+            if isinstance(factor, Mod) and _at_least_0(factor.denominator):
+                rest = _cofactor(term, factor)
+                sign = _sign(rest)
+                if sign:
+                    end = factor.denominator - 1 if sign > 0 else 0
+                    return (x - Dim((term,)) + rest * end,)
+    return None
+
+
+def _relax_symbol(x: Dim) -> tuple[Size | float] | None:
+    """A symbol in which x is monotone becomes its bound, the innermost loop first."""
+    for symbol in sorted(symbols(x), key=lambda s: (-s.depth, s.key)):
+        direction = _direction(x, symbol)
+        if direction:
+            end = symbol.high if direction > 0 else symbol.low
+            return (math.inf,) if end is None else (rewrite(x, {symbol: end}),)
+    return None
+
+
+def _relax_quotient(x: Dim) -> tuple[Size] | None:
+    """c*d*(y//d) <= c*y or c*(y - d + 1), by the sign of c."""
+    for term in x.terms:
+        for factor in term.factors:
+            if isinstance(factor, FloorDiv) and _at_least_0(factor.denominator):
+                c, left_over = long_division(_cofactor(term, factor), factor.denominator)
+                sign = _sign(c)
+                if left_over == 0 and sign:
+                    end = factor.numerator - (0 if sign > 0 else factor.denominator - 1)
+                    return (x - Dim((term,)) + c * end,)
+    return None
+
+
+def _sign(x: Size) -> int:
+    """1 when x >= 0, -1 when x <= 0, 0 when unknown."""
+    low, high = interval(x)
+    return 1 if low >= 0 else -1 if high <= 0 else 0
+
+
+@memo
+def _direction(x: Size, symbol: Symbol) -> int:
+    """1 when x grows with the symbol, -1 when it falls, 0 when unknown or neither."""
+    found = {
+        _term_direction(term, symbol)
+        for term in terms_of(x)
+        if any(symbol in symbols_of(factor) for factor in term.factors)
+    }
+    return found.pop() if len(found) == 1 else 0
+
+
+def _term_direction(term: Term, symbol: Symbol) -> int:
+    moving = [f for f in term.factors if symbol in symbols_of(f)]
+    directions = {_factor_direction(f, symbol) for f in moving}
+    # A product of several growing factors grows only while none of them is negative.
+    if len(directions) > 1 or (len(moving) > 1 and any(_ends(f)[0] < 0 for f in moving)):
+        return 0
+    still = tuple(f for f in term.factors if f not in moving)
+    return directions.pop() * _sign(of_terms([Term(term.coefficient, still)]))
+
+
+def _factor_direction(factor: Factor, symbol: Symbol) -> int:
+    if isinstance(factor, FloorDiv) and symbol not in symbols(factor.denominator):
+        return _direction(factor.numerator, symbol) * _sign(factor.denominator)
+    return 1 if factor is symbol else 0
+
+
+def _term_by_term(x: Dim) -> tuple[float, float]:
+    low, high = 0, 0
+    for coefficient, factors in x.terms:
+        ends: tuple[float, float] = coefficient, coefficient
+        for factor in factors:
+            corners = [_times(a, b) for a in ends for b in _ends(factor)]
+            ends = min(corners), max(corners)
+        low, high = low + ends[0], high + ends[1]
+    return low, high
+
+
+def _ends(factor: Factor) -> tuple[float, float]:
+    if isinstance(factor, Symbol):
+        high = math.inf if factor.high is None else interval(factor.high)[1]
+        return interval(factor.low)[0], high
+    top, bottom = interval(factor.numerator), interval(factor.denominator)
+    if bottom[0] < 0:
+        return -math.inf, math.inf
+    if isinstance(factor, Mod):
+        return 0, min(bottom[1] - 1, top[1]) if top[0] >= 0 else bottom[1] - 1
+    corners = [_over(a, b) for a in top for b in (max(bottom[0], 1), bottom[1])]
+    return min(corners), max(corners)
+
+
+def _times(a: float, b: float) -> float:
+    return a * b if a and b else 0
+
+
+def _over(a: float, b: float) -> float:
+    if math.isinf(a):
+        return a
+    return a // b if b < math.inf else -1 if a < 0 else 0

@@ -1,0 +1,186 @@
+"""What polynomials are made of: symbols, divisions and terms, each made once, and their text.
+
+Equal fields give the same object (hash consing), so equality is identity, hashing costs nothing
+and every memo of the algebra is one dictionary look-up. The objects live as long as their users.
+
+Each factor carries a sort key made of its text and bounds, so that the order of a sum depends
+neither on the history of the process nor on memory addresses.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from hashlib import blake2b
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
+
+if TYPE_CHECKING:
+    from rune.dims.algebra import Size
+
+T = TypeVar("T")
+memo = lru_cache(maxsize=1 << 15)
+_live: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
+_live_lock = RLock()
+
+
+class _Once(type):
+    """Equal fields give the same object: equality is identity, and hashing costs nothing."""
+
+    def __call__(cls: type[T], *values: Any) -> T:
+        key = (cls, *values)
+        with _live_lock:
+            made = _live.get(key)
+            if made is None:
+                made = _live[key] = type.__call__(cls, *values)
+        return made
+
+
+class Interned(metaclass=_Once):
+    """Base of the frozen dataclasses that are made once for equal fields."""
+
+    __slots__ = ("__weakref__",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles are made through the class, or identity would be lost.
+        made_from: Any = self
+        return type(self), tuple(getattr(self, f.name) for f in fields(made_from) if f.init)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Symbol(Interned):
+    """A named integer within inclusive bounds; a bound may mention other symbols."""
+
+    name: str
+    low: Size
+    high: Size | None
+    key: str = field(init=False, repr=False)
+    depth: int = field(init=False, repr=False)  # 0 when the bounds mention no symbol
+
+    def __post_init__(self) -> None:
+        mentioned = symbols(self.low) | symbols(0 if self.high is None else self.high)
+        object.__setattr__(self, "key", f"{self.name}\0{_key(self.low)}\0{_key(self.high)}")
+        object.__setattr__(self, "depth", 1 + max((s.depth for s in mentioned), default=-1))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Division(Interned):
+    numerator: Size
+    denominator: Size
+    key: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        key = f"{_key(self.numerator)}{self._sign}{_key(self.denominator)}"
+        # Bounded, or nesting could double the length at every level.
+        digest = blake2b(key.encode(), digest_size=16).hexdigest()
+        object.__setattr__(self, "key", key if len(key) < 200 else key[:100] + digest)
+
+    @property
+    def _sign(self) -> str:
+        return "//" if isinstance(self, FloorDiv) else " % "
+
+    def __str__(self) -> str:
+        return f"{_operand_text(self.numerator)}{self._sign}{_operand_text(self.denominator)}"
+
+
+class FloorDiv(_Division):
+    """numerator // denominator, where no rule simplifies it."""
+
+    __slots__ = ()
+
+
+class Mod(_Division):
+    """numerator % denominator, where no rule simplifies it."""
+
+    __slots__ = ()
+
+
+Factor = Symbol | FloorDiv | Mod
+
+
+class Term(NamedTuple):
+    """coefficient * product(factors); the factors are sorted, the constant has none."""
+
+    coefficient: int
+    factors: tuple[Factor, ...]
+
+
+def terms_of(x: Size) -> tuple[Term, ...]:
+    """The terms of x; of an integer, one without factors."""
+    return (Term(x, ()),) if isinstance(x, int) else x.terms
+
+
+def factors_of(x: Size) -> list[Factor]:
+    """The factors of all terms of x, with repetitions."""
+    return [factor for term in terms_of(x) for factor in term.factors]
+
+
+@memo
+def symbols(x: Size) -> frozenset[Symbol]:
+    """All symbols of x, also those inside divisions, but not those in bounds."""
+    return frozenset().union(*map(symbols_of, factors_of(x)))
+
+
+@memo
+def symbols_of(factor: Factor) -> frozenset[Symbol]:
+    """All symbols of one factor."""
+    if isinstance(factor, Symbol):
+        return frozenset((factor,))
+    return symbols(factor.numerator) | symbols(factor.denominator)
+
+
+def term_text(term: Term) -> str:
+    """The term as Python would read it, a leading minus included."""
+    coefficient, factors = term
+    if not factors:
+        return str(coefficient)
+    if coefficient == 1 and len(factors) == 1:
+        return str(factors[0])
+    product = "*".join(str(f) if isinstance(f, Symbol) else f"({f})" for f in factors)
+    return {1: "", -1: "-"}.get(coefficient, f"{coefficient}*") + product
+
+
+def _operand_text(x: Size) -> str:
+    text = str(x)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def _key(x: Size | None) -> str:
+    if x is None or isinstance(x, int):
+        return str(x)
+    # The coefficient last: i//2 sorts next to i.
+    return "+".join("*".join([*(f.key for f in t.factors), str(t[0])]) for t in x.terms)
+
+
+def join(a: tuple[Factor, ...], b: tuple[Factor, ...]) -> tuple[Factor, ...]:
+    """The factors of a product, sorted."""
+    return tuple(sorted(a + b, key=lambda factor: factor.key)) if a and b else a or b
+
+
+def divide_term(term: Term, by: Term) -> Term:
+    """The truncated quotient, or 0 when `by` has a factor that the term lacks."""
+    rest = list(term.factors)
+    for factor in by.factors:
+        if factor not in rest:
+            return Term(0, ())
+        rest.remove(factor)
+    if not term.factors:
+        return Term(term.coefficient // by.coefficient, ())
+    size = abs(term.coefficient) // abs(by.coefficient)
+    return Term(size if term.coefficient * by.coefficient > 0 else -size, tuple(rest))
+
+
+def common(a: Term, b: Term) -> Term:
+    """The largest term that divides both."""
+    rest = list(b.factors)
+    shared: list[Factor] = []
+    for factor in a.factors:
+        if factor in rest:
+            rest.remove(factor)
+            shared.append(factor)
+    return Term(math.gcd(a.coefficient, b.coefficient), tuple(shared))

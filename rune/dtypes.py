@@ -1,0 +1,179 @@
+"""Dtypes: NumPy's dtype objects, their short names, and the promotion lattice.
+
+A dtype is always a `numpy.dtype` (bf16, fp8 and int4 come from ml_dtypes). Promotion is JAX's
+lattice: the result is the least upper bound, and weak (Python scalar) operands take the other
+side's width. The default types are 32-bit; an explicit 64-bit dtype is honoured.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from rune import config
+from rune.errors import DtypeError
+
+bool_ = np.dtype(np.bool_)
+i4, i8, i16, i32, i64 = (
+    np.dtype(t) for t in (ml_dtypes.int4, np.int8, np.int16, np.int32, np.int64)
+)
+u4, u8, u16, u32, u64 = (
+    np.dtype(t) for t in (ml_dtypes.uint4, np.uint8, np.uint16, np.uint32, np.uint64)
+)
+bf16, f16, f32, f64 = (
+    np.dtype(t) for t in (ml_dtypes.bfloat16, np.float16, np.float32, np.float64)
+)
+f8_e4m3, f8_e5m2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2)
+c64, c128 = np.dtype(np.complex64), np.dtype(np.complex128)
+float0 = np.dtype([("float0", np.void, 0)])
+
+SHORT: dict[np.dtype, str] = {
+    bool_: "bool", i4: "i4", i8: "i8", i16: "i16", i32: "i32", i64: "i64",
+    u4: "u4", u8: "u8", u16: "u16", u32: "u32", u64: "u64",
+    f8_e4m3: "f8_e4m3", f8_e5m2: "f8_e5m2",
+    bf16: "bf16", f16: "f16", f32: "f32", f64: "f64", c64: "c64", c128: "c128",
+    float0: "float0",
+}  # fmt: skip
+FROM_SHORT = {name: dtype for dtype, name in SHORT.items()}
+
+SIGNED = frozenset({i4, i8, i16, i32, i64})
+UNSIGNED = frozenset({u4, u8, u16, u32, u64})
+INTEGER = SIGNED | UNSIGNED
+FLOATING = frozenset({f8_e4m3, f8_e5m2, bf16, f16, f32, f64})
+COMPLEX = frozenset({c64, c128})
+INEXACT = FLOATING | COMPLEX
+NUMERIC = INTEGER | INEXACT
+ANY = NUMERIC | {bool_}
+
+
+def short(dtype: np.dtype) -> str:
+    """The short name used in programs and messages.
+
+    >>> short(f32), short(bool_)
+    ('f32', 'bool')
+    """
+    name = SHORT.get(dtype)
+    return name if name is not None else str(dtype)
+
+
+@functools.cache
+def as_dtype(dtype: Any) -> np.dtype:
+    """The dtype for a Python type, NumPy type, dtype or short name.
+
+    Types:  float, int, bool and complex mean the 32-bit defaults.
+    Errors: DtypeError for what is no dtype of rune.
+
+    >>> short(as_dtype(float)), short(as_dtype("bf16")), short(as_dtype(np.int64))
+    ('f32', 'bf16', 'i64')
+    """
+    python = {float: f32, int: i32, bool: bool_, complex: c64}
+    if isinstance(dtype, type) and dtype in python:
+        return python[dtype]
+    if isinstance(dtype, str) and dtype in FROM_SHORT:
+        return FROM_SHORT[dtype]
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found not in SHORT:
+        raise DtypeError(f"dtype: cannot use {dtype!r} (not a dtype of rune)")
+    return found
+
+
+def canonical(dtype: np.dtype) -> np.dtype:
+    """The 32-bit default that an array of unspecified width takes; itself under x64."""
+    if config.current().x64:
+        return dtype
+    return {i64: i32, u64: u32, f64: f32, c128: c64}.get(dtype, dtype)
+
+
+# Edges of JAX's promotion lattice: each type points at the types directly above it. The weak
+# types "i*", "f*", "c*" are those of Python scalars.
+_Node = np.dtype | str
+_ABOVE: dict[_Node, tuple[_Node, ...]] = {
+    bool_: ("i*",),
+    "i*": (u8, i8, u4, i4),
+    u4: (), i4: (),
+    u8: (i16, u16), u16: (i32, u32), u32: (i64, u64), u64: ("f*",),
+    i8: (i16,), i16: (i32,), i32: (i64,), i64: ("f*",),
+    "f*": (bf16, f16, f8_e4m3, f8_e5m2, "c*"),
+    f8_e4m3: (), f8_e5m2: (),
+    bf16: (f32,), f16: (f32,), f32: (f64, c64), f64: (c128,),
+    "c*": (c64,), c64: (c128,), c128: (),
+}  # fmt: skip
+_WEAK_DTYPE: dict[str, np.dtype] = {"i*": i32, "f*": f32, "c*": c64}
+
+
+@functools.cache
+def _upper(node: _Node) -> frozenset[_Node]:
+    found = {node}
+    for above in _ABOVE[node]:
+        found |= _upper(above)
+    return frozenset(found)
+
+
+def _node(dtype: np.dtype, weak: bool) -> _Node:
+    if not weak or dtype == bool_:
+        return dtype
+    if dtype in INTEGER:
+        return "i*"
+    return "f*" if dtype in FLOATING else "c*"
+
+
+def _least_upper_bound(nodes: frozenset[_Node]) -> _Node:
+    common = frozenset.intersection(*(_upper(n) for n in nodes))
+    least = [n for n in common if common <= _upper(n)]
+    if len(least) != 1:
+        names = " and ".join(sorted(n if isinstance(n, str) else short(n) for n in nodes))
+        raise DtypeError(
+            f"promote: cannot promote {names} (no implicit path)",
+            hint="cast one side with .astype(...)",
+        )
+    return least[0]
+
+
+@functools.cache
+def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
+    """The (dtype, weak) that operands of (dtype, weak) share.
+
+    Errors: DtypeError where the lattice has no single least upper bound (fp8 with f16, int4).
+
+    >>> short(promote((bf16, False), (f16, False))[0]), short(promote((i8, False), (u8, False))[0])
+    ('f32', 'i16')
+    >>> promote((i32, False), (f32, True))
+    (dtype('float32'), True)
+    """
+    distinct = frozenset(_node(dtype, weak) for dtype, weak in types)
+    if len(distinct) == 1 and len({d for d, _ in types}) == 1:
+        return types[0][0], all(weak for _, weak in types)
+    found = _least_upper_bound(distinct)
+    if isinstance(found, str):
+        # Weak operands of one kind may still differ in width (a weak f64): the widest is kept.
+        kind = [d for d, w in types if _node(d, w) == found]
+        return (max(kind, key=lambda d: d.itemsize) if kind else _WEAK_DTYPE[found]), True
+    return found, False
+
+
+_SCALARS = {bool: (bool_, False), int: (i32, True), float: (f32, True), complex: (c64, True)}
+_SCALARS_X64 = {bool: (bool_, False), int: (i64, True), float: (f64, True), complex: (c128, True)}
+
+
+def scalar_type(value: Any) -> tuple[np.dtype, bool] | None:
+    """(dtype, weak) of a Python scalar, or None for anything else."""
+    found = _SCALARS.get(type(value))
+    if found is not None and config.current().x64:
+        return _SCALARS_X64[type(value)]
+    return found
+
+
+def default_float(dtype: np.dtype) -> np.dtype:
+    """The floating dtype in which integers of `dtype` take part in real arithmetic."""
+    return f64 if config.current().x64 else f32
+
+
+def is_differentiable(dtype: np.dtype) -> bool:
+    """True where a tangent space exists: floating and complex types."""
+    return dtype in INEXACT

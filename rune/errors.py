@@ -1,0 +1,146 @@
+"""Every error that rune raises, and the user's source line that goes with it.
+
+A message reads `operation: cannot <action> (<specifics>)`, then an optional `hint:` line and the
+line of the user's own code. Each class also derives from the builtin that NumPy or JAX users
+would catch. Frames inside the package are never shown as the cause: `user_frame` skips them.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of the user's source: where an equation comes from."""
+
+    file: str
+    line: int
+    function: str
+
+    @property
+    def short(self) -> str:
+        """The form used in printed programs, `demo.py:3`."""
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    def __str__(self) -> str:
+        source = linecache.getline(self.file, self.line).strip()
+        place = f"{self.file}:{self.line} in {self.function}"
+        return f"{place}: {source}" if source else place
+
+
+def user_frame() -> Frame | None:
+    """The innermost frame outside the package, or None when there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def with_context(message: str, hint: str | None = None, frame: Frame | None = None) -> str:
+    """`message`, then the hint, then the user's line."""
+    lines = [message]
+    if hint:
+        lines.append(f"hint: {hint}")
+    frame = frame or user_frame()
+    if frame:
+        lines.append(f"at {frame}")
+    return "\n".join(lines)
+
+
+class RuneError(Exception):
+    """Base of all errors raised by rune; the message carries the hint and the user's line.
+
+    >>> try:
+    ...     raise ShapeError("add: cannot broadcast (f32[3] and f32[4], axis 0: 3 against 4)")
+    ... except TypeError as error:
+    ...     str(error).splitlines()[0]
+    'add: cannot broadcast (f32[3] and f32[4], axis 0: 3 against 4)'
+    """
+
+    def __init__(self, message: str, hint: str | None = None, frame: Frame | None = None):
+        super().__init__(with_context(message, hint, frame))
+        self.hint = hint
+
+
+class ShapeError(RuneError, TypeError):
+    """Shapes that do not fit the operation."""
+
+
+class DtypeError(RuneError, TypeError):
+    """A dtype without meaning for the operation."""
+
+
+class AxisError(RuneError, ValueError, IndexError):
+    """An axis that the array does not have, or has twice."""
+
+
+class ArgumentError(RuneError, TypeError, ValueError):
+    """An argument of the wrong kind: a string in jit, an unhashable static argument."""
+
+
+class TransformError(RuneError, TypeError):
+    """A transformation asked for something without meaning: grad of a non-scalar or an integer."""
+
+
+class MissingRule(RuneError, NotImplementedError):
+    """A primitive without the rule that a transformation needs; never a silent zero."""
+
+
+class TracerError(RuneError, TypeError):
+    """A traced value used as a concrete one."""
+
+
+class TracerBoolConversionError(TracerError):
+    """A traced value used as a Python truth value."""
+
+
+class TracerArrayConversionError(TracerError):
+    """A traced value handed to NumPy."""
+
+
+class TracerIntegerConversionError(TracerError):
+    """A traced value used as a Python integer or index."""
+
+
+class NonConcreteBooleanIndexError(TracerError, IndexError):
+    """A traced boolean mask used as an index: the result's shape would depend on data."""
+
+
+class EscapedTracerError(RuneError, RuntimeError):
+    """A traced value used after its transformation had ended."""
+
+
+class DimensionError(RuneError, ValueError):
+    """A symbolic dimension out of its declared range, or undecidable."""
+
+
+class CheckError(RuneError):
+    """A program, kernel or plan that breaks a rule of its own language: a bug in rune."""
+
+
+class CompileError(RuneError, RuntimeError):
+    """Kernel source that a backend refuses; carries the numbered source."""
+
+
+class DeviceError(RuneError, RuntimeError):
+    """A device that is absent, or arrays on different devices."""
+
+
+class OutOfMemory(RuneError, MemoryError):
+    """More memory asked than a device has: says asked, used and the limit."""
+
+
+class DeletedArrayError(RuneError, RuntimeError):
+    """A donated array used again."""
+
+
+class NaNError(RuneError, FloatingPointError):
+    """A NaN found while `rune.configure(check_nans=True)` is on."""

@@ -1,0 +1,142 @@
+"""Scalar expressions: what a kernel computes at one point. Shared by both kernel languages.
+
+    Expr  := Const | Local | Index | Load | Op | Cast
+    Const                 a constant, kept as bits: 0.0 and -0.0 differ, NaN equals itself
+    Local   name          a scalar bound by Let, Reduce or Var
+    Index   dim           an integer expression over loop variables and integer locals, as i64
+    Load    buffer[indices]   `indices` is one Dim per axis in kernels and one flat Dim in kernel
+                          code; a symbol in them is a loop variable, a size or an integer Local.
+                          With `guard`, memory is read only where the guard holds; elsewhere the
+                          value is 0.
+    Op      name(args)    a scalar operation of SCALAR_OPS
+    Cast    arg -> dtype  NumPy's conversions, but float to int saturates and NaN becomes 0
+
+Every node is frozen and knows its dtype. Expressions nest only a few levels: longer ones are
+bound by Let, so that no walk over them needs deep recursion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rune import dtypes
+from rune.dims import Dim, Size
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A constant by its bit pattern (little-endian bytes of the dtype)."""
+
+    bits: bytes
+    dtype: np.dtype
+
+    @property
+    def value(self) -> np.generic:
+        """The constant as a NumPy scalar."""
+        return np.frombuffer(self.bits, self.dtype)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A scalar bound earlier in the kernel."""
+
+    name: str
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index expression as an i64 value."""
+
+    dim: Size
+    dtype: np.dtype = dtypes.i64
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One element of a buffer."""
+
+    buffer: str
+    indices: tuple[Size, ...]
+    dtype: np.dtype
+    guard: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """A scalar operation applied to its arguments."""
+
+    name: str
+    args: tuple[Expr, ...]
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion of `arg` to `dtype`."""
+
+    arg: Expr
+    dtype: np.dtype
+
+
+Expr = Const | Local | Index | Load | Op | Cast
+
+
+# The closed set of scalar operations: name -> number of arguments.
+# Integer `div` truncates and `rem` takes the dividend's sign (x div 0 is -1, all bits set, and
+# x rem 0 is x); `max` and `min` propagate NaN; `round` is half-to-even; shifts of at least the
+# width give 0 (or the sign); `shr` follows the signedness of its dtype; comparisons give bool;
+# `select(c, a, b)` is a where c holds. scalar.py has each meaning in NumPy, types.py the dtypes.
+UNARY_OPS = (
+    "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "cbrt",
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erf_inv", "logistic",
+    "not", "is_finite", "popcount", "clz",
+)  # fmt: skip
+BINARY_OPS = (
+    "add", "sub", "mul", "div", "rem", "pow", "atan2", "max", "min", "nextafter", "copysign",
+    "and", "or", "xor", "shl", "shr", "eq", "ne", "lt", "le", "gt", "ge",
+)  # fmt: skip
+TERNARY_OPS = ("select", "fma")
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+SCALAR_OPS: dict[str, int] = {
+    **dict.fromkeys(UNARY_OPS, 1),
+    **dict.fromkeys(BINARY_OPS, 2),
+    **dict.fromkeys(TERNARY_OPS, 3),
+    "bitcast": 1,
+}
+
+
+def const(value: object, dtype: np.dtype) -> Const:
+    """The constant `value` in `dtype`.
+
+    >>> const(0.0, dtypes.f32) == const(-0.0, dtypes.f32)
+    False
+    """
+    return Const(np.asarray(value).astype(dtype).tobytes(), dtype)
+
+
+def index(dim: Size) -> Index:
+    """`dim` as a value."""
+    return Index(dim)
+
+
+def operands(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions."""
+    match expr:
+        case Op(args=args):
+            return args
+        case Cast(arg=arg):
+            return (arg,)
+        case Load(guard=guard) if guard is not None:
+            return (guard,)
+        case _:
+            return ()
+
+
+__all__ = [
+    "BINARY_OPS", "COMPARISONS", "SCALAR_OPS", "TERNARY_OPS", "UNARY_OPS",
+    "Cast", "Const", "Dim", "Expr", "Index", "Load", "Local", "Op", "const", "index", "operands",
+]  # fmt: skip

@@ -1,0 +1,164 @@
+"""Kernel code: the loop language that renderers turn into source. A closed set of frozen nodes.
+
+    code   := "code" name "(" params ")" ["sizes" names] "{" stmt* "}"
+    stmt   := name ":" dtype "=" expr                    Let: an immutable scalar
+            | "var" name ":" dtype "=" expr              Var: a mutable scalar
+            | name "=" expr                              Assign to a Var
+            | name combine"=" expr                       Accumulate: order of evaluation is free
+            | "store" buffer "[" dim "]" "," expr        Store
+            | "update" buffer "[" dim "]" combine "=" expr   Store with `combine`: read-modify-write
+            | "for" name "in" size kind "{" stmt* "}"    For: 0 <= name < size
+            | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
+            | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
+            | "barrier"
+
+Buffers are flat; a Load or Store has exactly one index. GRID loops are outermost, perfectly
+nested and independent of each other. WORKGROUP loops are the threads of one group. Iterations of
+a VECTOR loop are independent but for Accumulate. Scratch and buffers never alias, but for
+parameters that `aliases` names: such a pair is one allocation, and every point reads its own
+element before it writes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from rune.dims import Size
+from rune.lowering.kernel.expr import Expr
+
+# Reduction operators and their identities are given in kernel/check.py's table COMBINE.
+COMBINES = ("add", "mul", "max", "min", "and", "or", "xor")
+
+
+class Kind(Enum):
+    """How a loop runs."""
+
+    GRID = "grid"
+    WORKGROUP = "workgroup"
+    SERIAL = "serial"
+    VECTOR = "vector"
+    UNROLLED = "unrolled"
+
+
+class AddressSpace(Enum):
+    """Where an allocation lives: shared by a workgroup, or local to a thread (registers, stack)."""
+
+    SHARED = "shared"
+    LOCAL = "local"
+
+
+class Access(Enum):
+    """What a kernel does with a parameter. WRITE: what it held before is undefined."""
+
+    READ = "read"
+    WRITE = "write"
+    READ_WRITE = "readwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A buffer parameter: `size` elements of `dtype` in global memory."""
+
+    name: str
+    dtype: np.dtype
+    size: Size
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Bind an immutable scalar."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """Declare a mutable scalar."""
+
+    name: str
+    init: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Give a Var a new value."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """Combine a value into a Var; iterations may be combined in any fixed order.
+
+    `contract`: the product in `value` may be fused into the addition (dots, never user code).
+    """
+
+    name: str
+    combine: str
+    value: Expr
+    contract: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write one element of a buffer or allocation; with `combine`, read-modify-write."""
+
+    buffer: str
+    index: Size
+    value: Expr
+    combine: str | None = None
+    contract: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """Run the body for 0 <= var < extent. Inside, `var` is the symbol with those bounds."""
+
+    var: str
+    extent: Size
+    kind: Kind
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Run the body where the condition holds."""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """Uninitialised scratch of `size` elements, valid to the end of the enclosing body."""
+
+    name: str
+    dtype: np.dtype
+    size: int
+    space: AddressSpace
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Wait for all threads of the workgroup; writes before it are seen after it."""
+
+
+Stmt = Let | Var | Assign | Accumulate | Store | For | If | Alloc | Barrier
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCode:
+    """One kernel as loops. `sizes` are the symbolic sizes it takes as i64 arguments, by name."""
+
+    name: str
+    params: tuple[Param, ...]
+    sizes: tuple[str, ...]
+    body: tuple[Stmt, ...]
+    aliases: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,125 @@
+"""First-order primitives, one record each, by family. Called like functions: `ops.sin(x)`.
+
+    family          constructors, broadcast, reshape, reduce_sum: what all rules rest on
+    arithmetic      comparison, selection, arithmetic, logic, bits, conversion
+    transcendental  roots, powers, exponentials, circular and hyperbolic functions
+    movement        transpose, slice, pad, reverse, concatenate
+    reduction       prod, max, min, and, or, argmax, argmin; cumulative operations
+    contraction     dot_general
+    indexing        gather, scatter;  windows: dynamic_slice, dynamic_update_slice
+    creation        iota; stop_gradient
+
+`PRIMITIVES` is the table from which tests and the rule matrix (`python -m rune.ops`) are made.
+"""
+
+from rune.core.primitive import Primitive
+from rune.ops import (
+    arithmetic,
+    contraction,
+    creation,
+    indexing,
+    movement,
+    reduction,
+    transcendental,
+    windows,
+)
+from rune.ops.arithmetic import (
+    abs,
+    add,
+    bitcast,
+    cast,
+    ceil,
+    clz,
+    convert,
+    copysign,
+    div,
+    eq,
+    floor,
+    ge,
+    gt,
+    is_finite,
+    le,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    max,
+    min,
+    mul,
+    ne,
+    neg,
+    nextafter,
+    popcount,
+    rem,
+    round,
+    select,
+    shl,
+    shr,
+    sign,
+    sub,
+    trunc,
+    zero_like,
+)
+from rune.ops.contraction import dot_general
+from rune.ops.creation import iota, stop_gradient
+from rune.ops.family import broadcast, fit, reduce_sum, reshape, zeros_like
+from rune.ops.indexing import IndexDims, gather, scatter, scatter_add
+from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
+from rune.ops.reduction import (
+    argmax,
+    argmin,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    expand_axes,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+)
+from rune.ops.transcendental import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cbrt,
+    cos,
+    cosh,
+    erf,
+    erf_inv,
+    erfc,
+    exp,
+    exp2,
+    expm1,
+    integer_pow,
+    log,
+    log1p,
+    log2,
+    logistic,
+    pow,
+    rsqrt,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+)
+from rune.ops.windows import dynamic_slice, dynamic_update_slice
+
+PRIMITIVES: tuple[Primitive, ...] = (
+    *arithmetic.PRIMITIVES,
+    *transcendental.PRIMITIVES,
+    *movement.PRIMITIVES,
+    *reduction.PRIMITIVES,
+    *contraction.PRIMITIVES,
+    *indexing.PRIMITIVES,
+    *windows.PRIMITIVES,
+    *creation.PRIMITIVES,
+)
+BY_NAME = {p.name: p for p in PRIMITIVES}

@@ -1,0 +1,241 @@
+"""Arithmetic, comparison, logic, bit operations, selection and conversion: elementwise.
+
+Integer `div` truncates and `rem` takes the dividend's sign (the floor forms are made of them in
+`rune.numpy`). `max` and `min` propagate NaN. Where a derivative does not exist a convention
+holds, pinned by the tests: abs'(0) = 1, sign' = round' = 0, max shares a tie equally.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.core.lower import Bitcast, Convert
+from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, JvpRule, Primitive, Rule
+from rune.core.types import ArrayType
+from rune.errors import DtypeError
+from rune.ops import scalars
+from rune.ops.family import (
+    KINDS,
+    Batched,
+    bool_type,
+    elementwise,
+    joint_shape,
+    same_dtype,
+    same_type,
+    types_text,
+)
+
+
+def _same(
+    name: str, kind: str, reference: Rule, *jvp: JvpRule,
+    transpose: Rule | None = None, family: str = "arithmetic",
+) -> Primitive:  # fmt: skip
+    rule = same_type(name, KINDS[kind], kind)
+    return elementwise(name, family, rule, reference, jvp, transpose)
+
+
+def _bool(name: str, kind: str, reference: Rule, arity: int = 2) -> Primitive:
+    rule = bool_type(name, KINDS[kind], kind)
+    return elementwise(name, "comparison", rule, reference, (ZERO,) * arity)
+
+
+# --- comparison -------------------------------------------------------------------------------
+
+eq = _bool("eq", "any", np.equal)
+ne = _bool("ne", "any", np.not_equal)
+lt = _bool("lt", "ordered", np.less)
+le = _bool("le", "ordered", np.less_equal)
+gt = _bool("gt", "ordered", np.greater)
+ge = _bool("ge", "ordered", np.greater_equal)
+is_finite = _bool("is_finite", "floating", np.isfinite, arity=1)
+
+
+# --- selection --------------------------------------------------------------------------------
+
+
+def _select_type(condition: ArrayType, a: ArrayType, b: ArrayType) -> ArrayType:
+    if condition.dtype != dtypes.bool_:
+        raise DtypeError(f"select: cannot select by {condition} (bool condition required)")
+    same_dtype("select", a, b)
+    shape = joint_shape("select", (condition, a, b))
+    return ArrayType(shape, a.dtype, a.weak and b.weak)
+
+
+def _select_reference(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.where(condition, a, b)
+
+
+def _select_transpose(ct: Any, linear: Batched, condition: Any, a: Any, b: Any) -> list[Any]:
+    zero = literal_like(0, ct)
+    return [None, select(condition, ct, zero), select(condition, zero, ct)]
+
+
+def zero_like(x: Any) -> Any:
+    """The rank-0 zero of the dtype of x."""
+    return literal_like(0, x)
+
+
+select: Primitive = elementwise(
+    "select", "selection", _select_type, _select_reference,
+    (
+        ZERO,
+        lambda da, condition, a, b, y: select(condition, da, zero_like(da)),
+        lambda db, condition, a, b, y: select(condition, zero_like(db), db),
+    ),
+    _select_transpose,
+)  # fmt: skip
+
+
+# --- arithmetic -------------------------------------------------------------------------------
+
+neg: Primitive = _same(
+    "neg", "numeric", np.negative, lambda dx, x, y: neg(dx),
+    transpose=lambda ct, linear, x: [neg(ct)],
+)  # fmt: skip
+add: Primitive = _same(
+    "add", "numeric", np.add, lambda da, a, b, y: da, lambda db, a, b, y: db,
+    transpose=lambda ct, linear, a, b: [ct, ct],
+)  # fmt: skip
+sub: Primitive = _same(
+    "sub", "numeric", np.subtract, lambda da, a, b, y: da, lambda db, a, b, y: neg(db),
+    transpose=lambda ct, linear, a, b: [ct, neg(ct) if linear[1] else None],
+)  # fmt: skip
+
+
+def _mul_transpose(ct: Any, linear: Batched, a: Any, b: Any) -> list[Any]:
+    return [mul(ct, b), None] if linear[0] else [None, mul(ct, a)]
+
+
+mul: Primitive = _same(
+    "mul", "numeric", np.multiply,
+    lambda da, a, b, y: mul(da, b), lambda db, a, b, y: mul(db, a),
+    transpose=_mul_transpose,
+)  # fmt: skip
+div: Primitive = _same(
+    "div", "numeric", scalars.div,
+    lambda da, a, b, y: div(da, b), lambda db, a, b, y: neg(mul(db, div(y, b))),
+    transpose=lambda ct, linear, a, b: [div(ct, b), None],
+)  # fmt: skip
+floor = _same("floor", "floating", np.floor, ZERO, family="rounding")
+ceil = _same("ceil", "floating", np.ceil, ZERO, family="rounding")
+round = _same("round", "floating", np.rint, ZERO, family="rounding")
+trunc = _same("trunc", "floating", np.trunc, ZERO, family="rounding")
+rem: Primitive = _same(
+    "rem", "numeric", scalars.rem,
+    lambda da, a, b, y: da, lambda db, a, b, y: neg(mul(db, trunc(div(a, b)))),
+)  # fmt: skip
+abs: Primitive = _same(
+    "abs", "numeric", np.abs, lambda dx, x, y: select(ge(x, zero_like(x)), dx, neg(dx))
+)
+sign = _same("sign", "numeric", np.sign, ZERO)
+
+
+def _share_tie(d: Any, winner: Any, a: Any, b: Any) -> Any:
+    half = mul(d, literal_like(0.5, d))
+    return select(eq(a, b), half, select(winner, d, zero_like(d)))
+
+
+max: Primitive = _same(
+    "max", "ordered", scalars.maximum,
+    lambda da, a, b, y: _share_tie(da, gt(a, b), a, b),
+    lambda db, a, b, y: _share_tie(db, lt(a, b), a, b),
+)  # fmt: skip
+min: Primitive = _same(
+    "min", "ordered", scalars.minimum,
+    lambda da, a, b, y: _share_tie(da, lt(a, b), a, b),
+    lambda db, a, b, y: _share_tie(db, gt(a, b), a, b),
+)  # fmt: skip
+copysign: Primitive = _same(
+    "copysign", "floating", np.copysign,
+    # +1 where the signs agree: y / x without dividing by zero.
+    lambda da, a, b, y: mul(da, copysign(literal_like(1, a), mul_signs(a, b))),
+    ZERO,
+)  # fmt: skip
+nextafter = _same(
+    "nextafter", "floating", scalars.nextafter,
+    NOT_DIFFERENTIABLE("nextafter steps between numbers"), ZERO,
+)  # fmt: skip
+
+
+def mul_signs(a: Any, b: Any) -> Any:
+    """A number with the sign of a times the sign of b, zeros' signs included."""
+    one = literal_like(1, a)
+    return mul(copysign(one, a), copysign(one, b))
+
+
+# --- logic and bits ---------------------------------------------------------------------------
+
+
+def _bits(name: str, kind: str, reference: Rule, arity: int) -> Primitive:
+    return _same(name, kind, reference, *((ZERO,) * arity), family="bits")
+
+
+logical_not = _bits("not", "bool or integer", np.invert, 1)
+logical_and = _bits("and", "bool or integer", np.bitwise_and, 2)
+logical_or = _bits("or", "bool or integer", np.bitwise_or, 2)
+logical_xor = _bits("xor", "bool or integer", np.bitwise_xor, 2)
+shl = _bits("shl", "integer", scalars.shl, 2)
+shr = _bits("shr", "integer", scalars.shr, 2)
+popcount = _bits("popcount", "integer", scalars.popcount, 1)
+clz = _bits("clz", "integer", scalars.clz, 1)
+
+
+# --- conversion -------------------------------------------------------------------------------
+
+
+def _convert_type(x: ArrayType, *, dtype: np.dtype, weak: bool = False) -> ArrayType:
+    if x.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
+        raise DtypeError(
+            f"convert: cannot convert {types_text((x,))} to {dtypes.short(dtype)} "
+            "(the imaginary part would be lost)",
+            hint="take .real first",
+        )
+    return ArrayType(x.shape, dtype, weak)
+
+
+def _convert_jvp(dx: Any, x: Any, y: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
+    return convert(dx, dtype=dtype, weak=weak)
+
+
+def _convert_transpose(ct: Any, linear: Batched, x: ArrayType, **params: Any) -> list[Any]:
+    return [convert(ct, dtype=x.dtype, weak=x.weak)]
+
+
+# Tangents exist only between inexact dtypes; the jvp interpreter drops those of others.
+convert: Primitive = elementwise(
+    "convert", "conversion", _convert_type,
+    lambda x, *, dtype, weak=False: scalars.convert(x, dtype),
+    (_convert_jvp,), _convert_transpose, lower=Convert(),
+)  # fmt: skip
+
+
+def _bitcast_type(x: ArrayType, *, dtype: np.dtype) -> ArrayType:
+    if x.dtype.itemsize != dtype.itemsize:
+        raise DtypeError(
+            f"bitcast: cannot read {x} as {dtypes.short(dtype)} "
+            f"({x.dtype.itemsize} bytes against {dtype.itemsize})"
+        )
+    return ArrayType(x.shape, dtype)
+
+
+bitcast = elementwise(
+    "bitcast", "conversion", _bitcast_type,
+    lambda x, *, dtype: np.ascontiguousarray(x).view(dtype).reshape(np.shape(x)),
+    (ZERO,), lower=Bitcast(),
+)  # fmt: skip
+
+
+def cast(x: Any, dtype: np.dtype) -> Any:
+    """`x` as `dtype`; x itself where that is what it has."""
+    return x if type_of(x).dtype == dtype else convert(x, dtype=dtype)
+
+
+PRIMITIVES = (
+    eq, ne, lt, le, gt, ge, is_finite, select, neg, add, sub, mul, div, floor, ceil, round, trunc,
+    rem, abs, sign, max, min, copysign, nextafter, logical_not, logical_and, logical_or,
+    logical_xor, shl, shr, popcount, clz, convert, bitcast,
+)  # fmt: skip

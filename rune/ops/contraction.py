@@ -1,0 +1,131 @@
+"""dot_general: sums of products over contracted axes, with batch axes leading the result.
+
+`dimension_numbers` = ((contracting_a, contracting_b), (batch_a, batch_b)). Result axes: batch
+axes, the free axes of a, the free axes of b, each in order. Half types accumulate in f32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune.core.interpreter import type_of
+from rune.core.lower import Contraction
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.errors import ShapeError
+from rune.ops.family import KINDS, Batched, require, same_dtype, wide
+from rune.ops.movement import inverse, repeat_lane, transpose
+
+Axes = tuple[int, ...]
+Numbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
+
+
+def free_axes(ndim: int, contracting: Axes, batch: Axes) -> Axes:
+    """The axes that are neither contracted nor batched."""
+    return tuple(i for i in range(ndim) if i not in contracting and i not in batch)
+
+
+def _dot_type(a: ArrayType, b: ArrayType, *, dimension_numbers: Numbers) -> ArrayType:
+    require("dot_general", KINDS["numeric"], "numeric", a, b)
+    dtype = same_dtype("dot_general", a, b)
+    (ca, cb), (ba, bb) = dimension_numbers
+    for i, j in zip((*ca, *ba), (*cb, *bb), strict=True):
+        if a.shape[i] != b.shape[j]:
+            raise ShapeError(
+                f"dot_general: cannot contract {a} with {b} "
+                f"(axis {i} of the first: {a.shape[i]}, axis {j} of the second: {b.shape[j]})"
+            )
+    batch = tuple(a.shape[i] for i in ba)
+    free_a = tuple(a.shape[i] for i in free_axes(a.ndim, ca, ba))
+    free_b = tuple(b.shape[i] for i in free_axes(b.ndim, cb, bb))
+    return ArrayType((*batch, *free_a, *free_b), dtype, a.weak and b.weak)
+
+
+def _as_matrices(x: np.ndarray, batch: Axes, first: Axes, second: Axes) -> np.ndarray:
+    moved = np.transpose(x, (*batch, *first, *second))
+    sizes = [int(np.prod([x.shape[i] for i in axes], dtype=np.int64)) for axes in (first, second)]
+    return moved.reshape(*(x.shape[i] for i in batch), *sizes)
+
+
+def _dot_reference(a: np.ndarray, b: np.ndarray, *, dimension_numbers: Numbers) -> np.ndarray:
+    (ca, cb), (ba, bb) = dimension_numbers
+    free_a, free_b = free_axes(a.ndim, ca, ba), free_axes(b.ndim, cb, bb)
+    left = _as_matrices(a.astype(wide(a.dtype), copy=False), ba, free_a, ca)
+    right = _as_matrices(b.astype(wide(b.dtype), copy=False), bb, cb, free_b)
+    shape = (
+        *(a.shape[i] for i in ba), *(a.shape[i] for i in free_a), *(b.shape[i] for i in free_b),
+    )  # fmt: skip
+    return np.matmul(left, right).reshape(shape).astype(a.dtype, copy=False)
+
+
+def _dot_transpose(
+    ct: Any, linear: Batched, a: Any, b: Any, *, dimension_numbers: Numbers
+) -> list[Any]:
+    (ca, cb), (ba, bb) = dimension_numbers
+    if linear[0]:
+        return [_wrt_first(ct, a, b, ca, cb, ba, bb, leading=True), None]
+    return [None, _wrt_first(ct, b, a, cb, ca, bb, ba, leading=False)]
+
+
+def _wrt_first(
+    ct: Any, x: ArrayType, other: Any, cx: Axes, co: Axes, bx: Axes, bo: Axes, *, leading: bool
+) -> Any:
+    """The cotangent of `x`: ct contracted with `other` over other's free axes.
+
+    `leading`: x's free axes come before the other's in ct.
+    """
+    ndim, n_batch = type_of(ct).ndim, len(bx)
+    free_x = free_axes(x.ndim, cx, bx)
+    free_o = free_axes(type_of(other).ndim, co, bo)
+    batch = tuple(range(n_batch))
+    split = n_batch + (len(free_x) if leading else len(free_o))
+    ct_o = tuple(range(split, ndim)) if leading else tuple(range(n_batch, split))
+    found = dot_general(ct, other, dimension_numbers=((ct_o, free_o), (batch, bo)))
+    # found's axes: batch, x's free axes, x's contracted axes in the order other holds them.
+    contracted = tuple(cx[co.index(axis)] for axis in sorted(co))
+    return transpose(found, permutation=inverse((*bx, *free_x, *contracted)))
+
+
+def _dot_batch(
+    batched: Batched, size: Any, a: Any, b: Any, *, dimension_numbers: Numbers
+) -> tuple[Any, bool]:
+    """Both batched: a leading batch axis. One batched: its axis is free, and is moved to front."""
+    (ca, cb), (ba, bb) = dimension_numbers
+    if batched[0] and (batched[1] or not ba):
+        if not batched[1]:
+            numbers = ((_up(ca), cb), ((), ()))
+            return dot_general(a, b, dimension_numbers=numbers), True
+        numbers = ((_up(ca), _up(cb)), ((0, *_up(ba)), (0, *_up(bb))))
+        return dot_general(a, b, dimension_numbers=numbers), True
+    if ba:
+        # One side batched beside batch axes: the other is repeated (a view, no copy).
+        a, b = (a, repeat_lane(b, size)) if batched[0] else (repeat_lane(a, size), b)
+        return _dot_batch((True, True), size, a, b, dimension_numbers=dimension_numbers)
+    out = dot_general(a, b, dimension_numbers=((ca, _up(cb)), ((), ())))
+    lane = type_of(a).ndim - len(ca)
+    order = (lane, *(i for i in range(type_of(out).ndim) if i != lane))
+    return transpose(out, permutation=order), True
+
+
+def _up(axes: Axes) -> Axes:
+    return tuple(a + 1 for a in axes)
+
+
+dot_general: Primitive = Primitive(
+    "dot_general", "contraction", _dot_type, _dot_reference,
+    jvp=(
+        lambda da, a, b, y, *, dimension_numbers: dot_general(
+            da, b, dimension_numbers=dimension_numbers
+        ),
+        lambda db, a, b, y, *, dimension_numbers: dot_general(
+            a, db, dimension_numbers=dimension_numbers
+        ),
+    ),
+    transpose=_dot_transpose,
+    batch=_dot_batch,
+    lower=Contraction(),
+)  # fmt: skip
+
+PRIMITIVES = (dot_general,)

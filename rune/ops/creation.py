@@ -1,0 +1,46 @@
+"""Values from nothing, and the identity that stops derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.lower import Position, View
+from rune.core.primitive import ZERO, Primitive
+from rune.core.types import ArrayType, Shape
+from rune.errors import ShapeError
+from rune.ops.family import Batched, require, view_of
+
+
+def _iota_type(*, shape: Shape, axis: int, dtype: np.dtype) -> ArrayType:
+    made = ArrayType(shape, dtype)
+    require("iota", dtypes.NUMERIC, "numeric", made)
+    if not 0 <= axis < len(shape):
+        raise ShapeError(f"iota: cannot count along axis {axis} (shape {shape})")
+    return made
+
+
+def _iota_reference(*, shape: tuple, axis: int, dtype: np.dtype) -> np.ndarray:
+    along = [1] * len(shape)
+    along[axis] = shape[axis]
+    return np.broadcast_to(np.arange(shape[axis]).astype(dtype).reshape(along), shape)
+
+
+iota = Primitive(
+    "iota", "creation", _iota_type, _iota_reference,
+    jvp=(), lower=Position(lambda indices, *, shape, axis, dtype: indices[axis]),
+)  # fmt: skip
+
+
+def _stop_batch(batched: Batched, size: Any, x: Any) -> tuple[Any, bool]:
+    return stop_gradient(x), True
+
+
+stop_gradient: Primitive = Primitive(
+    "stop_gradient", "identity", lambda x: x, lambda x: x,
+    jvp=(ZERO,), batch=_stop_batch, lower=View(lambda indices, x: view_of(indices)),
+)  # fmt: skip
+
+PRIMITIVES = (iota, stop_gradient)

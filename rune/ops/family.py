@@ -1,0 +1,339 @@
+"""Families: constructors that give the primitives of one kind their shared rules.
+
+Elementwise operands have one dtype, and one shape or rank 0 (a scalar beside arrays). The jvp
+rules of a family member are written as if all shapes were equal: `elementwise` broadcasts a
+rank-0 tangent to the result, and sums a cotangent that belongs to a rank-0 operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.core.lower import Lowering, Piece, Reduction, Scalar, Source, View
+from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
+from rune.core.types import ArrayType, Shape
+from rune.dims import Size, product
+from rune.errors import DtypeError, ShapeError
+
+Batched = Sequence[bool]
+
+
+def types_text(types: Sequence[ArrayType]) -> str:
+    """`f32[3], i32[4]`: operand types for messages."""
+    return ", ".join(map(str, types))
+
+
+def require(name: str, allowed: frozenset[np.dtype], kind: str, *types: ArrayType) -> None:
+    """Raise DtypeError unless every type's dtype is allowed."""
+    for type in types:
+        if type.dtype not in allowed:
+            raise DtypeError(f"{name}: cannot take {types_text(types)} ({kind} dtype required)")
+
+
+def same_dtype(name: str, *types: ArrayType) -> np.dtype:
+    """The one dtype of all operands, or DtypeError."""
+    if any(t.dtype != types[0].dtype for t in types):
+        raise DtypeError(
+            f"{name}: cannot combine {types_text(types)} (dtypes differ)",
+            hint="rune.numpy promotes; primitives take operands of one dtype",
+        )
+    return types[0].dtype
+
+
+def joint_shape(name: str, types: Sequence[ArrayType]) -> Shape:
+    """The one shape of all operands that are not rank 0, or ShapeError naming the axis."""
+    ranked = [t.shape for t in types if t.shape]
+    for shape in ranked[1:]:
+        if shape != ranked[0]:
+            raise ShapeError(
+                f"{name}: cannot combine {types_text(types)} ({_conflict(ranked[0], shape)})"
+            )
+    return ranked[0] if ranked else ()
+
+
+def _conflict(a: Shape, b: Shape) -> str:
+    if len(a) != len(b):
+        return f"{len(a)} axes against {len(b)}"
+    axis = next(i for i, (m, n) in enumerate(zip(a, b, strict=True)) if m != n)
+    return f"axis {axis}: {a[axis]} against {b[axis]}"
+
+
+def fit(value: Any, shape: Shape) -> Any:
+    """`value`, broadcast to `shape` if it is rank 0 and `shape` is not."""
+    if type_of(value).shape == shape:
+        return value
+    return broadcast(value, shape=shape, axes=())
+
+
+def unfit(cotangent: Any, type: ArrayType) -> Any:
+    """The cotangent of an operand that `fit` may have broadcast: summed to rank 0."""
+    found = type_of(cotangent)
+    if found.shape == type.shape:
+        return cotangent
+    return reduce_sum(cotangent, axes=tuple(range(found.ndim)))
+
+
+def align_batches(batched: Batched, size: Any, args: Sequence[Any]) -> list[Any]:
+    """Arguments of an elementwise operation with batch axes leading and ranks made equal."""
+    inner = [type_of(a).shape[1:] if b else type_of(a).shape for a, b in zip(args, batched)]
+    rank = max(map(len, inner))
+    shape = next(s for s in inner if len(s) == rank)
+    return [_align(a, b, s, shape, size) for a, b, s in zip(args, batched, inner)]
+
+
+def _align(arg: Any, batched: bool, inner: Shape, shape: Shape, size: Any) -> Any:
+    if batched and len(inner) == len(shape):
+        return arg
+    if batched:
+        return broadcast(arg, shape=(size, *shape), axes=(0,))
+    if not inner:
+        return arg
+    return broadcast(arg, shape=(size, *shape), axes=tuple(range(1, 1 + len(shape))))
+
+
+def _batch_elementwise(primitive: Callable[[], Primitive]) -> Rule:
+    def batch(batched: Batched, size: Any, *args: Any, **params: Any) -> tuple[Any, bool]:
+        return primitive()(*align_batches(batched, size, args), **params), True
+
+    return batch
+
+
+def _fitted(rule: JvpRule) -> JvpRule:
+    if isinstance(rule, Zero | NOT_DIFFERENTIABLE):
+        return rule
+
+    def fitted(tangent: Any, *values: Any, **params: Any) -> Any:
+        return fit(rule(tangent, *values, **params), type_of(values[-1]).shape)
+
+    return fitted
+
+
+def _unfitted(rule: Rule) -> Rule:
+    def unfitted(cotangent: Any, linear: Batched, *inputs: Any, **params: Any) -> list[Any]:
+        cts = rule(cotangent, linear, *inputs, **params)
+        types = [i if is_linear else None for i, is_linear in zip(inputs, linear)]
+        return [
+            None if ct is None or t is None else unfit(ct, t)
+            for ct, t in zip(cts, types, strict=True)
+        ]
+
+    return unfitted
+
+
+def elementwise(
+    name: str,
+    family: str,
+    type_rule: Rule,
+    reference: Rule,
+    jvp: tuple[JvpRule, ...],
+    transpose: Rule | None = None,
+    lower: Lowering | None = None,
+    expand: Rule | None = None,
+) -> Primitive:
+    """An elementwise primitive; it lowers to the scalar operation of its own name."""
+    made = Primitive(
+        name,
+        family,
+        type_rule,
+        reference,
+        tuple(map(_fitted, jvp)),
+        _unfitted(transpose) if transpose else None,
+        _batch_elementwise(lambda: made),
+        (lower or Scalar(name)) if expand is None else None,
+        expand,
+    )
+    return made
+
+
+def same_type(name: str, allowed: frozenset[np.dtype], kind: str) -> Rule:
+    """Type rule: operands of one allowed dtype, the result of the same."""
+
+    def type_rule(*types: ArrayType) -> ArrayType:
+        require(name, allowed, kind, *types)
+        dtype = same_dtype(name, *types)
+        return ArrayType(joint_shape(name, types), dtype, all(t.weak for t in types))
+
+    return type_rule
+
+
+def bool_type(name: str, allowed: frozenset[np.dtype], kind: str) -> Rule:
+    """Type rule: operands of one allowed dtype, a bool result."""
+
+    def type_rule(*types: ArrayType) -> ArrayType:
+        require(name, allowed, kind, *types)
+        same_dtype(name, *types)
+        return ArrayType(joint_shape(name, types), dtypes.bool_)
+
+    return type_rule
+
+
+KINDS: dict[str, frozenset[np.dtype]] = {
+    "floating": dtypes.FLOATING,
+    "inexact": dtypes.INEXACT,
+    "integer": dtypes.INTEGER,
+    "numeric": dtypes.NUMERIC,
+    "bool or integer": dtypes.INTEGER | {dtypes.bool_},
+    "any": dtypes.ANY,
+    "ordered": dtypes.ANY - dtypes.COMPLEX,
+}
+
+
+# --- movement and summation, on which every family's rules rest -------------------------------
+
+
+def _broadcast_type(x: ArrayType, *, shape: Shape, axes: tuple[int, ...]) -> ArrayType:
+    target = tuple(shape[a] for a in axes)
+    fits = len(axes) == x.ndim and all(
+        d == t or d == 1 for d, t in zip(x.shape, target, strict=False)
+    )
+    if not fits:
+        raise ShapeError(f"broadcast: cannot broadcast {x} to {shape} (axes {axes})")
+    return ArrayType(shape, x.dtype, x.weak)
+
+
+def _broadcast_reference(x: np.ndarray, *, shape: tuple, axes: tuple[int, ...]) -> np.ndarray:
+    spread = [1] * len(shape)
+    for size, axis in zip(np.shape(x), axes, strict=True):
+        spread[axis] = size
+    return np.broadcast_to(np.reshape(x, spread), shape)
+
+
+def _broadcast_transpose(
+    ct: Any, linear: Batched, x: ArrayType, *, shape: Shape, axes: tuple[int, ...]
+) -> list[Any]:
+    kept = {a for a, d in zip(axes, x.shape, strict=True) if d == shape[a]}
+    summed = reduce_sum(ct, axes=tuple(i for i in range(len(shape)) if i not in kept))
+    return [summed if type_of(summed).shape == x.shape else reshape(summed, shape=x.shape)]
+
+
+def _broadcast_batch(
+    batched: Batched, size: Any, x: Any, *, shape: Shape, axes: tuple[int, ...]
+) -> tuple[Any, bool]:
+    moved = (0, *(a + 1 for a in axes))
+    return broadcast(x, shape=(size, *shape), axes=moved), True
+
+
+def view_of(indices: tuple) -> Source:
+    """The element of operand 0 at `indices`, unconditionally."""
+    return Source((Piece(0, indices),))
+
+
+def _broadcast_view(indices: tuple, x: ArrayType, *, shape: Shape, axes: tuple[int, ...]) -> Source:
+    from_axis = (0 if d == 1 else indices[a] for d, a in zip(x.shape, axes, strict=True))
+    return view_of(tuple(from_axis))
+
+
+broadcast = Primitive(
+    "broadcast",
+    "movement",
+    _broadcast_type,
+    _broadcast_reference,
+    jvp=(lambda dx, x, y, **params: broadcast(dx, **params),),
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    lower=View(_broadcast_view),
+)
+
+
+def reduced_type(name: str, x: ArrayType, axes: tuple[int, ...]) -> ArrayType:
+    """`x` without `axes`. Errors: ShapeError for an axis out of range or given twice."""
+    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
+        raise ShapeError(f"{name}: cannot reduce {x} (axes {axes})")
+    return x.with_shape(tuple(d for i, d in enumerate(x.shape) if i not in axes))
+
+
+def _sum_type(x: ArrayType, *, axes: tuple[int, ...]) -> ArrayType:
+    require("reduce_sum", dtypes.NUMERIC, "numeric", x)
+    return reduced_type("reduce_sum", x, axes)
+
+
+def wide(dtype: np.dtype) -> np.dtype:
+    """The accumulator of a sum or product: f32 for the half types, else the dtype itself."""
+    narrow = dtypes.FLOATING - {dtypes.f32, dtypes.f64}
+    return dtypes.f32 if dtype in narrow else dtype
+
+
+def _sum_reference(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
+    total = np.sum(x, axis=axes, dtype=wide(x.dtype))
+    return np.asarray(total).astype(x.dtype, copy=False)
+
+
+def _sum_transpose(ct: Any, linear: Batched, x: ArrayType, *, axes: tuple[int, ...]) -> list[Any]:
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    return [broadcast(ct, shape=x.shape, axes=kept)]
+
+
+def batch_reduction(primitive: Callable[[], Primitive]) -> Rule:
+    """Batch rule of a reduction: the axes move by one."""
+
+    def batch(batched: Batched, size: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any, bool]:
+        return primitive()(x, axes=tuple(a + 1 for a in axes)), True
+
+    return batch
+
+
+reduce_sum = Primitive(
+    "reduce_sum",
+    "reduction",
+    _sum_type,
+    _sum_reference,
+    jvp=(lambda dx, x, y, *, axes: reduce_sum(dx, axes=axes),),
+    transpose=_sum_transpose,
+    batch=batch_reduction(lambda: reduce_sum),
+    lower=Reduction("add"),
+)
+
+
+def _reshape_type(x: ArrayType, *, shape: Shape) -> ArrayType:
+    if product(x.shape) != product(shape):
+        raise ShapeError(
+            f"reshape: cannot reshape {x} to {shape} "
+            f"({product(x.shape)} against {product(shape)} elements)"
+        )
+    return x.with_shape(shape)
+
+
+def _flat_index(indices: tuple, shape: Shape) -> Any:
+    flat: Any = 0
+    for position, size in zip(indices, shape, strict=True):
+        flat = flat * size + position
+    return flat
+
+
+def _reshape_view(indices: tuple, x: ArrayType, *, shape: Shape) -> Source:
+    flat, found = _flat_index(indices, shape), []
+    for size in reversed(x.shape):
+        found.append(0 if size == 1 else flat % size)
+        flat = flat // size
+    return view_of(tuple(reversed(found)))
+
+
+reshape = Primitive(
+    "reshape",
+    "movement",
+    _reshape_type,
+    lambda x, *, shape: np.reshape(x, shape),
+    jvp=(lambda dx, x, y, *, shape: reshape(dx, shape=shape),),
+    transpose=lambda ct, linear, x, *, shape: [reshape(ct, shape=x.shape)],
+    batch=lambda batched, size, x, *, shape: (reshape(x, shape=(size, *shape)), True),
+    lower=View(_reshape_view),
+)
+
+
+def zeros_like(x: Any) -> Any:
+    """Zeros of the shape and dtype of `x`, as a broadcast literal."""
+    type = type_of(x)
+    return fit(literal_like(0, x), type.shape)
+
+
+def size_value(count: Size, dtype: np.dtype) -> Any:
+    """A size as a rank-0 value: a literal, or computed where it is symbolic."""
+    if isinstance(count, int):
+        return np.asarray(count).astype(dtype)
+    counted = broadcast(np.ones((), dtype), shape=(count,), axes=())
+    return reduce_sum(counted, axes=(0,))

@@ -1,0 +1,326 @@
+"""Movement: transpose, slice, pad, reverse, concatenate. Pure index maps; none becomes a kernel.
+
+`reshape` and `broadcast` are in family.py, which every rule rests on. Axes are normalised and
+sizes are explicit here; NumPy's conveniences live in `rune.numpy`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune.core.interpreter import literal_like, type_of
+from rune.core.lower import Bounds, Piece, Source, View
+from rune.core.primitive import Joint, Primitive
+from rune.core.types import ArrayType, Shape
+from rune.errors import ShapeError
+from rune.ops.arithmetic import select, sub, zero_like
+from rune.ops.family import (
+    Batched,
+    broadcast,
+    fit,
+    reduce_sum,
+    reshape,
+    same_dtype,
+    types_text,
+    view_of,
+)
+
+# --- transpose --------------------------------------------------------------------------------
+
+
+def _transpose_type(x: ArrayType, *, permutation: tuple[int, ...]) -> ArrayType:
+    if sorted(permutation) != list(range(x.ndim)):
+        raise ShapeError(f"transpose: cannot transpose {x} (permutation {permutation})")
+    return x.with_shape(tuple(x.shape[p] for p in permutation))
+
+
+def inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes `permutation`."""
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
+
+
+transpose: Primitive = Primitive(
+    "transpose", "movement", _transpose_type,
+    lambda x, *, permutation: np.transpose(x, permutation),
+    jvp=(lambda dx, x, y, *, permutation: transpose(dx, permutation=permutation),),
+    transpose=lambda ct, linear, x, *, permutation: [
+        transpose(ct, permutation=inverse(permutation))
+    ],
+    batch=lambda batched, size, x, *, permutation: (
+        transpose(x, permutation=(0, *(p + 1 for p in permutation))), True,
+    ),
+    lower=View(
+        lambda indices, x, *, permutation: view_of(
+            tuple(indices[i] for i in inverse(permutation))
+        )
+    ),
+)  # fmt: skip
+
+
+# --- slice ------------------------------------------------------------------------------------
+
+
+def _slice_type(x: ArrayType, *, start: Shape, limit: Shape, stride: tuple[int, ...]) -> ArrayType:
+    if not len(start) == len(limit) == len(stride) == x.ndim or any(s < 1 for s in stride):
+        raise ShapeError(f"slice: cannot slice {x} (start {start}, limit {limit}, stride {stride})")
+    for axis, (low, high, size) in enumerate(zip(start, limit, x.shape, strict=True)):
+        inside = low == high or (0 <= low and low <= high and high <= size)
+        if not inside:
+            raise ShapeError(f"slice: cannot slice {x} (axis {axis}: {low} to {high} of {size})")
+    return x.with_shape(
+        tuple((h - lo + s - 1) // s for lo, h, s in zip(start, limit, stride, strict=True))
+    )
+
+
+def _slice_reference(x: np.ndarray, *, start: Any, limit: Any, stride: Any) -> np.ndarray:
+    return x[tuple(slice(*bounds) for bounds in zip(start, limit, stride, strict=True))]
+
+
+def _slice_transpose(
+    ct: Any, linear: Batched, x: ArrayType, *, start: Shape, limit: Shape, stride: tuple[int, ...]
+) -> list[Any]:
+    sizes = type_of(ct).shape
+    spread = [(n - 1) * s + 1 if n != 0 else 0 for n, s in zip(sizes, stride, strict=True)]
+    high = tuple(d - lo - n for d, lo, n in zip(x.shape, start, spread, strict=True))
+    interior = tuple(s - 1 for s in stride)
+    return [pad(ct, zero_like(ct), low=start, high=high, interior=interior)]
+
+
+def _slice_batch(
+    batched: Batched, size: Any, x: Any, *, start: Shape, limit: Shape, stride: tuple[int, ...]
+) -> tuple[Any, bool]:
+    return slice_(x, start=(0, *start), limit=(size, *limit), stride=(1, *stride)), True
+
+
+slice_: Primitive = Primitive(
+    "slice", "movement", _slice_type, _slice_reference,
+    jvp=(lambda dx, x, y, **params: slice_(dx, **params),),
+    transpose=_slice_transpose,
+    batch=_slice_batch,
+    lower=View(
+        lambda indices, x, *, start, limit, stride: view_of(
+            tuple(i * s + lo for i, s, lo in zip(indices, stride, start, strict=True))
+        )
+    ),
+)  # fmt: skip
+
+
+# --- pad --------------------------------------------------------------------------------------
+
+
+def _pad_type(
+    x: ArrayType, value: ArrayType, *, low: Shape, high: Shape, interior: tuple[int, ...]
+) -> ArrayType:
+    same_dtype("pad", x, value)
+    fits = len(low) == len(high) == len(interior) == x.ndim and value.shape == ()
+    if not fits or any(i < 0 for i in interior):
+        raise ShapeError(
+            f"pad: cannot pad {types_text((x, value))} (low {low}, high {high}, "
+            f"interior {interior})"
+        )
+    shape = tuple(
+        _padded(d, lo, hi, gap) for d, lo, hi, gap in zip(x.shape, low, high, interior, strict=True)
+    )
+    for axis, size in enumerate(shape):
+        if size < 0:
+            raise ShapeError(f"pad: cannot pad {x} (axis {axis}: size would be {size})")
+    return x.with_shape(shape)
+
+
+def _padded(size: Any, low: Any, high: Any, interior: int) -> Any:
+    spread = size if interior == 0 or size == 0 else (size - 1) * (interior + 1) + 1
+    return spread + low + high
+
+
+def _pad_reference(
+    x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, interior: Any
+) -> np.ndarray:
+    shape = tuple(map(_padded, x.shape, low, high, interior))
+    out = np.full(shape, value, x.dtype)
+    target, source = [], []
+    for size, n, lo, gap in zip(shape, x.shape, low, interior, strict=True):
+        kept = [i for i in range(n) if 0 <= lo + i * (gap + 1) < size]
+        source.append(slice(kept[0], kept[-1] + 1) if kept else slice(0, 0))
+        first = lo + kept[0] * (gap + 1) if kept else 0
+        last = lo + kept[-1] * (gap + 1) if kept else -1
+        target.append(slice(first, last + 1, gap + 1))
+    out[tuple(target)] = x[tuple(source)]
+    return out
+
+
+def _pad_transpose(
+    ct: Any, linear: Batched, x: Any, value: Any, *, low: Shape, high: Shape,
+    interior: tuple[int, ...],
+) -> list[Any]:  # fmt: skip
+    """The cotangent of x is the padded cotangent cropped; that of the value is all the rest."""
+    ct_x = _crop(ct, low, high, interior) if linear[0] or linear[1] else None
+    if not linear[1]:
+        return [ct_x, None]
+    everything = reduce_sum(ct, axes=tuple(range(type_of(ct).ndim)))
+    inside = reduce_sum(ct_x, axes=tuple(range(type_of(ct).ndim)))
+    return [ct_x if linear[0] else None, sub(everything, inside)]
+
+
+def _crop(ct: Any, low: Shape, high: Shape, interior: tuple[int, ...]) -> Any:
+    negative_low, negative_high = tuple(-lo for lo in low), tuple(-hi for hi in high)
+    zeros = (0,) * len(low)
+    whole = pad(ct, zero_like(ct), low=negative_low, high=negative_high, interior=zeros)
+    if not any(interior):
+        return whole
+    shape = type_of(whole).shape
+    return slice_(whole, start=zeros, limit=shape, stride=tuple(g + 1 for g in interior))
+
+
+def _pad_wrt_value(dv: Any, x: Any, value: Any, y: Any, **params: Any) -> Any:
+    zeros = fit(zero_like(x), type_of(x).shape)
+    return pad(zeros, dv, **params)
+
+
+def _pad_batch(
+    batched: Batched, size: Any, x: Any, value: Any, *, low: Shape, high: Shape,
+    interior: tuple[int, ...],
+) -> tuple[Any, bool]:  # fmt: skip
+    if not batched[0]:
+        shape = type_of(x).shape
+        x = broadcast(x, shape=(size, *shape), axes=tuple(range(1, len(shape) + 1)))
+    params = {"low": (0, *low), "high": (0, *high), "interior": (0, *interior)}
+    if not batched[1]:
+        return pad(x, value, **params), True
+    # A padding value per lane: pad a mask, and take the lane's value where it is false.
+    padded = pad(x, zero_like(x), **params)
+    ones = fit(literal_like(1, np.zeros((), np.bool_)), type_of(x).shape)
+    mask = pad(ones, np.zeros((), np.bool_), **params)
+    return select(mask, padded, broadcast(value, shape=type_of(padded).shape, axes=(0,))), True
+
+
+def _pad_view(
+    indices: tuple, x: ArrayType, value: ArrayType, *, low: Shape, high: Shape,
+    interior: tuple[int, ...],
+) -> Source:  # fmt: skip
+    where, found = [], []
+    for i, size, lo, gap in zip(indices, x.shape, low, interior, strict=True):
+        inner = i - lo
+        where.append(Bounds(inner, 0, _padded(size, 0, 0, gap)))
+        if gap:
+            where.append(Bounds(inner % (gap + 1), 0, 1))
+        found.append(inner // (gap + 1))
+    return Source((Piece(0, tuple(found), tuple(where)),), fill=1)
+
+
+pad: Primitive = Primitive(
+    "pad", "movement", _pad_type, _pad_reference,
+    jvp=(
+        lambda dx, x, value, y, **params: pad(dx, zero_like(dx), **params),
+        _pad_wrt_value,
+    ),
+    transpose=_pad_transpose,
+    batch=_pad_batch,
+    lower=View(_pad_view),
+)  # fmt: skip
+
+
+# --- reverse ----------------------------------------------------------------------------------
+
+
+def _reverse_type(x: ArrayType, *, axes: tuple[int, ...]) -> ArrayType:
+    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
+        raise ShapeError(f"reverse: cannot reverse {x} (axes {axes})")
+    return x
+
+
+def _reverse_view(indices: tuple, x: ArrayType, *, axes: tuple[int, ...]) -> Source:
+    return view_of(
+        tuple(
+            d - 1 - i if a in axes else i
+            for a, (i, d) in enumerate(zip(indices, x.shape, strict=True))
+        )
+    )
+
+
+reverse: Primitive = Primitive(
+    "reverse", "movement", _reverse_type,
+    lambda x, *, axes: np.flip(x, axes),
+    jvp=(lambda dx, x, y, *, axes: reverse(dx, axes=axes),),
+    transpose=lambda ct, linear, x, *, axes: [reverse(ct, axes=axes)],
+    batch=lambda batched, size, x, *, axes: (reverse(x, axes=tuple(a + 1 for a in axes)), True),
+    lower=View(_reverse_view),
+)  # fmt: skip
+
+
+# --- concatenate ------------------------------------------------------------------------------
+
+
+def _concatenate_type(*types: ArrayType, axis: int) -> ArrayType:
+    dtype = same_dtype("concatenate", *types)
+    first = types[0].shape
+    for other in types[1:]:
+        if len(other.shape) != len(first) or any(
+            a != b for i, (a, b) in enumerate(zip(first, other.shape)) if i != axis
+        ):
+            raise ShapeError(
+                f"concatenate: cannot join {types_text(types)} along axis {axis} "
+                "(all other axes must agree)"
+            )
+    total: Any = 0
+    for t in types:
+        total = total + t.shape[axis]
+    shape = (*first[:axis], total, *first[axis + 1 :])
+    return ArrayType(shape, dtype, all(t.weak for t in types))
+
+
+def _concatenate_jvp(tangents: Any, args: Any, y: Any, *, axis: int) -> Any:
+    """All tangents at once: those that are zero become arrays of zeros."""
+    filled = [
+        fit(zero_like(a), type_of(a).shape) if t is None else t
+        for t, a in zip(tangents, args, strict=True)
+    ]
+    return concatenate(*filled, axis=axis)
+
+
+def _concatenate_transpose(ct: Any, linear: Batched, *inputs: Any, axis: int) -> list[Any]:
+    shape, found, start = type_of(ct).shape, [], 0
+    for is_linear, x in zip(linear, inputs, strict=True):
+        size = type_of(x).shape[axis] if not is_linear else x.shape[axis]
+        low = tuple(start if i == axis else 0 for i in range(len(shape)))
+        limit = tuple(start + size if i == axis else d for i, d in enumerate(shape))
+        part = slice_(ct, start=low, limit=limit, stride=(1,) * len(shape)) if is_linear else None
+        found.append(part)
+        start = start + size
+    return found
+
+
+def spread_batches(batched: Batched, size: Any, args: Any) -> list[Any]:
+    """Every argument with a leading batch axis; those without are broadcast."""
+    return [a if b else repeat_lane(a, size) for a, b in zip(args, batched, strict=True)]
+
+
+def repeat_lane(x: Any, size: Any) -> Any:
+    """`x` with a new leading axis of `size`."""
+    shape = type_of(x).shape
+    return broadcast(x, shape=(size, *shape), axes=tuple(range(1, len(shape) + 1)))
+
+
+def _concatenate_view(indices: tuple, *types: ArrayType, axis: int) -> Source:
+    pieces, start = [], 0
+    for number, t in enumerate(types):
+        end = start + t.shape[axis]
+        moved = tuple(i - start if a == axis else i for a, i in enumerate(indices))
+        pieces.append(Piece(number, moved, (Bounds(indices[axis], start, end),)))
+        start = end
+    return Source(tuple(pieces))
+
+
+concatenate: Primitive = Primitive(
+    "concatenate", "movement", _concatenate_type,
+    lambda *xs, axis: np.concatenate(xs, axis),
+    jvp=Joint(_concatenate_jvp),
+    transpose=_concatenate_transpose,
+    batch=lambda batched, size, *xs, axis: (
+        concatenate(*spread_batches(batched, size, xs), axis=axis + 1), True,
+    ),
+    lower=View(_concatenate_view),
+)  # fmt: skip
+
+PRIMITIVES = (broadcast, reshape, transpose, slice_, pad, reverse, concatenate)

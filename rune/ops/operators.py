@@ -1,0 +1,260 @@
+"""The operators and methods that concrete arrays and tracers share, as a mixin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType, Shape
+from rune.errors import ArgumentError
+from rune.ops import conventions as c
+from rune.ops.arithmetic import (
+    add,
+    eq,
+    ge,
+    gt,
+    le,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    mul,
+    ne,
+    neg,
+    shl,
+    shr,
+    sub,
+)  # fmt: skip
+from rune.ops.promote import apply
+from rune.ops.subscript import At, read
+
+_Binary = Callable[[Any, Any], Any]
+
+
+def _forward(primitive: Primitive) -> _Binary:
+    def method(self: Any, other: Any) -> Any:
+        if getattr(other, "type", None) is self.type:
+            return primitive(self, other)
+        return apply(primitive, self, other) if _is_operand(other) else NotImplemented
+
+    return method
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> _Binary:
+    def method(self: Any, other: Any) -> Any:
+        return function(other, self) if _is_operand(other) else NotImplemented
+
+    return method
+
+
+def _checked(function: Callable[[Any, Any], Any]) -> _Binary:
+    def method(self: Any, other: Any) -> Any:
+        return function(self, other) if _is_operand(other) else NotImplemented
+
+    return method
+
+
+def _is_operand(value: Any) -> bool:
+    if isinstance(value, Operators | np.ndarray | np.generic | bool | int | float | complex):
+        return True
+    if isinstance(value, list | tuple):
+        raise ArgumentError(
+            f"operator: cannot combine an array with a {type(value).__name__}",
+            hint="convert it with rune.numpy.array(...)",
+        )
+    return False
+
+
+def _pair(primitive: Primitive) -> Callable[[Any, Any], Any]:
+    return lambda a, b: apply(primitive, a, b)
+
+
+class Operators:
+    """Arithmetic, comparison, indexing and methods. Subclasses have a `type`."""
+
+    __slots__ = ()
+    __array_priority__ = 1000  # NumPy arrays on the left defer to us
+    __array_ufunc__ = None
+    type: ArrayType
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the axes."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Element type."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.type.shape)
+
+    @property
+    def size(self) -> Any:
+        """Number of elements."""
+        return c.size_of(self)
+
+    @property
+    def nbytes(self) -> Any:
+        """Bytes of all elements."""
+        return self.size * self.type.dtype.itemsize
+
+    @property
+    def weak_type(self) -> bool:
+        """True if the dtype adapts to what it meets."""
+        return self.type.weak
+
+    @property
+    def T(self) -> Any:
+        """All axes reversed."""
+        return c.transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        """The last two axes swapped."""
+        return c.matrix_transpose(self)
+
+    @property
+    def at(self) -> At:
+        """`x.at[index].set(v)` and .add(v): updated copies."""
+        return At(self)
+
+    __add__ = _forward(add)
+    __radd__ = _reflected(_pair(add))
+    __sub__ = _forward(sub)
+    __rsub__ = _reflected(_pair(sub))
+    __mul__ = _forward(mul)
+    __rmul__ = _reflected(_pair(mul))
+    __truediv__ = _checked(c.true_divide)
+    __rtruediv__ = _reflected(c.true_divide)
+    __floordiv__ = _checked(c.floor_divide)
+    __rfloordiv__ = _reflected(c.floor_divide)
+    __mod__ = _checked(c.remainder)
+    __rmod__ = _reflected(c.remainder)
+    __divmod__ = _checked(lambda a, b: (c.floor_divide(a, b), c.remainder(a, b)))
+    __pow__ = _checked(c.power)
+    __rpow__ = _reflected(c.power)
+    __matmul__ = _checked(c.matmul)
+    __rmatmul__ = _reflected(c.matmul)
+    __and__ = _forward(logical_and)
+    __rand__ = _reflected(_pair(logical_and))
+    __or__ = _forward(logical_or)
+    __ror__ = _reflected(_pair(logical_or))
+    __xor__ = _forward(logical_xor)
+    __rxor__ = _reflected(_pair(logical_xor))
+    __lshift__ = _forward(shl)
+    __rlshift__ = _reflected(_pair(shl))
+    __rshift__ = _forward(shr)
+    __rrshift__ = _reflected(_pair(shr))
+    __lt__ = _forward(lt)
+    __le__ = _forward(le)
+    __gt__ = _forward(gt)
+    __ge__ = _forward(ge)
+    __eq__ = _forward(eq)  # type: ignore[assignment]
+    __ne__ = _forward(ne)  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> Any:
+        return neg(self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return c.absolute(self)
+
+    def __invert__(self) -> Any:
+        return logical_not(self)
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise ArgumentError(f"len: cannot take the length of {self.type} (rank 0)")
+        return self.type.shape[0]  # type: ignore[return-value]
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        return read(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise ArgumentError(
+            f"array: cannot assign to an element of {self.type} (arrays are immutable)",
+            hint="use y = x.at[index].set(value)",
+        )
+
+    def astype(self, dtype: Any) -> Any:
+        """The elements converted to `dtype`; float to integer saturates."""
+        return c.astype(self, dtypes.as_dtype(dtype))
+
+    def reshape(self, *shape: Any) -> Any:
+        """Another shape, one size may be -1."""
+        return c.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def ravel(self) -> Any:
+        """One axis."""
+        return c.reshape(self, -1)
+
+    flatten = ravel
+
+    def transpose(self, *axes: Any) -> Any:
+        """Axes permuted; reversed without arguments."""
+        if len(axes) == 1 and not isinstance(axes[0], int):
+            axes = tuple(axes[0]) if axes[0] is not None else ()
+        return c.transpose(self, axes or None)
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """Axes of size 1 removed."""
+        return c.squeeze(self, axis)
+
+    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        """Sum over axes."""
+        return c.sum(self, axis, dtype, keepdims)
+
+    def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        """Product over axes."""
+        return c.prod(self, axis, dtype, keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Arithmetic mean over axes."""
+        return c.mean(self, axis, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Maximum over axes."""
+        return c.amax(self, axis, keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Minimum over axes."""
+        return c.amin(self, axis, keepdims)
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """True where some element is nonzero."""
+        return c.any(self, axis, keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """True where every element is nonzero."""
+        return c.all(self, axis, keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Any:
+        """Position of the first maximum."""
+        return c.argmax(self, axis, keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Any:
+        """Position of the first minimum."""
+        return c.argmin(self, axis, keepdims)
+
+    def cumsum(self, axis: int | None = None) -> Any:
+        """Running sum."""
+        return c.cumsum(self, axis)
+
+    def dot(self, other: Any) -> Any:
+        """Matrix product."""
+        return c.dot(self, other)

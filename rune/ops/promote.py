@@ -1,0 +1,138 @@
+"""Operands as NumPy and JAX take them: Python scalars, NumPy arrays, mixed dtypes, broadcasting.
+
+Primitives take operands of one dtype and one shape; `promoted` makes them so. Equal operands,
+the common case, pass untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import Tracer, type_of
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType, Shape
+from rune.errors import ArgumentError, ShapeError
+from rune.ops.arithmetic import convert
+from rune.ops.family import broadcast, reshape
+
+Scalar = bool | int | float | complex
+
+
+def operand(name: str, value: Any) -> Any:
+    """`value` if it is an array, tracer or Python scalar; NumPy data with canonical dtype.
+
+    Errors: ArgumentError for anything else, lists included.
+    """
+    if hasattr(value, "type") and (isinstance(value, Tracer) or hasattr(value, "rank0")):
+        return value
+    if type(value) in (bool, int, float, complex):
+        return value
+    if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
+        return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
+    raise ArgumentError(
+        f"{name}: cannot take {type(value).__name__} as an array",
+        hint="convert with rune.numpy.array(...)" if isinstance(value, list | tuple) else None,
+    )
+
+
+def scalar_kind(value: Any) -> tuple[np.dtype, bool]:
+    """(dtype, weak) of an operand."""
+    found = dtypes.scalar_type(value)
+    if found is not None:
+        return found
+    type = type_of(value)
+    return type.dtype, getattr(type, "weak", False)
+
+
+def promoted(name: str, *values: Any, kind: str = "any") -> list[Any]:
+    """Operands of one dtype and one shape (or rank 0).
+
+    kind: "any", "inexact" (integers and bools become f32).
+    Errors: ShapeError names the axis that conflicts; DtypeError where no promotion exists.
+    """
+    found = [operand(name, v) for v in values]
+    dtype, weak = dtypes.promote(*map(scalar_kind, found))
+    if kind == "inexact" and dtype not in dtypes.INEXACT:
+        dtype, weak = dtypes.default_float(dtype), weak
+    return broadcast_together(name, [as_type(v, dtype, weak) for v in found])
+
+
+def as_type(value: Any, dtype: np.dtype, weak: bool = False) -> Any:
+    """`value` in `dtype`. A Python scalar becomes a literal, or stays weak if `weak`.
+
+    Errors: OverflowError for a Python integer that the dtype cannot hold.
+    """
+    scalar = dtypes.scalar_type(value)
+    if scalar is None:
+        return value if type_of(value).dtype == dtype else convert(value, dtype=dtype, weak=weak)
+    if weak and scalar == (dtype, True):
+        return _checked(value, dtype)
+    _checked(value, dtype)
+    made = np.asarray(value).astype(dtype)
+    return convert(made, dtype=dtype, weak=True) if weak else made
+
+
+def _checked(value: Scalar, dtype: np.dtype) -> Scalar:
+    if type(value) is int and dtype in dtypes.INTEGER:
+        info = np.iinfo(dtype)
+        if not info.min <= value <= info.max:
+            raise OverflowError(f"{value} does not fit in {dtypes.short(dtype)}")
+    return value
+
+
+def broadcast_shape(name: str, *shapes: Shape) -> Shape:
+    """The common shape by NumPy's rules. Errors: ShapeError names the axis and both sizes."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    return tuple(_common(name, shapes, axis, [s[axis] for s in padded]) for axis in range(rank))
+
+
+def _common(name: str, shapes: Sequence[Shape], axis: int, sizes: Sequence[Any]) -> Any:
+    wide = [s for s in sizes if s != 1]
+    for other in wide[1:]:
+        if other != wide[0]:
+            text = " and ".join("[" + ",".join(map(str, s)) + "]" for s in shapes)
+            raise ShapeError(
+                f"{name}: cannot broadcast shapes {text} (axis {axis}: {wide[0]} against {other})",
+                hint="sizes must be equal or 1, aligned at the last axis",
+            )
+    return wide[0] if wide else 1
+
+
+def broadcast_to(name: str, value: Any, shape: Shape) -> Any:
+    """`value` with leading axes added and size-1 axes stretched to `shape`."""
+    found = type_of(value).shape
+    if found == shape:
+        return value
+    if broadcast_shape(name, found, shape) != shape:
+        raise ShapeError(f"{name}: cannot broadcast {type_of(value)} to {shape}")
+    offset = len(shape) - len(found)
+    kept = tuple(i for i, d in enumerate(found) if d != 1 or shape[offset + i] == 1)
+    squeezed = tuple(found[i] for i in kept)
+    if squeezed != found:
+        value = reshape(value, shape=squeezed)
+    return broadcast(value, shape=shape, axes=tuple(offset + i for i in kept))
+
+
+def broadcast_together(name: str, values: Sequence[Any]) -> list[Any]:
+    """Operands of one shape; rank-0 ones stay as they are."""
+    shapes = [() if dtypes.scalar_type(v) else type_of(v).shape for v in values]
+    ranked = {s for s in shapes if s}
+    if len(ranked) <= 1:
+        return list(values)
+    shape = broadcast_shape(name, *shapes)
+    return [v if not s else broadcast_to(name, v, shape) for v, s in zip(values, shapes)]
+
+
+def apply(primitive: Primitive, *values: Any) -> Any:
+    """An elementwise primitive on promoted operands."""
+    first = values[0]
+    if len(values) == 2:
+        a, b = getattr(first, "type", None), getattr(values[1], "type", None)
+        if a is b and type(a) is ArrayType:
+            return primitive(*values)
+    return primitive(*promoted(primitive.name, *values))

@@ -1,0 +1,275 @@
+"""Reductions over axes (removed from the shape), arg-reductions, and cumulative operations.
+
+Sums and products of half types accumulate in f32. max and min propagate NaN and share the
+tangent of a tie equally among the tied; argmax and argmin give the first NaN, else the first
+extremum. A tangent of a cumulative product, max or min is computed in log2 n doubling steps
+(Hillis & Steele 1986), so that zeros and ties need no division.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.core.lower import Cumulative, Reduction
+from rune.core.primitive import ZERO, JvpRule, Primitive, Rule
+from rune.core.types import ArrayType
+from rune.errors import ShapeError
+from rune.ops.arithmetic import (
+    add,
+    cast,
+    div,
+    eq,
+    gt,
+    logical_or,
+    lt,
+    max,
+    min,
+    mul,
+    ne,
+    select,
+    zero_like,
+)  # fmt: skip
+from rune.ops.creation import iota
+from rune.ops.family import (
+    KINDS,
+    Batched,
+    batch_reduction,
+    broadcast,
+    reduce_sum,
+    reduced_type,
+    require,
+    reshape,
+    wide,
+)  # fmt: skip
+from rune.ops.movement import pad, transpose
+
+Axes = tuple[int, ...]
+
+
+def expand_axes(y: Any, shape: tuple, axes: Axes) -> Any:
+    """A reduced value broadcast back over the removed `axes`."""
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    return broadcast(y, shape=shape, axes=kept)
+
+
+def _reduction(
+    name: str, kind: str, combine: str, reference: Rule, jvp: JvpRule, empty: bool = True
+) -> Primitive:
+    def type_rule(x: ArrayType, *, axes: Axes) -> ArrayType:
+        require(name, KINDS[kind], kind, x)
+        if not empty and any(0 <= a < x.ndim and x.shape[a] == 0 for a in axes):
+            raise ShapeError(f"{name}: cannot reduce {x} over axes {axes} (no elements)")
+        return reduced_type(name, x, axes)
+
+    made = Primitive(
+        name, "reduction", type_rule, reference, (jvp,),
+        batch=batch_reduction(lambda: made), lower=Reduction(combine),
+    )  # fmt: skip
+    return made
+
+
+# --- products and extrema ---------------------------------------------------------------------
+
+
+def _prod_reference(x: np.ndarray, *, axes: Axes) -> np.ndarray:
+    return np.asarray(np.prod(x, axis=axes, dtype=wide(x.dtype))).astype(x.dtype, copy=False)
+
+
+def _prod_jvp(dx: Any, x: Any, y: Any, *, axes: Axes) -> Any:
+    """sum_i dx_i prod_{j != i} x_j, the inner products from both sides: right where x has zeros."""
+    shape = type_of(x).shape
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    order = (*kept, *axes)
+    rows = tuple(shape[i] for i in kept)
+    flat = [
+        reshape(transpose(v, permutation=order), shape=(*rows, _count(shape, axes)))
+        for v in (dx, x)
+    ]
+    others = mul(_exclusive_product(flat[1], False), _exclusive_product(flat[1], True))
+    return reduce_sum(mul(flat[0], others), axes=(len(rows),))
+
+
+def _count(shape: tuple, axes: Axes) -> Any:
+    total: Any = 1
+    for axis in axes:
+        total = total * shape[axis]
+    return total
+
+
+def _exclusive_product(x: Any, from_end: bool) -> Any:
+    axis = type_of(x).ndim - 1
+    shifted = _shift(x, 1, axis, literal_like(1, x), from_end)
+    return cumprod(shifted, axis=axis, reverse=from_end)
+
+
+def _extremum_jvp(dx: Any, x: Any, y: Any, *, axes: Axes) -> Any:
+    # dx, x [*B, N]   y, result [*B]. A tie shares the tangent equally, so that the cotangent
+    # still sums to one per slice.
+    tied = eq(x, expand_axes(y, type_of(x).shape, axes))
+    total = reduce_sum(select(tied, dx, zero_like(dx)), axes=axes)
+    return div(total, reduce_sum(cast(tied, type_of(x).dtype), axes=axes))
+
+
+reduce_prod = _reduction("reduce_prod", "numeric", "mul", _prod_reference, _prod_jvp)
+reduce_max: Primitive = _reduction(
+    "reduce_max", "ordered", "max", lambda x, *, axes: np.asarray(np.max(x, axis=axes)),
+    _extremum_jvp, empty=False,
+)  # fmt: skip
+reduce_min: Primitive = _reduction(
+    "reduce_min", "ordered", "min", lambda x, *, axes: np.asarray(np.min(x, axis=axes)),
+    _extremum_jvp, empty=False,
+)  # fmt: skip
+reduce_and = _reduction(
+    "reduce_and", "bool or integer", "and",
+    lambda x, *, axes: np.asarray(np.bitwise_and.reduce(x, axis=axes)), ZERO,
+)  # fmt: skip
+reduce_or = _reduction(
+    "reduce_or", "bool or integer", "or",
+    lambda x, *, axes: np.asarray(np.bitwise_or.reduce(x, axis=axes)), ZERO,
+)  # fmt: skip
+
+
+# --- arg-reductions ---------------------------------------------------------------------------
+
+
+def _arg_type(x: ArrayType, *, axis: int, dtype: np.dtype) -> ArrayType:
+    require("argmax", KINDS["ordered"], "ordered", x)
+    if 0 <= axis < x.ndim and x.shape[axis] == 0:
+        raise ShapeError(f"argmax: cannot reduce {x} over axis {axis} (no elements)")
+    return reduced_type("argmax", x, (axis,)).with_dtype(dtype)
+
+
+def _arg_expand(extremum: Callable[[], Primitive]) -> Rule:
+    """The smallest position that holds the extremum; where that is NaN, the first NaN."""
+
+    def expand(x: Any, *, axis: int, dtype: np.dtype) -> Any:
+        if type_of(x).dtype == dtypes.bool_:
+            x = cast(x, dtypes.i32)
+        shape = type_of(x).shape
+        best = expand_axes(extremum()(x, axes=(axis,)), shape, (axis,))
+        found = logical_or(eq(x, best), ne(x, x))
+        position = iota(shape=shape, axis=axis, dtype=dtype)
+        size = literal_like(np.iinfo(dtype).max, position)
+        return reduce_min(select(found, position, size), axes=(axis,))
+
+    return expand
+
+
+def _arg_reduction(name: str, reference: Rule, extremum: Callable[[], Primitive]) -> Primitive:
+    def batch(
+        batched: Batched, size: Any, x: Any, *, axis: int, dtype: np.dtype
+    ) -> tuple[Any, bool]:
+        return made(x, axis=axis + 1, dtype=dtype), True
+
+    made = Primitive(
+        name, "reduction", _arg_type,
+        lambda x, *, axis, dtype: np.asarray(reference(x, axis=axis)).astype(dtype),
+        (ZERO,), batch=batch, expand=_arg_expand(extremum),
+    )  # fmt: skip
+    return made
+
+
+argmax = _arg_reduction("argmax", np.argmax, lambda: reduce_max)
+argmin = _arg_reduction("argmin", np.argmin, lambda: reduce_min)
+
+
+# --- cumulative -------------------------------------------------------------------------------
+
+
+def _shift(x: Any, by: int, axis: int, fill: Any, from_end: bool) -> Any:
+    """Elements moved `by` places along `axis`, away from where the scan starts."""
+    amount = tuple(by if i == axis else 0 for i in range(type_of(x).ndim))
+    back = tuple(-a for a in amount)
+    low, high = (back, amount) if from_end else (amount, back)
+    return pad(x, fill, low=low, high=high, interior=(0,) * len(amount))
+
+
+def _doubling_jvp(combine: Rule, identity: Callable[[Any], Any]) -> JvpRule:
+    def rule(dx: Any, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
+        value, tangent, by = x, dx, 1
+        while by < type_of(x).shape[axis]:
+            before = _shift(value, by, axis, identity(x), reverse)
+            d_before = _shift(tangent, by, axis, zero_like(dx), reverse)
+            value, tangent = combine(before, d_before, value, tangent)
+            by *= 2
+        return tangent
+
+    return rule
+
+
+def _product_step(a: Any, da: Any, b: Any, db: Any) -> tuple[Any, Any]:
+    return mul(a, b), add(mul(da, b), mul(a, db))
+
+
+def _extremum_step(pick: Callable[[], Primitive], wins: Callable[[], Primitive]) -> Rule:
+    def step(a: Any, da: Any, b: Any, db: Any) -> tuple[Any, Any]:
+        half = mul(add(da, db), literal_like(0.5, da))
+        chosen = select(wins()(a, b), da, db)
+        return pick()(a, b), select(eq(a, b), half, chosen)
+
+    return step
+
+
+def _cumulative_type(name: str, kind: str) -> Rule:
+    def type_rule(x: ArrayType, *, axis: int, reverse: bool) -> ArrayType:
+        require(name, KINDS[kind], kind, x)
+        if not 0 <= axis < x.ndim:
+            raise ShapeError(f"{name}: cannot scan {x} (axis {axis})")
+        return x
+
+    return type_rule
+
+
+def _cumulative_reference(ufunc: Any) -> Rule:
+    def reference(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
+        ordered = np.flip(x, axis) if reverse else x
+        total = ufunc.accumulate(ordered, axis=axis, dtype=wide(x.dtype)).astype(x.dtype)
+        return np.flip(total, axis) if reverse else total
+
+    return reference
+
+
+def _cumulative(
+    name: str, kind: str, combine: str, ufunc: Any, jvp: JvpRule, transpose_rule: Rule | None = None
+) -> Primitive:
+    def batch(batched: Batched, size: Any, x: Any, *, axis: int, reverse: bool) -> tuple[Any, bool]:
+        return made(x, axis=axis + 1, reverse=reverse), True
+
+    made = Primitive(
+        name, "cumulative", _cumulative_type(name, kind), _cumulative_reference(ufunc), (jvp,),
+        transpose=transpose_rule, batch=batch, lower=Cumulative(combine),
+    )  # fmt: skip
+    return made
+
+
+def _lowest(x: Any) -> np.ndarray:
+    return literal_like(-np.inf, x)
+
+
+cumsum: Primitive = _cumulative(
+    "cumsum", "numeric", "add", np.add,
+    lambda dx, x, y, *, axis, reverse: cumsum(dx, axis=axis, reverse=reverse),
+    lambda ct, linear, x, *, axis, reverse: [cumsum(ct, axis=axis, reverse=not reverse)],
+)  # fmt: skip
+cumprod: Primitive = _cumulative(
+    "cumprod", "numeric", "mul", np.multiply,
+    _doubling_jvp(_product_step, lambda x: literal_like(1, x)),
+)  # fmt: skip
+cummax = _cumulative(
+    "cummax", "ordered", "max", np.maximum,
+    _doubling_jvp(_extremum_step(lambda: max, lambda: gt), _lowest),
+)  # fmt: skip
+cummin = _cumulative(
+    "cummin", "ordered", "min", np.minimum,
+    _doubling_jvp(_extremum_step(lambda: min, lambda: lt), lambda x: literal_like(np.inf, x)),
+)  # fmt: skip
+
+PRIMITIVES = (
+    reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_and, reduce_or, argmax, argmin,
+    cumsum, cumprod, cummax, cummin,
+)  # fmt: skip

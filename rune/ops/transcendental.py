@@ -1,0 +1,158 @@
+"""Roots, powers, exponentials, logarithms, circular and hyperbolic functions: elementwise.
+
+Derivatives are from Abramowitz & Stegun, Handbook of Mathematical Functions (1964), chapters 4
+and 7; those with 1 - x² use (1 - x)(1 + x), which does not cancel near 1.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from rune.core.interpreter import literal_like, type_of
+from rune.core.primitive import JvpRule, Primitive, Rule
+from rune.core.types import ArrayType
+from rune.errors import DtypeError
+from rune.ops import scalars
+from rune.ops.arithmetic import add, div, eq, mul, neg, select, sub, zero_like
+from rune.ops.family import KINDS, elementwise, fit, require, same_type
+
+
+def _floating(name: str, reference: Rule, *jvp: JvpRule) -> Primitive:
+    rule = same_type(name, KINDS["floating"], "floating")
+    return elementwise(name, "transcendental", rule, scalars.widened(reference), jvp)
+
+
+def _scale(tangent: Any, factor: float) -> Any:
+    return mul(tangent, literal_like(factor, tangent))
+
+
+def _one_plus(x: Any) -> Any:
+    return add(x, literal_like(1, x))
+
+
+def _one_minus(x: Any) -> Any:
+    return sub(literal_like(1, x), x)
+
+
+def _one_minus_square(x: Any) -> Any:
+    return mul(_one_minus(x), _one_plus(x))
+
+
+sqrt = _floating("sqrt", np.sqrt, lambda dx, x, y: div(_scale(dx, 0.5), y))
+rsqrt: Primitive = _floating(
+    "rsqrt", scalars.rsqrt, lambda dx, x, y: mul(_scale(dx, -0.5), div(y, x))
+)
+cbrt = _floating("cbrt", np.cbrt, lambda dx, x, y: div(_scale(dx, 1 / 3), mul(y, y)))
+exp = _floating("exp", np.exp, lambda dx, x, y: mul(dx, y))
+exp2 = _floating("exp2", np.exp2, lambda dx, x, y: mul(dx, _scale(y, math.log(2))))
+expm1 = _floating("expm1", np.expm1, lambda dx, x, y: mul(dx, _one_plus(y)))
+log = _floating("log", np.log, lambda dx, x, y: div(dx, x))
+log2 = _floating("log2", np.log2, lambda dx, x, y: div(dx, _scale(x, math.log(2))))
+log1p = _floating("log1p", np.log1p, lambda dx, x, y: div(dx, _one_plus(x)))
+sin: Primitive = _floating("sin", np.sin, lambda dx, x, y: mul(dx, cos(x)))
+cos: Primitive = _floating("cos", np.cos, lambda dx, x, y: mul(dx, neg(sin(x))))
+tan = _floating("tan", np.tan, lambda dx, x, y: mul(dx, _one_plus(mul(y, y))))
+asin = _floating("asin", np.arcsin, lambda dx, x, y: mul(dx, rsqrt(_one_minus_square(x))))
+acos = _floating("acos", np.arccos, lambda dx, x, y: mul(dx, neg(rsqrt(_one_minus_square(x)))))
+atan = _floating("atan", np.arctan, lambda dx, x, y: div(dx, _one_plus(mul(x, x))))
+sinh: Primitive = _floating("sinh", np.sinh, lambda dx, x, y: mul(dx, cosh(x)))
+cosh: Primitive = _floating("cosh", np.cosh, lambda dx, x, y: mul(dx, sinh(x)))
+tanh = _floating("tanh", np.tanh, lambda dx, x, y: mul(dx, _one_minus_square(y)))
+asinh = _floating("asinh", np.arcsinh, lambda dx, x, y: mul(dx, rsqrt(_one_plus(mul(x, x)))))
+acosh = _floating(
+    "acosh", np.arccosh,
+    lambda dx, x, y: mul(dx, mul(rsqrt(neg(_one_minus(x))), rsqrt(_one_plus(x)))),
+)  # fmt: skip
+atanh = _floating("atanh", np.arctanh, lambda dx, x, y: div(dx, _one_minus_square(x)))
+
+
+def _gauss(x: Any) -> Any:
+    return _scale(exp(neg(mul(x, x))), 2 / math.sqrt(math.pi))
+
+
+erf = _floating("erf", scalars.erf, lambda dx, x, y: mul(dx, _gauss(x)))
+erfc = _floating("erfc", scalars.erfc, lambda dx, x, y: neg(mul(dx, _gauss(x))))
+erf_inv = _floating("erf_inv", scalars.erf_inv, lambda dx, x, y: div(dx, _gauss(y)))
+logistic = _floating("logistic", scalars.logistic, lambda dx, x, y: mul(dx, mul(y, _one_minus(y))))
+
+
+# --- two arguments ----------------------------------------------------------------------------
+
+
+def _pow_wrt_a(da: Any, a: Any, b: Any, y: Any) -> Any:
+    return mul(da, mul(b, pow(a, sub(b, literal_like(1, b)))))
+
+
+def _pow_wrt_b(db: Any, a: Any, b: Any, y: Any) -> Any:
+    # d/db a^b = log(a) a^b; at a = 0 the limit 0 for b > 0 is taken, not 0 * -inf = NaN.
+    safe = select(eq(a, zero_like(a)), literal_like(1, a), a)
+    factor = mul(log(safe), y)
+    return mul(db, factor)
+
+
+pow: Primitive = _floating("pow", np.power, _pow_wrt_a, _pow_wrt_b)
+
+
+def _over_square(tangent: Any, side: Any, a: Any, b: Any) -> Any:
+    return mul(tangent, div(side, add(mul(a, a), mul(b, b))))
+
+
+atan2 = _floating(
+    "atan2", np.arctan2,
+    lambda da, a, b, y: _over_square(da, b, a, b),
+    lambda db, a, b, y: _over_square(db, neg(a), a, b),
+)  # fmt: skip
+
+
+# --- integer powers ---------------------------------------------------------------------------
+
+
+def _integer_pow_type(x: ArrayType, *, exponent: int) -> ArrayType:
+    require("integer_pow", KINDS["numeric"], "numeric", x)
+    if exponent < 0 and x.dtype in KINDS["integer"]:
+        raise DtypeError(
+            f"integer_pow: cannot raise {x} to {exponent} (integers have no negative powers)",
+            hint="convert to a floating dtype first",
+        )
+    return x
+
+
+def _integer_pow_reference(x: np.ndarray, *, exponent: int) -> np.ndarray:
+    if x.dtype in KINDS["integer"]:
+        return np.power(x, np.array(exponent).astype(x.dtype))
+    wide = x.astype(np.float64) if x.dtype in KINDS["floating"] else x
+    return np.power(wide, exponent).astype(x.dtype)
+
+
+def _integer_pow_expand(x: Any, *, exponent: int) -> Any:
+    """Repeated squaring: about 2 log2(exponent) products."""
+    result, square, left = fit(literal_like(1, x), type_of(x).shape), x, builtins.abs(exponent)
+    first = True
+    while left:
+        if left & 1:
+            result, first = (square if first else mul(result, square)), False
+        left >>= 1
+        square = mul(square, square) if left else square
+    return result if exponent >= 0 else div(literal_like(1, x), result)
+
+
+def _integer_pow_jvp(dx: Any, x: Any, y: Any, *, exponent: int) -> Any:
+    if exponent == 0:
+        return mul(dx, zero_like(x))
+    factor = fit(literal_like(exponent, x), type_of(x).shape)
+    return mul(dx, mul(factor, integer_pow(x, exponent=exponent - 1)))
+
+
+integer_pow: Primitive = elementwise(
+    "integer_pow", "transcendental", _integer_pow_type, _integer_pow_reference,
+    (_integer_pow_jvp,), expand=_integer_pow_expand,
+)  # fmt: skip
+
+PRIMITIVES = (
+    sqrt, rsqrt, cbrt, exp, exp2, expm1, log, log2, log1p, sin, cos, tan, asin, acos, atan, sinh,
+    cosh, tanh, asinh, acosh, atanh, erf, erfc, erf_inv, logistic, pow, atan2, integer_pow,
+)  # fmt: skip

@@ -1,0 +1,69 @@
+"""What every transformation does with a user's arguments: flatten, check leaves, keep the name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.array import Array
+from rune.core.interpreter import Tracer
+from rune.errors import ArgumentError, TransformError
+
+_VALUES = (Array, Tracer)
+
+
+def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
+    """The leaves as values: arrays, tracers, Python scalars; NumPy arrays get canonical dtypes.
+
+    Errors: ArgumentError names the path of a leaf that is no array.
+    """
+    return [
+        x if isinstance(x, _VALUES) or dtypes.scalar_type(x) else _host_leaf(name, i, x, treedef)
+        for i, x in enumerate(leaves)
+    ]
+
+
+def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> np.ndarray:
+    if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
+        return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
+    raise ArgumentError(
+        f"{name}: cannot take {type(value).__name__} as an array "
+        f"(argument{leaf_path(number, treedef)} = {str(value)[:40]!r})",
+        hint="arguments are trees of arrays and numbers; mark others static with static_argnums",
+    )
+
+
+def leaf_path(number: int, treedef: Any) -> str:
+    """The key path of leaf `number`, `[0]['w']`, positional arguments first."""
+    marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
+    for path, leaf in tree.leaves_with_path(marked):
+        if leaf == number:
+            shown = path[1:] if isinstance(marked, tuple) and len(marked) == 2 else path
+            return tree.keystr(shown)
+    return ""
+
+
+def named(wrapper: Callable[..., Any], function: Callable[..., Any], by: str) -> Callable[..., Any]:
+    """`wrapper` with the name and docstring of `function`."""
+    try:
+        functools.update_wrapper(wrapper, function)
+    except AttributeError:
+        pass
+    wrapper.__name__ = f"{by}({function_name(function)})"
+    return wrapper
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """A name for programs: the function's own, letters and digits only."""
+    found = getattr(function, "__name__", type(function).__name__)
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in found).strip("_") or "f"
+
+
+def require_callable(name: str, function: Any) -> None:
+    """Raise TransformError unless `function` can be called."""
+    if not callable(function):
+        raise TransformError(f"{name}: cannot transform {type(function).__name__} (not callable)")

@@ -1,0 +1,109 @@
+"""Eager evaluation: the outermost interpreter.
+
+On the CPU a primitive runs its NumPy meaning at once, with no compilation. On another device an
+operation becomes a one-equation program, compiled once. Importing this module installs it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import config, dtypes
+from rune.array import Array, on, put
+from rune.backends import Device
+from rune.core.interpreter import Interpreter, Tracer, escaped, install_outermost, type_of, use
+from rune.core.primitive import Primitive
+from rune.core.staging import stage
+from rune.core.types import ArrayType
+from rune.errors import DeviceError, MissingRule, NaNError
+from rune.transforms.compile import run_program
+
+
+class Evaluate(Interpreter):
+    """Computes at once. Values are Arrays, NumPy arrays and Python scalars."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """The result as an Array, or a list of them."""
+        if primitive.run is not None:
+            with use(self):
+                return primitive.run(*args, **params)
+        if primitive.reference is None:
+            raise MissingRule(f"evaluate: cannot run {primitive} (it has no meaning in NumPy)")
+        for arg in args:
+            if isinstance(arg, Tracer):
+                raise escaped(arg)
+        type = result_type(primitive, tuple([type_of(a) for a in args]), params)
+        device = common_device(primitive.name, args)
+        if device is not None:
+            return _run_on(device, primitive, args, params)
+        with np.errstate(all="ignore"):
+            data = primitive.reference(*[_host(a) for a in args], **params)
+        made = Array(np.asarray(data), type)
+        return _nan_checked(primitive, made) if config.current().check_nans else made
+
+
+def _host(value: Any) -> np.ndarray:
+    if type(value) is Array:
+        return value.buffer
+    scalar = dtypes.scalar_type(value)
+    return np.asarray(value) if scalar is None else np.asarray(value, scalar[0])
+
+
+_types: dict[tuple[Primitive, tuple[ArrayType, ...]], ArrayType] = {}
+
+
+def result_type(primitive: Primitive, types: tuple, params: Mapping[str, Any]) -> ArrayType:
+    """The type rule's answer, remembered for primitives without parameters."""
+    if params:
+        return primitive.type_rule(*types, **params)
+    found = _types.get((primitive, types))
+    if found is None:
+        found = _types[primitive, types] = primitive.type_rule(*types)
+    return found
+
+
+def common_device(name: str, args: Sequence[Any]) -> Device | None:
+    """The one device of all arrays, None for the CPU; rank-0 CPU values go anywhere.
+
+    Errors: DeviceError names the devices.
+    """
+    placed = {a.device for a in args if type(a) is Array and (a.type.shape or a.device)}
+    if len(placed) > 1:
+        names = " and ".join(sorted(d.name if d else "cpu:0" for d in placed))
+        raise DeviceError(
+            f"{name}: cannot combine arrays on {names}", hint="move one with rune.device_put"
+        )
+    if placed:
+        return placed.pop()
+    default = config.current().device
+    return on(default) if default and not args else None
+
+
+def _nan_checked(primitive: Primitive, made: Array) -> Array:
+    data = made.numpy()
+    if data.dtype in dtypes.INEXACT and np.isnan(data).any():
+        where = np.argwhere(np.isnan(data))[0].tolist()
+        raise NaNError(f"{primitive}: found NaN in its result {made.type} (first at {where})")
+    return made
+
+
+def _run_on(device: Device, primitive: Primitive, args: Sequence[Any], params: Any) -> Array:
+    types = tuple(map(type_of, args))
+    program = _one_operation(primitive, types, tuple(sorted(params.items())))
+    arrays = [a if type(a) is Array else put(_host(a), t, None) for a, t in zip(args, types)]
+    return run_program(program, arrays, device)[0]
+
+
+@functools.lru_cache(maxsize=4096)
+def _one_operation(primitive: Primitive, types: tuple, params: tuple) -> Any:
+    return stage(lambda *xs: [primitive(*xs, **dict(params))], types, primitive.name).program
+
+
+EVALUATE = Evaluate(None)
+install_outermost(EVALUATE)

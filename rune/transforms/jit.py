@@ -1,0 +1,246 @@
+"""jit: trace once per exact key, then run compiled code.
+
+The key is the whole of what the trace depended on: the argument tree, every leaf's type (shape,
+dtype, weakness), static values, and the configuration. Closed-over arrays are captured once;
+closed-over tracers of an outer transformation become extra inputs, and such a trace is not kept.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rune import config, counts, tree
+from rune.array import Array, on
+from rune.backends import Device
+from rune.core.interpreter import Tracer, is_evaluating, type_of
+from rune.core.program import Program
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError
+from rune.transforms.arguments import function_name, named, require_callable, value_leaves
+from rune.transforms.checks import check_results
+from rune.transforms.compile import run_program
+from rune.transforms.jit_primitive import jit_primitive, placement
+from rune.transforms.symbolic import SymbolicAxes
+from rune.transforms.tracers import stage_function
+
+Names = int | str | Iterable[int | str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One trace: the program, its captured values, and the shape of the result."""
+
+    program: Program
+    captured: tuple[Any, ...]
+    out_tree: Any
+    donated: tuple[int, ...]
+
+
+class Jitted:
+    """A function compiled on first call for each kind of arguments; see `jit`."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static: frozenset[int | str],
+        donate: frozenset[int | str],
+        symbolic: SymbolicAxes | None,
+        device: str | None,
+    ):
+        self.function, self.static, self.donate = function, static, donate
+        self.symbolic, self.device = symbolic, device
+        self._signature = _signature(function) if static or donate else None
+        self._traces: dict[Any, Traced] = {}
+        self._lock = threading.RLock()
+        named(self, function, "jit")  # type: ignore[arg-type]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, tracing and compiling where this is needed."""
+        dynamic, statics = (args, kwargs), ()
+        if self.static:
+            dynamic, statics = self._split_static(args, kwargs)
+        leaves, treedef = tree.flatten(dynamic)
+        leaves = value_leaves("jit", leaves, treedef)
+        traced = self._find(leaves, treedef, statics)
+        return tree.unflatten(traced.out_tree, self._run(traced, leaves))
+
+    def program(self, *args: Any, **kwargs: Any) -> Program:
+        """The program traced for these arguments, captured values leading the inputs."""
+        dynamic, statics = self._split_static(args, kwargs) if self.static else ((args, kwargs), ())
+        leaves, treedef = tree.flatten(dynamic)
+        return self._find(value_leaves("jit", leaves, treedef), treedef, statics).program
+
+    def cache_size(self) -> int:
+        """How many traces are kept."""
+        return len(self._traces)
+
+    def clear_cache(self) -> None:
+        """Forget all traces and their compiled code."""
+        self._traces.clear()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Methods can be jitted: the instance is then the first argument."""
+        return self if instance is None else _Bound(self, instance)
+
+    # --- finding the trace ------------------------------------------------------------------
+
+    def _find(self, leaves: Sequence[Any], treedef: Any, statics: tuple) -> Traced:
+        types = tuple([type_of(x) for x in leaves])
+        if self.symbolic is not None:
+            types = self.symbolic.generalise(types, treedef, function_name(self.function))
+        key = (treedef, types, statics, config.current())
+        found = self._traces.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._traces.get(key) or self._trace(types, treedef, statics)
+            if not any(isinstance(v, Tracer) for v in found.captured):
+                self._traces[key] = found
+        return found
+
+    def _trace(self, types: Sequence[ArrayType], treedef: Any, statics: tuple) -> Traced:
+        counts.count("traces")
+        out_trees: list[Any] = []
+
+        def flat(*values: Any) -> list[Any]:
+            args, kwargs = _join_static(tree.unflatten(treedef, values), statics)
+            outs, out_tree = tree.flatten(self.function(*args, **kwargs))
+            out_trees.append(out_tree)
+            return value_leaves("jit", outs, out_tree)
+
+        staged = stage_function(flat, list(types), function_name(self.function))
+        donated = self._donated_leaves(treedef, len(staged.captured)) if self.donate else ()
+        return Traced(staged.program, staged.captured, out_trees[-1], donated)
+
+    # --- running it -------------------------------------------------------------------------
+
+    def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
+        values = [*traced.captured, *leaves]
+        if not is_evaluating():
+            return jit_primitive(*values, program=traced.program)
+        device = on(self.device) if self.device else placement("jit", values)
+        outs = run_program(traced.program, values, device, traced.donated)
+        check_results(traced.program, values, outs)
+        for number in traced.donated:
+            _release(values[number], device)
+        return outs
+
+    # --- static and donated arguments -------------------------------------------------------
+
+    def _split_static(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Any, tuple]:
+        names = self._names(len(args))
+        positions = {i for i in range(len(args)) if i in self.static or names[i] in self.static}
+        statics = [(i, args[i]) for i in sorted(positions)]
+        statics += [(k, kwargs[k]) for k in sorted(kwargs) if k in self.static]
+        for where, value in statics:
+            _require_hashable(self.function, where, value)
+        dynamic = tuple(x for i, x in enumerate(args) if i not in positions)
+        rest = {k: v for k, v in kwargs.items() if k not in self.static}
+        return (dynamic, rest), tuple((w, type(v), v) for w, v in statics)
+
+    def _names(self, count: int) -> Sequence[str | None]:
+        known = self._signature or ()
+        return [known[i] if i < len(known) else None for i in range(count)]
+
+    def _donated_leaves(self, treedef: Any, offset: int) -> tuple[int, ...]:
+        numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
+        args, kwargs = numbers
+        names = self._names(len(args))
+        chosen = [a for i, a in enumerate(args) if i in self.donate or names[i] in self.donate]
+        chosen += [v for k, v in kwargs.items() if k in self.donate]
+        return tuple(tree.leaves(chosen))
+
+
+class _Bound:
+    """A jitted method bound to its instance."""
+
+    def __init__(self, jitted: Jitted, instance: Any):
+        self.jitted, self.instance = jitted, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call with the instance first."""
+        return self.jitted(self.instance, *args, **kwargs)
+
+
+def _release(value: Any, device: Device | None) -> None:
+    if isinstance(value, Array) and value.device is device:
+        value.delete()
+
+
+def _signature(function: Callable[..., Any]) -> tuple[str, ...] | None:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return None
+
+
+def _require_hashable(function: Callable[..., Any], where: int | str, value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(
+            f"jit: cannot take static argument {where!r} of {function_name(function)} "
+            f"({type(value).__name__} is not hashable)",
+            hint="static arguments are part of the cache key; use a tuple instead of a list",
+        ) from None
+
+
+def _join_static(dynamic: Any, statics: tuple) -> tuple[list[Any], dict[str, Any]]:
+    args, kwargs = list(dynamic[0]), dict(dynamic[1])
+    for where, _, value in statics:
+        if isinstance(where, int):
+            args.insert(where, value)
+        else:
+            kwargs[where] = value
+    return args, kwargs
+
+
+def _as_set(names: Names) -> frozenset[int | str]:
+    if names is None:
+        return frozenset()
+    return frozenset((names,) if isinstance(names, int | str) else names)
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: Names = None,
+    static_argnames: Names = None,
+    donate_argnums: Names = None,
+    donate_argnames: Names = None,
+    dims: Mapping[str, tuple[int, int]] | None = None,
+    in_dims: Any = None,
+    device: str | None = None,
+) -> Any:
+    """Compile `function` for the arguments it is called with; composes with every transformation.
+
+    static_argnums, static_argnames:  arguments that are Python values, part of the cache key.
+    donate_argnums, donate_argnames:  arguments whose memory the results may reuse; they are
+                                      deleted by the call.
+    dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096)}: one trace and one
+              compilation serve every size in the range.
+    in_dims:  which axes have these sizes: a tree prefix of the positional arguments whose leaves
+              are None or a pattern like "n,_" (axis 0 is n, the rest as given). Without it the
+              leading axis of every argument that is itself an array is the one size of `dims`.
+    device:   where to run; by default where the arguments are.
+    Errors:   ArgumentError for a leaf that is no array or an unhashable static argument;
+              DimensionError for a size out of range.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(lambda x: rnp.sum(x * x))(rnp.arange(4.0))
+    Array(14., f32[], cpu:0)
+    """
+    options = {
+        "static": _as_set(static_argnums) | _as_set(static_argnames),
+        "donate": _as_set(donate_argnums) | _as_set(donate_argnames),
+        "symbolic": SymbolicAxes.of(dims, in_dims) if dims else None,
+        "device": device,
+    }
+    if function is None:
+        return lambda f: Jitted(f, **options)
+    require_callable("jit", function)
+    return Jitted(function, **options)

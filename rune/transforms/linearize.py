@@ -1,0 +1,129 @@
+"""linearize: forward mode, partly evaluated. The primal is computed; the tangent is written down.
+
+`Partial` computes every operation on known values in its parent and stages the rest. Under a
+`Jvp` whose tangents are unknown, what it stages is the linear map from tangents to tangents; the
+known values that the map reads are its residuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rune.core.dead_code import prune
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import current, running, type_of, use
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.staging import Stage, stage
+from rune.transforms.jvp import jvp_flat
+from rune.transforms.memo import per_program
+from rune.transforms.tracers import TracedArray
+
+
+class Partial(Stage):
+    """Known values are computed in the parent; operations on unknown ones are written down."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Compute, write, or split an equation that holds a program."""
+        parent = self.parent
+        assert parent is not None
+        unknown = [self.owns(a) for a in args]
+        if not any(unknown):
+            return parent.process(primitive, args, params)
+        if primitive.partial_equation is not None and not all(unknown):
+            with use(parent):
+                return primitive.partial_equation(self, args, unknown, params)
+        return self.write(primitive, args, params)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearMap:
+    """A linear program with its residuals: tangents (one per input) -> tangents."""
+
+    program: Program
+    residuals: tuple[Any, ...]
+    nonzero: tuple[bool, ...]  # which outputs depend on the inputs at all
+
+    def __call__(self, tangents: Sequence[Any]) -> list[Any]:
+        """Output tangents, None for those that are zero."""
+        made = iter(eval_program(self.program, [*self.residuals, *tangents]))
+        return [next(made) if n else None for n in self.nonzero]
+
+
+def linearize_flat(
+    function: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool]
+) -> tuple[list[Any], LinearMap]:
+    """Outputs, and the linear map from the tangents of the active arguments."""
+    partial = Partial(current(), TracedArray)
+    tangents = [
+        partial.new_input(type_of(p)) if a else None for p, a in zip(primals, active, strict=True)
+    ]
+    with running(partial):
+        outs, out_tangents = jvp_flat(function, primals, tangents)
+        nonzero = tuple(t is not None for t in out_tangents)
+        staged = partial.program([t for t in out_tangents if t is not None], "linear")
+    return outs, _pruned(staged.program, staged.captured, nonzero)
+
+
+def _pruned(program: Program, residuals: Sequence[Any], nonzero: tuple[bool, ...]) -> LinearMap:
+    smaller, kept = prune(program, [True] * len(program.outputs))
+    count = len(residuals)
+    read = [r for r, k in zip(residuals, kept[:count], strict=True) if k]
+    # The tangent inputs stay, used or not: the caller passes them all.
+    inputs = [v for v, k in zip(program.inputs[:count], kept[:count], strict=True) if k]
+    whole = Program(
+        (*inputs, *program.inputs[count:]), smaller.equations, smaller.outputs, name=program.name
+    )
+    return LinearMap(whole, tuple(read), nonzero)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProgram:
+    """A program split by which inputs are known.
+
+    known:    known inputs -> known outputs, residuals that are not inputs
+    unknown:  residuals, unknown inputs -> unknown outputs
+    """
+
+    known: Program
+    unknown: Program
+    residual_inputs: tuple[int | None, ...]  # per residual: a known input's number, or None
+    known_outputs: tuple[bool, ...]
+
+
+@per_program
+def split_program(program: Program, unknown: tuple[bool, ...]) -> SplitProgram:
+    """Partial evaluation of a program. Elementwise derivatives land on the known side."""
+    known_types = [v.type for v, u in zip(program.inputs, unknown, strict=True) if not u]
+    parts: list[Any] = []
+
+    def run(*known: Any) -> list[Any]:
+        partial = Partial(current())
+        given = iter(known)
+        args = [
+            partial.new_input(v.type) if u else next(given)
+            for v, u in zip(program.inputs, unknown, strict=True)
+        ]
+        with running(partial):
+            outs = eval_program(program, args)
+            is_known = tuple(not partial.owns(o) for o in outs)
+            staged = partial.program(
+                [o for o, k in zip(outs, is_known, strict=True) if not k],
+                f"{program.name}_unknown",
+            )
+        linear = _pruned(staged.program, staged.captured, ())
+        sources = tuple(_position(known, r) for r in linear.residuals)
+        parts.extend((linear.program, sources, is_known))
+        computed = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]
+        return [*(o for o, k in zip(outs, is_known, strict=True) if k), *computed]
+
+    staged = stage(run, known_types, f"{program.name}_known")
+    return SplitProgram(staged.program, parts[0], parts[1], parts[2])
+
+
+def _position(values: Sequence[Any], value: Any) -> int | None:
+    return next((i for i, v in enumerate(values) if v is value), None)

@@ -1,0 +1,28 @@
+"""Remember what a transformation made of a program, for as long as the program lives.
+
+The result of rewriting a program depends on the program and a hashable key alone, so a second
+`grad(jit(f))` finds the same rewritten programs, and with them their compiled code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from rune.core.program import Program
+
+
+def per_program(rewrite: Callable[..., Any]) -> Callable[..., Any]:
+    """Memoise `rewrite(program, *key)` by the program's identity and the key."""
+    made: WeakKeyDictionary[Program, dict[Any, Any]] = WeakKeyDictionary()
+
+    @functools.wraps(rewrite)
+    def remembered(program: Program, *key: Any) -> Any:
+        known = made.setdefault(program, {})
+        if key not in known:
+            known[key] = rewrite(program, *key)
+        return known[key]
+
+    return remembered

@@ -1,0 +1,54 @@
+"""make_program: the program of a function, to look at or to evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from rune import tree
+from rune.core.interpreter import Tracer, type_of
+from rune.core.program import Program
+from rune.core.types import ArrayType
+from rune.errors import TransformError
+from rune.transforms.arguments import function_name, require_callable, value_leaves
+from rune.transforms.tracers import stage_function
+
+
+def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
+    """A function from arguments (arrays or ArrayTypes) to the program of `function`.
+
+    Closed-over arrays are its explicit constants. JAX calls this make_jaxpr.
+
+    >>> import rune, rune.numpy as rnp
+    >>> print(rune.make_program(lambda x: rnp.sin(x) * 2.0)(rnp.ones(3)))
+    program lambda(%0: f32[3]) {
+      %1: f32[3] = sin %0
+      %2: f32[3] = mul %1, 2.0: f32[]
+      return %2
+    }
+    """
+    require_callable("make_program", function)
+
+    def make(*args: Any, **kwargs: Any) -> Program:
+        leaves, treedef = tree.flatten((args, kwargs), is_leaf=_is_type)
+        given = [x if _is_type(x) else value_leaves("make_program", [x], None)[0] for x in leaves]
+        types = [x if isinstance(x, ArrayType) else type_of(x) for x in given]
+
+        def flat(*values: Any) -> list[Any]:
+            a, k = tree.unflatten(treedef, values)
+            outs, out_tree = tree.flatten(function(*a, **k))
+            return value_leaves("make_program", outs, out_tree)
+
+        staged = stage_function(flat, types, function_name(function))
+        if any(isinstance(v, Tracer) for v in staged.captured):
+            raise TransformError("make_program: cannot close over a value of another trace")
+        count = len(staged.captured)
+        constants = tuple(zip(staged.program.inputs[:count], staged.captured, strict=True))
+        return replace(staged.program, inputs=staged.own_inputs, constants=constants)
+
+    return make
+
+
+def _is_type(value: Any) -> bool:
+    return isinstance(value, ArrayType)

@@ -1,0 +1,201 @@
+"""vmap: run a function on every lane of a batch at once.
+
+Inside, a batched value carries its batch axis in front; `in_axes` are moved there on the way in
+and `out_axes` on the way out (movement is free: it becomes index expressions). A value without
+lanes stays unbatched, so what does not depend on the lane is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rune import tree
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import Interpreter, current, running, type_of, use
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.errors import ArgumentError, AxisError, MissingRule
+from rune.ops.movement import repeat_lane, transpose
+from rune.transforms.arguments import named, value_leaves
+from rune.transforms.memo import per_program
+from rune.transforms.tracers import ValueTracer
+
+
+class BatchTracer(ValueTracer):
+    """All lanes of a value; the batch axis leads `value` and is absent from `type`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, interpreter: Interpreter, value: Any):
+        self.interpreter, self.value, self.frame = interpreter, value, None
+
+    @property
+    def type(self):
+        """One lane's type."""
+        whole = type_of(self.value)
+        return whole.with_shape(whole.shape[1:])
+
+
+class Batch(Interpreter):
+    """Applies the batch rules of primitives."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, parent: Interpreter, size: Any):
+        super().__init__(parent)
+        self.size = size
+
+    def split(self, value: Any) -> tuple[Any, bool]:
+        """(value, is batched)."""
+        if isinstance(value, BatchTracer) and value.interpreter is self:
+            return value.value, True
+        return value, False
+
+    def join(self, value: Any, batched: bool) -> Any:
+        """A tracer where there are lanes."""
+        return BatchTracer(self, value) if batched else value
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """The primitive's batch rule, in the parent."""
+        values, batched = zip(*map(self.split, args), strict=True) if args else ((), ())
+        parent = self.parent
+        assert parent is not None
+        if not any(batched):
+            return parent.process(primitive, values, params)
+        if primitive.batch is None:
+            raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
+        with use(parent):
+            out, is_batched = primitive.batch(batched, self.size, *values, **params)
+        if primitive.multiple_results:
+            return [self.join(o, b) for o, b in zip(out, is_batched, strict=True)]
+        return self.join(out, is_batched)
+
+
+def batch_flat(
+    function: Callable[..., Sequence[Any]], size: Any, args: Sequence[Any], batched: Sequence[bool]
+) -> tuple[list[Any], list[bool]]:
+    """Outputs with leading batch axes, and which of them have one."""
+    interpreter = Batch(current(), size)
+    with running(interpreter):
+        tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
+        pairs = [interpreter.split(o) for o in function(*tracers)]
+    return [v for v, _ in pairs], [b for _, b in pairs]
+
+
+@per_program
+def batch_program(
+    program: Program, batched: tuple[bool, ...], size: Any
+) -> tuple[Program, tuple[bool, ...]]:
+    """The program on all lanes, and which outputs have lanes."""
+    found: list[bool] = []
+    types = [
+        v.type.with_shape((size, *v.type.shape)) if b else v.type
+        for v, b in zip(program.inputs, batched, strict=True)
+    ]
+
+    def run(*args: Any) -> list[Any]:
+        outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched)
+        found.extend(is_batched)
+        return outs
+
+    staged = stage(run, types, f"vmap_{program.name}")
+    return staged.program, tuple(found)
+
+
+def move_axis(x: Any, source: int, target: int) -> Any:
+    """`x` with one axis moved."""
+    ndim = type_of(x).ndim
+    order = [i for i in range(ndim) if i != source]
+    order.insert(target, source)
+    return x if order == list(range(ndim)) else transpose(x, permutation=tuple(order))
+
+
+def vmap(
+    function: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | None = None,
+) -> Callable[..., Any]:
+    """`function` on every lane of its batched arguments.
+
+    in_axes:   an integer, None (the same value in every lane), or a tree prefix of the arguments.
+    out_axes:  where the batch axis goes in the results; None asks for an unbatched result.
+    Errors:    AxisError for an axis the argument does not have, sizes that differ, or a batched
+               result where out_axes is None.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x, y: x @ y, in_axes=(0, None))(rnp.ones((3, 2)), rnp.ones(2))
+    Array([2., 2., 2.], f32[3], cpu:0)
+    """
+
+    def batched_function(*args: Any, **kwargs: Any) -> Any:
+        leaves, treedef = tree.flatten((args, kwargs))
+        leaves = value_leaves("vmap", leaves, treedef)
+        axes = _spread_axes(in_axes, args, kwargs)
+        axes = [_checked_axis(x, a) for x, a in zip(leaves, axes, strict=True)]
+        size = _batch_size(leaves, axes, axis_size)
+        moved = [x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, axes, strict=True)]
+        out_tree: list[Any] = []
+
+        def flat(*values: Any) -> list[Any]:
+            a, k = tree.unflatten(treedef, values)
+            outs, found = tree.flatten(function(*a, **k))
+            out_tree.append(found)
+            return value_leaves("vmap", outs, found)
+
+        outs, is_batched = batch_flat(flat, size, moved, [a is not None for a in axes])
+        wanted = tree.broadcast_prefix(
+            out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None
+        )
+        placed = [_place(o, b, w, size) for o, b, w in zip(outs, is_batched, wanted, strict=True)]
+        return tree.unflatten(out_tree[0], placed)
+
+    return named(batched_function, function, "vmap")
+
+
+def _spread_axes(in_axes: Any, args: tuple, kwargs: dict) -> list[int | None]:
+    prefix = list(in_axes) if isinstance(in_axes, list) else in_axes
+    if isinstance(prefix, list):
+        prefix = tuple(prefix)
+    if isinstance(prefix, tuple) and len(prefix) != len(args):
+        raise AxisError(
+            f"vmap: cannot match in_axes to the arguments "
+            f"({len(prefix)} entries for {len(args)} positional arguments)"
+        )
+    positional = tree.broadcast_prefix(prefix, args, is_leaf=lambda x: x is None)
+    return [*positional, *(0 for _ in tree.leaves(kwargs))]
+
+
+def _checked_axis(value: Any, axis: Any) -> int | None:
+    if axis is None:
+        return None
+    found = type_of(value)
+    if not isinstance(axis, int) or not -found.ndim <= axis < found.ndim:
+        raise AxisError(f"vmap: cannot map over axis {axis} of {found}")
+    return axis % found.ndim
+
+
+def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None], axis_size: int | None) -> Any:
+    sizes = [type_of(x).shape[a] for x, a in zip(leaves, axes, strict=True) if a is not None]
+    if axis_size is not None:
+        sizes.append(axis_size)
+    if not sizes:
+        raise ArgumentError("vmap: cannot find the batch size (all in_axes are None)",
+                            hint="pass axis_size=")  # fmt: skip
+    if any(s != sizes[0] for s in sizes):
+        raise AxisError(f"vmap: cannot map axes of different sizes ({', '.join(map(str, sizes))})")
+    return sizes[0]
+
+
+def _place(value: Any, batched: bool, axis: int | None, size: Any) -> Any:
+    if axis is None:
+        if batched:
+            raise AxisError("vmap: cannot return a batched result where out_axes is None")
+        return value
+    whole = value if batched else repeat_lane(value, size)
+    ndim = type_of(whole).ndim
+    if not -ndim <= axis < ndim:
+        raise AxisError(f"vmap: cannot put the batch axis at {axis} of {type_of(whole)}")
+    return move_axis(whole, 0, axis % ndim)

@@ -1,0 +1,294 @@
+"""Trees: nested containers seen as a list of leaves and a TreeDef, the structure without them.
+
+    {"b": (x, None), "a": y}   <->   [y, x]  and  PyTreeDef({'a': *, 'b': (*, None)})
+
+None is a node without leaves. The names are those of jax.tree, and mean the same.
+registry.py: which classes are nodes. treedef.py: the structure. Here: functions on trees.
+
+`flatten` is on the path of every jit call and the reason for what is unrolled by hand below.
+Not done: containers nested deeper than Python's recursion limit; cycles.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rune.errors import ArgumentError
+from rune.tree.registry import (
+    LIST,
+    TUPLE,
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    KeyPath,
+    Kind,
+    SequenceKey,
+    keys_of,
+    keystr,
+    kinds,
+    register_dataclass,
+    register_node,
+    register_node_class,
+    register_node_with_keys,
+    register_static,
+)
+from rune.tree.treedef import LEAF, TreeDef, flat_node, node_of
+
+__all__ = [
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "KeyPath",
+    "Partial",
+    "SequenceKey",
+    "TreeDef",
+    "all",
+    "all_leaves",
+    "broadcast_prefix",
+    "flatten",
+    "flatten_up_to",
+    "flatten_with_path",
+    "keystr",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "register_dataclass",
+    "register_node",
+    "register_node_class",
+    "register_node_with_keys",
+    "register_static",
+    "structure",
+    "transpose",
+    "unflatten",
+]
+
+IsLeaf = Callable[[Any], bool]
+_MISSING = object()
+
+
+def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDef]:
+    """The leaves of a tree, and its structure. `is_leaf` can stop at a node, None included.
+
+    Errors: ArgumentError for a dict with keys that cannot be sorted.
+
+    >>> flatten({"b": 1, "a": [2, None]})
+    ([2, 1], PyTreeDef({'a': [*, None], 'b': *}))
+    """
+    if is_leaf is not None:
+        found, treedef = flatten_with_path(tree, is_leaf)
+        return [leaf for _, leaf in found], treedef
+    kind = kinds[type(tree)]
+    if kind is None:
+        return [tree], LEAF
+    found: list[Any] = []
+    return found, _walk(kind, tree, found)
+
+
+def _walk(kind: Kind, tree: Any, found: list[Any]) -> TreeDef:
+    # The hot path: a container of leaves only costs one look-up and no tuple of parts.
+    if kind is TUPLE or kind is LIST:
+        children, data = tree, None
+    else:
+        children, data = kind.split(tree)
+    for child in children:
+        if kinds[type(child)] is not None:
+            break
+    else:
+        found += children
+        return flat_node(kind, data, len(children))
+    parts: list[TreeDef] = []
+    for child in children:
+        inner = kinds[type(child)]
+        if inner is None:
+            found.append(child)
+            parts.append(LEAF)
+        else:
+            parts.append(_walk(inner, child, found))
+    return node_of(kind, data, tuple(parts))
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: IsLeaf | None = None
+) -> tuple[list[tuple[KeyPath, Any]], TreeDef]:
+    """The (key path, leaf) pairs of a tree, and its structure.
+
+    >>> [(keystr(path), leaf) for path, leaf in flatten_with_path({"a": [7, 8]})[0]]
+    [("['a'][0]", 7), ("['a'][1]", 8)]
+    """
+    found: list[tuple[KeyPath, Any]] = []
+    return found, _walk_with_path(tree, (), is_leaf, found)
+
+
+def _walk_with_path(
+    tree: Any, path: KeyPath, is_leaf: IsLeaf | None, found: list[tuple[KeyPath, Any]]
+) -> TreeDef:
+    kind = kinds[type(tree)]
+    if kind is None or (is_leaf is not None and is_leaf(tree)):
+        found.append((path, tree))
+        return LEAF
+    children, data = kind.split(tree)
+    steps = zip(keys_of(kind, tree, len(children)), children)
+    parts = [_walk_with_path(child, (*path, key), is_leaf, found) for key, child in steps]
+    return node_of(kind, data, tuple(parts))
+
+
+def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of this structure with these leaves; ArgumentError when their number is wrong.
+
+    >>> unflatten(structure({"a": 0, "b": (0, None)}), [1, 2])
+    {'a': 1, 'b': (2, None)}
+    """
+    return treedef.unflatten(leaves)
+
+
+def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """The leaves of a tree."""
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeDef:
+    """The structure of a tree.
+
+    >>> structure({"a": 1, "b": (2, None)})
+    PyTreeDef({'a': *, 'b': (*, None)})
+    """
+    return flatten(tree, is_leaf)[1]
+
+
+def leaves_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> list[tuple[KeyPath, Any]]:
+    """The (key path, leaf) pairs of a tree."""
+    return flatten_with_path(tree, is_leaf)[0]
+
+
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """Apply f leaf by leaf; each of `rest` has `tree` as a prefix, and gives f its subtrees.
+
+    Errors: ArgumentError with both key paths where one of `rest` differs from `tree`.
+
+    >>> map(lambda x, y: x + y, {"a": 1, "b": None}, {"a": 10, "b": None})
+    {'a': 11, 'b': None}
+    """
+    first, treedef = flatten(tree, is_leaf)
+    columns = [treedef.flatten_up_to(other) for other in rest]
+    return treedef.unflatten([f(*row) for row in zip(first, *columns)])
+
+
+def map_with_path(
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None
+) -> Any:
+    """As `map`, where f takes the key path first."""
+    pairs, treedef = flatten_with_path(tree, is_leaf)
+    columns = [treedef.flatten_up_to(other) for other in rest]
+    return treedef.unflatten([f(*pair, *row) for pair, *row in zip(pairs, *columns)])
+
+
+def reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = _MISSING,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """Fold the leaves from the left.
+
+    >>> reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)})
+    6
+    """
+    start = () if initializer is _MISSING else (initializer,)
+    return functools.reduce(function, leaves(tree, is_leaf), *start)
+
+
+def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
+    """Whether every leaf is true."""
+    return False not in [bool(leaf) for leaf in leaves(tree, is_leaf)]
+
+
+def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) -> Any:
+    """Turn an outer tree of inner trees inside out; inner None means that of the first.
+
+    Errors: ArgumentError when `tree` is not outer with inner at every leaf.
+
+    >>> transpose(structure([0, 0]), None, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+    {'a': [1, 3], 'b': [2, 4]}
+    """
+    subtrees = outer_treedef.flatten_up_to(tree)
+    inner = structure(subtrees[0]) if inner_treedef is None else inner_treedef
+    rows = [inner.flatten_up_to(subtree) for subtree in subtrees]
+    for row in rows:
+        if not all_leaves(row):
+            specifics = f"tree {structure(tree)}, outer {outer_treedef}, inner {inner}"
+            raise ArgumentError(f"transpose: cannot reach leaves ({specifics})")
+    columns = [[row[i] for row in rows] for i in range(inner.num_leaves)]
+    return inner.unflatten([outer_treedef.unflatten(column) for column in columns])
+
+
+def all_leaves(values: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
+    """Whether all values are leaves.
+
+    >>> all_leaves([1, "a"]), all_leaves([1, None])
+    (True, False)
+    """
+    return False not in [structure(value, is_leaf) is LEAF for value in values]
+
+
+def flatten_up_to(prefix: TreeDef, tree: Any) -> list[Any]:
+    """The subtrees of `tree` where `prefix` has leaves; ArgumentError where the two differ.
+
+    >>> flatten_up_to(structure((0, 0)), ({"a": 1}, [2, 3]))
+    [{'a': 1}, [2, 3]]
+    """
+    return prefix.flatten_up_to(tree)
+
+
+def broadcast_prefix(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """For every leaf of `full`, the leaf of `prefix` above it: how in_axes=(0, None) is read.
+
+    Errors: ArgumentError with both key paths where `prefix` is none of `full`.
+
+    >>> broadcast_prefix((0, None), ({"a": 1, "b": 2}, [3]), is_leaf=lambda x: x is None)
+    [0, 0, None]
+    """
+    values, treedef = flatten(prefix, is_leaf)
+    counts = [structure(subtree).num_leaves for subtree in treedef.flatten_up_to(full)]
+    return [value for value, count in zip(values, counts) for _ in range(count)]
+
+
+class Partial:
+    """A function with some arguments given: a node whose leaves are those arguments.
+
+    The function is data, compared by ==. A Partial of a Partial is one, with all the arguments.
+
+    >>> add_one = Partial(lambda x, y: x + y, 1)
+    >>> add_one(2), leaves(add_one)
+    (3, [1])
+    """
+
+    __slots__ = ("args", "func", "keywords")
+
+    def __init__(self, func: Callable[..., Any], /, *args: Any, **keywords: Any):
+        if isinstance(func, Partial):
+            args, keywords = (*func.args, *args), {**func.keywords, **keywords}
+            func = func.func
+        self.func, self.args, self.keywords = func, args, keywords
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.func(*self.args, *args, **{**self.keywords, **keywords})
+
+    def __repr__(self) -> str:
+        given = [repr(x) for x in self.args] + [f"{k}={x!r}" for k, x in self.keywords.items()]
+        return f"Partial({', '.join([repr(self.func), *given])})"
+
+
+def _split_partial(partial: Partial) -> tuple[Sequence[Any], Any]:
+    return [
+        (GetAttrKey("args"), partial.args),
+        (GetAttrKey("keywords"), partial.keywords),
+    ], partial.func
+
+
+register_node_with_keys(
+    Partial, _split_partial, lambda func, children: Partial(func, *children[0], **children[1])
+)

@@ -1,0 +1,282 @@
+"""The classes whose instances are nodes of trees, and the keys that lead to their children.
+
+A Kind says how the instances of one class come apart, into children and data, and together again.
+tuple, list and namedtuple go in order, dict by sorted key, OrderedDict and defaultdict by
+insertion. Other classes are leaves until registered, each exactly: a subclass is another class.
+
+`kinds` is the only registry there is; it only grows, and keeps the classes it has met alive.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
+
+from rune.errors import ArgumentError
+
+C = TypeVar("C", bound=type)
+Children = Sequence[Any]
+
+# --- key paths --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DictKey:
+    """The step to a dict's value: ['a']."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceKey:
+    """The step to an element of a tuple or list: [0]."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx}]"
+
+
+@dataclass(frozen=True, slots=True)
+class GetAttrKey:
+    """The step to a field of a dataclass or namedtuple: .x."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FlattenedIndexKey:
+    """The step to a child of a class registered without keys: [<flat index 0>]."""
+
+    key: int
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.key}>]"
+
+
+KeyPath = tuple[Any, ...]
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """The text of a key path; `simple` leaves out brackets, quotes and dots.
+
+    >>> path = (DictKey("a"), SequenceKey(1), GetAttrKey("x"))
+    >>> keystr(path), keystr(path, simple=True, separator="/")
+    ("['a'][1].x", 'a/1/x')
+    """
+    if not simple:
+        return separator.join([str(key) for key in keys])
+    return separator.join([str(getattr(k, dataclasses.fields(k)[0].name)) for k in keys])
+
+
+# --- kinds ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """How the instances of one class come apart and together."""
+
+    type: type
+    name: str
+    split: Callable[[Any], tuple[Children, Any]]  # node -> children, data
+    join: Callable[[Any, Children], Any]  # data, children -> node
+    keys: Callable[[Any], Iterable[Any]] | None  # node -> one key entry a child
+
+
+class Kinds(dict[type, "Kind | None"]):
+    """The kind of every class met so far: None for leaves; namedtuples enter when first met."""
+
+    def __missing__(self, cls: type) -> Kind | None:
+        is_namedtuple = issubclass(cls, tuple) and hasattr(cls, "_fields")
+        self[cls] = _namedtuple_kind(cls) if is_namedtuple else None
+        return self[cls]
+
+
+def _namedtuple_kind(cls: Any) -> Kind:
+    keys = [GetAttrKey(name) for name in cls._fields]
+    name = f"namedtuple[{cls.__name__}]"
+    return Kind(cls, name, lambda t: (t, None), lambda _, xs: cls(*xs), lambda t: keys)
+
+
+def _split_dict(tree: dict[Any, Any]) -> tuple[Children, Any]:
+    try:
+        keys = sorted(tree)
+    except TypeError as error:
+        message = f"flatten: cannot sort the keys of a dict ({error}; keys {list(tree)})"
+        raise ArgumentError(message, hint="an OrderedDict keeps its own order") from None
+    return [tree[key] for key in keys], tuple(keys)
+
+
+def _sequence_keys(tree: Sequence[Any]) -> list[SequenceKey]:
+    return [SequenceKey(i) for i in range(len(tree))]
+
+
+def _dict_keys(tree: dict[Any, Any]) -> list[DictKey]:
+    return [DictKey(key) for key in tree]
+
+
+NONE = Kind(type(None), "None", lambda t: ((), None), lambda _, xs: None, lambda t: ())
+TUPLE = Kind(tuple, "tuple", lambda t: (t, None), lambda _, xs: tuple(xs), _sequence_keys)
+LIST = Kind(list, "list", lambda t: (t, None), lambda _, xs: list(xs), _sequence_keys)
+DICT = Kind(
+    dict,
+    "dict",
+    _split_dict,
+    lambda keys, xs: dict(zip(keys, xs)),
+    lambda t: [DictKey(key) for key in _split_dict(t)[1]],
+)
+ORDERED = Kind(
+    OrderedDict,
+    "OrderedDict",
+    lambda t: (list(t.values()), tuple(t)),
+    lambda keys, xs: OrderedDict(zip(keys, xs)),
+    _dict_keys,
+)
+DEFAULT = Kind(
+    defaultdict,
+    "defaultdict",
+    lambda t: (list(t.values()), (t.default_factory, tuple(t))),
+    lambda data, xs: defaultdict(data[0], zip(data[1], xs)),
+    _dict_keys,
+)
+kinds = Kinds({k.type: k for k in (NONE, TUPLE, LIST, DICT, ORDERED, DEFAULT)})
+
+
+def keys_of(kind: Kind, node: Any, count: int) -> Iterable[Any]:
+    """One key entry for each of the `count` children of a node."""
+    return [FlattenedIndexKey(i) for i in range(count)] if kind.keys is None else kind.keys(node)
+
+
+def _register(kind: Kind) -> None:
+    if kinds.get(kind.type) is not None:
+        raise ArgumentError(f"register: cannot register {kind.name} (it is registered already)")
+    kinds[kind.type] = kind
+
+
+def register_node(
+    cls: C,
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten: Callable[[Any, Any], Any],
+    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
+) -> C:
+    """Make the instances of `cls` nodes: flatten(x) is (children, data), unflatten the inverse.
+
+    Data must be hashable and compare by ==; unflatten takes (data, children).
+    Errors: ArgumentError when the class is registered already.
+    """
+
+    def split(node: Any) -> tuple[Children, Any]:
+        children, data = flatten(node)
+        return tuple(children), data
+
+    keyed = flatten_with_keys
+    keys = None if keyed is None else (lambda node: [key for key, _ in keyed(node)[0]])
+    _register(Kind(cls, cls.__name__, split, lambda d, xs: unflatten(d, tuple(xs)), keys))
+    return cls
+
+
+def register_node_with_keys(
+    cls: C,
+    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]],
+    unflatten: Callable[[Any, Any], Any],
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
+) -> C:
+    """As register_node, where the children come as (key entry, child) pairs."""
+
+    def without_keys(node: Any) -> tuple[list[Any], Any]:
+        pairs, data = flatten_with_keys(node)
+        return [child for _, child in pairs], data
+
+    return register_node(cls, flatten or without_keys, unflatten, flatten_with_keys)
+
+
+def register_node_class(cls: C) -> C:
+    """Register, as a decorator, a class with methods tree_flatten and tree_unflatten."""
+    methods: Any = cls
+    return register_node(
+        cls,
+        lambda node: node.tree_flatten(),
+        methods.tree_unflatten,
+        getattr(cls, "tree_flatten_with_keys", None),
+    )
+
+
+def register_static(cls: C) -> C:
+    """Make the instances of `cls` nodes without leaves: all of it is data. Usable as decorator."""
+    return register_node(cls, lambda node: ((), node), lambda node, _: node)
+
+
+@overload
+def register_dataclass(
+    cls: C,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> C: ...
+@overload
+def register_dataclass(
+    cls: None = None,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Callable[[C], C]: ...
+def register_dataclass(
+    cls: Any = None,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Any:
+    """Make a dataclass a node: data fields are children, meta fields are data. Also a decorator.
+
+    Without names every field made by __init__ is a child, except those declared with
+    field(metadata={"static": True}).
+    Errors: ArgumentError when the names are not exactly those __init__ takes.
+
+    >>> @register_dataclass(data_fields=["w"], meta_fields=["name"])
+    ... @dataclass
+    ... class Layer:
+    ...     w: float
+    ...     name: str
+    >>> kinds[Layer].split(Layer(1.0, "dense"))
+    ([1.0], ('dense',))
+    """
+    if cls is None:
+        return lambda cls: register_dataclass(cls, data_fields, meta_fields, drop_fields)
+    data, meta = _data_and_meta(cls, data_fields, meta_fields, set(drop_fields))
+    keys = [GetAttrKey(name) for name in data]
+
+    def split(node: Any) -> tuple[Children, Any]:
+        return [getattr(node, n) for n in data], tuple([getattr(node, n) for n in meta])
+
+    def join(values: Any, children: Children) -> Any:
+        return cls(**dict(zip(data, children)), **dict(zip(meta, values)))
+
+    _register(Kind(cls, cls.__name__, split, join, lambda node: keys))
+    return cls
+
+
+def _data_and_meta(
+    cls: type, data: Sequence[str] | None, meta: Sequence[str] | None, dropped: set[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    fields: Any = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+    made = [f for f in fields if f.init]
+    if data is None and meta is None and fields:
+        meta = [f.name for f in made if f.metadata.get("static")]
+        data = [f.name for f in made if f.name not in meta and f.name not in dropped]
+    if data is None or meta is None:
+        specifics = "data_fields and meta_fields go together, and only a dataclass has defaults"
+        raise ArgumentError(f"register_dataclass: cannot register {cls.__name__} ({specifics})")
+    expected, given = {f.name for f in made} - dropped, {*data, *meta}
+    if fields and expected != given:
+        specifics = f"missing {sorted(expected - given)}, unknown {sorted(given - expected)}"
+        raise ArgumentError(f"register_dataclass: cannot register {cls.__name__} ({specifics})")
+    return tuple(data), tuple(meta)

@@ -1,0 +1,217 @@
+"""TreeDef: the structure of a tree without its leaves.
+
+Equality compares all of a structure. It is cheap because the TreeDefs of plain containers are
+remembered, so that equal ones are mostly the same object; the memory is bounded and may forget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from rune.errors import ArgumentError
+from rune.tree.registry import DICT, LIST, NONE, ORDERED, TUPLE, Kind, keys_of, keystr, kinds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeDef:
+    """The structure of a tree: immutable, hashable, compared by value.
+
+    It prints as JAX's does: PyTreeDef({'a': *, 'b': (*, None)}).
+    """
+
+    kind: Kind | None  # None for a leaf
+    data: Any
+    parts: tuple[TreeDef, ...]
+    num_leaves: int
+    _hash: list[int] = field(default_factory=list, repr=False)  # empty until asked for
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of containers and leaves, Nones included."""
+        return 1 + sum(part.num_nodes for part in self.parts)
+
+    def children(self) -> list[TreeDef]:
+        """The structures one level down."""
+        return list(self.parts)
+
+    def node_data(self) -> tuple[type, Any] | None:
+        """The class and data of the outermost node, or None for a leaf."""
+        return None if self.kind is None else (self.kind.type, self.data)
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree with these leaves.
+
+        Errors: ArgumentError when their number is another than `num_leaves`.
+        """
+        given = list(leaves)
+        if len(given) != self.num_leaves:
+            specifics = f"{self.num_leaves} leaves needed, {len(given)} given, {self}"
+            raise ArgumentError(f"unflatten: cannot build the tree ({specifics})")
+        return _build(self, iter(given))
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """The subtrees of `tree` where this structure, a prefix of it, has leaves.
+
+        Errors: ArgumentError with both key paths where the two differ.
+        """
+        subtrees: list[Any] = []
+        _take_up_to(self, tree, subtrees, [])
+        return subtrees
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, TreeDef):
+            return NotImplemented
+        pairs: list[tuple[TreeDef, TreeDef]] = [(self, other)]
+        while pairs:
+            a, b = pairs.pop()
+            if a is b:
+                continue
+            if a.kind is not b.kind or len(a.parts) != len(b.parts) or a.data != b.data:
+                return False
+            pairs.extend(zip(a.parts, b.parts))
+        return True
+
+    def __hash__(self) -> int:
+        if not self._hash:
+            try:
+                self._hash.append(hash((self.kind, self.data, self.parts)))
+            except TypeError as error:
+                message = f"hash: cannot hash a tree's structure ({error}, in {self})"
+                hint = "static data, as the meta_fields of a dataclass, must be hashable"
+                raise ArgumentError(message, hint=hint) from error
+        return self._hash[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (None if self.kind is None else self.kind.type, self.data, self.parts)
+
+    def __str__(self) -> str:
+        return f"PyTreeDef({_text(self)})"
+
+    __repr__ = __str__
+
+
+LEAF = TreeDef(None, None, (), 1)
+_remembered: dict[tuple[Any, ...], TreeDef] = {}
+_MOST_REMEMBERED = 4096
+_WIDEST_REMEMBERED = 1024
+_ONLY_STR = frozenset({str})
+
+
+def _restore(cls: type | None, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
+    kind = None if cls is None else kinds[cls]
+    return LEAF if kind is None else _treedef(kind, data, parts)
+
+
+def _treedef(kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
+    return TreeDef(kind, data, parts, sum([part.num_leaves for part in parts]))
+
+
+def node_of(kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
+    """The structure of a node whose children have the structures `parts`."""
+    if not _is_exact(kind, data):
+        return _treedef(kind, data, parts)
+    key = (kind, data, parts)
+    return _remembered.get(key) or _remember(key, kind, data, parts)
+
+
+def flat_node(kind: Kind, data: Any, count: int) -> TreeDef:
+    """The structure of a node with `count` leaves and nothing else, found without hashing parts."""
+    if not _is_exact(kind, data):
+        return _treedef(kind, data, (LEAF,) * count)
+    key = (kind, data, count)
+    return _remembered.get(key) or _remember(key, kind, data, (LEAF,) * count)
+
+
+def _is_exact(kind: Kind, data: Any) -> bool:
+    # Whether equal data are interchangeable. 1, 1.0 and True are equal, yet a tree must come back
+    # with its own: only then may it share the TreeDef of another.
+    return data is None or (kind is DICT and _ONLY_STR.issuperset(map(type, data)))
+
+
+def _remember(key: tuple[Any, ...], kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
+    made = _treedef(kind, data, parts)
+    if len(_remembered) >= _MOST_REMEMBERED:
+        _remembered.clear()
+    if len(parts) <= _WIDEST_REMEMBERED:
+        _remembered[key] = made
+    return made
+
+
+def _build(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
+    if treedef.kind is None:
+        return next(leaves)
+    children = [next(leaves) if p is LEAF else _build(p, leaves) for p in treedef.parts]
+    return treedef.kind.join(treedef.data, children)
+
+
+def _text(treedef: TreeDef) -> str:
+    kind, data = treedef.kind, treedef.data
+    parts = [_text(part) for part in treedef.parts]
+    inside = ", ".join(parts)
+    if kind is None or kind is NONE:
+        return "*" if kind is None else "None"
+    if kind is TUPLE:
+        return f"({inside},)" if len(parts) == 1 else f"({inside})"
+    if kind is LIST:
+        return f"[{inside}]"
+    if kind is DICT:
+        return "{" + ", ".join([f"{key!r}: {part}" for key, part in zip(data, parts)]) + "}"
+    label = kind.name if kind.name.startswith("namedtuple[") else f"{kind.name}[{data}]"
+    return f"CustomNode({label}, [{inside}])"
+
+
+def _take_up_to(prefix: TreeDef, tree: Any, found: list[Any], path: list[tuple[Any, int]]) -> None:
+    kind = prefix.kind
+    if kind is None:
+        found.append(tree)
+        return
+    if kinds[type(tree)] is not kind:
+        _refuse(prefix, tree, path)
+    children, data = kind.split(tree)
+    if len(children) != len(prefix.parts) or data != prefix.data:
+        _refuse(prefix, tree, path)
+    for i, (part, child) in enumerate(zip(prefix.parts, children)):
+        path.append((tree, i))
+        _take_up_to(part, child, found, path)
+        path.pop()
+
+
+def _refuse(prefix: TreeDef, tree: Any, path: list[tuple[Any, int]]) -> NoReturn:
+    keys: list[Any] = []
+    for node, i in path:
+        kind: Any = kinds[type(node)]
+        keys.append(list(keys_of(kind, node, i + 1))[i])
+    place = keystr(tuple(keys))
+    kind = kinds[type(tree)]
+    children: Any = ()
+    data: Any = None
+    if kind is not None:
+        children, data = kind.split(tree)
+    actual = _describe(kind, data, len(children), f"a leaf of type {type(tree).__name__}")
+    expected = _describe(prefix.kind, prefix.data, len(prefix.parts), "a leaf")
+    same = kind is prefix.kind and kind in (DICT, ORDERED)
+    raise ArgumentError(
+        f"tree: cannot match a tree with its prefix "
+        f"(prefix{place} is {expected}, tree{place} is {actual})",
+        hint=_key_difference(prefix.data, data) if same else None,
+    )
+
+
+def _describe(kind: Kind | None, data: Any, count: int, leaf: str) -> str:
+    if kind is None or kind is NONE:
+        return leaf if kind is None else "None"
+    if kind is DICT:
+        return f"a dict with keys {list(data)}"
+    return f"a {kind.name} of {count}" + ("" if data is None else f" with data {data}")
+
+
+def _key_difference(expected: tuple[Any, ...], actual: tuple[Any, ...]) -> str:
+    only_expected = [key for key in expected if key not in actual]
+    only_actual = [key for key in actual if key not in expected]
+    if not only_expected and not only_actual:
+        return "the keys are in another order"
+    return f"only the prefix has {only_expected}, only the tree has {only_actual}"
