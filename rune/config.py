@@ -7,15 +7,16 @@ True
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Config:
-    """All settings; immutable and hashable."""
+    """All settings. Equal settings are one object, so comparing and hashing are free."""
 
     x64: bool = False  # 64-bit defaults for Python and NumPy values without an explicit dtype
     check_nans: bool = False  # raise NaNError at the first operation that makes a NaN
@@ -24,7 +25,14 @@ class Config:
 
 
 _current: ContextVar[Config | None] = ContextVar("rune_config", default=None)
-_DEFAULT = Config()
+
+
+@functools.cache
+def _interned(**settings: bool | str | None) -> Config:
+    return Config(**settings)  # type: ignore[arg-type]
+
+
+_DEFAULT = _interned(**asdict(Config()))
 
 
 def current() -> Config:
@@ -38,7 +46,7 @@ def configure(**changes: bool | str | None) -> Iterator[Config]:
 
     Errors: TypeError for a setting that does not exist.
     """
-    changed = replace(current(), **changes)  # type: ignore[arg-type]
+    changed = _interned(**{**asdict(current()), **changes})
     token = _current.set(changed)
     try:
         yield changed

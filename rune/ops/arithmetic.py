@@ -71,7 +71,11 @@ def _select_reference(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np
 
 def _select_transpose(ct: Any, linear: Batched, condition: Any, a: Any, b: Any) -> list[Any]:
     zero = literal_like(0, ct)
-    return [None, select(condition, ct, zero), select(condition, zero, ct)]
+    return [
+        None,
+        select(condition, ct, zero) if linear[1] else None,
+        select(condition, zero, ct) if linear[2] else None,
+    ]
 
 
 def zero_like(x: Any) -> Any:

@@ -85,7 +85,8 @@ def _wrt_first(
     found = dot_general(ct, other, dimension_numbers=((ct_o, free_o), (batch, bo)))
     # found's axes: batch, x's free axes, x's contracted axes in the order other holds them.
     contracted = tuple(cx[co.index(axis)] for axis in sorted(co))
-    return transpose(found, permutation=inverse((*bx, *free_x, *contracted)))
+    order = inverse((*bx, *free_x, *contracted))
+    return found if order == tuple(range(x.ndim)) else transpose(found, permutation=order)
 
 
 def _dot_batch(

@@ -11,7 +11,7 @@ from rune.core.lower import Position, View
 from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType, Shape
 from rune.errors import ShapeError
-from rune.ops.family import Batched, require, view_of
+from rune.ops.family import Batched, require, size_of_axis, view_of
 
 
 def _iota_type(*, shape: Shape, axis: int, dtype: np.dtype) -> ArrayType:
@@ -43,4 +43,4 @@ stop_gradient: Primitive = Primitive(
     jvp=(ZERO,), batch=_stop_batch, lower=View(lambda indices, x: view_of(indices)),
 )  # fmt: skip
 
-PRIMITIVES = (iota, stop_gradient)
+PRIMITIVES = (iota, size_of_axis, stop_gradient)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
-from rune.core.lower import Lowering, Piece, Reduction, Scalar, Source, View
+from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source, View
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size, product
@@ -331,9 +331,22 @@ def zeros_like(x: Any) -> Any:
     return fit(literal_like(0, x), type.shape)
 
 
+def _size_type(*, size: Size, dtype: np.dtype) -> ArrayType:
+    return ArrayType((), dtype)
+
+
+size_of_axis = Primitive(
+    "size",
+    "creation",
+    _size_type,
+    lambda *, size, dtype: np.asarray(size).astype(dtype),
+    jvp=(),
+    lower=Position(lambda indices, *, size, dtype: size),
+)
+
+
 def size_value(count: Size, dtype: np.dtype) -> Any:
-    """A size as a rank-0 value: a literal, or computed where it is symbolic."""
+    """A size as a rank-0 value: a literal, or an equation where it is symbolic."""
     if isinstance(count, int):
         return np.asarray(count).astype(dtype)
-    counted = broadcast(np.ones((), dtype), shape=(count,), axes=())
-    return reduce_sum(counted, axes=(0,))
+    return size_of_axis(size=count, dtype=dtype)

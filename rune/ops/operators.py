@@ -79,7 +79,6 @@ class Operators:
 
     __slots__ = ()
     __array_priority__ = 1000  # NumPy arrays on the left defer to us
-    __array_ufunc__ = None
     type: ArrayType
 
     @property

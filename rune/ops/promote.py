@@ -130,9 +130,19 @@ def broadcast_together(name: str, values: Sequence[Any]) -> list[Any]:
 
 def apply(primitive: Primitive, *values: Any) -> Any:
     """An elementwise primitive on promoted operands."""
-    first = values[0]
     if len(values) == 2:
-        a, b = getattr(first, "type", None), getattr(values[1], "type", None)
-        if a is b and type(a) is ArrayType:
-            return primitive(*values)
+        a, b = values
+        if type(b) in (int, float):
+            scalar = _adapted(b, getattr(a, "type", None))
+            if scalar is not None:
+                return primitive(a, scalar)
+        elif getattr(a, "type", None) is getattr(b, "type", a):
+            return primitive(a, b)
     return primitive(*promoted(primitive.name, *values))
+
+
+def _adapted(scalar: Scalar, type: ArrayType | None) -> np.ndarray | None:
+    """The common case of a number beside a floating array: a literal of the array's dtype."""
+    if type is None or type.weak or type.dtype not in dtypes.FLOATING:
+        return None
+    return np.array(scalar, type.dtype)

@@ -30,7 +30,7 @@ _lock = threading.RLock()
 def _compiled(
     program: Program, device: Device, donated: tuple[int, ...], check: bool
 ) -> Executable:
-    counts.count("compiles")
+    next(counts.compiles)
     plan = lower(program, device.target, donated, check=check)
     return device.backend.record(plan)
 
@@ -60,12 +60,20 @@ def run_program(
     """The results of the compiled program on concrete arguments."""
     executable = compiled(program, device_for(device), donated)
     buffers = [buffer_on(a, type_of(a), device) for a in args]
-    counts.count("runs")
+    return run_executable(executable, program.output_types, buffers, device, donated)
+
+
+def run_executable(
+    executable: Executable,
+    types: Sequence[ArrayType],
+    buffers: Sequence[Any],
+    device: Device | None = None,
+    donated: tuple[int, ...] = (),
+) -> list[Array]:
+    """The results, of these types, of compiled code on buffers of its device."""
+    next(counts.runs)
+    results = executable(buffers, donated)
     return [
-        Array(b, _result_type(t, b), device)
-        for b, t in zip(executable(buffers, donated), program.output_types, strict=True)
+        Array(b, t if not t.is_symbolic else t.with_shape(tuple(b.shape)), device)
+        for b, t in zip(results, types, strict=True)
     ]
-
-
-def _result_type(type: ArrayType, buffer: Any) -> ArrayType:
-    return type.with_shape(tuple(buffer.shape)) if type.is_symbolic else type

@@ -35,17 +35,33 @@ class Evaluate(Interpreter):
                 return primitive.run(*args, **params)
         if primitive.reference is None:
             raise MissingRule(f"evaluate: cannot run {primitive} (it has no meaning in NumPy)")
-        for arg in args:
-            if isinstance(arg, Tracer):
-                raise escaped(arg)
-        type = result_type(primitive, tuple([type_of(a) for a in args]), params)
-        device = common_device(primitive.name, args)
+        data, types, device = _operands(primitive.name, args)
+        type = result_type(primitive, types, params)
         if device is not None:
-            return _run_on(device, primitive, args, params)
+            return _run_on(device, primitive, args, types, params)
         with np.errstate(all="ignore"):
-            data = primitive.reference(*[_host(a) for a in args], **params)
-        made = Array(np.asarray(data), type)
+            out = primitive.reference(*data, **params)
+        made = Array(np.asarray(out), type)
         return _nan_checked(primitive, made) if config.current().check_nans else made
+
+
+def _operands(name: str, args: Sequence[Any]) -> tuple[list[Any], tuple, Device | None]:
+    """Host data and types of the arguments; the device, if they are not on the CPU."""
+    data, types = [], []
+    for arg in args:
+        if type(arg) is not Array or arg.device is not None:
+            break
+        data.append(arg.buffer)
+        types.append(arg.type)
+    else:
+        if args or config.current().device is None:
+            return data, tuple(types), None
+    for arg in args:
+        if isinstance(arg, Tracer):
+            raise escaped(arg)
+    device = common_device(name, args)
+    found = tuple([type_of(a) for a in args])
+    return ([] if device else [_host(a) for a in args]), found, device
 
 
 def _host(value: Any) -> np.ndarray:
@@ -93,8 +109,9 @@ def _nan_checked(primitive: Primitive, made: Array) -> Array:
     return made
 
 
-def _run_on(device: Device, primitive: Primitive, args: Sequence[Any], params: Any) -> Array:
-    types = tuple(map(type_of, args))
+def _run_on(
+    device: Device, primitive: Primitive, args: Sequence[Any], types: tuple, params: Any
+) -> Array:
     program = _one_operation(primitive, types, tuple(sorted(params.items())))
     arrays = [a if type(a) is Array else put(_host(a), t, None) for a, t in zip(args, types)]
     return run_program(program, arrays, device)[0]

@@ -16,13 +16,14 @@ from typing import Any
 from rune import config, counts, tree
 from rune.array import Array, on
 from rune.backends import Device
+from rune.backends.base import Executable
 from rune.core.interpreter import Tracer, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
 from rune.transforms.checks import check_results
-from rune.transforms.compile import run_program
+from rune.transforms.compile import compiled, device_for, run_executable, run_program
 from rune.transforms.jit_primitive import jit_primitive, placement
 from rune.transforms.symbolic import SymbolicAxes
 from rune.transforms.tracers import stage_function
@@ -30,14 +31,16 @@ from rune.transforms.tracers import stage_function
 Names = int | str | Iterable[int | str] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Traced:
-    """One trace: the program, its captured values, and the shape of the result."""
+    """One trace: the program, its captured values, the tree of the result, the compiled code."""
 
     program: Program
     captured: tuple[Any, ...]
     out_tree: Any
     donated: tuple[int, ...]
+    out_types: tuple[ArrayType, ...]
+    on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
 
 
 class Jitted:
@@ -64,7 +67,10 @@ class Jitted:
         if self.static:
             dynamic, statics = self._split_static(args, kwargs)
         leaves, treedef = tree.flatten(dynamic)
-        leaves = value_leaves("jit", leaves, treedef)
+        for leaf in leaves:
+            if type(leaf) is not Array:
+                leaves = value_leaves("jit", leaves, treedef)
+                break
         traced = self._find(leaves, treedef, statics)
         return tree.unflatten(traced.out_tree, self._run(traced, leaves))
 
@@ -103,7 +109,7 @@ class Jitted:
         return found
 
     def _trace(self, types: Sequence[ArrayType], treedef: Any, statics: tuple) -> Traced:
-        counts.count("traces")
+        next(counts.traces)
         out_trees: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
@@ -114,17 +120,31 @@ class Jitted:
 
         staged = stage_function(flat, list(types), function_name(self.function))
         donated = self._donated_leaves(treedef, len(staged.captured)) if self.donate else ()
-        return Traced(staged.program, staged.captured, out_trees[-1], donated)
+        out_types = staged.program.output_types
+        return Traced(staged.program, staged.captured, out_trees[-1], donated, out_types)
 
     # --- running it -------------------------------------------------------------------------
 
     def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
-        values = [*traced.captured, *leaves]
+        values = [*traced.captured, *leaves] if traced.captured else leaves
         if not is_evaluating():
             return jit_primitive(*values, program=traced.program)
+        if traced.on_cpu is not None:
+            for value in values:
+                if type(value) is not Array or value.device is not None:
+                    break
+            else:
+                return run_executable(traced.on_cpu, traced.out_types, [v.buffer for v in values])
+        return self._run_first(traced, values)
+
+    def _run_first(self, traced: Traced, values: Sequence[Any]) -> list[Any]:
+        """The general call: any device, donation, checks. Remembers what a plain CPU call needs."""
         device = on(self.device) if self.device else placement("jit", values)
         outs = run_program(traced.program, values, device, traced.donated)
-        check_results(traced.program, values, outs)
+        if config.current().check_nans:
+            check_results(traced.program, values, outs)
+        elif device is None and not traced.donated and not self.device:
+            traced.on_cpu = compiled(traced.program, device_for(None))
         for number in traced.donated:
             _release(values[number], device)
         return outs

@@ -1,0 +1,353 @@
+"""Parse the text of a program: the inverse of printer.py, by recursive descent.
+
+    parse(str(p), primitives) prints the same text, and is `same_program` as p
+
+The grammar is in program.py. Names are given by the caller, because the language does not know
+its primitives: `rune.transforms.stage.parse_program` knows them all. Comments (source lines) are
+skipped. A constant that was printed shortened cannot be read back, which is an error here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.types import ArrayType, Shape
+from rune.dims import Dim, symbol
+from rune.dims import parse as parse_size
+from rune.errors import DimensionError, ParseError
+
+_SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
+_WORD = re.compile(r"[^\W\d]\w*")
+_NUMBER = re.compile(r"%(\d+)")
+_DIGITS = re.compile(r"-?\d+")
+_STRING = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
+_SCALAR = re.compile(r"\([^()\n]*\)|[^\s:,\[\](){}]+")
+_SHAPE = re.compile(r"[^\[\]\n]*")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_WORDS: Mapping[str, Any] = {"true": True, "false": False, "None": None}
+_FLOAT = re.compile(r"-?(?:inf|nan|\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
+
+
+def parse(
+    text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type] | None = None
+) -> Program:
+    """The program that `text` prints.
+
+    primitives: by name. records: the dataclasses that may stand in parameters, by name.
+    Errors: ParseError "parse: cannot read <what> (<why>)" with the line and its number.
+    """
+    reader = _Reader(text, primitives, records or {})
+    program = reader.program()
+    if reader.peek():
+        reader.fail("what follows the program", "one program expected")
+    return program
+
+
+class _Reader:
+    """A position in the text, and the names in scope."""
+
+    def __init__(
+        self, text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type]
+    ) -> None:
+        self.text, self.primitives, self.records = text, primitives, records
+        self.at = 0
+        self.sizes: dict[str, Dim] = {}
+        self.vars: dict[str, Var] = {}
+
+    # --- reading characters -----------------------------------------------------------------
+
+    def skip(self) -> None:
+        """Move past blanks and comments."""
+        found = _SPACE.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+
+    def peek(self) -> str:
+        """The next character that says something; "" at the end."""
+        self.skip()
+        return self.text[self.at : self.at + 1]
+
+    def find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Read `pattern` if it is what comes next."""
+        self.skip()
+        found = pattern.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+        return found
+
+    def take(self, pattern: re.Pattern[str], what: str) -> str:
+        """Read `pattern`, which must come next."""
+        found = self.find(pattern)
+        return found.group() if found else self.fail(what, "something else stands here")
+
+    def accept(self, token: str) -> bool:
+        """Read `token` if it is what comes next."""
+        self.skip()
+        found = self.text.startswith(token, self.at)
+        self.at += len(token) if found else 0
+        return found
+
+    def expect(self, token: str) -> None:
+        """Read `token`, which must come next."""
+        if not self.accept(token):
+            self.fail(f"{token!r}", "something else stands here")
+
+    def word(self, expected: str) -> None:
+        """Read the keyword `expected`."""
+        if self.take(_WORD, expected) != expected:
+            self.fail(expected, "another word stands here")
+
+    def fail(self, what: str, why: str) -> NoReturn:
+        """Raise ParseError for the current line."""
+        number = self.text.count("\n", 0, self.at) + 1
+        line = self.text.splitlines()[number - 1] if self.text.strip() else ""
+        raise ParseError(f"parse: cannot read {what} ({why})\nline {number}: {line.strip()}")
+
+    def listed(self, item: Callable[[], Any]) -> list[Any]:
+        """One or more items between commas."""
+        found = [item()]
+        while self.accept(","):
+            found.append(item())
+        return found
+
+    def span(self, stops: str) -> str:
+        """The text up to a character of `stops` that no bracket or string encloses."""
+        start, open_ = self.at, []
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if not open_ and character in stops:
+                break
+            self._step(character, open_)
+        return self.text[start : self.at]
+
+    def _step(self, character: str, open_: list[str]) -> None:
+        quoted = _STRING.match(self.text, self.at)
+        if character in _CLOSING:
+            open_.append(_CLOSING[character])
+        elif open_ and character == open_[-1]:
+            open_.pop()
+        self.at = quoted.end() if quoted else self.at + 1
+
+    # --- programs ---------------------------------------------------------------------------
+
+    def program(self) -> Program:
+        """A whole program; its sizes and variables are its own."""
+        outside = self.sizes, self.vars
+        self.sizes, self.vars = {}, {}
+        self.word("program")
+        name = self.take(_WORD, "the program's name")
+        inputs = self.header()
+        constants, equations = [], []
+        while self.find(re.compile(r"const\b")):
+            constants.append(self.constant())
+        while not self.find(re.compile(r"return\b")):
+            equations.append(self.equation())
+        outputs = () if self.peek() == "}" else tuple(self.listed(self.atom))
+        self.expect("}")
+        self.sizes, self.vars = outside
+        return Program(inputs, tuple(equations), outputs, tuple(constants), name)
+
+    def header(self) -> tuple[Var, ...]:
+        """Inputs, after the sizes that their types mention, which are declared behind them."""
+        self.expect("(")
+        start = self.at
+        self.span(")")
+        self.expect(")")
+        if self.find(re.compile(r"where\b")):
+            self.listed(self.size)
+        self.expect("{")
+        end, self.at = self.at, start
+        inputs = () if self.peek() == ")" else tuple(self.listed(self.binding))
+        self.expect(")")
+        self.at = end
+        return inputs
+
+    def size(self) -> None:
+        """`n in 1..4096`."""
+        name = self.take(_WORD, "the name of a size")
+        self.word("in")
+        low = self.take(_DIGITS, "a lower bound")
+        self.expect("..")
+        high = None if self.accept("inf") else int(self.take(_DIGITS, "an upper bound"))
+        self.sizes[name] = symbol(name, int(low), high)
+
+    def constant(self) -> tuple[Var, np.ndarray]:
+        """A binding and its value."""
+        var = self.binding()
+        self.expect("=")
+        if self.peek() != "[":
+            value = self.scalar_of(var.type.dtype)
+            return var, np.asarray(value).reshape(())
+        values = self.elements(var.type.dtype)
+        if len(values) != math.prod(var.type.shape):
+            self.fail("a constant", f"{len(values)} elements for {var.type}")
+        return var, np.array(values, var.type.dtype).reshape(var.type.shape)
+
+    def elements(self, dtype: np.dtype) -> list[np.ndarray]:
+        """The elements of nested lists, in order."""
+        self.expect("[")
+        found: list[np.ndarray] = []
+        while not self.accept("]"):
+            if self.accept("..."):
+                self.fail("a constant", "it was printed shortened; its values are not in the text")
+            found += self.elements(dtype) if self.peek() == "[" else [self.scalar_of(dtype)]
+            self.accept(",")
+        return found
+
+    def binding(self) -> Var:
+        """`%3: f32[4]`, a new variable."""
+        name = self.take(_NUMBER, "a variable")
+        if name in self.vars:
+            self.fail(name, "it is bound twice")
+        self.expect(":")
+        self.vars[name] = Var(self.type())
+        return self.vars[name]
+
+    def equation(self) -> Equation:
+        """Results, primitive, operands, parameters."""
+        results = () if self.peek() == "=" else tuple(self.listed(self.binding))
+        self.expect("=")
+        name = self.take(_WORD, "an equation or return")
+        if name not in self.primitives:
+            self.fail(name, "there is no such primitive")
+        operands = tuple(self.listed(self.atom)) if self.at_operand() else ()
+        params = self.params() if self.accept("{") else {}
+        return Equation(self.primitives[name], operands, params, results)
+
+    def at_operand(self) -> bool:
+        """Whether an operand follows, not the binding of the next equation."""
+        if self.peek() in "{}=":
+            return False
+        found = _NUMBER.match(self.text, self.at)
+        if found:
+            return not self.text[found.end() :].lstrip().startswith(":")
+        return not re.compile(r"return\b").match(self.text, self.at)
+
+    def atom(self) -> Atom:
+        """A variable in scope, or a literal with its type."""
+        found = self.find(_NUMBER)
+        if found:
+            if found.group() not in self.vars:
+                self.fail(found.group(), "it is not bound")
+            return self.vars[found.group()]
+        text = self.take(_SCALAR, "an operand")
+        self.expect(":")
+        type = self.type()
+        return Literal(self.number(text, type.dtype), type)
+
+    # --- types and values -------------------------------------------------------------------
+
+    def type(self) -> ArrayType:
+        """`f32*[n,4]`."""
+        name = self.take(_WORD, "a dtype")
+        if name not in dtypes.FROM_SHORT:
+            self.fail(name, "there is no such dtype")
+        weak = self.accept("*")
+        self.expect("[")
+        text = self.take(_SHAPE, "a shape")
+        self.expect("]")
+        return ArrayType(self.shape(text), dtypes.FROM_SHORT[name], weak)
+
+    def shape(self, text: str) -> Shape:
+        """The dimensions between the brackets of a type."""
+        return tuple(map(self.dimension, text.split(","))) if text.strip() else ()
+
+    def dimension(self, text: str) -> Any:
+        """An integer, or an expression in the declared sizes."""
+        try:
+            return parse_size(text, self.sizes)
+        except DimensionError as error:
+            return self.fail(f"{text.strip()!r}", str(error).splitlines()[0])
+
+    def scalar_of(self, dtype: np.dtype) -> np.ndarray:
+        """A rank-0 value of `dtype`."""
+        return self.number(self.take(_SCALAR, "a number"), dtype)
+
+    def number(self, text: str, dtype: np.dtype) -> np.ndarray:
+        """The rank-0 array that `text` writes down."""
+        try:
+            if dtype == dtypes.bool_:
+                return np.array({"true": True, "false": False}[text])
+            kind = int if dtype in dtypes.INTEGER else complex if dtype in dtypes.COMPLEX else float
+            return np.array(kind(text), dtype)
+        except (KeyError, ValueError, OverflowError):
+            return self.fail(f"{text!r}", f"no value of {dtypes.short(dtype)}")
+
+    def params(self) -> dict[str, Any]:
+        """The parameters of an equation, after the brace."""
+        found = dict(self.listed(self.param))
+        self.expect("}")
+        return found
+
+    def param(self) -> tuple[str, Any]:
+        """`name=value`."""
+        name = self.take(_WORD, "the name of a parameter")
+        self.expect("=")
+        return name, self.value()
+
+    def value(self) -> Any:
+        """A static value: program, record, string, tuple, dtype, number, size."""
+        self.skip()
+        if re.compile(r"program\s+\w+\(").match(self.text, self.at):
+            return self.program()
+        record = re.compile(r"([^\W\d]\w*)\(").match(self.text, self.at)
+        if record:
+            return self.record(record)
+        quoted = self.find(_STRING)
+        if quoted:
+            return _unquoted(quoted.group())
+        start = self.at
+        text = self.span(",)}\n").strip()
+        if text.startswith("(") and _is_tuple(text):
+            self.at = start
+            return self.tuple()
+        return self.plain(text)
+
+    def record(self, found: re.Match[str]) -> Any:
+        """`IndexDims(offset=(0,), ...)`."""
+        if found.group(1) not in self.records:
+            self.fail(found.group(1), "there is no such kind of parameter")
+        self.at = found.end()
+        given = {} if self.peek() == ")" else dict(self.listed(self.param))
+        self.expect(")")
+        return self.records[found.group(1)](**given)
+
+    def tuple(self) -> tuple[Any, ...]:
+        """`()`, `(1,)`, `(1, 2)`."""
+        self.expect("(")
+        found = []
+        while not self.accept(")"):
+            found.append(self.value())
+            self.accept(",")
+        return tuple(found)
+
+    def plain(self, text: str) -> Any:
+        """A word, a number, a dtype, or a size."""
+        if text in _WORDS:
+            return _WORDS[text]
+        if text in dtypes.FROM_SHORT and text not in self.sizes:
+            return dtypes.FROM_SHORT[text]
+        if _FLOAT.fullmatch(text):
+            return float(text)
+        return self.dimension(text)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].encode("latin-1", "backslashreplace").decode("unicode_escape")
+
+
+def _is_tuple(text: str) -> bool:
+    """Whether the brackets around `text` are those of a tuple, not of a size."""
+    depth, commas = 0, 0
+    for number, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        commas += depth == 1 and character == ","
+        if depth == 0:
+            return number == len(text) - 1 and (commas > 0 or not text[1:-1].strip())
+    return False
