@@ -15,6 +15,7 @@ from rune.backends import Device, device_named
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
+from rune.ops.scalars import int_bounds
 
 
 class Array(Operators):
@@ -54,6 +55,16 @@ class Array(Operators):
     def rank0(self) -> np.ndarray | None:
         """The contents if rank 0 on the CPU, for literals; else None."""
         return self.buffer if not self.type.shape and self.device is None else None
+
+    @property
+    def is_dense(self) -> bool:
+        """True if native code can read the CPU buffer as it is: contiguous, not deleted."""
+        return self._buffer is not None and self._buffer.flags.c_contiguous
+
+    def make_dense(self) -> None:
+        """Store a CPU array that is a strided view as a contiguous one; the contents stay."""
+        if not self.buffer.flags.c_contiguous:
+            self._buffer = np.array(self._buffer, order="C")
 
     def delete(self) -> None:
         """Give up the buffer; later reads raise DeletedArrayError."""
@@ -147,10 +158,10 @@ def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> A
 
 
 def _check_range(host: np.ndarray, target: np.dtype) -> None:
-    info = np.iinfo(target)
-    if host.size and host.dtype.kind in "iu" and (host.max() > info.max or host.min() < info.min):
+    low, high = int_bounds(target)
+    if host.size and host.dtype.kind in "iu" and (host.max() > high or host.min() < low):
         raise OverflowError(
-            f"array: cannot hold {host.max() if host.max() > info.max else host.min()} "
+            f"array: cannot hold {host.max() if host.max() > high else host.min()} "
             f"in {dtypes.short(target)}\nhint: give an explicit 64-bit dtype"
         )
 

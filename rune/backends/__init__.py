@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from rune.backends import cpu, null, opencl, reference  # fmt
+from rune.backends import cpu, null, opencl, reference
 from rune.backends.base import Backend
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
@@ -31,7 +31,7 @@ class BackendFile(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Device:
     """One device. Compared by its target; the driver is opened on first use."""
 
@@ -48,7 +48,7 @@ class Device:
         """The open backend, one per device and process."""
         return _open(self)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.name} ({self.target.description})"
 
 

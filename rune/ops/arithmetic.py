@@ -24,6 +24,7 @@ from rune.ops.family import (
     bool_type,
     elementwise,
     joint_shape,
+    require,
     same_dtype,
     same_type,
     types_text,
@@ -97,7 +98,7 @@ select: Primitive = elementwise(
 # --- arithmetic -------------------------------------------------------------------------------
 
 neg: Primitive = _same(
-    "neg", "numeric", np.negative, lambda dx, x, y: neg(dx),
+    "neg", "numeric", scalars.nibbles(np.negative), lambda dx, x, y: neg(dx),
     transpose=lambda ct, linear, x: [neg(ct)],
 )  # fmt: skip
 add: Primitive = _same(
@@ -120,7 +121,7 @@ mul: Primitive = _same(
     transpose=_mul_transpose,
 )  # fmt: skip
 div: Primitive = _same(
-    "div", "numeric", scalars.div,
+    "div", "numeric", scalars.nibbles(scalars.div),
     lambda da, a, b, y: div(da, b), lambda db, a, b, y: neg(mul(db, div(y, b))),
     transpose=lambda ct, linear, a, b: [div(ct, b), None],
 )  # fmt: skip
@@ -129,13 +130,13 @@ ceil = _same("ceil", "floating", np.ceil, ZERO, family="rounding")
 round = _same("round", "floating", np.rint, ZERO, family="rounding")
 trunc = _same("trunc", "floating", np.trunc, ZERO, family="rounding")
 rem: Primitive = _same(
-    "rem", "numeric", scalars.rem,
+    "rem", "real", scalars.nibbles(scalars.rem),
     lambda da, a, b, y: da, lambda db, a, b, y: neg(mul(db, trunc(div(a, b)))),
 )  # fmt: skip
 abs: Primitive = _same(
-    "abs", "numeric", np.abs, lambda dx, x, y: select(ge(x, zero_like(x)), dx, neg(dx))
+    "abs", "real", scalars.nibbles(np.abs), lambda dx, x, y: select(ge(x, zero_like(x)), dx, neg(dx))
 )
-sign = _same("sign", "numeric", np.sign, ZERO)
+sign = _same("sign", "real", scalars.nibbles(np.sign), ZERO)
 
 
 def _share_tie(d: Any, winner: Any, a: Any, b: Any) -> Any:
@@ -144,12 +145,12 @@ def _share_tie(d: Any, winner: Any, a: Any, b: Any) -> Any:
 
 
 max: Primitive = _same(
-    "max", "ordered", scalars.maximum,
+    "max", "ordered", scalars.nibbles(scalars.maximum),
     lambda da, a, b, y: _share_tie(da, gt(a, b), a, b),
     lambda db, a, b, y: _share_tie(db, lt(a, b), a, b),
 )  # fmt: skip
 min: Primitive = _same(
-    "min", "ordered", scalars.minimum,
+    "min", "ordered", scalars.nibbles(scalars.minimum),
     lambda da, a, b, y: _share_tie(da, lt(a, b), a, b),
     lambda db, a, b, y: _share_tie(db, gt(a, b), a, b),
 )  # fmt: skip
@@ -178,12 +179,12 @@ def _bits(name: str, kind: str, reference: Rule, arity: int) -> Primitive:
     return _same(name, kind, reference, *((ZERO,) * arity), family="bits")
 
 
-logical_not = _bits("not", "bool or integer", np.invert, 1)
-logical_and = _bits("and", "bool or integer", np.bitwise_and, 2)
-logical_or = _bits("or", "bool or integer", np.bitwise_or, 2)
-logical_xor = _bits("xor", "bool or integer", np.bitwise_xor, 2)
-shl = _bits("shl", "integer", scalars.shl, 2)
-shr = _bits("shr", "integer", scalars.shr, 2)
+logical_not = _bits("not", "bool or integer", scalars.nibbles(np.invert), 1)
+logical_and = _bits("and", "bool or integer", scalars.nibbles(np.bitwise_and), 2)
+logical_or = _bits("or", "bool or integer", scalars.nibbles(np.bitwise_or), 2)
+logical_xor = _bits("xor", "bool or integer", scalars.nibbles(np.bitwise_xor), 2)
+shl = _bits("shl", "integer", scalars.nibbles(scalars.shl), 2)
+shr = _bits("shr", "integer", scalars.nibbles(scalars.shr), 2)
 popcount = _bits("popcount", "integer", scalars.popcount, 1)
 clz = _bits("clz", "integer", scalars.clz, 1)
 
@@ -218,10 +219,11 @@ convert: Primitive = elementwise(
 
 
 def _bitcast_type(x: ArrayType, *, dtype: np.dtype) -> ArrayType:
-    if x.dtype.itemsize != dtype.itemsize:
+    require("bitcast", dtypes.NUMERIC, "numeric", x)
+    if dtype not in dtypes.NUMERIC or scalars.bit_width(x.dtype) != scalars.bit_width(dtype):
         raise DtypeError(
-            f"bitcast: cannot read {x} as {dtypes.short(dtype)} "
-            f"({x.dtype.itemsize} bytes against {dtype.itemsize})"
+            f"bitcast: cannot read {x} as {dtypes.short(dtype)} (a numeric dtype of "
+            f"{scalars.bit_width(x.dtype)} bits required)"
         )
     return ArrayType(x.shape, dtype)
 

@@ -82,9 +82,11 @@ def _wrt_first(
     batch = tuple(range(n_batch))
     split = n_batch + (len(free_x) if leading else len(free_o))
     ct_o = tuple(range(split, ndim)) if leading else tuple(range(n_batch, split))
-    found = dot_general(ct, other, dimension_numbers=((ct_o, free_o), (batch, bo)))
-    # found's axes: batch, x's free axes, x's contracted axes in the order other holds them.
     contracted = tuple(cx[co.index(axis)] for axis in sorted(co))
+    if (*bx, *contracted, *free_x) == tuple(range(x.ndim)):
+        # x's own order: its contracted axes, which `other` holds, come first.
+        return dot_general(other, ct, dimension_numbers=((free_o, ct_o), (bo, batch)))
+    found = dot_general(ct, other, dimension_numbers=((ct_o, free_o), (batch, bo)))
     order = inverse((*bx, *free_x, *contracted))
     return found if order == tuple(range(x.ndim)) else transpose(found, permutation=order)
 

@@ -1,7 +1,7 @@
-"""NumPy's conventions for what arrays do as operators and methods: axes, promotion, keepdims.
+"""NumPy's conventions for what arrays do as operators and methods: axes, promotion, shapes.
 
-Negative axes, `axis=None`, -1 in a shape and integer promotion are resolved here, once, for the
-methods of arrays and for `rune.numpy`; primitives below know nothing of them.
+Negative axes, -1 in a shape and promotion are resolved here, once, for the methods of arrays and
+for `rune.numpy`; primitives below know nothing of them. Reductions are in statistics.py.
 """
 
 from __future__ import annotations
@@ -12,14 +12,22 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.core.interpreter import literal_like, type_of
-from rune.core.primitive import Primitive
+from rune.core.interpreter import type_of
 from rune.dims import Size, exact_div, product
 from rune.errors import AxisError, DtypeError, ShapeError
 from rune.ops import arithmetic as a
-from rune.ops import contraction, movement, reduction, transcendental
+from rune.ops import contraction, movement, transcendental
 from rune.ops import family as f
-from rune.ops.promote import apply, broadcast_shape, broadcast_to, operand, promoted
+from rune.ops.promote import (
+    apply,
+    as_type,
+    broadcast_shape,
+    broadcast_to,
+    constant,
+    operand,
+    promoted,
+    scalar_kind,
+)
 
 Axis = int | Sequence[int] | None
 
@@ -61,7 +69,7 @@ def true_divide(x: Any, y: Any) -> Any:
 
 def floor_divide(x: Any, y: Any) -> Any:
     """Quotient rounded towards minus infinity."""
-    x, y = promoted("floor_divide", x, y)
+    x, y = promoted("floor_divide", x, y, kind="numeric")
     dtype = type_of(x).dtype
     if dtype in dtypes.UNSIGNED:
         return a.div(x, y)
@@ -69,40 +77,47 @@ def floor_divide(x: Any, y: Any) -> Any:
         return _floor_divide_floats(x, y)
     quotient, rest = a.div(x, y), a.rem(x, y)
     opposite = a.ne(a.sign(rest), a.sign(y))
-    down = a.logical_and(a.ne(rest, a.zero_like(rest)), opposite)
-    return a.select(down, a.sub(quotient, literal_like(1, quotient)), quotient)
+    down = a.logical_and(a.ne(rest, constant(0, rest)), opposite)
+    return a.select(down, a.sub(quotient, constant(1, quotient)), quotient)
 
 
 def _floor_divide_floats(x: Any, y: Any) -> Any:
-    # (x - mod) / y is a whole number up to rounding; x / y alone may round across one.
-    mod = remainder(x, y)
-    quotient = a.round(a.div(a.sub(x, mod), y))
+    # (x - rest) / y is a whole number up to rounding; x / y alone may round across one.
+    rest = a.rem(x, y)
+    quotient = a.div(a.sub(x, rest), y)
+    opposite = a.ne(a.lt(rest, constant(0, rest)), a.lt(y, constant(0, y)))
+    down = a.logical_and(a.ne(rest, constant(0, rest)), opposite)
+    whole = a.round(a.select(down, a.sub(quotient, constant(1, quotient)), quotient))
     plain = a.floor(a.div(x, y))
-    return a.select(a.is_finite(quotient), quotient, plain)
+    signed = a.select(a.eq(whole, constant(0, whole)), a.copysign(constant(0, whole), plain), whole)
+    return a.select(a.ne(y, constant(0, y)), signed, plain)
 
 
 def remainder(x: Any, y: Any) -> Any:
     """Remainder with the sign of the divisor."""
-    x, y = promoted("remainder", x, y)
+    x, y = promoted("remainder", x, y, kind="numeric")
     rest = a.rem(x, y)
     if type_of(x).dtype in dtypes.UNSIGNED:
         return rest
-    zero = a.zero_like(rest)
-    opposite = a.logical_and(a.ne(rest, zero), a.ne(a.lt(rest, zero), a.lt(y, a.zero_like(y))))
+    zero = constant(0, rest)
+    below = a.lt(y, constant(0, y))
+    opposite = a.logical_and(a.ne(rest, zero), a.ne(a.lt(rest, zero), below))
     moved = a.select(opposite, a.add(rest, y), rest)
     if type_of(x).dtype not in dtypes.FLOATING:
         return moved
-    return a.select(a.eq(moved, zero), a.copysign(zero, y), moved)
+    # A zero takes the sign of y; sums, unlike copysign, keep the derivative 1 there.
+    return a.select(below, a.neg(a.sub(zero, moved)), a.add(moved, zero))
 
 
 def power(x: Any, y: Any) -> Any:
-    """x ** y. A Python integer exponent becomes repeated multiplication.
+    """x ** y. A whole exponent known in Python becomes repeated multiplication.
 
     Errors: DtypeError for an integer to a negative Python integer.
     """
-    if type(y) is int and not dtypes.scalar_type(x):
-        return transcendental.integer_pow(operand("power", x), exponent=y)
-    x, y = promoted("power", x, y)
+    if isinstance(y, int | np.integer) and type(y) is not bool and not dtypes.scalar_type(x):
+        (x,) = promoted("power", x, kind="numeric")
+        return transcendental.integer_pow(x, exponent=int(y))
+    x, y = promoted("power", x, y, kind="numeric")
     if type_of(x).dtype in dtypes.FLOATING:
         return transcendental.pow(x, y)
     if type_of(x).dtype in dtypes.INTEGER:
@@ -112,12 +127,16 @@ def power(x: Any, y: Any) -> Any:
 
 def _integer_power(x: Any, y: Any) -> Any:
     """Square and multiply over the exponent's bits; wraps like all integer arithmetic."""
-    result = f.fit(literal_like(1, x), _joint(x, y))
-    for bit in range(type_of(y).dtype.itemsize * 8 - 1):
-        odd = a.ne(a.logical_and(y, literal_like(1 << bit, y)), a.zero_like(y))
+    base, result = x, f.fit(constant(1, x), _joint(x, y))
+    for bit in range(type_of(y).dtype.itemsize * 8 - (type_of(y).dtype in dtypes.SIGNED)):
+        odd = a.ne(a.logical_and(y, constant(1 << bit, y)), constant(0, y))
         result = a.select(odd, a.mul(result, x), result)
         x = a.mul(x, x)
-    return result
+    if type_of(y).dtype in dtypes.UNSIGNED:
+        return result
+    # 1 / x^|y| truncates to 0 unless x is 1 or -1, for which the loop's answer holds.
+    fraction = a.logical_and(a.lt(y, constant(0, y)), a.ne(absolute(base), constant(1, base)))
+    return a.select(fraction, constant(0, result), result)
 
 
 def _joint(x: Any, y: Any) -> tuple:
@@ -131,12 +150,35 @@ def absolute(x: Any) -> Any:
     return x if type_of(x).dtype in kept else a.abs(x)
 
 
+def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    """x kept within [low, high]; None is no bound. At a bound the derivative is shared, 0.5."""
+    if low is not None:
+        x = apply(a.max, x, low)
+    return x if high is None else apply(a.min, x, high)
+
+
+def round(x: Any, decimals: int = 0) -> Any:
+    """x to so many decimals, halves to even; integers as they are."""
+    x = operand("round", x)
+    if type_of(x).dtype not in dtypes.FLOATING:
+        if decimals < 0:
+            raise DtypeError(f"round: cannot round {type_of(x)} to {decimals} decimals")
+        return x
+    if decimals == 0:
+        return a.round(x)
+    found = type_of(x)
+    factor = np.asarray(10.0 ** abs(decimals)).astype(f.wide(found.dtype))
+    out, back = (a.mul, a.div) if decimals > 0 else (a.div, a.mul)
+    whole = a.round(out(a.cast(x, f.wide(found.dtype)), factor))
+    return a.cast(back(whole, factor), found.dtype)
+
+
 def astype(x: Any, dtype: np.dtype) -> Any:
     """Conversion to `dtype`; to bool, whether nonzero."""
     x = operand("astype", x)
     found = type_of(x)
     if dtype == dtypes.bool_ and found.dtype != dtypes.bool_:
-        return a.ne(x, a.zero_like(x))
+        return a.ne(x, constant(0, x))
     return x if found.dtype == dtype and not found.weak else a.convert(x, dtype=dtype)
 
 
@@ -188,6 +230,16 @@ def matrix_transpose(x: Any) -> Any:
     return movement.transpose(x, permutation=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
+def swapaxes(x: Any, first: int, second: int) -> Any:
+    """Two axes exchanged."""
+    x = operand("swapaxes", x)
+    ndim = type_of(x).ndim
+    i, j = (normalised_axis("swapaxes", axis, ndim) for axis in (first, second))
+    order = list(range(ndim))
+    order[i], order[j] = j, i
+    return transpose(x, order)
+
+
 def squeeze(x: Any, axis: Axis = None) -> Any:
     """Axes of size 1 removed. Errors: ShapeError when a named axis is longer."""
     shape = type_of(x).shape
@@ -211,118 +263,6 @@ def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
     return f.reshape(x, shape=tuple(1 if i in at else next(sizes) for i in range(ndim)))
 
 
-# --- reductions -------------------------------------------------------------------------------
-
-
-def reduce(
-    name: str, primitive: Primitive, x: Any, axis: Axis = None, keepdims: bool = False
-) -> Any:
-    """A reduction primitive with NumPy's axis and keepdims."""
-    shape = type_of(x).shape
-    axes = normalised_axes(name, axis, len(shape))
-    out = primitive(x, axes=axes)
-    if not keepdims:
-        return out
-    return f.reshape(out, shape=tuple(1 if i in axes else d for i, d in enumerate(shape)))
-
-
-def summable(x: Any, dtype: Any = None) -> Any:
-    """`x` in the dtype that a sum of it has: small integers and bool widen to 32 bits."""
-    if dtype is not None:
-        return astype(x, dtypes.as_dtype(dtype))
-    found = type_of(x).dtype
-    if found == dtypes.bool_ or (found in dtypes.SIGNED and found.itemsize < 4):
-        return astype(x, dtypes.i32)
-    if found in dtypes.UNSIGNED and found.itemsize < 4:
-        return astype(x, dtypes.u32)
-    return x
-
-
-def sum(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Sum over axes."""
-    return reduce("sum", f.reduce_sum, summable(operand("sum", x), dtype), axis, keepdims)
-
-
-def prod(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Product over axes."""
-    return reduce(
-        "prod", reduction.reduce_prod, summable(operand("prod", x), dtype), axis, keepdims
-    )
-
-
-def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Arithmetic mean over axes; integers as floats."""
-    (x,) = promoted("mean", x, kind="inexact")
-    axes = normalised_axes("mean", axis, type_of(x).ndim)
-    count = product(type_of(x).shape[i] for i in axes)
-    return a.div(sum(x, axes, None, keepdims), f.size_value(count, type_of(x).dtype))
-
-
-def amax(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Maximum over axes; NaN if there is one."""
-    return _extremum("max", reduction.reduce_max, reduction.reduce_or, x, axis, keepdims)
-
-
-def amin(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Minimum over axes; NaN if there is one."""
-    return _extremum("min", reduction.reduce_min, reduction.reduce_and, x, axis, keepdims)
-
-
-def _extremum(
-    name: str, primitive: Primitive, of_bool: Primitive, x: Any, axis: Axis, keepdims: bool
-) -> Any:
-    x = operand(name, x)
-    chosen = of_bool if type_of(x).dtype == dtypes.bool_ else primitive
-    return reduce(name, chosen, x, axis, keepdims)
-
-
-def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-    """True where some element is nonzero."""
-    x = astype(operand("any", x), dtypes.bool_)
-    return reduce("any", reduction.reduce_or, x, axis, keepdims)
-
-
-def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-    """True where every element is nonzero."""
-    x = astype(operand("all", x), dtypes.bool_)
-    return reduce("all", reduction.reduce_and, x, axis, keepdims)
-
-
-def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Position of the first maximum, or of the first NaN."""
-    return _arg(reduction.argmax, x, axis, keepdims)
-
-
-def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Position of the first minimum, or of the first NaN."""
-    return _arg(reduction.argmin, x, axis, keepdims)
-
-
-def _arg(primitive: Primitive, x: Any, axis: int | None, keepdims: bool) -> Any:
-    x = operand(primitive.name, x)
-    shape = type_of(x).shape
-    flat = reshape(x, -1) if axis is None else x
-    at = 0 if axis is None else normalised_axis(primitive.name, axis, len(shape))
-    out = primitive(flat, axis=at, dtype=dtypes.canonical(dtypes.i64))
-    if not keepdims:
-        return out
-    return f.reshape(
-        out, shape=tuple(1 if axis is None or i == at else d for i, d in enumerate(shape))
-    )
-
-
-def cumsum(x: Any, axis: int | None = None) -> Any:
-    """Running sum; over the flattened array for None."""
-    return cumulative("cumsum", reduction.cumsum, summable(operand("cumsum", x)), axis)
-
-
-def cumulative(name: str, primitive: Primitive, x: Any, axis: int | None) -> Any:
-    """A cumulative primitive with NumPy's axis."""
-    flat = reshape(x, -1) if axis is None else x
-    at = 0 if axis is None else normalised_axis(name, axis, type_of(x).ndim)
-    return primitive(flat, axis=at, reverse=False)
-
-
 # --- products ---------------------------------------------------------------------------------
 
 
@@ -332,7 +272,7 @@ def matmul(x: Any, y: Any) -> Any:
     Shapes: [*B, M, K] @ [*B, K, N] -> [*B, M, N].
     Errors: ShapeError names both shapes and the axes that conflict.
     """
-    x, y = _same_dtype("matmul", x, y)
+    x, y = same_dtype("matmul", x, y)
     p, q = type_of(x), type_of(y)
     if not p.shape or not q.shape:
         raise ShapeError(f"matmul: cannot multiply {p} and {q} (rank 0; use * for scalars)")
@@ -343,18 +283,23 @@ def matmul(x: Any, y: Any) -> Any:
             f"(axis {cx} of the first: {p.shape[cx]}, axis {cy} of the second: {q.shape[cy]})"
         )
     if q.ndim <= 2:
-        return contraction.dot_general(x, y, dimension_numbers=(((cx,), (cy,)), ((), ())))
+        return contract(x, y, (((cx,), (cy,)), ((), ())))
     return _batched_matmul(x, y)
 
 
-def _same_dtype(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    dtype, _ = dtypes.promote(*(_kind(operand(name, v)) for v in (x, y)))
-    return tuple(astype(v, dtype) for v in (x, y))  # type: ignore[return-value]
+def same_dtype(name: str, *values: Any) -> list[Any]:
+    """Arrays in the one dtype they promote to, shapes as they are."""
+    found = [operand(name, v) for v in values]
+    dtype, weak = dtypes.promote(*map(scalar_kind, found))
+    return [as_type(v, dtype, weak) for v in found]
 
 
-def _kind(x: Any) -> tuple[np.dtype, bool]:
-    found = type_of(x)
-    return found.dtype, found.weak
+def contract(x: Any, y: Any, numbers: contraction.Numbers) -> Any:
+    """dot_general; of bools, whether some product is true."""
+    if type_of(x).dtype != dtypes.bool_:
+        return contraction.dot_general(x, y, dimension_numbers=numbers)
+    counted = [a.cast(v, dtypes.i32) for v in (x, y)]
+    return astype(contraction.dot_general(*counted, dimension_numbers=numbers), dtypes.bool_)
 
 
 def _batched_matmul(x: Any, y: Any) -> Any:
@@ -367,15 +312,20 @@ def _batched_matmul(x: Any, y: Any) -> Any:
     y = broadcast_to("matmul", y, (*shape, *type_of(y).shape[-2:]))
     n = len(shape)
     batch = tuple(range(n))
-    out = contraction.dot_general(x, y, dimension_numbers=(((n + 1,), (n,)), (batch, batch)))
+    out = contract(x, y, (((n + 1,), (n,)), (batch, batch)))
     return squeeze(out, -2) if vector else out
 
 
 def dot(x: Any, y: Any) -> Any:
     """NumPy's dot: inner product over the last axis of x and the last but one of y."""
-    x, y = _same_dtype("dot", x, y)
+    x, y = same_dtype("dot", x, y)
     p, q = type_of(x), type_of(y)
     if not p.shape or not q.shape:
         return apply(a.mul, x, y)
-    numbers = (((p.ndim - 1,), (q.ndim - 2 if q.ndim > 1 else 0,)), ((), ()))
-    return contraction.dot_general(x, y, dimension_numbers=numbers)
+    cx, cy = p.ndim - 1, q.ndim - 2 if q.ndim > 1 else 0
+    if p.shape[cx] != q.shape[cy]:
+        raise ShapeError(
+            f"dot: cannot multiply {p} and {q} "
+            f"(axis {cx} of the first: {p.shape[cx]}, axis {cy} of the second: {q.shape[cy]})"
+        )
+    return contract(x, y, (((cx,), (cy,)), ((), ())))

@@ -179,6 +179,7 @@ KINDS: dict[str, frozenset[np.dtype]] = {
     "numeric": dtypes.NUMERIC,
     "bool or integer": dtypes.INTEGER | {dtypes.bool_},
     "any": dtypes.ANY,
+    "real": dtypes.INTEGER | dtypes.FLOATING,
     "ordered": dtypes.ANY - dtypes.COMPLEX,
 }
 
@@ -187,11 +188,9 @@ KINDS: dict[str, frozenset[np.dtype]] = {
 
 
 def _broadcast_type(x: ArrayType, *, shape: Shape, axes: tuple[int, ...]) -> ArrayType:
-    target = tuple(shape[a] for a in axes)
-    fits = len(axes) == x.ndim and all(
-        d == t or d == 1 for d, t in zip(x.shape, target, strict=False)
-    )
-    if not fits:
+    ascending = list(axes) == sorted(set(axes)) and all(0 <= a < len(shape) for a in axes)
+    fits = ascending and len(axes) == x.ndim
+    if not fits or any(d != shape[a] and d != 1 for d, a in zip(x.shape, axes, strict=True)):
         raise ShapeError(f"broadcast: cannot broadcast {x} to {shape} (axes {axes})")
     return ArrayType(shape, x.dtype, x.weak)
 

@@ -7,13 +7,14 @@ result; `operand_batching` axes go hand in hand with `indices_batching` axes. A 
 same picture with the updates in the place of the result.
 
 A window that would leave the operand is moved inside ("clip"), or reads as the fill value and is
-not written ("fill"). The gradient of a clipped window that was out of bounds is 0.
+not written ("fill"). "promise_in_bounds" reads as "clip" and writes as "fill": so a window that
+breaks the promise has no gradient, as in JAX.
 Source: XLA operation semantics, Gather and Scatter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,11 +25,20 @@ from rune.core.interpreter import literal_like, type_of
 from rune.core.lower import Bounds, Element, Piece, Scatter, Source, View
 from rune.core.primitive import ZERO, Primitive, Rule
 from rune.core.types import ArrayType, Shape
-from rune.dims import Size, symbol
-from rune.errors import ShapeError
+from rune.dims import Size, less, symbol
+from rune.errors import ArgumentError, ShapeError
 from rune.ops.arithmetic import cast, eq, mul, select, zero_like
 from rune.ops.creation import iota
-from rune.ops.family import Batched, broadcast, fit, require, reshape, same_dtype, zeros_like
+from rune.ops.family import (
+    Batched,
+    broadcast,
+    fit,
+    reduce_sum,
+    require,
+    reshape,
+    same_dtype,
+    zeros_like,
+)
 from rune.ops.movement import repeat_lane
 
 Axes = tuple[int, ...]
@@ -77,10 +87,15 @@ def _result_shape(indices: ArrayType, dims: IndexDims, sizes: Shape) -> Shape:
     return tuple(window.pop(0) if i in dims.offset else batch.pop(0) for i in range(rank))
 
 
+MODES = ("clip", "fill", "promise_in_bounds")
+
+
 def _check_dims(
-    name: str, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape
+    name: str, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape, mode: str
 ) -> None:
     require(name, dtypes.INTEGER, "integer index", indices)
+    if mode not in MODES:
+        raise ArgumentError(f"{name}: cannot index with mode {mode!r} ({', '.join(MODES)})")
     fits = (
         len(sizes) == operand.ndim
         and indices.ndim >= 1
@@ -90,6 +105,16 @@ def _check_dims(
     )
     if not fits:
         raise ShapeError(f"{name}: cannot index {operand} by {indices} (windows {sizes}, {dims})")
+
+
+def _check_windows(name: str, operand: ArrayType, sizes: Shape, shape: Shape, mode: str) -> None:
+    """A window that is moved inside must fit; with no window at all, nothing is read."""
+    for axis, (size, whole) in enumerate(zip(sizes, operand.shape, strict=True)):
+        if mode != "fill" and less(whole, size) and 0 not in shape:
+            raise ShapeError(
+                f"{name}: cannot index {operand} (axis {axis}: windows of {size} in {whole})",
+                hint='mode="fill" takes indices out of bounds' if whole == 0 else None,
+            )
 
 
 # --- where an element comes from, as index expressions ----------------------------------------
@@ -172,9 +197,11 @@ def _gather_type(
     operand: ArrayType, indices: ArrayType, fill: ArrayType, *, dims: IndexDims,
     slice_sizes: Shape, mode: str,
 ) -> ArrayType:  # fmt: skip
-    _check_dims("gather", operand, indices, dims, slice_sizes)
+    _check_dims("gather", operand, indices, dims, slice_sizes, mode)
     same_dtype("gather", operand, fill)
-    return operand.with_shape(_result_shape(indices, dims, slice_sizes))
+    shape = _result_shape(indices, dims, slice_sizes)
+    _check_windows("gather", operand, slice_sizes, shape, mode)
+    return operand.with_shape(shape)
 
 
 def _gather_reference(
@@ -185,7 +212,7 @@ def _gather_reference(
                          dims=dims, slice_sizes=slice_sizes, mode=mode).shape  # fmt: skip
     if 0 in shape or 0 in operand.shape:
         return np.broadcast_to(fill, shape)
-    at, inside = _positions(operand, indices, dims, slice_sizes, mode == "clip")
+    at, inside = _positions(operand, indices, dims, slice_sizes, mode != "fill")
     found = np.broadcast_to(operand[np.broadcast_arrays(*at)] if at else operand, shape)
     return np.where(inside, found, fill)
 
@@ -194,9 +221,17 @@ def _gather_transpose(
     ct: Any, linear: Batched, operand: Any, indices: Any, fill: Any, *, dims: IndexDims,
     slice_sizes: Shape, mode: str,
 ) -> list[Any]:  # fmt: skip
-    zeros = fit(zero_like(ct), operand.shape)
-    found = scatter_add(zeros, indices, ct, dims=dims, slice_sizes=slice_sizes, mode="fill")
-    return [found, None, None]
+    params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
+    found: list[Any] = [None, None, None]
+    shape = operand.shape if linear[0] else type_of(operand).shape
+    if linear[0]:
+        found[0] = scatter_add(fit(zero_like(ct), shape), indices, ct, **params)
+    if linear[2]:
+        yes, no = np.ones((), np.bool_), np.zeros((), np.bool_)
+        read = gather(fit(yes, shape), indices, no, **params)
+        filled = select(read, zero_like(ct), ct)
+        found[2] = reduce_sum(filled, axes=tuple(range(type_of(ct).ndim)))
+    return found
 
 
 def _gather_batch(
@@ -235,18 +270,24 @@ def _gather_batched_fill(
     return select(mask, found, broadcast(fill, shape=type_of(found).shape, axes=(0,)))
 
 
+def _read_back(x: Any, indices: Any, params: Mapping[str, Any]) -> Any:
+    """What a scatter with the same parameters writes to: 0 for windows that it drops."""
+    mode = "clip" if params["mode"] == "clip" else "fill"
+    return gather(x, indices, zero_like(x), **{**params, "mode": mode})
+
+
 def _gather_view(
     position: tuple, operand: ArrayType, indices: ArrayType, fill: ArrayType, *,
     dims: IndexDims, slice_sizes: Shape, mode: str,
 ) -> Source:  # fmt: skip
-    piece = _piece(position, operand, indices, dims, slice_sizes, mode == "clip")
+    piece = _piece(position, operand, indices, dims, slice_sizes, mode != "fill")
     return Source((piece,), fill=2)
 
 
 gather: Primitive = Primitive(
     "gather", "indexing", _gather_type, _gather_reference,
     jvp=(
-        lambda dx, x, i, fill, y, **params: gather(dx, i, zero_like(dx), **params),
+        lambda dx, x, i, fill, y, **params: _read_back(dx, i, params),
         ZERO,
         lambda df, x, i, fill, y, **params: gather(
             fit(zero_like(x), type_of(x).shape), i, df, **params
@@ -265,9 +306,10 @@ def _scatter_type(
     operand: ArrayType, indices: ArrayType, updates: ArrayType, *, dims: IndexDims,
     slice_sizes: Shape, mode: str,
 ) -> ArrayType:  # fmt: skip
-    _check_dims("scatter", operand, indices, dims, slice_sizes)
+    _check_dims("scatter", operand, indices, dims, slice_sizes, mode)
     same_dtype("scatter", operand, updates)
     expected = _result_shape(indices, dims, slice_sizes)
+    _check_windows("scatter", operand, slice_sizes, expected, mode)
     if updates.shape != expected:
         raise ShapeError(
             f"scatter: cannot write {updates} into {operand} at {indices} "
@@ -319,12 +361,6 @@ def _batch_scatter(primitive: Any) -> Rule:
         ), True
 
     return batch
-
-
-def _read_back(ct: Any, indices: Any, params: dict) -> Any:
-    """What each update of a scatter reads from the cotangent; 0 for those that were dropped."""
-    mode = {"clip": "clip", "fill": "fill"}[params["mode"]]
-    return gather(ct, indices, zero_like(ct), **{**params, "mode": mode})
 
 
 def _add_transpose(

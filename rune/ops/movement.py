@@ -155,12 +155,19 @@ def _pad_transpose(
     interior: tuple[int, ...],
 ) -> list[Any]:  # fmt: skip
     """The cotangent of x is the padded cotangent cropped; that of the value is all the rest."""
-    ct_x = _crop(ct, low, high, interior) if linear[0] or linear[1] else None
-    if not linear[1]:
-        return [ct_x, None]
-    everything = reduce_sum(ct, axes=tuple(range(type_of(ct).ndim)))
-    inside = reduce_sum(ct_x, axes=tuple(range(type_of(ct).ndim)))
-    return [ct_x if linear[0] else None, sub(everything, inside)]
+    found = [_crop(ct, low, high, interior) if linear[0] else None, None]
+    if linear[1]:
+        shape = x.shape if linear[0] else type_of(x).shape
+        inside = _where_padded(shape, low=low, high=high, interior=interior)
+        rest = select(inside, zero_like(ct), ct)
+        found[1] = reduce_sum(rest, axes=tuple(range(type_of(ct).ndim)))
+    return found
+
+
+def _where_padded(shape: Shape, **params: Any) -> Any:
+    """Where a padded array of `shape` holds its own elements, as bool."""
+    yes, no = np.ones((), np.bool_), np.zeros((), np.bool_)
+    return pad(fit(yes, shape), no, **params)
 
 
 def _crop(ct: Any, low: Shape, high: Shape, interior: tuple[int, ...]) -> Any:
@@ -190,8 +197,7 @@ def _pad_batch(
         return pad(x, value, **params), True
     # A padding value per lane: pad a mask, and take the lane's value where it is false.
     padded = pad(x, zero_like(x), **params)
-    ones = fit(literal_like(1, np.zeros((), np.bool_)), type_of(x).shape)
-    mask = pad(ones, np.zeros((), np.bool_), **params)
+    mask = _where_padded(type_of(x).shape, **params)
     return select(mask, padded, broadcast(value, shape=type_of(padded).shape, axes=(0,))), True
 
 

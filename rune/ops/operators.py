@@ -12,6 +12,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.errors import ArgumentError
 from rune.ops import conventions as c
+from rune.ops import statistics as st
 from rune.ops.arithmetic import (
     add,
     eq,
@@ -38,7 +39,7 @@ _Binary = Callable[[Any, Any], Any]
 
 def _forward(primitive: Primitive) -> _Binary:
     def method(self: Any, other: Any) -> Any:
-        if getattr(other, "type", None) is self.type:
+        if getattr(other, "type", None) is self.type and self.type.dtype is not dtypes.bool_:
             return primitive(self, other)
         return apply(primitive, self, other) if _is_operand(other) else NotImplemented
 
@@ -139,6 +140,7 @@ class Operators:
     __mod__ = _checked(c.remainder)
     __rmod__ = _reflected(c.remainder)
     __divmod__ = _checked(lambda a, b: (c.floor_divide(a, b), c.remainder(a, b)))
+    __rdivmod__ = _reflected(lambda a, b: (c.floor_divide(a, b), c.remainder(a, b)))
     __pow__ = _checked(c.power)
     __rpow__ = _reflected(c.power)
     __matmul__ = _checked(c.matmul)
@@ -214,45 +216,81 @@ class Operators:
         """Axes of size 1 removed."""
         return c.squeeze(self, axis)
 
-    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """Two axes exchanged."""
+        return c.swapaxes(self, axis1, axis2)
+
+    def copy(self) -> Any:
+        """The array itself: arrays are immutable."""
+        return self
+
+    def clip(self, min: Any = None, max: Any = None) -> Any:
+        """The elements kept within [min, max]."""
+        return c.clip(self, min, max)
+
+    def round(self, decimals: int = 0) -> Any:
+        """The elements to so many decimals, halves to even."""
+        return c.round(self, decimals)
+
+    def sum(self, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
         """Sum over axes."""
-        return c.sum(self, axis, dtype, keepdims)
+        return st.sum(self, axis, dtype, keepdims)
 
-    def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    def prod(self, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
         """Product over axes."""
-        return c.prod(self, axis, dtype, keepdims)
+        return st.prod(self, axis, dtype, keepdims)
 
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def mean(self, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
         """Arithmetic mean over axes."""
-        return c.mean(self, axis, keepdims)
+        return st.mean(self, axis, dtype, keepdims)
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def var(
+        self, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
+    ) -> Any:
+        """Mean squared distance from the mean."""
+        return st.var(self, axis, dtype, ddof, keepdims)
+
+    def std(
+        self, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
+    ) -> Any:
+        """Square root of the variance."""
+        return st.std(self, axis, dtype, ddof, keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """Maximum over axes."""
-        return c.amax(self, axis, keepdims)
+        return st.amax(self, axis, keepdims)
 
-    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """Minimum over axes."""
-        return c.amin(self, axis, keepdims)
+        return st.amin(self, axis, keepdims)
 
-    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def ptp(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """Maximum minus minimum."""
+        return st.ptp(self, axis, keepdims)
+
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """True where some element is nonzero."""
-        return c.any(self, axis, keepdims)
+        return st.any(self, axis, keepdims)
 
-    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """True where every element is nonzero."""
-        return c.all(self, axis, keepdims)
+        return st.all(self, axis, keepdims)
 
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Any:
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Position of the first maximum."""
-        return c.argmax(self, axis, keepdims)
+        return st.argmax(self, axis, keepdims)
 
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Any:
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Position of the first minimum."""
-        return c.argmin(self, axis, keepdims)
+        return st.argmin(self, axis, keepdims)
 
-    def cumsum(self, axis: int | None = None) -> Any:
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Any:
         """Running sum."""
-        return c.cumsum(self, axis)
+        return st.cumsum(self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Any:
+        """Running product."""
+        return st.cumprod(self, axis, dtype)
 
     def dot(self, other: Any) -> Any:
         """Matrix product."""

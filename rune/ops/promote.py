@@ -16,8 +16,9 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.errors import ArgumentError, ShapeError
-from rune.ops.arithmetic import convert
+from rune.ops.arithmetic import add, convert, logical_and, logical_or, mul
 from rune.ops.family import broadcast, reshape
+from rune.ops.scalars import int_bounds
 
 Scalar = bool | int | float | complex
 
@@ -51,13 +52,16 @@ def scalar_kind(value: Any) -> tuple[np.dtype, bool]:
 def promoted(name: str, *values: Any, kind: str = "any") -> list[Any]:
     """Operands of one dtype and one shape (or rank 0).
 
-    kind: "any", "inexact" (integers and bools become f32).
+    kind: "any", "numeric" (bools become i32) or "inexact" (integers and bools become f32,
+    64-bit integers f64).
     Errors: ShapeError names the axis that conflicts; DtypeError where no promotion exists.
     """
     found = [operand(name, v) for v in values]
     dtype, weak = dtypes.promote(*map(scalar_kind, found))
     if kind == "inexact" and dtype not in dtypes.INEXACT:
-        dtype, weak = dtypes.default_float(dtype), weak
+        dtype = dtypes.default_float(dtype)
+    if kind == "numeric" and dtype == dtypes.bool_:
+        dtype = dtypes.i32
     return broadcast_together(name, [as_type(v, dtype, weak) for v in found])
 
 
@@ -76,10 +80,20 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False) -> Any:
     return convert(made, dtype=dtype, weak=True) if weak else made
 
 
+def constant(number: float, like: Any) -> Any:
+    """`number` in the dtype of `like`, and weak where `like` is weak."""
+    type = type_of(like)
+    if not type.weak or type.dtype in dtypes.COMPLEX:
+        return np.asarray(number).astype(type.dtype)
+    made = float(number) if type.dtype in dtypes.FLOATING else int(number)
+    known = dtypes.scalar_type(made) == (type.dtype, True)
+    return made if known else convert(np.asarray(made), dtype=type.dtype, weak=True)
+
+
 def _checked(value: Scalar, dtype: np.dtype) -> Scalar:
     if type(value) is int and dtype in dtypes.INTEGER:
-        info = np.iinfo(dtype)
-        if not info.min <= value <= info.max:
+        low, high = int_bounds(dtype)
+        if not low <= value <= high:
             raise OverflowError(f"{value} does not fit in {dtypes.short(dtype)}")
     return value
 
@@ -136,9 +150,18 @@ def apply(primitive: Primitive, *values: Any) -> Any:
             scalar = _adapted(b, getattr(a, "type", None))
             if scalar is not None:
                 return primitive(a, scalar)
-        elif getattr(a, "type", None) is getattr(b, "type", a):
-            return primitive(a, b)
-    return primitive(*promoted(primitive.name, *values))
+        else:
+            type_a = getattr(a, "type", None)
+            if type_a is getattr(b, "type", a) and type_a.dtype is not dtypes.bool_:
+                return primitive(a, b)
+    found = promoted(primitive.name, *values)
+    if primitive in _OF_BOOL and type_of(found[0]).dtype == dtypes.bool_:
+        primitive = _OF_BOOL[primitive]
+    return primitive(*found)
+
+
+# NumPy's sum and product of two bools are bool.
+_OF_BOOL = {add: logical_or, mul: logical_and}
 
 
 def _adapted(scalar: Scalar, type: ArrayType | None) -> np.ndarray | None:

@@ -47,6 +47,7 @@ from rune.ops.family import (
     wide,
 )  # fmt: skip
 from rune.ops.movement import pad, transpose
+from rune.ops.scalars import nibbles
 
 Axes = tuple[int, ...]
 
@@ -67,7 +68,7 @@ def _reduction(
         return reduced_type(name, x, axes)
 
     made = Primitive(
-        name, "reduction", type_rule, reference, (jvp,),
+        name, "reduction", type_rule, nibbles(reference), (jvp,),
         batch=batch_reduction(lambda: made), lower=Reduction(combine),
     )  # fmt: skip
     return made
@@ -241,8 +242,8 @@ def _cumulative(
         return made(x, axis=axis + 1, reverse=reverse), True
 
     made = Primitive(
-        name, "cumulative", _cumulative_type(name, kind), _cumulative_reference(ufunc), (jvp,),
-        transpose=transpose_rule, batch=batch, lower=Cumulative(combine),
+        name, "cumulative", _cumulative_type(name, kind), nibbles(_cumulative_reference(ufunc)),
+        (jvp,), transpose=transpose_rule, batch=batch, lower=Cumulative(combine),
     )  # fmt: skip
     return made
 

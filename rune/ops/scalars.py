@@ -29,6 +29,22 @@ def widened(function: Function) -> Function:
     return apply
 
 
+NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}  # 4-bit integers, and where they compute
+
+
+def nibbles(function: Function) -> Function:
+    """`function` computed in 8 bits and wrapped for the 4-bit integers, whose own loops NumPy lacks."""
+
+    def apply(*args: np.ndarray, **params: Any) -> np.ndarray:
+        dtype = args[0].dtype
+        if dtype not in NIBBLES:
+            return function(*args, **params)
+        wide = (a.astype(NIBBLES[dtype]) if a.dtype == dtype else a for a in args)
+        return np.asarray(function(*wide, **params)).astype(dtype)
+
+    return apply
+
+
 def _by_element(function: Callable[[float], float]) -> Function:
     vectorised = np.frompyfunc(function, 1, 1)
 
@@ -50,9 +66,8 @@ def _erf_inv(y: float) -> float:
     c = 2 / (math.pi * 0.147) + w / 2
     x = math.copysign(math.sqrt(math.sqrt(c * c - w / 0.147) - c), y)
     for _ in range(4):
-        error = (
-            math.erf(x) - y if abs(y) < 0.5 else math.copysign((1 - abs(y)) - math.erfc(abs(x)), y)
-        )
+        tail = (1 - abs(y)) - math.erfc(abs(x))
+        error = math.erf(x) - y if abs(y) < 0.5 else tail * math.copysign(1, y)
         x -= error * math.sqrt(math.pi) / 2 * math.exp(x * x)
     return x
 
@@ -93,23 +108,28 @@ def nextafter(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.nextafter(a, b)
 
 
+def bit_width(dtype: np.dtype) -> int:
+    """Number of bits of a value: 4 for i4, whatever its storage."""
+    return 4 if dtype in NIBBLES else dtype.itemsize * 8
+
+
 def _bits(x: np.ndarray) -> np.ndarray:
-    return x.view(np.dtype(f"u{x.dtype.itemsize}"))
+    """The bits as unsigned integers; those of the 4-bit dtypes in the low half of a byte."""
+    bits = np.ascontiguousarray(x).view(np.dtype(f"u{x.dtype.itemsize}")).reshape(np.shape(x))
+    return bits & np.uint8(15) if x.dtype in NIBBLES else bits
 
 
 def popcount(x: np.ndarray) -> np.ndarray:
     """Number of one bits."""
-    x = np.asarray(x)
-    bytes_ = np.ascontiguousarray(x).reshape(*x.shape, 1).view(np.uint8)
+    bits = _bits(np.asarray(x))
+    bytes_ = np.ascontiguousarray(bits).reshape(*bits.shape, 1).view(np.uint8)
     return np.unpackbits(bytes_, axis=-1).sum(-1).astype(x.dtype)
 
 
 def clz(x: np.ndarray) -> np.ndarray:
     """Number of leading zero bits; the width for 0."""
-    x = np.asarray(x)
-    width = x.dtype.itemsize * 8
-    count = np.full(x.shape, width, np.int64)
-    value = _bits(x)
+    value, width = _bits(np.asarray(x)), bit_width(x.dtype)
+    count = np.full(value.shape, width, np.int64)
     for bit in range(width):
         found = (value >> np.array(bit, value.dtype)) & np.array(1, value.dtype)
         count = np.where(found != 0, width - 1 - bit, count)
@@ -159,6 +179,8 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     x = np.asarray(x)
     if x.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
         x = x.real
+    if x.dtype in NIBBLES and dtype in NIBBLES:
+        return x.astype(NIBBLES[x.dtype]).astype(dtype)
     if x.dtype not in dtypes.FLOATING or dtype not in dtypes.INTEGER:
         return x.astype(dtype)
     return _saturate(x.astype(np.float64), dtype)
@@ -173,7 +195,7 @@ def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def int_bounds(dtype: np.dtype) -> tuple[int, int]:
     """Smallest and largest value of an integer dtype."""
-    width = {dtypes.i4: 4, dtypes.u4: 4}.get(dtype, dtype.itemsize * 8)
+    width = bit_width(dtype)
     if dtype in dtypes.SIGNED:
         return -(1 << (width - 1)), (1 << (width - 1)) - 1
     return 0, (1 << width) - 1

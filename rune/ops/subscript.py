@@ -27,8 +27,8 @@ from rune.ops.movement import concatenate, reverse, slice_
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand
 
 
-def read(x: Any, index: Any, mode: str = "clip", fill: int = 0) -> Any:
-    """x[index]; an index out of bounds is clamped ("clip") or reads `fill` ("fill").
+def read(x: Any, index: Any, mode: str = "promise_in_bounds", fill: int = 0) -> Any:
+    """x[index]; an index out of bounds is clamped, or reads `fill` with mode "fill".
 
     Errors: AxisError for too many indices, DtypeError for a float index.
     """

@@ -148,7 +148,7 @@ def _integer_pow_jvp(dx: Any, x: Any, y: Any, *, exponent: int) -> Any:
 
 
 integer_pow: Primitive = elementwise(
-    "integer_pow", "transcendental", _integer_pow_type, _integer_pow_reference,
+    "integer_pow", "transcendental", _integer_pow_type, scalars.nibbles(_integer_pow_reference),
     (_integer_pow_jvp,), expand=_integer_pow_expand,
 )  # fmt: skip
 

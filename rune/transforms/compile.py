@@ -47,11 +47,16 @@ def device_for(device: Device | None) -> Device:
 
 
 def buffer_on(value: Any, type: ArrayType, device: Device | None) -> Any:
-    """The buffer of `value` on `device` (None: the CPU), copied there if it is a host value."""
+    """The buffer of `value` on `device` (None: the CPU), copied there if it is a host value.
+
+    Native code reads dense arrays: a view left by an eager transpose is made dense once, in place.
+    """
     if isinstance(value, Array) and value.device is device:
+        if device is None:
+            value.make_dense()
         return value.buffer
     host = value.numpy() if isinstance(value, Array) else np.asarray(value, type.dtype)
-    return put(host, type, device).buffer
+    return put(np.ascontiguousarray(host).reshape(type.shape), type, device).buffer
 
 
 def run_program(

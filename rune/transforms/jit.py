@@ -131,7 +131,7 @@ class Jitted:
             return jit_primitive(*values, program=traced.program)
         if traced.on_cpu is not None:
             for value in values:
-                if type(value) is not Array or value.device is not None:
+                if type(value) is not Array or value.device is not None or not value.is_dense:
                     break
             else:
                 return run_executable(traced.on_cpu, traced.out_types, [v.buffer for v in values])

@@ -1,4 +1,4 @@
-"""make_program: the program of a function, to look at or to evaluate."""
+"""Programs to look at or to evaluate: of a function (`make_program`), of a text (`parse_program`)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rune import tree
+from rune import ops, tree
 from rune.core.interpreter import Tracer, type_of
+from rune.core.parse import parse
+from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.transforms.arguments import function_name, require_callable, value_leaves
+from rune.transforms.jit_primitive import jit_primitive
 from rune.transforms.tracers import stage_function
+
+PRIMITIVES: dict[str, Primitive] = {**ops.BY_NAME, jit_primitive.name: jit_primitive}
 
 
 def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
@@ -52,3 +57,16 @@ def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
 
 def _is_type(value: Any) -> bool:
     return isinstance(value, ArrayType)
+
+
+def parse_program(text: str) -> Program:
+    """The program that `text` prints; every primitive of rune may stand in it.
+
+    Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
+
+    >>> print(parse_program("program f(%0: f32[n]) where n in 1..9 { return %0 }"))
+    program f(%0: f32[n]) where n in 1..9 {
+      return %0
+    }
+    """
+    return parse(text, PRIMITIVES, {"IndexDims": ops.IndexDims})

@@ -1,0 +1,189 @@
+"""NumPy's conventions for reductions: any axis, keepdims, small integers widened, half types exact.
+
+What an array method and the function of the same name in `rune.numpy` have in common. The result
+of a reduction is never weak. Means and variances of half types are computed in f32 and rounded
+once, so that a sum cannot overflow on the way to a mean.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.core.primitive import Primitive
+from rune.dims import Size, product
+from rune.errors import DtypeError
+from rune.ops import arithmetic as a
+from rune.ops import family as f
+from rune.ops import reduction, transcendental
+from rune.ops.conventions import Axis, astype, normalised_axes, normalised_axis, reshape
+from rune.ops.promote import operand, promoted
+
+
+def reduce(
+    name: str, primitive: Primitive, x: Any, axis: Axis = None, keepdims: bool = False
+) -> Any:
+    """A reduction primitive with NumPy's axis and keepdims."""
+    found = type_of(x)
+    axes = normalised_axes(name, axis, found.ndim)
+    out = primitive(x, axes=axes)
+    if found.weak:
+        out = a.convert(out, dtype=found.dtype)
+    return _kept(out, found.shape, axes) if keepdims else out
+
+
+def _kept(out: Any, shape: tuple, axes: tuple[int, ...]) -> Any:
+    return f.reshape(out, shape=tuple(1 if i in axes else d for i, d in enumerate(shape)))
+
+
+def summable(x: Any, dtype: Any = None) -> Any:
+    """`x` in the dtype that a sum of it has: small integers and bool widen to 32 bits."""
+    if dtype is not None:
+        return astype(x, dtypes.as_dtype(dtype))
+    found = type_of(x).dtype
+    if found == dtypes.bool_ or (found in dtypes.SIGNED and found.itemsize < 4):
+        return astype(x, dtypes.i32)
+    if found in dtypes.UNSIGNED and found.itemsize < 4:
+        return astype(x, dtypes.u32)
+    return x
+
+
+def sum(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Sum over axes."""
+    return reduce("sum", f.reduce_sum, summable(operand("sum", x), dtype), axis, keepdims)
+
+
+def prod(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Product over axes."""
+    return reduce(
+        "prod", reduction.reduce_prod, summable(operand("prod", x), dtype), axis, keepdims
+    )
+
+
+# --- moments ----------------------------------------------------------------------------------
+
+
+def _real(name: str, x: Any, dtype: Any) -> tuple[Any, np.dtype]:
+    """The operand in the dtype to compute in, and the dtype of the result."""
+    x = operand(name, x) if dtype is None else astype(x, dtypes.as_dtype(dtype))
+    (x,) = promoted(name, x, kind="inexact")
+    found = type_of(x).dtype
+    if found not in dtypes.FLOATING:
+        raise DtypeError(f"{name}: cannot average {type_of(x)} (floating dtype required)")
+    return a.cast(x, f.wide(found)), found
+
+
+def _count(x: Any, axes: tuple[int, ...]) -> Size:
+    return product(type_of(x).shape[i] for i in axes)
+
+
+def mean(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Arithmetic mean over axes; integers as floats."""
+    x, kept = _real("mean", x, dtype)
+    axes = normalised_axes("mean", axis, type_of(x).ndim)
+    total = reduce("mean", f.reduce_sum, x, axes, keepdims)
+    return a.cast(a.div(total, f.size_value(_count(x, axes), type_of(x).dtype)), kept)
+
+
+def var(
+    x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
+    mean: Any = None,
+) -> Any:  # fmt: skip
+    """Mean squared distance from the mean, divided by the count minus `ddof`."""
+    x, kept = _real("var", x, dtype)
+    axes = normalised_axes("var", axis, type_of(x).ndim)
+    count = f.size_value(_count(x, axes), type_of(x).dtype)
+    if mean is None:
+        mean = a.div(reduce("var", f.reduce_sum, x, axes, True), count)
+    centred = a.sub(*promoted("var", x, mean))
+    total = reduce("var", f.reduce_sum, a.mul(centred, centred), axes, keepdims)
+    return a.cast(a.div(total, a.sub(count, literal_like(ddof, count))), kept)
+
+
+def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
+        mean: Any = None) -> Any:  # fmt: skip
+    """Square root of the variance."""
+    x, kept = _real("std", x, dtype)
+    return a.cast(transcendental.sqrt(var(x, axis, None, ddof, keepdims, mean)), kept)
+
+
+# --- order ------------------------------------------------------------------------------------
+
+
+def amax(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Maximum over axes; NaN if there is one."""
+    return _extremum("max", reduction.reduce_max, reduction.reduce_or, x, axis, keepdims)
+
+
+def amin(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Minimum over axes; NaN if there is one."""
+    return _extremum("min", reduction.reduce_min, reduction.reduce_and, x, axis, keepdims)
+
+
+def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Largest minus smallest."""
+    return a.sub(amax(x, axis, keepdims), amin(x, axis, keepdims))
+
+
+def _extremum(
+    name: str, primitive: Primitive, of_bool: Primitive, x: Any, axis: Axis, keepdims: bool
+) -> Any:
+    x = operand(name, x)
+    chosen = of_bool if type_of(x).dtype == dtypes.bool_ else primitive
+    return reduce(name, chosen, x, axis, keepdims)
+
+
+def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """True where some element is nonzero."""
+    x = astype(operand("any", x), dtypes.bool_)
+    return reduce("any", reduction.reduce_or, x, axis, keepdims)
+
+
+def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """True where every element is nonzero."""
+    x = astype(operand("all", x), dtypes.bool_)
+    return reduce("all", reduction.reduce_and, x, axis, keepdims)
+
+
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Position of the first maximum, or of the first NaN."""
+    return _arg(reduction.argmax, x, axis, keepdims)
+
+
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Position of the first minimum, or of the first NaN."""
+    return _arg(reduction.argmin, x, axis, keepdims)
+
+
+def _arg(primitive: Primitive, x: Any, axis: int | None, keepdims: bool) -> Any:
+    x = operand(primitive.name, x)
+    shape = type_of(x).shape
+    flat = reshape(x, -1) if axis is None else x
+    at = 0 if axis is None else normalised_axis(primitive.name, axis, len(shape))
+    out = primitive(flat, axis=at, dtype=dtypes.canonical(dtypes.i64))
+    axes = tuple(range(len(shape))) if axis is None else (at,)
+    return _kept(out, shape, axes) if keepdims else out
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    """Running sum; over the flattened array for None."""
+    return cumulative("cumsum", reduction.cumsum, summable(operand("cumsum", x), dtype), axis)
+
+
+def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    """Running product; over the flattened array for None."""
+    return cumulative("cumprod", reduction.cumprod, summable(operand("cumprod", x), dtype), axis)
+
+
+def cumulative(name: str, primitive: Primitive, x: Any, axis: int | None) -> Any:
+    """A cumulative primitive with NumPy's axis."""
+    flat = reshape(x, -1) if axis is None else x
+    at = 0 if axis is None else normalised_axis(name, axis, type_of(x).ndim)
+    out = primitive(flat, axis=at, reverse=False)
+    return a.convert(out, dtype=type_of(x).dtype) if type_of(x).weak else out
