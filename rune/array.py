@@ -181,4 +181,4 @@ def put(data: np.ndarray, type: ArrayType, device: Device | None) -> Array:
     """An array on `device` (None: the CPU) with the contents of `data`."""
     if device is None:
         return Array(data, type)
-    return Array(device.backend.copy_in(np.ascontiguousarray(data)), type, device)
+    return Array(device.backend.copy_in(np.asarray(data, order="C")), type, device)

@@ -170,8 +170,12 @@ def scalar_type(value: Any) -> tuple[np.dtype, bool] | None:
 
 
 def default_float(dtype: np.dtype) -> np.dtype:
-    """The floating dtype in which integers of `dtype` take part in real arithmetic."""
-    return f64 if config.current().x64 else f32
+    """The floating dtype in which integers of `dtype` take part in real arithmetic.
+
+    >>> short(default_float(i32)), short(default_float(i64))
+    ('f32', 'f64')
+    """
+    return f64 if dtype in (i64, u64) else f32
 
 
 def is_differentiable(dtype: np.dtype) -> bool:

@@ -9,6 +9,7 @@ skipped. A constant that was printed shortened cannot be read back, which is an 
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, symbol
 from rune.dims import parse as parse_size
-from rune.errors import DimensionError, ParseError
+from rune.errors import CheckError, DimensionError
 
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -31,6 +32,8 @@ _DIGITS = re.compile(r"-?\d+")
 _STRING = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
 _SCALAR = re.compile(r"\([^()\n]*\)|[^\s:,\[\](){}]+")
 _SHAPE = re.compile(r"[^\[\]\n]*")
+_CONST, _RETURN, _WHERE = (re.compile(rf"{word}\b") for word in ("const", "return", "where"))
+_NESTED, _RECORD = re.compile(r"program\s+\w+\("), re.compile(r"([^\W\d]\w*)\(")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "None": None}
 _FLOAT = re.compile(r"-?(?:inf|nan|\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
@@ -42,7 +45,7 @@ def parse(
     """The program that `text` prints.
 
     primitives: by name. records: the dataclasses that may stand in parameters, by name.
-    Errors: ParseError "parse: cannot read <what> (<why>)" with the line and its number.
+    Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
     """
     reader = _Reader(text, primitives, records or {})
     program = reader.program()
@@ -104,10 +107,10 @@ class _Reader:
             self.fail(expected, "another word stands here")
 
     def fail(self, what: str, why: str) -> NoReturn:
-        """Raise ParseError for the current line."""
+        """Raise CheckError for the current line."""
         number = self.text.count("\n", 0, self.at) + 1
         line = self.text.splitlines()[number - 1] if self.text.strip() else ""
-        raise ParseError(f"parse: cannot read {what} ({why})\nline {number}: {line.strip()}")
+        raise CheckError(f"parse: cannot read {what} ({why})\nline {number}: {line.strip()}")
 
     def listed(self, item: Callable[[], Any]) -> list[Any]:
         """One or more items between commas."""
@@ -144,9 +147,9 @@ class _Reader:
         name = self.take(_WORD, "the program's name")
         inputs = self.header()
         constants, equations = [], []
-        while self.find(re.compile(r"const\b")):
+        while self.find(_CONST):
             constants.append(self.constant())
-        while not self.find(re.compile(r"return\b")):
+        while not self.find(_RETURN):
             equations.append(self.equation())
         outputs = () if self.peek() == "}" else tuple(self.listed(self.atom))
         self.expect("}")
@@ -159,7 +162,7 @@ class _Reader:
         start = self.at
         self.span(")")
         self.expect(")")
-        if self.find(re.compile(r"where\b")):
+        if self.find(_WHERE):
             self.listed(self.size)
         self.expect("{")
         end, self.at = self.at, start
@@ -227,7 +230,7 @@ class _Reader:
         found = _NUMBER.match(self.text, self.at)
         if found:
             return not self.text[found.end() :].lstrip().startswith(":")
-        return not re.compile(r"return\b").match(self.text, self.at)
+        return not _RETURN.match(self.text, self.at)
 
     def atom(self) -> Atom:
         """A variable in scope, or a literal with its type."""
@@ -294,14 +297,14 @@ class _Reader:
     def value(self) -> Any:
         """A static value: program, record, string, tuple, dtype, number, size."""
         self.skip()
-        if re.compile(r"program\s+\w+\(").match(self.text, self.at):
+        if _NESTED.match(self.text, self.at):
             return self.program()
-        record = re.compile(r"([^\W\d]\w*)\(").match(self.text, self.at)
+        record = _RECORD.match(self.text, self.at)
         if record:
             return self.record(record)
         quoted = self.find(_STRING)
         if quoted:
-            return _unquoted(quoted.group())
+            return ast.literal_eval(quoted.group())
         start = self.at
         text = self.span(",)}\n").strip()
         if text.startswith("(") and _is_tuple(text):
@@ -336,10 +339,6 @@ class _Reader:
         if _FLOAT.fullmatch(text):
             return float(text)
         return self.dimension(text)
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1].encode("latin-1", "backslashreplace").decode("unicode_escape")
 
 
 def _is_tuple(text: str) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rune.core.types import ArrayType
 
 INDENT = "  "
+FULL = 16  # elements of a constant that are printed; a longer one is shortened
 
 
 class Names:
@@ -56,7 +57,7 @@ def program_text(program: Program, *, frames: bool = False, depth: int = 0) -> s
     inputs = ", ".join(map(names.binding, program.inputs))
     lines = [f"program {program.name}({inputs}){_where(program)} {{"]
     for var, value in program.constants:
-        lines.append(f"{pad}{INDENT}const {names.binding(var)} = {_array(value)}")
+        lines.append(f"{pad}{INDENT}const {names.binding(var)} = {array(value)}")
     lines += [f"{pad}{INDENT}{_equation(e, names, frames, depth + 1)}" for e in program.equations]
     outputs = ", ".join(map(names.atom, program.outputs))
     lines.append(f"{pad}{INDENT}return {outputs}".rstrip())
@@ -64,10 +65,14 @@ def program_text(program: Program, *, frames: bool = False, depth: int = 0) -> s
 
 
 def _where(program: Program) -> str:
-    sizes = sorted({s for t in _all_types(program) for s in _sizes(t)}, key=lambda s: s.name)
-    if not sizes:
+    found = {s for t in _all_types(program) for s in _sizes(t.shape)}
+    found |= {s for e in program.equations for s in _sizes(tuple(e.params.values()))}
+    if not found:
         return ""
-    ranges = (f"{s.name} in {s.low}..{'inf' if s.high is None else s.high}" for s in sizes)
+    ranges = (
+        f"{s.name} in {s.low}..{'inf' if s.high is None else s.high}"
+        for s in sorted(found, key=lambda s: s.name)
+    )
     return " where " + ", ".join(ranges)
 
 
@@ -77,10 +82,12 @@ def _all_types(program: Program) -> Iterable[ArrayType]:
         yield from (v.type for v in equation.results)
 
 
-def _sizes(type: ArrayType) -> Iterable[Any]:
-    for dim in type.shape:
-        if isinstance(dim, Dim):
-            yield from symbols(dim)
+def _sizes(value: Any) -> Iterable[Any]:
+    if isinstance(value, Dim):
+        yield from symbols(value)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _sizes(item)
 
 
 def _equation(equation: Equation, names: Names, frames: bool, depth: int) -> str:
@@ -111,6 +118,16 @@ def param(value: Any, depth: int = 0) -> str:
     return str(value)
 
 
-def _array(value: Any) -> str:
-    body = np.array2string(np.asarray(value), separator=", ", threshold=8, edgeitems=2)
-    return " ".join(body.split())
+def array(value: Any) -> str:
+    """A constant: all elements, exactly, or the first and last of more than FULL elements."""
+    data = np.asarray(value)
+    if data.size <= FULL:
+        return _nested(data)
+    flat = data.reshape(-1)
+    ends = [*map(scalar, flat[:2]), "...", *map(scalar, flat[-2:])]
+    return f"[{', '.join(ends)}]"
+
+
+def _nested(data: np.ndarray) -> str:
+    items = (_nested(np.asarray(item)) for item in data) if data.ndim else ()
+    return f"[{', '.join(items)}]" if data.ndim else scalar(data)

@@ -1,18 +1,21 @@
 """Program: the array language, in A-normal form. Frozen values; nothing is rewritten in place.
 
     program   := "program" name "(" [binding {"," binding}] ")" [where] "{" body "}"
-    body      := constant* equation* return
+    body      := {constant} {equation} return
     where     := "where" size {"," size}                 size := name "in" int ".." (int | "inf")
     constant  := "const" binding "=" array
-    equation  := binding {"," binding} "=" primitive [atom {"," atom}] [params] ["#" place]
-    binding   := var ":" type | "_" ":" type
+    array     := number | "[" [array {"," array}] "]"    "..." in it: too long to be shown
+    equation  := [binding {"," binding}] "=" primitive [atom {"," atom}] [params] ["#" place]
+    binding   := var ":" type
     params    := "{" name "=" value {"," name "=" value} "}"
+    value     := "true" | "false" | "None" | dtype | dim | float | string | tuple | record | program
+    record    := name "(" [name "=" value {"," name "=" value}] ")"
     return    := "return" [atom {"," atom}]
-    atom      := var | literal ":" type                  var := "%" int
+    atom      := var | number ":" type                   var := "%" int
     type      := dtype ["*"] "[" [dim {"," dim}] "]"     "*" marks a weak type
 
 Every variable is bound once, before its uses. `check.py` verifies that and every result's type;
-`text.py` prints and parses. A parameter may be a Program (jit): that is how programs nest.
+`printer.py` prints, `parse.py` reads. A parameter may be a Program (jit): so programs nest.
 """
 
 from __future__ import annotations

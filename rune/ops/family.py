@@ -307,6 +307,8 @@ def _flat_index(indices: tuple, shape: Shape) -> Any:
 def _reshape_view(indices: tuple, x: ArrayType, *, shape: Shape) -> Source:
     flat, found = _flat_index(indices, shape), []
     for size in reversed(x.shape):
+        if size == 0:
+            return view_of((0,) * x.ndim)  # there is no element to read
         found.append(0 if size == 1 else flat % size)
         flat = flat // size
     return view_of(tuple(reversed(found)))

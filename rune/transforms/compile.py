@@ -15,7 +15,7 @@ import numpy as np
 
 from rune import config, counts
 from rune.array import Array, put
-from rune.backends import Device, device_named
+from rune.backends import Device, device_named, null
 from rune.backends.base import Executable
 from rune.core.interpreter import type_of
 from rune.core.program import Program
@@ -32,6 +32,8 @@ def _compiled(
 ) -> Executable:
     next(counts.compiles)
     plan = lower(program, device.target, donated, check=check)
+    if check:
+        null.check_plan(plan)
     return device.backend.record(plan)
 
 
@@ -56,7 +58,7 @@ def buffer_on(value: Any, type: ArrayType, device: Device | None) -> Any:
             value.make_dense()
         return value.buffer
     host = value.numpy() if isinstance(value, Array) else np.asarray(value, type.dtype)
-    return put(np.ascontiguousarray(host).reshape(type.shape), type, device).buffer
+    return put(np.asarray(host, order="C"), type, device).buffer
 
 
 def run_program(

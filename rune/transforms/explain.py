@@ -10,13 +10,16 @@ drawn: a row of bytes by steps.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 from rune.array import on
 from rune.config import current
-from rune.lowering.pipeline import Lowered, stages
+from rune.lowering.explain import STAGES, Costs, Lowered, kernels_dot, plan_dot, program_dot
+from rune.lowering.pipeline import stages
+from rune.lowering.plan import Plan
 from rune.transforms.compile import device_for
 from rune.transforms.jit import Jitted, jit
 from rune.transforms.plan_picture import plan_svg
@@ -26,36 +29,64 @@ _WIDTH = 78
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The stages of one call by name, in order, and their costs."""
+    """The stages of one call, what they cost, and the source of every kernel."""
 
     name: str
     device: str
-    stages: Mapping[str, str]
-    sources: Mapping[str, str]
     lowered: Lowered
+    sources: Mapping[str, str]
+    compile_seconds: float
 
     def __getitem__(self, stage: str) -> str:
-        """The text of one stage: "program", "simplified", "kernels", "plan", "code", "source"."""
-        return "\n\n".join(self.sources.values()) if stage == "source" else self.stages[stage]
+        """The text of a stage: "program", "simplified", "kernels", "code", "plan" or "source"."""
+        if stage == "source":
+            return "\n\n".join(self.sources.values())
+        return self.lowered.text(stage)
+
+    @property
+    def costs(self) -> Costs:
+        """Kernels, calls, bytes moved, FLOPs and arena bytes of one run."""
+        return self.lowered.costs()
+
+    @property
+    def plan(self) -> Plan:
+        """The memory plan and its steps."""
+        return self.lowered.plan
+
+    def summary(self) -> str:
+        """The costs of a run, and the seconds that each stage took."""
+        costs = self.costs
+        times = {**self.lowered.seconds, "source": self.compile_seconds}
+        spent = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in times.items())
+        return (
+            f"{costs.launches} kernels, {costs.calls} calls, {costs.copies} copies; "
+            f"{costs.bytes_moved} bytes moved, {costs.flops} operations; "
+            f"arena {costs.arena_bytes} bytes, {costs.live_peak_bytes} alive at once\n{spent}"
+        )
+
+    def _sections(self) -> Iterator[tuple[str, str]]:
+        yield from ((stage, self.lowered.text(stage)) for stage in STAGES)
+        yield from ((f"source {name}", text) for name, text in self.sources.items())
 
     def __str__(self) -> str:
-        parts = [f"explain {self.name} on {self.device}", self.lowered.summary()]
-        parts += [_section(title, text) for title, text in self.stages.items()]
-        parts += [_section(f"source {name}", text) for name, text in self.sources.items()]
-        return "\n\n".join(parts)
+        head = f"explain {self.name} on {self.device}\n{self.summary()}"
+        return "\n\n".join([head, *(_section(*part) for part in self._sections())])
 
     __repr__ = __str__
 
     def to_dot(self) -> dict[str, str]:
-        """Graphviz text of the program, the kernels and the plan."""
-        return self.lowered.to_dot()
+        """Graphviz text of the simplified program, the kernels and the plan."""
+        return {
+            "program": program_dot(self.lowered.simplified),
+            "kernels": kernels_dot(self.lowered.kernels),
+            "plan": plan_dot(self.lowered.plan),
+        }
 
     def _repr_html_(self) -> str:
         title = f"<h4>explain {html.escape(self.name)} on {html.escape(self.device)}</h4>"
-        summary = f"<pre>{html.escape(self.lowered.summary())}</pre>"
-        folded = [_fold(name, text) for name, text in self.stages.items()]
-        folded += [_fold(f"source {name}", text) for name, text in self.sources.items()]
-        return title + summary + plan_svg(self.lowered.plan) + "".join(folded)
+        summary = f"<pre>{html.escape(self.summary())}</pre>"
+        folded = "".join(_fold(*part) for part in self._sections())
+        return title + summary + plan_svg(self.lowered.plan) + folded
 
 
 def _section(title: str, text: str) -> str:
@@ -87,9 +118,10 @@ def explain(function: Callable[..., Any], device: str | None = None) -> Callable
         program = jitted.program(*args, **kwargs)
         name = device or jitted.device or current().device
         where = device_for(on(name) if name else None)
-        lowered = stages(program, where.target, ())
+        lowered = stages(program, where.target)
+        start = perf_counter()
         executable = where.backend.record(lowered.plan)
-        texts = {"program": program.text(frames=True), **lowered.texts()}
-        return Explanation(program.name, where.name, texts, executable.sources(), lowered)
+        spent = perf_counter() - start
+        return Explanation(program.name, where.name, lowered, executable.sources(), spent)
 
     return of_call

@@ -1,0 +1,104 @@
+"""What is measured: the cases, their data, and the bars that rune should stay under.
+
+A case names one piece of work; `libraries.py` says how each library does it. The data comes from a
+fixed seed, so every library, in its own process, works on the same arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """rune's time must be at most `limit` times the peer's, or `limit` seconds without a peer.
+
+    `added` seconds are granted on top.
+    """
+
+    limit: float
+    peer: str | None = None
+    added: float = 0.0
+
+    def holds(self, rune: float, peer: float | None) -> bool:
+        """Whether a measured time, with the peer's, is under the bar."""
+        return rune <= self.limit * (peer if peer is not None else 1.0) + self.added
+
+    def __str__(self) -> str:
+        if self.peer is None:
+            return f"≤ {self.limit * 1e6:g} µs"
+        if self.added:
+            return f"≤ {self.peer} + {self.added:g} s"
+        return f"≤ {self.limit:g} × {self.peer}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of the table. `how`: "warm" calls, the "first" call, or the "import"."""
+
+    name: str
+    title: str
+    bar: Bar
+    peers: tuple[str, ...]
+    how: str = "warm"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large the arrays are."""
+
+    elements: int
+    rows: int
+    columns: int
+    batch: int
+    hidden: int
+    matrix: int
+
+
+SIZES = {
+    "full": Sizes(1 << 22, 512, 4096, 128, 512, 1024),
+    "tiny": Sizes(1 << 10, 8, 64, 8, 16, 16),
+}
+
+_ALL = ("numpy", "jax", "torch")
+_TRACED = ("jax", "torch")
+CASES = (
+    Case("elementwise", "tanh(a)*b + exp(-a*a), 4 M f32", Bar(0.9, "jax"), _ALL),
+    Case("sum", "sum of 4 M f32", Bar(1.3, "jax"), _ALL),
+    Case("softmax", "softmax of f32[512,4096]", Bar(1.2, "jax"), _ALL),
+    Case("mlp", "gradient step, MLP 784-512-10, batch 128", Bar(1.3, "jax"), _TRACED),
+    Case("mlp_first", "the same step, first call", Bar(1.5, "jax"), ("jax",), "first"),
+    Case("matmul", "matmul of f32[1024,1024]", Bar(1.1, "numpy"), _ALL),
+    Case("small_jit", "small cached jit call", Bar(12e-6), ("jax",)),
+    Case("small_eager", "small eager add", Bar(5e-6), _ALL),
+    Case("import", "import", Bar(1.0, "numpy", 0.15), _ALL, "import"),
+)
+
+
+def normal(size: int | tuple[int, ...], seed: int) -> np.ndarray:
+    """float32 normals, the same in every process."""
+    return np.random.default_rng(seed).standard_normal(size, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Mlp:
+    """Weights, images and labels of the MLP step."""
+
+    weights: tuple[np.ndarray, ...]
+    images: np.ndarray
+    labels: np.ndarray
+
+
+def mlp_data(sizes: Sizes) -> Mlp:
+    """A batch and He-scaled weights for 784-hidden-10."""
+    scale_in, scale_out = np.float32((2 / 784) ** 0.5), np.float32((2 / sizes.hidden) ** 0.5)
+    weights = (
+        normal((784, sizes.hidden), 1) * scale_in,
+        np.zeros(sizes.hidden, np.float32),
+        normal((sizes.hidden, 10), 2) * scale_out,
+        np.zeros(10, np.float32),
+    )
+    labels = np.random.default_rng(3).integers(0, 10, sizes.batch).astype(np.int32)
+    return Mlp(weights, normal((sizes.batch, 784), 4), labels)

@@ -1,0 +1,210 @@
+"""How each library does each case. Each function returns a call without arguments.
+
+rune and JAX run the same code, with other imports. Large cases wait for their result; the small
+ones measure what one call costs the host, so they wait only when a burst of calls has ended.
+The update in torch is eager and in place, as its users write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from cases import Sizes, mlp_data, normal
+
+Call = Callable[[], Any]
+LEARNING_RATE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The calls by name, how to wait for a result, and the version."""
+
+    version: str
+    calls: dict[str, Callable[[Sizes], Call]] = field(repr=False)
+    wait: Callable[[Any], Any]
+    to_numpy: Callable[[Any], np.ndarray]
+
+
+def waiting(function: Callable[..., Any], wait: Callable[[Any], Any], *args: Any) -> Call:
+    """A call that ends when its result is there."""
+    return lambda: wait(function(*args))
+
+
+# --- NumPy --------------------------------------------------------------------------------------
+
+
+def numpy_softmax(x: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def numpy_library() -> Library:
+    """NumPy as its users write it."""
+
+    def elementwise(s: Sizes) -> Call:
+        a, b = normal(s.elements, 1), normal(s.elements, 2)
+        return lambda: np.tanh(a) * b + np.exp(-a * a)
+
+    def total(s: Sizes) -> Call:
+        a = normal(s.elements, 1)
+        return lambda: np.sum(a)
+
+    def softmax(s: Sizes) -> Call:
+        x = normal((s.rows, s.columns), 1)
+        return lambda: numpy_softmax(x)
+
+    def matmul(s: Sizes) -> Call:
+        a, b = normal((s.matrix, s.matrix), 1), normal((s.matrix, s.matrix), 2)
+        return lambda: a @ b
+
+    def small_eager(s: Sizes) -> Call:
+        x, y = normal(8, 1), normal(8, 2)
+        return lambda: x + y
+
+    calls = {
+        "elementwise": elementwise, "sum": total, "softmax": softmax, "matmul": matmul,
+        "small_eager": small_eager,
+    }  # fmt: skip
+    return Library(np.__version__, calls, lambda x: x, np.asarray)
+
+
+# --- rune and JAX -------------------------------------------------------------------------------
+
+
+def mlp_step(jit: Any, value_and_grad: Any, xp: Any, nn: Any) -> Callable[..., Any]:
+    """One step of gradient descent on the cross entropy, compiled as a whole."""
+
+    def loss(weights: Any, images: Any, labels: Any) -> Any:
+        w1, b1, w2, b2 = weights
+        logits = nn.relu(images @ w1 + b1) @ w2 + b2
+        chosen = nn.one_hot(labels, 10) * nn.log_softmax(logits)
+        return -xp.mean(xp.sum(chosen, axis=-1))
+
+    def step(weights: Any, images: Any, labels: Any) -> Any:
+        value, grads = value_and_grad(loss)(weights, images, labels)
+        moved = tuple(w - LEARNING_RATE * g for w, g in zip(weights, grads))
+        return value, moved
+
+    return jit(step)
+
+
+def traced_library(version: str, core: Any, xp: Any, nn: Any, wait: Any) -> Library:
+    """A library with JAX's names."""
+
+    def elementwise(s: Sizes) -> Call:
+        a, b = xp.asarray(normal(s.elements, 1)), xp.asarray(normal(s.elements, 2))
+        return waiting(core.jit(lambda a, b: xp.tanh(a) * b + xp.exp(-a * a)), wait, a, b)
+
+    def total(s: Sizes) -> Call:
+        return waiting(core.jit(xp.sum), wait, xp.asarray(normal(s.elements, 1)))
+
+    def softmax(s: Sizes) -> Call:
+        x = xp.asarray(normal((s.rows, s.columns), 1))
+        return waiting(core.jit(lambda x: nn.softmax(x, axis=-1)), wait, x)
+
+    def mlp(s: Sizes) -> Call:
+        data = mlp_data(s)
+        weights = tuple(xp.asarray(w) for w in data.weights)
+        step = mlp_step(core.jit, core.value_and_grad, xp, nn)
+        images, labels = xp.asarray(data.images), xp.asarray(data.labels)
+        return lambda: wait(step(weights, images, labels)[1][0])
+
+    def matmul(s: Sizes) -> Call:
+        a, b = normal((s.matrix, s.matrix), 1), normal((s.matrix, s.matrix), 2)
+        return waiting(core.jit(lambda a, b: a @ b), wait, xp.asarray(a), xp.asarray(b))
+
+    def small_jit(s: Sizes) -> Call:
+        x, y = xp.asarray(normal(8, 1)), xp.asarray(normal(8, 2))
+        compiled = core.jit(lambda x, y: x * y + x)
+        return lambda: compiled(x, y)
+
+    def small_eager(s: Sizes) -> Call:
+        x, y = xp.asarray(normal(8, 1)), xp.asarray(normal(8, 2))
+        return lambda: x + y
+
+    calls = {
+        "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
+        "mlp_first": mlp, "matmul": matmul, "small_jit": small_jit, "small_eager": small_eager,
+    }  # fmt: skip
+    return Library(version, calls, wait, np.asarray)
+
+
+def rune_library() -> Library:
+    """rune on its default executor."""
+    import rune
+    import rune.nn
+    import rune.numpy as rnp
+
+    return traced_library("tree", rune, rnp, rune.nn, lambda x: x.block_until_ready())
+
+
+def jax_library() -> Library:
+    """JAX on its CPU."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_platforms", "cpu")
+    return traced_library(jax.__version__, jax, jnp, jax.nn, lambda x: x.block_until_ready())
+
+
+# --- torch --------------------------------------------------------------------------------------
+
+
+def torch_library() -> Library:
+    """torch on the CPU, eager, as its users write it."""
+    import torch
+    from torch.nn import functional
+
+    tensor = torch.from_numpy
+
+    def elementwise(s: Sizes) -> Call:
+        a, b = tensor(normal(s.elements, 1)), tensor(normal(s.elements, 2))
+        return lambda: torch.tanh(a) * b + torch.exp(-a * a)
+
+    def total(s: Sizes) -> Call:
+        a = tensor(normal(s.elements, 1))
+        return lambda: torch.sum(a)
+
+    def softmax(s: Sizes) -> Call:
+        x = tensor(normal((s.rows, s.columns), 1))
+        return lambda: torch.softmax(x, -1)
+
+    def mlp(s: Sizes) -> Call:
+        data = mlp_data(s)
+        weights = [tensor(w.copy()).requires_grad_() for w in data.weights]
+        images, labels = tensor(data.images), tensor(data.labels).long()
+
+        def step() -> Any:
+            w1, b1, w2, b2 = weights
+            logits = functional.relu(images @ w1 + b1) @ w2 + b2
+            grads = torch.autograd.grad(functional.cross_entropy(logits, labels), weights)
+            with torch.no_grad():
+                return [w - LEARNING_RATE * g for w, g in zip(weights, grads)][0]
+
+        return step
+
+    def matmul(s: Sizes) -> Call:
+        a, b = normal((s.matrix, s.matrix), 1), normal((s.matrix, s.matrix), 2)
+        return waiting(torch.matmul, lambda x: x, tensor(a), tensor(b))
+
+    def small_eager(s: Sizes) -> Call:
+        x, y = tensor(normal(8, 1)), tensor(normal(8, 2))
+        return lambda: x + y
+
+    calls = {
+        "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
+        "matmul": matmul, "small_eager": small_eager,
+    }  # fmt: skip
+    return Library(torch.__version__, calls, lambda x: x, lambda x: x.detach().numpy())
+
+
+LIBRARIES: dict[str, Callable[[], Library]] = {
+    "rune": rune_library,
+    "numpy": numpy_library,
+    "jax": jax_library,
+    "torch": torch_library,
+}

@@ -1,0 +1,44 @@
+"""The pictures of the digits example: grids of images, and the loss. Drawn without a display."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from digits_data import Digits
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+
+def _save(figure: Figure, file: Path) -> Path:
+    FigureCanvasAgg(figure)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=110)
+    return file
+
+
+def save_grid(file: Path, title: str, digits: Digits, captions: Sequence[str], columns: int) -> Path:
+    """Images in rows of `columns`, each with its caption above."""
+    rows = max(1, -(-len(digits) // columns))
+    figure = Figure(figsize=(columns * 0.75, rows * 0.95 + 0.5), layout="constrained")
+    figure.suptitle(title, fontsize=10)
+    axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    for place in axes:
+        place.axis("off")
+    for place, image, caption in zip(axes, digits.images, captions):
+        place.imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
+        place.set_title(caption, fontsize=8, pad=2)
+    return _save(figure, file)
+
+
+def save_losses(file: Path, losses: Mapping[str, np.ndarray], steps_per_epoch: int) -> Path:
+    """The loss of every step of each network, on a logarithmic axis over epochs."""
+    figure = Figure(figsize=(6, 3.4), layout="constrained")
+    axes = figure.subplots()
+    for name, loss in losses.items():
+        axes.semilogy(np.arange(1, len(loss) + 1) / steps_per_epoch, loss, label=name, lw=0.8)
+    axes.set(xlabel="epoch", ylabel="cross entropy of a minibatch", title="Training loss")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return _save(figure, file)

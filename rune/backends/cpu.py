@@ -1,0 +1,214 @@
+"""The CPU executor: a plan becomes one native function, and calling it is one Python call.
+
+Buffers are NumPy arrays, shared with the user without a copy. Kernels are LLVM IR
+(lowering/codegen/llvm.py), compiled together with the loop over the plan's steps (cpu_plan.py);
+large ones are split between the cores by a pool of threads (cpu_pool.py); matrix products go to
+the BLAS that NumPy brought (cpu_blas.py).
+
+Invariant: an Executable may be called from many threads at once; each call has an arena of its
+own, kept for the next call.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from rune import dtypes
+from rune.backends.base import Buffer
+from rune.backends.executor import concrete_type, evaluate, size_values, static_shape
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, DeviceError
+from rune.lowering.codegen.llvm_types import SUPPORTED
+from rune.lowering.codegen.target import Target
+from rune.lowering.plan import Plan
+
+try:
+    from rune.backends import cpu_blas, cpu_compile, cpu_memory, cpu_plan, cpu_pool, cpu_python
+except ImportError as error:  # llvmlite is not there
+    _missing: str | None = str(error)
+else:
+    _missing = None
+
+KEPT_LAYOUTS = 1024  # distinct symbolic sizes of which the shapes are kept
+SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
+
+
+_NO_ARENA = np.empty(0, np.uint8)
+
+
+def probe() -> tuple[list[Target], str | None]:
+    """The host's processor, or why it cannot be used. Never raises."""
+    if _missing is not None:
+        return [], f"llvmlite cannot be imported ({_missing})"
+    if cpu_python.abi() is None:
+        return [], f"the layout of arrays in NumPy {np.__version__} is not known"
+    return [_target()], None
+
+
+def _target() -> Target:
+    machine = cpu_compile.machine()
+    supported = SUPPORTED if cpu_compile.has_half() else SUPPORTED - {dtypes.f16}
+    has_dot = all(cpu_blas.find_gemm(dtype) for dtype in (dtypes.f32, dtypes.f64))
+    return Target(
+        name="cpu:0",
+        backend="cpu",
+        language="llvm",
+        description=f"{platform.machine()} {cpu_compile.processor()}",
+        dtypes=supported,
+        vector_bytes=machine.vector_bytes,
+        cores=cpu_compile.available_cores() if cpu_pool.is_available() else 1,
+        threads_per_workgroup=1,
+        shared_bytes=SCRATCH_BYTES,
+        scratch_bytes=SCRATCH_BYTES,
+        routines=frozenset({"dot"}) if has_dot else frozenset(),
+    )
+
+
+def open_device(target: Target) -> CpuBackend:
+    """The backend of the host.
+
+    Errors: DeviceError where llvmlite is missing.
+    """
+    targets, why = probe()
+    if not targets:
+        raise DeviceError(f"cpu: cannot open {target.name} ({why})")
+    return CpuBackend(target)
+
+
+class CpuBackend:
+    """The host's processor."""
+
+    def __init__(self, target: Target):
+        self.target = target
+        abi = cpu_python.abi()
+        assert abi is not None
+        parallel = cpu_pool.parallel_address(target.cores) if target.cores > 1 else 0
+        self.host = cpu_plan.Host(cpu_compile.machine(), abi, target.cores, parallel)
+
+    def alloc(self, type: ArrayType) -> np.ndarray:
+        """An uninitialised array."""
+        return cpu_memory.empty(static_shape(type), type.dtype)
+
+    def copy_in(self, array: np.ndarray) -> np.ndarray:
+        """A copy of a host array, C-contiguous."""
+        made = cpu_memory.empty(array.shape, array.dtype)
+        made[...] = array
+        return made
+
+    def copy_out(self, buffer: Buffer, type: ArrayType) -> np.ndarray:
+        """The array itself: host and device are one."""
+        return buffer
+
+    def record(self, plan: Plan) -> CpuExecutable:
+        """Compile a plan.
+
+        Errors: CompileError carries the numbered IR and LLVM's message.
+        """
+        return CpuExecutable(plan, self.host)
+
+    def synchronize(self) -> None:
+        """Nothing is ever pending: a call returns when its work is done."""
+
+
+class CpuExecutable:
+    """A compiled plan: all its machine code, and the arenas of calls that ended."""
+
+    def __init__(self, plan: Plan, host: cpu_plan.Host):
+        self.plan = plan
+        self.rendering = cpu_plan.render_plan(plan, host)
+        self.code = cpu_compile.compile_module(plan.name, self.rendering.text)
+        self.native = cpu_python.native_function(plan.name, self.code.address("entry"))
+        self._call = self.native.call
+        self._axes = [(s.argument, s.axis) for s in plan.size_sources]
+        self._layouts: dict[tuple[int, ...], _Layout] = {}
+        self._arenas: list[np.ndarray] = []
+
+    def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
+        """Run the plan.
+
+        Errors: ArgumentError for an array that the plan was not made for; DimensionError for a
+        size out of its range; OutOfMemory.
+        """
+        sizes = tuple([arguments[a].shape[axis] for a, axis in self._axes])
+        layout = self._layouts.get(sizes) or self._layout(arguments, sizes)
+        results = [make() for make in layout.results]
+        if donated:
+            self._donate(arguments, donated, results)
+        arenas = self._arenas
+        try:
+            arena = arenas.pop()
+        except IndexError:
+            arena = _NO_ARENA
+        if len(arena) < layout.arena_bytes:
+            arena = cpu_memory.aligned(layout.arena_bytes)
+        code = self._call(*arguments, *results, arena)
+        arenas.append(arena)
+        if code:
+            return self._explain(code, arguments, donated)
+        return results
+
+    def sources(self) -> dict[str, str]:
+        """The LLVM IR of each kernel."""
+        return dict(self.rendering.kernels)
+
+    def assembly(self) -> str:
+        """The machine code of the whole plan, as text."""
+        return self.code.assembly()
+
+    def _layout(self, arguments: Sequence[Buffer], sizes: tuple[int, ...]) -> _Layout:
+        """How to allocate results and arena for these sizes; kept for the next call."""
+        values = size_values(self.plan, [a.shape for a in arguments])
+        types = [concrete_type(t, values) for t in self.plan.results]
+        makers = tuple(_maker(static_shape(t), t.dtype) for t in types)
+        made = _Layout(makers, evaluate(self.plan.arena_bytes, values))
+        if len(self._layouts) >= KEPT_LAYOUTS:
+            self._layouts.clear()
+        self._layouts[sizes] = made
+        return made
+
+    def _donate(
+        self, arguments: Sequence[Buffer], donated: Sequence[int], results: list[Buffer]
+    ) -> None:
+        """Put donated memory in the place of results, where nothing else reads it."""
+        for argument, result in self.plan.donations:
+            lent, made = arguments[argument], results[result]
+            alone = sum(a is lent for a in arguments) == 1
+            if argument in donated and alone and lent.flags.writeable:
+                results[result] = lent.view(made.dtype).reshape(made.shape)
+
+    def _explain(
+        self, code: int, arguments: Sequence[Buffer], donated: Sequence[int]
+    ) -> list[Buffer]:
+        """Say why the native code refused the arguments, or repair what is equal but not same."""
+        size_values(self.plan, [a.shape for a in arguments])
+        number = code - 1
+        given, wanted = arguments[number], self.plan.arguments[number]
+        equal = given.dtype == wanted.dtype and given.dtype is not wanted.dtype
+        if equal and given.flags.c_contiguous and given.flags.aligned:
+            # Equal dtypes need not be one object; the view has the one that is compared.
+            same = [a.view(t.dtype) for a, t in zip(arguments, self.plan.arguments, strict=True)]
+            return self(same, donated)
+        layout = "" if given.flags.c_contiguous else ", not contiguous"
+        what = f"{type(given).__name__} {given.dtype}{list(given.shape)}{layout}"
+        raise ArgumentError(
+            f"{self.plan.name}: cannot run with this argument ({number} is {wanted}, given {what})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What one call allocates, for one choice of sizes."""
+
+    results: tuple[Callable[[], np.ndarray], ...]
+    arena_bytes: int
+
+
+def _maker(shape: tuple[int, ...], dtype: np.dtype) -> Callable[[], np.ndarray]:
+    large = math.prod(shape) * dtype.itemsize >= cpu_memory.LARGE_BYTES
+    return partial(cpu_memory.empty if large else np.empty, shape, dtype)

@@ -1,0 +1,123 @@
+"""Memory of the CPU executor: aligned NumPy arrays, with large blocks used again.
+
+A fresh large block costs a page fault for every page, often more than the kernel that fills it.
+So blocks of at least 1 MiB go back to a free list when the last array on them dies: the array's
+base is an `_Owner`, whose deletion returns the block. Small arrays are NumPy's own.
+
+Invariant: a block is on the free list only when no array refers to it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import threading
+from collections import defaultdict
+
+import numpy as np
+
+from rune.errors import OutOfMemory
+
+LARGE_BYTES = 1 << 20  # blocks from this size on are kept
+KEPT_BYTES = 1 << 28  # bytes that the free list may hold
+ALIGNMENT = 64
+
+
+class _Owner(np.ndarray):
+    """The bytes of one large block; an array on it keeps it alive, and it returns the block."""
+
+    def __del__(self) -> None:
+        if isinstance(self.base, ctypes.Array):
+            _free.give(self.base)
+
+
+class FreeList:
+    """Large blocks by size, shared by all threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.blocks: dict[int, list[ctypes.Array]] = defaultdict(list)
+        self.kept = 0
+
+    def take(self, nbytes: int) -> ctypes.Array | None:
+        """A kept block of that size."""
+        blocks = self.blocks.get(nbytes)
+        if not blocks:
+            return None
+        try:
+            block = blocks.pop()
+        except IndexError:  # another thread was faster
+            return None
+        self.kept -= nbytes
+        return block
+
+    def give(self, block: ctypes.Array) -> None:
+        """Keep a block, unless too much is kept already."""
+        if self.kept + len(block) <= KEPT_BYTES:
+            self.kept += len(block)
+            self.blocks[len(block)].append(block)
+
+    def clear(self) -> None:
+        """Give all kept blocks back to the system."""
+        self.blocks.clear()
+        self.kept = 0
+
+
+_free = FreeList()
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An uninitialised array; large ones are aligned and recycled.
+
+    Errors: OutOfMemory "alloc: cannot allocate 8000000000000 B (in use 51200 B, limit ...)".
+    """
+    nbytes = math.prod(shape) * dtype.itemsize
+    try:
+        if nbytes < LARGE_BYTES:
+            return np.empty(shape, dtype)
+        return np.ndarray(shape, dtype, _owner(nbytes))
+    except (MemoryError, ValueError) as error:
+        raise out_of_memory(nbytes) from error
+
+
+def aligned(nbytes: int) -> np.ndarray:
+    """Uninitialised bytes on a 64-byte border."""
+    raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + nbytes]
+
+
+def _owner(nbytes: int) -> np.ndarray:
+    # A block is no array, since NumPy lets an array's base skip to that of a base that is one.
+    block = _free.take(nbytes)
+    if block is None:
+        block = (ctypes.c_char * nbytes).from_buffer(aligned(nbytes))
+    return np.ndarray.__new__(_Owner, (nbytes,), np.uint8, block)
+
+
+def out_of_memory(nbytes: int) -> OutOfMemory:
+    """The error that says what was asked, what the process holds, and what the machine has."""
+    used, limit = resident_bytes(), machine_bytes()
+    known = f"in use {used} B, limit {limit} B" if limit else "the limit is unknown"
+    return OutOfMemory(
+        f"alloc: cannot allocate {nbytes} B ({known})",
+        hint="use smaller batches, or donate arguments that are not needed any more",
+    )
+
+
+def resident_bytes() -> int:
+    """Bytes of memory that this process occupies; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def machine_bytes() -> int:
+    """Bytes of memory of this machine; 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0

@@ -1,0 +1,349 @@
+"""A whole plan as one LLVM module: its kernels, `@run` over all steps, and Python's entry point.
+
+    @run(ptr arguments..., ptr results..., ptr arena, i64 sizes...)     every step, in order
+    @entry(ptr self, ptr argv, i64 count)     a CPython function of arrays: checks, then @run
+
+`@entry` is called with the argument arrays, the result arrays and the arena, as a built-in
+function is. It reads addresses and sizes from the array objects, whose layout is NumPy's ABI
+(cpu_python.py checks it once), and lets other Python threads run meanwhile. It returns 0, or
+k + 1 where argument k is not what the plan was made for, or -s - 1 where size s is out of range.
+
+Invariant: memory is touched only after every argument was found to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.backends.cpu_blas import find_gemm
+from rune.backends.cpu_python import Abi
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.errors import CompileError
+from rune.lowering.codegen import llvm_index
+from rune.lowering.codegen.llvm import Machine, Rendered, render
+from rune.lowering.codegen.llvm_text import Value, Writer, identifier
+from rune.lowering.plan import Call, Copy, Launch, Plan, Slot, Space, Step
+
+# Estimated instructions from which a kernel is split between the cores, and of one piece at least.
+PARALLEL_COST = 60_000.0
+CHUNK_COST = 20_000.0
+CHUNKS_PER_CORE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the module needs to know of the process: the processor, Python, the worker pool."""
+
+    machine: Machine
+    abi: Abi
+    cores: int
+    parallel: int  # address of void(ptr task, ptr words, i64 total, i64 chunk); 0 with one core
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """The module's text, and that of each kernel."""
+
+    text: str
+    kernels: Mapping[str, str]
+
+
+def render_plan(plan: Plan, host: Host) -> Rendering:
+    """The whole plan as IR.
+
+    Errors: CompileError for what the cpu does not have.
+    """
+    kernels = {
+        name: render(replace(code, name=f"kernel.{name}"), host.machine)
+        for name, code in plan.kernels.items()
+    }
+    run = _Run(plan, host, kernels, Writer())
+    parts = [run.text(), _entry(plan, host.abi)]
+    declared = set(run.writer.declared).union(*(k.declarations for k in kernels.values()))
+    tasks = [_task(plan, name, kernels[name]) for name in sorted(run.split)]
+    sources = {name: k.text for name, k in kernels.items()}
+    text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
+    return Rendering(text, sources)
+
+
+def _task(plan: Plan, name: str, kernel: Rendered) -> str:
+    """A kernel behind one pointer: an array of its pointers and sizes."""
+    code = plan.kernels[name]
+    types = ["ptr"] * len(code.params) + ["i64"] * len(code.sizes)
+    lines, given = [], []
+    for k, type in enumerate(types):
+        lines.append(f"  %a{k} = getelementptr i64, ptr %words, i64 {k}")
+        lines.append(f"  %w{k} = load {type}, ptr %a{k}")
+        given.append(f"{type} %w{k}")
+    given += ["i64 %begin", "i64 %end"]
+    head = f"define internal void @{_task_name(name)}(ptr %words, i64 %begin, i64 %end) #0 {{"
+    call = f"  call void @{identifier(kernel.name)}({', '.join(given)})"
+    return "\n".join([head, *lines, call, "  ret void", "}"])
+
+
+def _task_name(kernel: str) -> str:
+    return identifier(f"task.{kernel}")
+
+
+def parameter_names(plan: Plan) -> list[str]:
+    """The parameters of @run, typed."""
+    arguments = [f"ptr %argument{k}" for k in range(len(plan.arguments))]
+    results = [f"ptr %result{k}" for k in range(len(plan.results))]
+    sizes = [f"i64 %size{k}" for k in range(len(plan.size_sources))]
+    return [*arguments, *results, "ptr %arena", *sizes]
+
+
+class _Run:
+    """Writes @run."""
+
+    def __init__(self, plan: Plan, host: Host, kernels: Mapping[str, Rendered], writer: Writer):
+        self.plan, self.host, self.kernels, self.writer = plan, host, kernels, writer
+        self.split: set[str] = set()  # kernels that are split somewhere
+        self.sizes = {
+            s.name: Value(writer, "i64", f"%size{k}") for k, s in enumerate(plan.size_sources)
+        }
+
+    def text(self) -> str:
+        """The function."""
+        self.writer.block = "start"
+        for step in self.plan.steps:
+            self.step(step)
+        head = f"define internal void @run({', '.join(parameter_names(self.plan))}) #0 {{"
+        lines = [head, "entry:", *self.writer.entry, "  br label %start", "start:"]
+        return "\n".join([*lines, *self.writer.lines, "  ret void", "}"])
+
+    def step(self, step: Step) -> None:
+        """One step."""
+        match step:
+            case Launch():
+                self.launch(step)
+            case Copy():
+                self.copy(step)
+            case Call(routine="dot"):
+                self.dot(step)
+            case Call(routine=routine):
+                raise CompileError(f"cpu: cannot call {routine} (the target lists dot only)")
+            case _:
+                assert_never(step)
+
+    def size(self, size: Size) -> Value:
+        """A size of the plan, from this call's sizes."""
+        return llvm_index.render(self.writer, size, self.sizes)
+
+    def pointer(self, slot: Slot) -> Value:
+        """Where a slot lies in this call."""
+        match slot.space:
+            case Space.ARGUMENT:
+                return Value(self.writer, "ptr", f"%argument{slot.number}")
+            case Space.RESULT:
+                return Value(self.writer, "ptr", f"%result{slot.number}")
+            case Space.ARENA:
+                offset = self.size(slot.offset)
+                return self.writer.emit("ptr", f"getelementptr i8, ptr %arena, i64 {offset.text}")
+
+    def launch(self, step: Launch) -> None:
+        """Call a kernel, or have the pool call it."""
+        kernel, code = self.kernels[step.kernel], self.plan.kernels[step.kernel]
+        given = [self.pointer(s) for s in step.slots] + [self.sizes[n] for n in code.sizes]
+        total = self.size(kernel.range)
+        threshold = max(2 * kernel.grain, int(PARALLEL_COST / max(kernel.unit_cost, 1e-9)))
+        small = dims.less(kernel.range, threshold)
+        if self.host.cores == 1 or small is True:
+            self.call_kernel(kernel, given, total)
+        elif small is False:
+            self.call_pool(step.kernel, kernel, given, total)
+        else:
+            self.writer.either(
+                total.compare("slt", threshold),
+                lambda: self.call_kernel(kernel, given, total),
+                lambda: self.call_pool(step.kernel, kernel, given, total),
+            )
+
+    def call_kernel(self, kernel: Rendered, given: list[Value], total: Value) -> None:
+        """The whole range here."""
+        listed = [f"{v.type} {v.text}" for v in given] + ["i64 0", f"i64 {total.text}"]
+        self.writer.do(f"call void @{identifier(kernel.name)}({', '.join(listed)})")
+
+    def call_pool(self, name: str, kernel: Rendered, given: list[Value], total: Value) -> None:
+        """The range in pieces: enough to even out the cores, none too small."""
+        self.split.add(name)
+        writer = self.writer
+        words = writer.allocate("i64", max(2, len(given)))
+        for k, value in enumerate(given):
+            at = writer.emit("ptr", f"getelementptr i64, ptr {words.text}, i64 {k}")
+            writer.store(value, at)
+        least = max(kernel.grain, int(CHUNK_COST / max(kernel.unit_cost, 1e-9)))
+        least = -(-least // kernel.grain) * kernel.grain
+        pieces = self.host.cores * CHUNKS_PER_CORE * kernel.grain
+        even = (total + (pieces - 1)).binary("udiv", total + (pieces - 1), pieces) * kernel.grain
+        chunk = writer.call("i64", "@llvm.smax.i64", even, even.like(least))
+        function = f"inttoptr (i64 {self.host.parallel} to ptr)"
+        task = f"ptr @{_task_name(name)}, ptr {words.text}"
+        writer.do(f"call void {function}({task}, i64 {total.text}, i64 {chunk.text})")
+
+    def copy(self, step: Copy) -> None:
+        """Copy the bytes of a slot; source and target may be one."""
+        type = step.source.type
+        count = self.size(dims.product(type.shape) * type.dtype.itemsize)
+        target, source = self.pointer(step.target), self.pointer(step.source)
+        no = Value(self.writer, "i1", "false")
+        self.writer.run("@llvm.memmove.p0.p0.i64", target, source, count, no)
+
+    def dot(self, step: Call) -> None:
+        """Matrix products through BLAS, one for each index of the batch."""
+        given = dict(step.parameters)
+        batch, m, n, k = (self.size(_as_size(given[x])) for x in ("batch", "m", "n", "k"))
+        out, (a, b) = step.outputs[0], step.inputs
+        dtype = out.type.dtype
+        pointers = [self.pointer(s) for s in (a, b, out)]
+
+        def one(i: Value) -> None:
+            at = [
+                self.writer.emit("ptr", f"getelementptr {_IR[dtype]}, ptr {p.text}, i64 {o.text}")
+                for p, o in zip(pointers, (i * m * k, i * k * n, i * m * n), strict=True)
+            ]
+            self.gemm(dtype, (m, n, k), (bool(given["trans_a"]), bool(given["trans_b"])), at)
+
+        self.writer.count_up(self.writer.constant("i64", 0), batch, 1, one)
+
+    def gemm(
+        self,
+        dtype: np.dtype,
+        extents: tuple[Value, Value, Value],
+        transposed: tuple[bool, bool],
+        at: list[Value],
+    ) -> None:
+        """One matrix product: row-major, dense."""
+        found = find_gemm(dtype)
+        if found is None:
+            raise CompileError(f"cpu: cannot multiply {dtypes.short(dtype)} (no BLAS was found)")
+        m, n, k = extents
+        leading = (m if transposed[0] else k, k if transposed[1] else n, n)
+        lda, ldb, ldc = (self.integer(x, found.integer, 1) for x in leading)
+        rows, columns, inner = (self.integer(x, found.integer, 0) for x in extents)
+        one, zero = (self.writer.constant(_IR[dtype], x) for x in (1.0, 0.0))
+        order, flag = "i32 101", {False: "i32 111", True: "i32 112"}
+        listed = [
+            order, flag[transposed[0]], flag[transposed[1]], rows, columns, inner,
+            _typed(one), f"ptr {at[0].text}", lda, f"ptr {at[1].text}", ldb,
+            _typed(zero), f"ptr {at[2].text}", ldc,
+        ]  # fmt: skip
+        self.writer.do(f"call void inttoptr (i64 {found.address} to ptr)({', '.join(listed)})")
+
+    def integer(self, value: Value, type: str, least: int) -> str:
+        """A size as BLAS takes it: its integer type, a leading dimension at least 1."""
+        if least:
+            value = self.writer.call("i64", "@llvm.smax.i64", value, value.like(least))
+        return _typed(value.cast("trunc", type))
+
+
+_IR = {dtypes.f32: "float", dtypes.f64: "double"}
+
+
+def _typed(value: Value) -> str:
+    return f"{value.type} {value.text}"
+
+
+def _as_size(x: object) -> Size:
+    assert isinstance(x, (int, dims.Dim))
+    return x
+
+
+# --- the entry point --------------------------------------------------------------------------
+
+
+def _entry(plan: Plan, abi: Abi) -> str:
+    writer = Writer()
+    entry = _Entry(plan, abi, writer)
+    entry.write()
+    lines = ["define ptr @entry(ptr %self, ptr %argv, i64 %count) #0 {", "entry:", *writer.lines]
+    return "\n".join([*lines, "}"])
+
+
+class _Entry:
+    """Writes @entry."""
+
+    def __init__(self, plan: Plan, abi: Abi, writer: Writer):
+        self.plan, self.abi, self.writer = plan, abi, writer
+
+    def write(self) -> None:
+        """Read the array objects, check them, run without the interpreter's lock."""
+        plan, writer = self.plan, self.writer
+        self.total = len(plan.arguments) + len(plan.results) + 1
+        self.require(Value(writer, "i64", "%count").equals(self.total), 0x7FFF)
+        objects = [self.word("ptr", Value(writer, "ptr", "%argv"), k) for k in range(self.total)]
+        for k, type in enumerate(plan.arguments):
+            self.check_array(objects[k], type, k + 1)
+        sizes = [self.read_size(objects[s.argument], s.axis) for s in plan.size_sources]
+        symbols = {s.name: v for s, v in zip(plan.size_sources, sizes, strict=True)}
+        for k, source in enumerate(plan.size_sources):
+            self.require(sizes[k] >= source.low, -k - 1)
+            if source.high is not None:
+                self.require(sizes[k] <= source.high, -k - 1)
+        for k, type in enumerate(plan.arguments):
+            self.check_shape(objects[k], type, symbols, k + 1)
+        data = [self.field("ptr", o, self.abi.data) for o in objects]
+        self.run(data, sizes)
+
+    def run(self, data: list[Value], sizes: list[Value]) -> None:
+        """Call @run and answer 0."""
+        writer, abi = self.writer, self.abi
+        state = writer.effect("ptr", f"call ptr {_function(abi.save_thread)}()")
+        listed = ", ".join(_typed(v) for v in [*data, *sizes])
+        writer.do(f"call void @run({listed})")
+        writer.do(f"call void {_function(abi.restore_thread)}(ptr {state.text})")
+        self.answer(0)
+
+    def answer(self, code: int) -> None:
+        """Return a Python int."""
+        made = f"call ptr {_function(self.abi.from_long)}(i64 {code})"
+        self.writer.do(f"ret ptr {self.writer.effect('ptr', made).text}")
+
+    def require(self, holds: Value, code: int) -> None:
+        """Return `code` where the condition does not hold."""
+        good, bad = self.writer.name("good"), self.writer.name("bad")
+        self.writer.branch(holds, good, bad)
+        self.writer.label(bad)
+        self.answer(code)
+        self.writer.label(good)
+
+    def word(self, type: str, base: Value, number: int) -> Value:
+        """The `number`-th word of an array of words."""
+        return self.field(type, base, 8 * number)
+
+    def field(self, type: str, base: Value, offset: int) -> Value:
+        """What lies `offset` bytes into a structure."""
+        at = self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset}")
+        return self.writer.load(type, at)
+
+    def check_array(self, array: Value, type: ArrayType, code: int) -> None:
+        """An exact ndarray of the right dtype and rank, contiguous and aligned."""
+        abi = self.abi
+        is_array = self.field("i64", array, abi.type).equals(abi.ndarray)
+        self.require(is_array, code)
+        is_dtype = self.field("i64", array, abi.descr).equals(id(type.dtype))
+        is_rank = self.field("i32", array, abi.ndim).equals(type.ndim)
+        flags = self.field("i32", array, abi.flags) & abi.required_flags
+        self.require(is_dtype & is_rank & flags.equals(abi.required_flags), code)
+
+    def read_size(self, array: Value, axis: int) -> Value:
+        """The length of one axis."""
+        return self.word("i64", self.field("ptr", array, self.abi.shape), axis)
+
+    def check_shape(
+        self, array: Value, type: ArrayType, symbols: Mapping[str, Value], code: int
+    ) -> None:
+        """Every axis has the length of the type."""
+        for axis, size in enumerate(type.shape):
+            expected = llvm_index.render(self.writer, size, symbols)
+            self.require(self.read_size(array, axis).equals(expected), code)
+
+
+def _function(address: int) -> str:
+    return f"inttoptr (i64 {address} to ptr)"

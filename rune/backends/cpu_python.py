@@ -1,0 +1,104 @@
+"""CPython and NumPy from below: where an array object keeps what native code reads, and how to
+make a Python function of native code.
+
+NumPy promises this layout in its ABI (ndarraytypes.h, PyArrayObject_fields). `abi()` checks it
+once against real arrays all the same, so that another layout is an error and never a wild read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_C_CONTIGUOUS, _ALIGNED = 0x1, 0x100
+_METH_FASTCALL = 0x0080
+
+
+@dataclass(frozen=True, slots=True)
+class Abi:
+    """Byte offsets within an array object, and addresses of the interpreter's functions."""
+
+    type: int
+    data: int
+    ndim: int
+    shape: int
+    descr: int
+    flags: int
+    ndarray: int  # address of the type object
+    required_flags: int
+    save_thread: int
+    restore_thread: int
+    from_long: int
+
+
+def _address(function: Any) -> int:
+    value = ctypes.cast(function, ctypes.c_void_p).value
+    assert value is not None
+    return value
+
+
+@functools.cache
+def abi() -> Abi | None:
+    """The layout of array objects in this process, None where it is not the known one."""
+    head = object.__basicsize__
+    api = ctypes.pythonapi
+    found = Abi(
+        type=head - 8, data=head, ndim=head + 8, shape=head + 16, descr=head + 40,
+        flags=head + 48, ndarray=id(np.ndarray), required_flags=_C_CONTIGUOUS | _ALIGNED,
+        save_thread=_address(api.PyEval_SaveThread),
+        restore_thread=_address(api.PyEval_RestoreThread),
+        from_long=_address(api.PyLong_FromLong),
+    )  # fmt: skip
+    samples = np.zeros((3, 5), np.float32), np.zeros((4, 2, 6), np.int16)[:, :, 1:], np.ones(())
+    return found if all(_holds(found, array) for array in samples) else None
+
+
+def _holds(abi: Abi, array: np.ndarray) -> bool:
+    """Whether the fields read from memory are those that NumPy says."""
+
+    def read(kind: Any, offset: int) -> int:
+        return kind.from_address(id(array) + offset).value or 0
+
+    if read(ctypes.c_void_p, abi.type) != abi.ndarray or read(ctypes.c_int, abi.ndim) != array.ndim:
+        return False
+    shape = read(ctypes.c_void_p, abi.shape)
+    lengths = [ctypes.c_ssize_t.from_address(shape + 8 * k).value for k in range(array.ndim)]
+    flags = read(ctypes.c_int, abi.flags)
+    return (
+        read(ctypes.c_void_p, abi.data) == array.ctypes.data
+        and tuple(lengths) == array.shape
+        and read(ctypes.c_void_p, abi.descr) == id(array.dtype)
+        and bool(flags & _C_CONTIGUOUS) == array.flags.c_contiguous
+        and bool(flags & _ALIGNED) == array.flags.aligned
+    )
+
+
+class _MethodDefinition(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFunction:
+    """A built-in Python function over machine code; `definition` must outlive `call`."""
+
+    call: Callable[..., int]
+    definition: _MethodDefinition
+
+
+def native_function(name: str, address: int) -> NativeFunction:
+    """The Python function whose C function (self, argv, count) is at `address`."""
+    definition = _MethodDefinition(name.encode(), address, _METH_FASTCALL, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    return NativeFunction(make(ctypes.addressof(definition), None, None), definition)

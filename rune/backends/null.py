@@ -1,0 +1,336 @@
+"""The null executor: computes nothing, and checks everything that a plan can get wrong.
+
+`check_plan` runs a plan's steps over intervals of bytes instead of values, with every donation and
+with none, at several sizes where they are symbolic. It finds a missing kernel, wrong arguments, a
+read of what nobody wrote or somebody has overwritten, overlapping operands that no alias allows,
+an offset outside the arena, a result left unwritten, an illegal donation, a size without source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.backends.executor import (
+    Concrete,
+    Concretes,
+    ConcreteStep,
+    Place,
+    concrete,
+    concrete_type,
+    dot_shapes,
+    evaluate,
+    result_buffers,
+    size_bytes,
+    slots_of,
+    static_shape,
+)
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size
+from rune.errors import CheckError, DeletedArrayError
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.check import check
+from rune.lowering.kernel.nodes import Access, KernelCode
+from rune.lowering.kernel.text import to_text
+from rune.lowering.plan import Call, Copy, Launch, Plan, Space
+
+# Where bytes live: "arena", or an argument or result by number.
+Memory = tuple[str, int]
+
+
+def check_plan(plan: Plan) -> None:
+    """Check the plan at representative sizes.
+
+    Errors: CheckError "plan f: cannot run step 2 (arena[0:256] was never written)".
+    """
+    _check_sizes(plan)
+    for name, code in plan.kernels.items():
+        if name != code.name:
+            raise CheckError(f"plan {plan.name}: cannot use kernel {code.name} (listed as {name})")
+        check(code)
+    pairs = dict(plan.donations)
+    for sizes in _samples(plan):
+        made = concrete(plan, sizes)
+        for donated in {(), tuple(pairs)}:
+            _Run(plan, made, frozenset(donated)).all()
+
+
+def _samples(plan: Plan) -> list[dict[str, int]]:
+    """A few values of each size, its ends among them."""
+    choices = []
+    for s in plan.size_sources:
+        values = {s.low, s.low + 1, s.low + 6, s.high or s.low + 100}
+        choices.append(sorted(v for v in values if s.high is None or v <= s.high))
+    names = [s.name for s in plan.size_sources]
+    return [dict(zip(names, values, strict=True)) for values in product(*choices)][:64]
+
+
+def _check_sizes(plan: Plan) -> None:
+    known = {s.name for s in plan.size_sources}
+    sizes: list[Size] = [plan.arena_bytes]
+    for step in plan.steps:
+        for slot in slots_of(step):
+            sizes += [slot.offset, *slot.type.shape]
+        if isinstance(step, Call):
+            sizes += [v for _, v in step.parameters if isinstance(v, Dim)]
+    used = {s.name for x in sizes if isinstance(x, Dim) for s in dims.symbols(x)}
+    for code in plan.kernels.values():
+        used |= set(code.sizes)
+    if used - known:
+        missing = ", ".join(sorted(used - known))
+        raise CheckError(f"plan {plan.name}: cannot find a value for {missing} (no size source)")
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of the steps over byte intervals."""
+
+    plan: Plan
+    made: Concrete
+    donated: frozenset[int]
+    # Intervals that hold something, by memory: (first byte, end).
+    held: dict[Memory, set[tuple[int, int]]] = field(default_factory=dict)
+    at: str = "start"
+
+    def fail(self, what: str) -> NoReturn:
+        raise CheckError(f"plan {self.plan.name}: cannot run {self.at} ({what})")
+
+    def all(self) -> None:
+        self.check_donations()
+        for number, type_ in enumerate(self.plan.arguments):
+            size = size_bytes(concrete_type(type_, self.made.sizes))
+            self.held["argument", number] = {(0, size)}
+        for number, step in enumerate(self.made.steps):
+            self.at = f"step {number}"
+            self.step(step)
+        self.at = "the return"
+        for number, type_ in enumerate(self.made.results):
+            self.read(Place(Space.RESULT, number, 0, size_bytes(type_), type_))
+
+    def check_donations(self) -> None:
+        arguments = [a for a, _ in self.plan.donations]
+        results = [r for _, r in self.plan.donations]
+        if len(set(arguments)) < len(arguments) or len(set(results)) < len(results):
+            self.fail(f"donations {self.plan.donations}: one buffer twice")
+        for argument, result in self.plan.donations:
+            given = concrete_type(self.plan.arguments[argument], self.made.sizes)
+            if size_bytes(given) != size_bytes(self.made.results[result]):
+                self.fail(f"donation of argument {argument} to result {result}: other size")
+
+    def memory(self, place: Place) -> Memory:
+        if place.space is Space.ARENA:
+            return "arena", 0
+        if place.space is Space.RESULT:
+            for argument, result in self.plan.donations:
+                if result == place.number and argument in self.donated:
+                    return "argument", argument
+        return place.space.value, place.number
+
+    def name(self, place: Place) -> str:
+        if place.space is Space.ARENA:
+            return f"arena[{place.offset}:{place.offset + place.bytes}]"
+        return f"{place.space.value} {place.number}"
+
+    # --- places ------------------------------------------------------------------------------
+
+    def fits(self, place: Place) -> None:
+        name = self.name(place)
+        if place.space is Space.ARENA:
+            if place.offset < 0 or place.offset + place.bytes > self.made.arena_bytes:
+                self.fail(f"{name} is outside the arena of {self.made.arena_bytes} bytes")
+            if place.offset % place.type.dtype.itemsize:
+                self.fail(f"{name} is not aligned for {dtypes.short(place.type.dtype)}")
+            return
+        types = self.plan.arguments if place.space is Space.ARGUMENT else self.made.results
+        if place.offset != 0 or not 0 <= place.number < len(types):
+            self.fail(f"there is no {name} at {place.offset}")
+        if size_bytes(concrete_type(types[place.number], self.made.sizes)) != place.bytes:
+            self.fail(f"{name} is not of {place.bytes} bytes")
+
+    def read(self, place: Place) -> None:
+        self.fits(place)
+        interval = (place.offset, place.offset + place.bytes)
+        if place.bytes and interval not in self.held.get(self.memory(place), set()):
+            self.fail(f"{self.name(place)} was never written, or was overwritten since")
+
+    def write(self, place: Place) -> None:
+        self.fits(place)
+        if place.space is Space.ARGUMENT:
+            self.fail(f"{self.name(place)} must not be written")
+        held = self.held.setdefault(self.memory(place), set())
+        start, end = place.offset, place.offset + place.bytes
+        held -= {(a, b) for a, b in held if a < end and start < b}
+        held.add((start, end))
+
+    def overlap(self, a: Place, b: Place) -> bool:
+        same = self.memory(a) == self.memory(b) and a.bytes and b.bytes
+        return bool(same) and a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes
+
+    def same(self, a: Place, b: Place) -> bool:
+        return (a.offset, a.bytes) == (b.offset, b.bytes)
+
+    # --- steps -------------------------------------------------------------------------------
+
+    def step(self, step: ConcreteStep) -> None:
+        match step.step:
+            case Launch(kernel=kernel):
+                if kernel not in self.plan.kernels:
+                    self.fail(f"there is no kernel {kernel}")
+                self.launch(self.plan.kernels[kernel], step.places)
+            case Call() as call:
+                outputs = len(call.outputs)
+                self.call(call, step.places[:outputs], step.places[outputs:])
+            case Copy():
+                target, source = step.places
+                if target.bytes != source.bytes:
+                    self.fail(f"{self.name(source)} and {self.name(target)} differ in size")
+                self.move((target,), (source,))
+
+    def launch(self, code: KernelCode, places: Sequence[Place]) -> None:
+        if len(places) != len(code.params):
+            self.fail(f"{code.name} takes {len(code.params)} buffers, given are {len(places)}")
+        for p, place in zip(code.params, places, strict=True):
+            elements = place.bytes // place.type.dtype.itemsize
+            size = evaluate(p.size, self.made.sizes)
+            if p.dtype != place.type.dtype or size != elements:
+                given = f"{self.name(place)} is {place.type}"
+                self.fail(f"{p.name} of {code.name} is {dtypes.short(p.dtype)}[{size}], {given}")
+        aliases = {frozenset(pair) for pair in code.aliases}
+        params = list(zip(code.params, places, strict=True))
+        for i, (p, a) in enumerate(params):
+            for q, b in params[:i]:
+                writes = Access.READ in (p.access, q.access) and p.access is q.access
+                declared = frozenset((p.name, q.name)) in aliases and self.same(a, b)
+                if self.overlap(a, b) and not writes and not declared:
+                    self.fail(f"{p.name} and {q.name} of {code.name} overlap, and are no aliases")
+        for p, place in params:
+            if p.access is not Access.WRITE:
+                self.read(place)
+        for p, place in params:
+            if p.access is not Access.READ:
+                self.write(place)
+
+    def call(self, call: Call, outputs: Sequence[Place], inputs: Sequence[Place]) -> None:
+        if call.routine != "dot" or len(inputs) != 2 or len(outputs) != 1:
+            self.fail(f"there is no routine {call.routine} of {len(inputs)} inputs")
+        shapes = dot_shapes(dict(call.parameters), self.made.sizes)
+        for place, shape in zip((*inputs, *outputs), shapes, strict=True):
+            if np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize != place.bytes:
+                self.fail(f"{self.name(place)} is {place.type}, the routine takes {list(shape)}")
+        self.move(outputs, inputs)
+
+    def move(self, outputs: Sequence[Place], inputs: Sequence[Place]) -> None:
+        for output in outputs:
+            if any(self.overlap(output, x) for x in inputs):
+                self.fail(f"{self.name(output)} overlaps an input")
+        for place in inputs:
+            self.read(place)
+        for place in outputs:
+            self.write(place)
+
+
+# --- the backend ------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class NullBuffer:
+    """A buffer without contents."""
+
+    type: ArrayType
+    alive: bool = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The static shape."""
+        return static_shape(self.type)
+
+
+@dataclass(slots=True)
+class NullExecutable:
+    """A checked plan. A call checks its arguments and gives results without contents."""
+
+    plan: Plan
+    concretes: Concretes
+
+    def __call__(self, arguments: Sequence[Any], donated: Sequence[int] = ()) -> list[Any]:
+        """Check the arguments; donated ones end here, unless no result takes their memory."""
+        made = self.concretes([a.shape for a in arguments])
+        for number, (buffer, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
+            if not buffer.alive:
+                raise DeletedArrayError(f"{self.plan.name}: cannot use argument {number} (donated)")
+            if buffer.type.dtype != type_.dtype:
+                given = f"argument {number} is {type_}, given is {buffer.type}"
+                raise CheckError(f"{self.plan.name}: cannot run with this argument ({given})")
+        results = result_buffers(self.plan, made, arguments, donated, NullBuffer, _reuse)
+        return results
+
+    def sources(self) -> dict[str, str]:
+        """The kernels as kernel code."""
+        return {name: to_text(code) for name, code in self.plan.kernels.items()}
+
+
+def _reuse(buffer: NullBuffer, type: ArrayType) -> NullBuffer:
+    buffer.alive = False
+    return NullBuffer(type)
+
+
+@dataclass(frozen=True, slots=True)
+class NullBackend:
+    """The device that does nothing."""
+
+    target: Target
+
+    def alloc(self, type: ArrayType) -> NullBuffer:
+        """A buffer without contents."""
+        return NullBuffer(type)
+
+    def copy_in(self, array: np.ndarray) -> NullBuffer:
+        """A buffer of the array's type."""
+        return NullBuffer(ArrayType(array.shape, array.dtype))
+
+    def copy_out(self, buffer: NullBuffer, type: ArrayType) -> np.ndarray:
+        """Zeros: there is nothing to copy."""
+        if not buffer.alive:
+            raise DeletedArrayError(f"copy_out: cannot read {type} (it was donated)")
+        return np.zeros(static_shape(type), type.dtype)
+
+    def record(self, plan: Plan) -> NullExecutable:
+        """The plan, checked."""
+        check_plan(plan)
+        return NullExecutable(plan, Concretes(plan))
+
+    def synchronize(self) -> None:
+        """Nothing is pending."""
+
+
+TARGET = Target(
+    name="null:0",
+    backend="null",
+    language="none",
+    description="computes nothing, checks plans",
+    dtypes=frozenset(dtypes.ANY),
+    vector_bytes=16,
+    cores=1,
+    threads_per_workgroup=1024,
+    shared_bytes=1 << 15,
+    scratch_bytes=1 << 16,
+    routines=frozenset({"dot"}),
+)
+
+
+def probe() -> tuple[list[Target], str | None]:
+    """The one null device."""
+    return [TARGET], None
+
+
+def open_device(target: Target) -> NullBackend:
+    """The null device."""
+    return NullBackend(target)
+
+
+__all__ = ["NullBackend", "check_plan", "open_device", "probe"]

@@ -1,0 +1,172 @@
+"""The reference executor: kernel code interpreted in NumPy, with every check on.
+
+Slow, and the meaning of all others: bounds, races, uninitialised reads and the plan itself are
+checked at every call. The arena starts as 0xff bytes, which are NaN for every float, so that a
+read of what no step has written shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rune import dtypes
+from rune.backends.executor import (
+    Concrete,
+    Concretes,
+    Place,
+    dot_shapes,
+    result_buffers,
+    static_shape,
+)
+from rune.backends.null import check_plan
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, OutOfMemory
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.interpret import interpret
+from rune.lowering.kernel.text import to_text
+from rune.lowering.plan import Call, Copy, Launch, Plan, Space
+
+
+@dataclass(slots=True)
+class ReferenceExecutable:
+    """A checked plan, ready to be interpreted."""
+
+    plan: Plan
+    concretes: Concretes
+
+    def __call__(
+        self, arguments: Sequence[np.ndarray], donated: Sequence[int] = ()
+    ) -> list[np.ndarray]:
+        """Run the plan on NumPy arrays."""
+        made = self.concretes([a.shape for a in arguments])
+        self.check_arguments(arguments)
+        results = result_buffers(self.plan, made, arguments, donated, _empty, _reuse)
+        arena = np.full(made.arena_bytes, 0xFF, np.uint8)
+        run = _Run(self.plan, made, list(arguments), results, arena)
+        for step in made.steps:
+            run.step(step.step, step.places)
+        return results
+
+    def check_arguments(self, arguments: Sequence[np.ndarray]) -> None:
+        for number, (array, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
+            if array.dtype != type_.dtype or not array.flags.c_contiguous:
+                given = f"argument {number} is {type_}, given is {array.dtype}{list(array.shape)}"
+                raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({given})")
+
+    def sources(self) -> dict[str, str]:
+        """The kernels as kernel code."""
+        return {name: to_text(code) for name, code in self.plan.kernels.items()}
+
+
+@dataclass(slots=True)
+class _Run:
+    plan: Plan
+    made: Concrete
+    arguments: list[np.ndarray]
+    results: list[np.ndarray]
+    arena: np.ndarray
+
+    def array(self, place: Place) -> np.ndarray:
+        """The place as a flat array that shares its memory."""
+        match place.space:
+            case Space.ARGUMENT:
+                return self.arguments[place.number].reshape(-1)
+            case Space.RESULT:
+                return self.results[place.number].reshape(-1)
+            case Space.ARENA:
+                memory = self.arena[place.offset : place.offset + place.bytes]
+                return memory.view(place.type.dtype)
+
+    def step(self, step: Launch | Call | Copy, places: Sequence[Place]) -> None:
+        arrays = [self.array(p) for p in places]
+        match step:
+            case Launch(kernel=kernel):
+                code = self.plan.kernels[kernel]
+                interpret(code, arrays, {name: self.made.sizes[name] for name in code.sizes})
+            case Call(parameters=parameters):
+                out, a, b = arrays
+                shapes = dot_shapes(dict(parameters), self.made.sizes)
+                dot(out, a, b, shapes, dict(parameters))
+            case Copy():
+                target, source = arrays
+                target[...] = source
+
+
+def dot(
+    out: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    shapes: Sequence[tuple[int, ...]],
+    parameters: dict[str, object],
+) -> None:
+    """The `dot` routine on flat arrays: out [batch, m, n] = a @ b."""
+    left, right = a.reshape(shapes[0]), b.reshape(shapes[1])
+    left = left.swapaxes(1, 2) if parameters["trans_a"] else left
+    right = right.swapaxes(1, 2) if parameters["trans_b"] else right
+    out[...] = np.matmul(left, right).reshape(-1)
+
+
+def _empty(type: ArrayType) -> np.ndarray:
+    try:
+        return np.empty(static_shape(type), type.dtype)
+    except MemoryError as error:
+        raise OutOfMemory(f"alloc: cannot allocate {type} ({error})") from error
+
+
+def _reuse(array: np.ndarray, type: ArrayType) -> np.ndarray:
+    return array.view(type.dtype).reshape(static_shape(type))
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceBackend:
+    """NumPy arrays are its buffers."""
+
+    target: Target
+
+    def alloc(self, type: ArrayType) -> np.ndarray:
+        """An uninitialised NumPy array."""
+        return _empty(type)
+
+    def copy_in(self, array: np.ndarray) -> np.ndarray:
+        """A contiguous copy."""
+        return np.array(array, order="C")
+
+    def copy_out(self, buffer: np.ndarray, type: ArrayType) -> np.ndarray:
+        """A copy."""
+        return buffer.reshape(static_shape(type)).copy()
+
+    def record(self, plan: Plan) -> ReferenceExecutable:
+        """The plan, checked. Errors: CheckError."""
+        check_plan(plan)
+        return ReferenceExecutable(plan, Concretes(plan))
+
+    def synchronize(self) -> None:
+        """Nothing is ever pending."""
+
+
+TARGET = Target(
+    name="reference:0",
+    backend="reference",
+    language="none",
+    description="NumPy interpreter of kernel code, every check on",
+    dtypes=frozenset(dtypes.ANY),
+    vector_bytes=16,
+    cores=1,
+    threads_per_workgroup=1024,
+    shared_bytes=1 << 15,
+    scratch_bytes=1 << 16,
+    routines=frozenset({"dot"}),
+)
+
+
+def probe() -> tuple[list[Target], str | None]:
+    """The one reference device."""
+    return [TARGET], None
+
+
+def open_device(target: Target) -> ReferenceBackend:
+    """The reference device."""
+    return ReferenceBackend(target)

@@ -1,0 +1,257 @@
+"""Expressions of kernel code in a language of the C family: see cstyle.py.
+
+Every rendered expression can stand as an operand: a name, a call, a literal, or in parentheses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term
+from rune.errors import DtypeError
+from rune.lowering.codegen.dialect import Dialect, Scalar
+from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.scalar import unsigned_of
+
+_SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+_HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt", "logistic", "erf_inv"})
+_HELPERS_OF_INTEGERS = frozenset(
+    {"div", "rem", "abs", "sign", "pow", "shl", "shr", "max", "min", "popcount", "clz"}
+)
+# Results that a narrow float holds exactly, given operands that it does.
+_EXACT = frozenset(
+    {"neg", "abs", "sign", "floor", "ceil", "round", "trunc", "max", "min", "copysign", "nextafter"}
+)
+
+
+@dataclass(slots=True)
+class Expressions:
+    """Renders expressions. `names`: C names; `narrow`: index symbols that are not 64-bit."""
+
+    dialect: Dialect
+    names: dict[str, str]
+    narrow: set[str] = field(default_factory=set)
+    used: set[np.dtype] = field(default_factory=set)
+
+    def scalar(self, dtype: np.dtype) -> Scalar:
+        """How the dialect holds a dtype."""
+        if dtype not in self.dialect.scalars:
+            given = f"{dtypes.short(dtype)} in {self.dialect.name}"
+            raise DtypeError(f"render: cannot use {given} (no such type in the language)")
+        self.used.add(dtype)
+        return self.dialect.scalars[dtype]
+
+    def register(self, dtype: np.dtype) -> str:
+        """The C type of a value."""
+        return self.scalar(dtype).register
+
+    # --- index expressions -------------------------------------------------------------------
+
+    def size(self, x: Size) -> str:
+        """An index expression, without parentheses around a sum."""
+        if not isinstance(x, Dim):
+            return str(x)
+        first, *rest = (self._term(t) for t in x.terms)
+        return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in rest)
+
+    def _term(self, term: Term) -> str:
+        factors = [self._factor(f) for f in term.factors]
+        if not factors or term.coefficient not in (1, -1):
+            return " * ".join([str(term.coefficient), *factors])
+        return ("-" if term.coefficient < 0 else "") + " * ".join(factors)
+
+    def _factor(self, factor: Symbol | FloorDiv | Mod) -> str:
+        if isinstance(factor, Symbol):
+            name = self.names[factor.name]
+            return f"({self.dialect.index_type}){name}" if factor.name in self.narrow else name
+        numerator, denominator = factor.numerator, factor.denominator
+        plain = dims.at_most(0, numerator) and dims.less(0, denominator)
+        a, b = self.size(numerator), self.size(denominator)
+        if plain:
+            sign = "/" if isinstance(factor, FloorDiv) else "%"
+            return f"({_atom(a)} {sign} {_atom(b)})"
+        return f"rune_{'floordiv' if isinstance(factor, FloorDiv) else 'mod'}({a}, {b})"
+
+    # --- values ------------------------------------------------------------------------------
+
+    def expr(self, expr: Expr) -> str:
+        """The expression as an operand."""
+        match expr:
+            case Const():
+                return self.const(expr)
+            case Local(name=name):
+                return self.names[name]
+            case Index(dim=dim):
+                return f"({self.register(dtypes.i64)})({self.size(dim)})"
+            case Load():
+                return self.load(expr)
+            case Cast(arg=arg, dtype=dtype):
+                return self.cast(self.expr(arg), arg.dtype, dtype)
+            case Op(name="bitcast", args=(arg,), dtype=dtype):
+                return self.bitcast(self.expr(arg), arg.dtype, dtype)
+            case Op():
+                return self.op(expr)
+
+    def load(self, load: Load) -> str:
+        element = f"{self.names[load.buffer]}[{self.size(load.indices[0])}]"
+        value = self.scalar(load.dtype).load.format(element)
+        if load.guard is None:
+            return value
+        zero = self.const(Const(bytes(load.dtype.itemsize), load.dtype))
+        return f"({self.expr(load.guard)} ? {value} : {zero})"
+
+    def const(self, c: Const) -> str:
+        """A literal; NaN and infinity by their bits."""
+        scalar, dtype = self.scalar(c.dtype), c.dtype
+        if dtype == dtypes.bool_:
+            return "true" if c.value else "false"
+        if dtype in dtypes.INTEGER:
+            return self._integer(int(c.value), dtype, scalar)
+        wide = scalar.computes_as or dtype
+        value = c.value.astype(wide)
+        if not np.isfinite(value):
+            bits, unsigned = int(value.view(unsigned_of(wide))), self.scalar(unsigned_of(wide))
+            return self.dialect.from_bits[wide].format(f"0x{bits:x}{unsigned.suffix}")
+        text = repr(float(value)) if wide == dtypes.f64 else str(value)
+        text += self.scalar(wide).suffix
+        return f"({text})" if text.startswith("-") else text
+
+    def _integer(self, value: int, dtype: np.dtype, scalar: Scalar) -> str:
+        if dtype.itemsize < 4:
+            return f"({scalar.register}){value if value >= 0 else f'({value})'}"
+        least = -(1 << (8 * dtype.itemsize - 1))
+        if value == least and dtype in dtypes.SIGNED:
+            return f"({value + 1}{scalar.suffix} - 1)"
+        return f"{value}{scalar.suffix}" if value >= 0 else f"({value}{scalar.suffix})"
+
+    def cast(self, text: str, source: np.dtype, target: np.dtype) -> str:
+        """A conversion of a rendered value."""
+        if source == target:
+            return text
+        to = self.scalar(target)
+        self.scalar(source)
+        if (source, target) in self.dialect.casts:
+            return self.dialect.casts[source, target].format(text)
+        if target == dtypes.bool_:
+            return f"({text} != 0)"
+        wide = self.scalar(source).computes_as or source
+        if source in dtypes.FLOATING and target in dtypes.INTEGER:
+            return f"rune_cast__{dtypes.short(wide)}__{dtypes.short(target)}({text})"
+        if to.computes_as is not None:
+            plain = text if wide == to.computes_as else f"({to.register}){text}"
+            return self.rounded(plain, target)
+        return f"({to.register}){text}"
+
+    def bitcast(self, text: str, source: np.dtype, target: np.dtype) -> str:
+        """The same bits in another dtype of the same size."""
+        if source == target:
+            return text
+        from_, to = self.scalar(source), self.scalar(target)
+        if from_.computes_as is not None or source == dtypes.bool_:
+            text = from_.store.format(text)
+        elif source in dtypes.FLOATING:
+            text = self.dialect.to_bits[source].format(text)
+        if to.computes_as is not None or target == dtypes.bool_:
+            return to.load.format(f"({self.register(unsigned_of(target))}){text}")
+        if target in dtypes.FLOATING:
+            unsigned = self.register(unsigned_of(target))
+            return self.dialect.from_bits[target].format(f"({unsigned}){text}")
+        return f"({to.register}){text}"
+
+    def rounded(self, text: str, dtype: np.dtype) -> str:
+        """A value computed in a wider register, rounded to what the dtype can hold."""
+        scalar = self.scalar(dtype)
+        return scalar.load.format(scalar.store.format(text))
+
+    def stored(self, value: Expr) -> str:
+        """The value as an element in memory; a rounded one is not rounded again."""
+        scalar, text = self.scalar(value.dtype), self.expr(value)
+        before = scalar.load.partition("{0}")[0]
+        if scalar.computes_as is not None and text.startswith(before):
+            inner = text[len(before) - 1 :]
+            if bare(inner) != inner:
+                return bare(inner)
+        return bare(scalar.store.format(text))
+
+    # --- operations --------------------------------------------------------------------------
+
+    def op(self, op: Op) -> str:
+        args = [self.expr(a) for a in op.args]
+        dtype = op.args[-1].dtype
+        if op.name == "select":
+            return f"({args[0]} ? {args[1]} : {args[2]})"
+        if op.name in COMPARISONS:
+            return f"({args[0]} {_SIGNS[op.name]} {args[1]})"
+        if dtype == dtypes.bool_:
+            return self._of_bools(op.name, args)
+        if dtype in dtypes.INTEGER:
+            return self._of_integers(op.name, args, dtype)
+        text = self._of_floats(op.name, args, dtype)
+        narrow = self.scalar(dtype).computes_as is not None and op.dtype == dtype
+        return self.rounded(text, dtype) if narrow and op.name not in _EXACT else text
+
+    def _of_bools(self, name: str, args: list[str]) -> str:
+        if name == "not":
+            return f"(!{args[0]})"
+        return f"({args[0]} {_SIGNS[{'max': 'or', 'min': 'and'}.get(name, name)]} {args[1]})"
+
+    def _of_integers(self, name: str, args: list[str], dtype: np.dtype) -> str:
+        type_ = self.register(dtype)
+        known = self.dialect.functions.get(dtype, {})
+        if name in known:
+            return known[name].format(*args)
+        if name in _HELPERS_OF_INTEGERS:
+            return f"rune_{name}__{dtypes.short(dtype)}({', '.join(args)})"
+        if name in ("and", "or", "xor"):
+            return f"({type_})({args[0]} {_SIGNS[name]} {args[1]})"
+        if name == "not":
+            return f"({type_})(~{args[0]})"
+        # Signed overflow is undefined in C, and narrow types promote to int: wrap as unsigned.
+        wide = self.register(unsigned_of(dtype) if dtype.itemsize >= 4 else dtypes.u32)
+        if name == "neg":
+            return f"({type_})(({wide})0 - ({wide}){args[0]})"
+        if type_ == wide:
+            return f"({args[0]} {_SIGNS[name]} {args[1]})"
+        return f"({type_})(({wide}){args[0]} {_SIGNS[name]} ({wide}){args[1]})"
+
+    def _of_floats(self, name: str, args: list[str], dtype: np.dtype) -> str:
+        wide = self.scalar(dtype).computes_as or dtype
+        if name in ("add", "sub", "mul", "div"):
+            return f"({args[0]} {_SIGNS[name]} {args[1]})"
+        if name == "neg":
+            return f"(-{args[0]})"
+        if name == "nextafter" and wide != dtype:
+            return f"rune_nextafter__{dtypes.short(dtype)}({', '.join(args)})"
+        known = self.dialect.functions[wide]
+        if name in known:
+            return known[name].format(*args)
+        if name in _HELPERS_OF_FLOATS:
+            return f"rune_{name}__{dtypes.short(wide)}({', '.join(args)})"
+        given = f"{name} of {dtypes.short(dtype)} in {self.dialect.name}"
+        raise DtypeError(f"render: cannot use {given} (the dialect has no such function)")
+
+
+def bare(text: str) -> str:
+    """The expression without parentheses that enclose all of it.
+
+    >>> bare("(a + b)"), bare("(a) + (b)"), bare("(float)(a)")
+    ('a + b', '(a) + (b)', '(float)(a)')
+    """
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return text[1:-1] if at == len(text) - 1 else text
+    return text
+
+
+def _atom(text: str) -> str:
+    return text if text.isidentifier() or text.isdigit() else f"({text})"

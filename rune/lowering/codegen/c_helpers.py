@@ -1,0 +1,204 @@
+"""Functions that the C family lacks, or defines otherwise than kernel/scalar.py, as C text.
+
+A kernel that mentions `rune_div_i32` gets that function, and those that it mentions itself.
+Placeholders: T the type, U its unsigned type, V an unsigned type that arithmetic does not promote,
+W the width in bits, F the qualifier of a function; L(x) a literal of the type.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from rune import dtypes
+from rune.lowering.codegen.dialect import Dialect
+from rune.lowering.kernel.scalar import ERF_INV_CENTRAL, ERF_INV_TAIL, bit_width, unsigned_of
+
+_SIGNED = {
+    "div": "(T a, T b) { return b == 0 ? (T)-1 : b == -1 ? (T)((V)0 - (V)a) : (T)(a / b); }",
+    "rem": "(T a, T b) { return b == 0 ? a : b == -1 ? (T)0 : (T)(a % b); }",
+    "abs": "(T a) { return a < 0 ? (T)((V)0 - (V)a) : a; }",
+    "shr": "(T a, T b) { return (U)b < W ? (T)(a >> b) : a < 0 ? (T)-1 : (T)0; }",
+    "pow": """(T a, T b) {
+  if (b < 0) return a == 1 ? (T)1 : a != -1 ? (T)0 : (b & 1) ? (T)-1 : (T)1;
+  V power = 1, base = (V)a;
+  for (; b > 0; b >>= 1, base *= base) if (b & 1) power *= base;
+  return (T)power;
+}""",
+}
+_UNSIGNED = {
+    "div": "(T a, T b) { return b == 0 ? (T)-1 : (T)(a / b); }",
+    "rem": "(T a, T b) { return b == 0 ? a : (T)(a % b); }",
+    "abs": "(T a) { return a; }",
+    "shr": "(T a, T b) { return b < W ? (T)(a >> b) : (T)0; }",
+    "pow": """(T a, T b) {
+  V power = 1, base = (V)a;
+  for (; b > 0; b >>= 1, base *= base) if (b & 1) power *= base;
+  return (T)power;
+}""",
+}
+_INTEGER = {
+    "shl": "(T a, T b) { return (U)b < W ? (T)((V)a << b) : (T)0; }",
+    "sign": "(T a) { return (T)((a > 0) - (a < 0)); }",
+    "max": "(T a, T b) { return a > b ? a : b; }",
+    "min": "(T a, T b) { return a < b ? a : b; }",
+    "popcount": """(T a) {
+  T count = 0;
+  for (U bits = (U)a; bits != 0; bits &= bits - 1) count++;
+  return count;
+}""",
+    "clz": """(T a) {
+  T count = W;
+  for (U bits = (U)a; bits != 0; bits >>= 1) count--;
+  return count;
+}""",
+}
+_FLOAT = {
+    "max": "(T a, T b) { return a > b || a != a ? a : b; }",
+    "min": "(T a, T b) { return a < b || a != a ? a : b; }",
+    "sign": "(T a) { return a > 0 ? L(1.0) : a < 0 ? L(-1.0) : a == 0 ? L(0.0) : a; }",
+    "rsqrt": "(T a) { return L(1.0) / C(sqrt, a); }",
+    "logistic": """(T a) {
+  const T power = C(exp, -C(abs, a));
+  return a >= 0 ? L(1.0) / (L(1.0) + power) : power / (L(1.0) + power);
+}""",
+    "erf_inv": f"""(T y) {{
+  const T a = C(abs, y);
+  if (!(a < 1)) return a == 1 ? C(copysign, INFINITE, y) : NOT_A_NUMBER;
+  T w = -C(log, (L(1.0) - a) * (L(1.0) + a)), x;
+  if (w < 5) {{
+    w -= L(2.5);
+    x = HORNER({", ".join(map(repr, ERF_INV_CENTRAL))});
+  }} else {{
+    w = C(sqrt, w) - 3;
+    x = HORNER({", ".join(map(repr, ERF_INV_TAIL))});
+  }}
+  x *= a;REFINE
+  return C(copysign, x, y);
+}}""",
+}
+_HALLEY = """
+  for (int i = 0; i < 4; i++) {
+    const T error = a < L(0.5) ? C(erf, x) - a : (1 - a) - C(erfc, x);
+    const T step = error * L(0.886226925452758) * C(exp, x * x);
+    x -= step / (1 + x * step);
+  }"""
+_FLOOR = {
+    "floordiv": "{ const T q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }",
+    "mod": "{ const T r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }",
+}
+_NEXT = """(T a, T b) {
+  if (a != a || b != b) return a + b;
+  if (a == b) return b;
+  U bits = TO_BITS;
+  if (a == 0) bits = (U)((b < 0 ? 1 << (W - 1) : 0) | 1);
+  else bits = (U)((a < b) == (a > 0) ? bits + 1 : bits - 1);
+  return FROM_BITS;
+}"""
+
+
+def needed(text: str, dialect: Dialect) -> dict[str, str]:
+    """The helper functions that the text mentions, each after those it uses, by name."""
+    found: dict[str, str] = {}
+    pending = [(name, False) for name in reversed(_mentioned(text))]
+    while pending:
+        name, ready = pending.pop()
+        if name in found:
+            continue
+        source = helper(name, dialect)
+        if ready:
+            found[name] = source
+            continue
+        inner = [n for n in _mentioned(source) if n != name and n not in found]
+        pending += [(name, True), *((n, False) for n in inner)]
+    return found
+
+
+def _mentioned(text: str) -> list[str]:
+    return list(dict.fromkeys(re.findall(r"\brune_\w+", text)))
+
+
+def helper(name: str, dialect: Dialect) -> str:
+    """The C text of one helper function."""
+    if name in dialect.helpers:
+        return dialect.helpers[name]
+    operation, _, rest = name.removeprefix("rune_").partition("__")
+    if operation in _FLOOR:
+        body = _FLOOR[operation].replace("T", dialect.index_type)
+        i = dialect.index_type
+        return f"{dialect.function}{i} {name}({i} a, {i} b) {body}"
+    if operation == "cast":
+        source, target = (dtypes.FROM_SHORT[x] for x in rest.split("__"))
+        return _saturating_cast(name, source, target, dialect)
+    return _fill(operation, name, dtypes.FROM_SHORT[rest], dialect)
+
+
+def _template(operation: str, dtype: np.dtype) -> str:
+    if operation == "nextafter":
+        return _NEXT
+    if dtype in dtypes.FLOATING:
+        return _FLOAT[operation]
+    own = _SIGNED if dtype in dtypes.SIGNED else _UNSIGNED
+    return own[operation] if operation in own else _INTEGER[operation]
+
+
+def _fill(operation: str, name: str, dtype: np.dtype, dialect: Dialect) -> str:
+    scalar = dialect.scalars[dtype]
+    unsigned = unsigned_of(dtype)
+    wide = unsigned if dtype.itemsize >= 4 else dtypes.u32
+    refine = _HALLEY if dtype == dtypes.f64 else ""
+    text = _template(operation, dtype).replace("REFINE", refine)
+    if operation == "nextafter":
+        text = text.replace("TO_BITS", scalar.store.format("a"))
+        text = text.replace("FROM_BITS", scalar.load.format("bits"))
+    if dtype in dialect.from_bits:
+        bits = {"INFINITE": np.inf, "NOT_A_NUMBER": np.nan}
+        for word, value in bits.items():
+            raw = int(np.asarray(value).astype(dtype).view(unsigned))
+            literal = f"0x{raw:x}{dialect.scalars[unsigned].suffix}"
+            text = text.replace(word, dialect.from_bits[dtype].format(literal))
+    text = re.sub(r"HORNER\(([^)]*)\)", lambda m: _horner(m[1].split(", ")), text)
+    text = _calls(text, dtype, dialect)
+    text = re.sub(r"\bL\(([^)]*)\)", lambda m: m[1] + scalar.suffix, text)
+    types = {
+        "T": scalar.register,
+        "U": dialect.scalars[unsigned].register,
+        "V": dialect.scalars[wide].register,
+        "W": str(bit_width(dtype)),
+    }
+    text = re.sub(r"\b[TUVW]\b", lambda m: types[m[0]], text)
+    return f"{dialect.function}{scalar.register} {name}{text}"
+
+
+def _horner(coefficients: list[str]) -> str:
+    text = f"L({coefficients[0]})"
+    for c in coefficients[1:]:
+        text = f"({text} * w + L({c}))"
+    return text
+
+
+def _calls(text: str, dtype: np.dtype, dialect: Dialect) -> str:
+    """C(sqrt, a) becomes the dialect's call."""
+    innermost = r"\bC\((\w+), ((?:(?!\bC\()[^()]|(?<!\bC)\([^()]*\))*)\)"
+    while match := re.search(innermost, text):
+        call = dialect.functions[dtype][match[1]].format(*match[2].split(", "))
+        text = text[: match.start()] + call + text[match.end() :]
+    return text
+
+
+def _saturating_cast(name: str, source: np.dtype, target: np.dtype, dialect: Dialect) -> str:
+    s, t = dialect.scalars[source], dialect.scalars[target]
+    signed = target in dtypes.SIGNED
+    bits = bit_width(target) - signed
+    high = (
+        f"({t.register})(((({dialect.scalars[dtypes.u64].register})1 << {bits - 1}) - 1) * 2 + 1)"
+    )
+    low = f"({t.register})(-{high} - 1)" if signed else f"({t.register})0"
+    above, below = f"{2.0**bits!r}{s.suffix}", f"{-(2.0**bits) if signed else 0.0!r}{s.suffix}"
+    return (
+        f"{dialect.function}{t.register} {name}({s.register} a) {{\n"
+        f"  return a != a ? ({t.register})0 : a >= {above} ? {high}\n"
+        f"    : a <= {below} ? {low} : ({t.register})a;\n"
+        "}"
+    )

@@ -1,0 +1,290 @@
+"""Render kernel code in a language of the C family. What differs between them is the Dialect.
+
+    for i in n grid {                     const long i = get_global_id(0);
+      var s: f32 = 0.0_f32                if (i >= n) return;
+      for j in 8 serial {          ->     float s = 0.0f;
+        s add= x[8*i + j]                 for (long j = 0; j < 8; j++) {
+      }                                     s = s + x[8 * i + j];
+      store y[i] = s                      }
+    }                                     y[i] = s;
+
+GRID loops become the launch's dimensions, the innermost first (neighbouring threads then touch
+neighbouring elements); those beyond the dialect's number are folded into the first by / and %.
+WORKGROUP loops likewise become the threads of a group. Index arithmetic is 64-bit; integers wrap
+in unsigned types; division is plain where the bounds show non-negative operands, else it floors.
+
+Invariant: the source means what interpret.py does, floats within the functions' ulps. Nothing is
+contracted but an Accumulate or a Store that says so, and `fma`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rune import dtypes
+from rune.dims import Size, product
+from rune.lowering.codegen.c_expr import Expressions, bare
+from rune.lowering.codegen.c_helpers import needed
+from rune.lowering.codegen.dialect import Dialect
+from rune.lowering.kernel.expr import Expr, Load, Local, Op
+from rune.lowering.kernel.nodes import (
+    Access,
+    Accumulate,
+    AddressSpace,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    Param,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import Body
+
+_KEYWORDS = frozenset(
+    """auto bool break case char const continue default do double else enum extern false float for
+    goto half if inline int long register restrict return short signed sizeof static struct switch
+    true typedef uchar uint ulong union unsigned ushort void volatile while""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One kernel as source. A launch takes buffers in the order of `params`, then `sizes`.
+
+    `grid` [grid points] and `workgroup` [threads] have one extent per launch dimension, the first
+    varying fastest; an empty `workgroup` leaves the choice to the launch, which may round the
+    number of threads up.
+    """
+
+    name: str
+    text: str
+    params: tuple[Param, ...]
+    sizes: tuple[str, ...]
+    grid: tuple[Size, ...]
+    workgroup: tuple[int, ...]
+    dtypes: frozenset[np.dtype]
+
+
+def render(code: KernelCode, dialect: Dialect) -> Rendered:
+    """One kernel's function.
+
+    Errors: DtypeError "render: cannot use c64 in OpenCL C (no such type in the language)".
+    """
+    return _Renderer(code, dialect).kernel()
+
+
+def assemble(kernels: Sequence[Rendered], dialect: Dialect) -> str:
+    """A whole program: preamble, extensions, helper functions, kernels."""
+    used = frozenset[np.dtype]().union(*(k.dtypes for k in kernels))
+    extensions = dict.fromkeys(text for d, text in dialect.extensions.items() if d in used)
+    text = "\n\n".join(k.text for k in kernels)
+    helpers = needed(text, dialect).values()
+    head = "\n".join([dialect.preamble, *extensions])
+    return "\n\n".join([head, *helpers, text]) + "\n"
+
+
+@dataclass(slots=True)
+class _Renderer:
+    code: KernelCode
+    dialect: Dialect
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+    names: dict[str, str] = field(default_factory=dict)
+    expressions: Expressions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.expressions = Expressions(self.dialect, self.names)
+
+    def emit(self, line: str) -> None:
+        self.lines.append("  " * self.depth + line)
+
+    def name(self, name: str) -> str:
+        """A C name for a name of the kernel; the same one every time."""
+        if name not in self.names:
+            made = re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)
+            reserved = made in _KEYWORDS | self.dialect.reserved
+            if reserved or made.startswith(("rune_", "run_", "_")):
+                made = f"v_{made}"
+            while made in self.names.values():
+                made += "_"
+            self.names[name] = made
+        return self.names[name]
+
+    def expr(self, expr: Expr) -> str:
+        return bare(self.expressions.expr(expr))
+
+    # --- the function ------------------------------------------------------------------------
+
+    def kernel(self) -> Rendered:
+        code, dialect = self.code, self.dialect
+        pieces = [piece for p in code.params for piece in self.parameter(p)]
+        pieces += [f"const {dialect.index_type} {self.name(size)}" for size in code.sizes]
+        grid_loops, body = _nest(code.body, Kind.GRID)
+        thread_loops = _threads(body)
+        threads = tuple(_fold([loop.extent for loop in thread_loops], dialect.grid_dims))
+        grid = _fold([loop.extent for loop in grid_loops], dialect.grid_dims)
+        self.positions(grid_loops, dialect.group if thread_loops else dialect.grid_point)
+        if not thread_loops:
+            self.bounds_check(grid_loops)
+        self.body(body)
+        head = f"{dialect.kernel} run_{self.ascii(code.name)}({', '.join(pieces)}) {{"
+        text = "\n".join([head, *self.lines, "}"])
+        used = frozenset(self.expressions.used)
+        workgroup = tuple(int(str(t)) for t in threads)
+        return Rendered(
+            f"run_{self.ascii(code.name)}", text, code.params, code.sizes, grid, workgroup, used
+        )
+
+    def ascii(self, name: str) -> str:
+        return re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)
+
+    def parameter(self, p: Param) -> list[str]:
+        dialect, name = self.dialect, self.name(p.name)
+        aliased = any(p.name in pair for pair in self.code.aliases)
+        pointer = dialect.const_pointer if p.access is Access.READ else dialect.global_pointer
+        type_ = self.expressions.scalar(p.dtype).storage
+        restrict = "" if aliased else dialect.restrict
+        if not dialect.pointer_offsets:
+            return [pointer.format(type_, restrict + name)]
+        self.emit(f"{pointer.format(type_, restrict + name)} = {name}_base + {name}_at;")
+        return [pointer.format(type_, f"{name}_base"), f"const {dialect.index_type} {name}_at"]
+
+    def positions(self, loops: Sequence[For], position: str) -> None:
+        """Bind the variables of a nest to the launch's position."""
+        dialect = self.dialect
+        kept = dialect.grid_dims - 1 if len(loops) > dialect.grid_dims else len(loops) - 1
+        folded = loops[: len(loops) - kept - 1]
+        for dimension, loop in enumerate(reversed(loops[len(folded) :])):
+            name, at = self.name(loop.var), position.format(dimension)
+            if dimension == 0 and folded:
+                self.unfold([*folded, loop], at)
+            else:
+                self.emit(f"const {dialect.index_type} {name} = {at};")
+
+    def unfold(self, loops: Sequence[For], position: str) -> None:
+        """Several loops from one number, the last varying fastest."""
+        type_ = self.dialect.index_type
+        whole = "_".join(self.name(loop.var) for loop in loops)
+        self.emit(f"const {type_} at_{whole} = {position};")
+        for number, loop in enumerate(loops):
+            inner = product(x.extent for x in loops[number + 1 :])
+            at = f"at_{whole}" if inner == 1 else f"at_{whole} / ({self.expressions.size(inner)})"
+            if number:
+                extent = self.expressions.size(loop.extent)
+                at = f"{at} % ({extent})" if inner == 1 else f"({at}) % ({extent})"
+            self.emit(f"const {type_} {self.name(loop.var)} = {at};")
+
+    def bounds_check(self, loops: Sequence[For]) -> None:
+        """The launch may round the number of threads up."""
+        outside = [f"{self.name(x.var)} >= {self.expressions.size(x.extent)}" for x in loops]
+        if outside:
+            self.emit(f"if ({' || '.join(outside)}) return;")
+
+    # --- statements --------------------------------------------------------------------------
+
+    def body(self, body: Body) -> None:
+        for stmt in body:
+            self.stmt(stmt)
+
+    def block(self, head: str, body: Body, tail: str = "}") -> None:
+        self.emit(head)
+        self.depth += 1
+        self.body(body)
+        self.depth -= 1
+        if tail:
+            self.emit(tail)
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let(name=name, value=value):
+                self.declare("const ", name, value)
+                self.expressions.narrow.add(name)
+            case Var(name=name, init=init):
+                self.declare("", name, init)
+            case Assign(name=name, value=value):
+                self.emit(f"{self.name(name)} = {self.expr(value)};")
+            case Accumulate(name=name):
+                old = Local(name, stmt.value.dtype)
+                combined = _combined(stmt.combine, old, stmt.value, stmt.contract)
+                self.emit(f"{self.name(name)} = {self.expr(combined)};")
+            case Store():
+                self.store(stmt)
+            case If(condition=condition, body=body, orelse=orelse):
+                self.block(f"if ({self.expr(condition)}) {{", body, "" if orelse else "}")
+                if orelse:
+                    self.block("} else {", orelse)
+            case For():
+                self.loop(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case Barrier():
+                self.emit(f"{self.dialect.barrier};")
+
+    def declare(self, constness: str, name: str, value: Expr) -> None:
+        text = self.expr(value)
+        self.emit(
+            f"{constness}{self.expressions.register(value.dtype)} {self.name(name)} = {text};"
+        )
+
+    def store(self, stmt: Store) -> None:
+        value = stmt.value
+        if stmt.combine is not None:
+            old = Load(stmt.buffer, (stmt.index,), value.dtype)
+            value = _combined(stmt.combine, old, value, stmt.contract)
+        element = f"{self.name(stmt.buffer)}[{self.expressions.size(stmt.index)}]"
+        self.emit(f"{element} = {self.expressions.stored(value)};")
+
+    def loop(self, loop: For) -> None:
+        var = self.name(loop.var)
+        if loop.kind is Kind.WORKGROUP:
+            nest, inside = _nest((loop,), Kind.WORKGROUP)
+            self.positions(nest, self.dialect.thread)
+            self.body(inside)
+            return
+        extent = self.expressions.size(loop.extent)
+        head = f"for ({self.dialect.index_type} {var} = 0; {var} < {extent}; {var}++) {{"
+        self.block(head, loop.body)
+
+    def alloc(self, stmt: Alloc) -> None:
+        shared = self.dialect.shared if stmt.space is AddressSpace.SHARED else ""
+        type_ = self.expressions.scalar(stmt.dtype).storage
+        self.emit(f"{shared}{type_} {self.name(stmt.name)}[{stmt.size}];")
+
+
+def _combined(combine: str, old: Expr, value: Expr, contract: bool) -> Expr:
+    fused = contract and combine == "add" and value.dtype in dtypes.FLOATING
+    if fused and isinstance(value, Op) and value.name == "mul":
+        return Op("fma", (*value.args, old), value.dtype)
+    return Op(combine, (old, value), value.dtype)
+
+
+def _nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
+    """The loops of a perfect nest, outermost first, and what they hold."""
+    loops: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
+        loops.append(body[0])
+        body = body[0].body
+    return loops, body
+
+
+def _threads(body: Body) -> list[For]:
+    return _nest(body[-1:], Kind.WORKGROUP)[0]
+
+
+def _fold(extents: Sequence[Size], dimensions: int) -> tuple[Size, ...]:
+    """The extents by launch dimension, the innermost first; the rest multiply into the first."""
+    first_to_last = list(reversed(extents))
+    if len(first_to_last) <= dimensions:
+        return tuple(first_to_last)
+    kept, folded = first_to_last[:dimensions], first_to_last[dimensions:]
+    return product([kept[0], *folded]), *kept[1:]

@@ -1,0 +1,54 @@
+"""Dialect: what distinguishes one C-family language from another, as data.
+
+The renderer (cstyle.py) knows the shape that all of them share; spelling, types, address spaces
+and built-in functions stand here. Format strings take their operands as {0}, {1}, {2}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """How a dtype is held. Narrow floats live in f32 registers, rounded after each operation."""
+
+    register: str  # the type of a value
+    storage: str  # the type of an element in memory, of the dtype's own size
+    suffix: str = ""  # of a literal
+    load: str = "{0}"  # register value of a storage value
+    store: str = "{0}"  # storage value of a register value
+    computes_as: np.dtype | None = None  # the dtype whose functions serve; None for its own
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One language of the C family."""
+
+    name: str
+    scalars: Mapping[np.dtype, Scalar]
+    functions: Mapping[np.dtype, Mapping[str, str]]  # operation -> call, for f32, f64, integers
+    to_bits: Mapping[np.dtype, str]  # a float's bits as the unsigned integer of its size
+    from_bits: Mapping[np.dtype, str]
+    casts: Mapping[tuple[np.dtype, np.dtype], str]  # where a plain cast would round twice
+    helpers: Mapping[str, str]  # functions by name, written out where a kernel mentions them
+    preamble: str  # first lines of every program
+    extensions: Mapping[np.dtype, str]  # lines that a program with this dtype needs
+
+    kernel: str  # before a kernel's name
+    function: str  # before a helper function, with the space after it
+    global_pointer: str  # {0} type, {1} name, for parameters that the kernel writes
+    const_pointer: str  # ... and only reads
+    restrict: str  # before a pointer's name, where nothing else aliases it
+    shared: str  # before the type of an array shared by a workgroup
+    barrier: str
+    index_type: str  # a signed 64-bit integer
+    grid_point: str  # the position in launch dimension {0}, when the threads are the grid points
+    group: str  # ... of the workgroup
+    thread: str  # ... of the thread in its workgroup
+    grid_dims: int  # launch dimensions
+    pointer_offsets: bool  # every buffer comes with the number of its first element
+    reserved: frozenset[str] = field(default=frozenset())  # words that no name may be

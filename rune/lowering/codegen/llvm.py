@@ -1,0 +1,180 @@
+"""Render kernel code as LLVM IR: one function for each kernel, over a range of its grid.
+
+    void @name(ptr ..., i64 sizes..., i64 begin, i64 end)
+
+`begin..end` counts rows, the grid points without the last axis, or single points where the last
+axis is long or the only one. So a caller can split a kernel over cores wherever it likes. Loops
+run in vector lanes as llvm_lanes chooses; everything is written out explicitly, hence LLVM's own
+loop vectoriser is not needed, no fast-math flag is set, and the order of every sum is known.
+
+Invariant: the result does not depend on how the range was split.
+Not done:  workgroups with barriers (a workgroup is one thread here).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rune.dims import Size, product
+from rune.lowering.codegen.llvm_body import Body, Env, Memory
+from rune.lowering.codegen.llvm_lanes import choose, trip_count
+from rune.lowering.codegen.llvm_text import Value, Writer, identifier
+from rune.lowering.codegen.llvm_types import register_type, require_supported
+from rune.lowering.kernel.expr import Cast, Const, Op
+from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Stmt
+from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
+
+LONG_AXIS = 2048  # points of the last axis from which it may be split between cores
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the renderer must know of the processor."""
+
+    vector_bytes: int
+    masked: bool  # masked loads and stores of any element cost no more than plain ones
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A kernel as text. `range` many units may be split; one takes about `unit_cost` instructions.
+
+    Chunk borders should be multiples of `grain`.
+    """
+
+    name: str
+    text: str
+    declarations: frozenset[str]
+    range: Size
+    unit_cost: float
+    grain: int
+
+
+def render(code: KernelCode, machine: Machine) -> Rendered:
+    """The IR of one kernel.
+
+    Errors: CompileError for a dtype, operation or barrier that the cpu does not have.
+    """
+    for param in code.params:
+        require_supported(param.dtype)
+    grid, inner = _grid(code.body)
+    lanes = _lanes(code, machine)
+    aliases = frozenset(name for pair in code.aliases for name in pair)
+    choice = choose(code.body, lanes, aliases)
+    writer = Writer()
+    env, parameters = _parameters(writer, code)
+    body = Body(writer, lanes, machine.masked, choice.loops)
+    unit = _emit_range(body, grid, inner, env)
+    points = 1
+    for loop in grid:
+        points *= trip_count(loop.extent)
+    units = 1
+    for loop in unit:
+        units *= trip_count(loop.extent)
+    text = _function(code.name, parameters, writer)
+    extent = product(loop.extent for loop in unit)
+    grain = lanes if unit and unit[-1] is grid[-1] else 1
+    return Rendered(
+        code.name, text, frozenset(writer.declared), extent, choice.cost / units, grain
+    )
+
+
+def _grid(body: tuple[Stmt, ...]) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
+    loops: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is Kind.GRID:
+        loops.append(body[0])
+        body = body[0].body
+    return tuple(loops), body
+
+
+def _lanes(code: KernelCode, machine: Machine) -> int:
+    """As many lanes as the widest value that is computed fits in one register."""
+    widest = 1
+    for stmt in walk(code.body):
+        if isinstance(stmt, Alloc):
+            widest = max(widest, stmt.dtype.itemsize)
+        for expr in expressions(stmt):
+            for part in walk_expr(expr):
+                if isinstance(part, (Op, Cast, Const)):
+                    bits = register_type(part.dtype)
+                    widest = max(widest, {"double": 8, "i64": 8, "float": 4}.get(bits, 1))
+                    widest = max(widest, part.dtype.itemsize)
+    widest = max([widest, *(p.dtype.itemsize for p in code.params)])
+    return max(2, machine.vector_bytes // widest)
+
+
+def _parameters(writer: Writer, code: KernelCode) -> tuple[Env, str]:
+    """The names that parameters bind, and their declaration."""
+    shared = {name for pair in code.aliases for name in pair}
+    memory = {}
+    listed = []
+    for k, param in enumerate(code.params):
+        memory[param.name] = Memory(Value(writer, "ptr", f"%p{k}"), param.dtype)
+        listed.append(f"ptr {'' if param.name in shared else 'noalias '}%p{k}")
+    symbols = {n: Value(writer, "i64", f"%n{k}") for k, n in enumerate(code.sizes)}
+    listed += [f"i64 {v.text}" for v in symbols.values()]
+    return Env(memory=memory, symbols=symbols), ", ".join([*listed, "i64 %begin", "i64 %end"])
+
+
+def _function(name: str, parameters: str, writer: Writer) -> str:
+    lines = [
+        f"define void @{identifier(name)}({parameters}) #0 {{",
+        "entry:", *writer.entry, "  br label %start", "start:", *writer.lines, "  ret void", "}",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _emit_range(
+    body: Body, grid: tuple[For, ...], inner: tuple[Stmt, ...], env: Env
+) -> tuple[For, ...]:
+    """Write the grid over begin..end; the result is the loops that the range counts."""
+    writer = body.writer
+    writer.block = "start"
+    begin, end = Value(writer, "i64", "%begin"), Value(writer, "i64", "%end")
+    if not grid:
+        body.run(inner, env)
+        return ()
+    last = grid[-1]
+    if len(grid) == 1:
+        body.span(last, begin, end, env)
+        return grid
+    if isinstance(last.extent, int) and last.extent < LONG_AXIS:
+        _rows(body, grid, begin, end, env)
+        return grid[:-1]
+    _points(body, grid, begin, end, env)
+    return grid
+
+
+def _rows(body: Body, grid: tuple[For, ...], begin: Value, end: Value, env: Env) -> None:
+    def row(number: Value) -> None:
+        body.loop(grid[-1], _at_row(body, grid[:-1], number, env))
+
+    body.writer.count_up(begin, end, 1, row)
+
+
+def _points(body: Body, grid: tuple[For, ...], begin: Value, end: Value, env: Env) -> None:
+    """Rows of which the first and the last may be partial."""
+    writer = body.writer
+    length = body.index(grid[-1].extent, env)
+
+    def row(number: Value) -> None:
+        start = number * length
+        low = writer.call("i64", "@llvm.smax.i64", begin - start, begin.like(0))
+        high = writer.call("i64", "@llvm.smin.i64", end - start, length)
+        body.span(grid[-1], low, high, _at_row(body, grid[:-1], number, env))
+
+    filled = writer.call("i64", "@llvm.smax.i64", length, length.like(1))
+    first = begin.binary("udiv", begin, filled)
+    behind = (end + filled - 1).binary("udiv", end + filled - 1, filled)
+    writer.count_up(first, behind, 1, row)
+
+
+def _at_row(body: Body, loops: tuple[For, ...], number: Value, env: Env) -> Env:
+    """The loop variables of the row with this number in row-major order."""
+    symbols = dict(env.symbols)
+    for loop in reversed(loops[1:]):
+        extent = body.index(loop.extent, env)
+        symbols[loop.var] = number.binary("urem", number, extent)
+        number = number.binary("udiv", number, extent)
+    symbols[loops[0].var] = number
+    return replace(env, symbols=symbols)

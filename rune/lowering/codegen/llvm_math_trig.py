@@ -1,0 +1,221 @@
+"""Trigonometric functions and their inverses as IR, for f32 and f64.
+
+The argument is reduced by multiples of π/2 in three parts with fused multiply-adds; f32 is reduced
+and computed in f64. Beyond a limit, where that would not do, the lanes concerned go through
+the C library one by one; a branch on "any lane" keeps that out of the way of all others.
+Error: at most 2 ulp (tests measure it).
+
+Source: coefficients by tools/minimax.py; the kernels for a reduced argument in two parts, and the
+reduction of atan by atan(x) = atan(c) + atan((x - c)/(1 + c x)), are those of fdlibm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from rune.lowering.codegen.llvm_text import Value, horner
+
+SIN_F32 = (
+    -0.1666666666385861, 0.008333331875458027, -0.0001984008696421174, 2.7249940337260114e-06,
+)  # fmt: skip
+COS_F32 = (
+    0.04166666666432331, -0.0013888887672447259, 2.480060048441923e-05, -2.7300962286282263e-07,
+)  # fmt: skip
+SIN_F64 = (
+    -0.16666666666666666, 0.008333333333333331, -0.00019841269841265063, 2.755731921933705e-06,
+    -2.5052106231656522e-08, 1.6058531486433155e-10, -7.586688951958782e-13,
+)  # fmt: skip
+COS_F64 = (
+    0.041666666666666664, -0.0013888888888888887, 2.4801587301584645e-05, -2.755731922140156e-07,
+    2.0876755790612846e-09, -1.1470460809912433e-11, 4.745867145888444e-14,
+)  # fmt: skip
+ATAN = (
+    -0.33333333333333326, 0.19999999999988538, -0.14285714283280748, 0.11111110909370649,
+    -0.09090900494053171, 0.07692093159325714, -0.06663308175627397, 0.058482301279529345,
+    -0.05036184284724823, 0.03788026468274459, -0.01760469369115204,
+)  # fmt: skip
+ASIN = (
+    0.16666666666666669, 0.0749999999999824, 0.04464285714672405, 0.030381944110908936,
+    0.02237217401092121, 0.017352368333095995, 0.013971565614336767, 0.011475821889742529,
+    0.010344108165003542, 0.005368274633243191, 0.017637965761795008, -0.015213700203208289,
+    0.028999389929083262,
+)  # fmt: skip
+HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+PI_LOW = 1.2246467991473532e-16
+ATAN_HALF = (0.4636476090008061, 2.2698777452961687e-17)
+REDUCTION_LIMIT = 1.0e9  # the quotient by π/2 keeps all its bits up to here
+
+
+Pair = tuple[Value, Value]
+
+
+def sin(x: Value) -> Value:
+    """The sine."""
+    return _circular(x, "sin", 0)
+
+
+def cos(x: Value) -> Value:
+    """The cosine: the sine a quarter turn ahead."""
+    return _circular(x, "cos", 1)
+
+
+def _circular(x: Value, name: str, quarters: int) -> Value:
+    wide = x.cast("fpext", "double")
+
+    def common() -> Value:
+        sine, cosine, n = _sin_cos(wide, x.scalar_type == "float")
+        n = n + quarters
+        chosen = x.writer.select((n & 1).compare("ne", 0), cosine[0], sine[0])
+        signed = (chosen.to_bits() ^ ((n & 2) << 62)).from_bits(chosen.type)
+        return signed.cast("fptrunc", x.type)
+
+    return _unless_large(x, wide, name, common)
+
+
+def tan(x: Value) -> Value:
+    """The tangent, sin/cos; for f64 the quotient of both in two parts."""
+    wide = x.cast("fpext", "double")
+
+    def common() -> Value:
+        select, narrow = x.writer.select, x.scalar_type == "float"
+        sine, cosine, n = _sin_cos(wide, narrow)
+        odd = (n & 1).compare("ne", 0)
+        a = select(odd, -cosine[0], sine[0]), select(odd, -cosine[1], sine[1])
+        b = select(odd, sine[0], cosine[0]), select(odd, sine[1], cosine[1])
+        quotient = a[0] / b[0]
+        if narrow:
+            return quotient.cast("fptrunc", x.type)
+        rest = (-quotient).fma(b[0], a[0]) + ((-quotient).fma(b[1], a[1]))
+        return select(quotient.equals(0.0), quotient, quotient + rest / b[0])
+
+    return _unless_large(x, wide, "tan", common)
+
+
+def _unless_large(x: Value, wide: Value, name: str, common: Callable[[], Value]) -> Value:
+    size = wide.abs()
+    large = (size >= REDUCTION_LIMIT) & (size < math.inf)
+    return x.writer.rarely(large, common, lambda: x.writer.by_lane(name, wide).cast("fptrunc", x.type))
+
+
+def _sin_cos(x: Value, narrow: bool) -> tuple[Pair, Pair, Value]:
+    """sin and cos of the remainder of x by π/2, high and low, and the number of quarter turns."""
+    shifted = x.fma(2.0 / math.pi, 1.5 * 2.0**52)
+    shifter = x.like(1.5 * 2.0**52)
+    n, turns = shifted - shifter, shifted.to_bits() - shifter.to_bits()
+    high = n.fma(-HALF_PI[0], x)
+    if narrow:
+        r = n.fma(-HALF_PI[1], high)
+        z = r * r
+        sine = (horner(z, SIN_F32) * z).fma(r, r).copysign(r)
+        cosine = (horner(z, COS_F32) * z).fma(z, z.fma(-0.5, z.like(1.0)))
+        return (sine, z), (cosine, z), turns  # the low parts are not used
+    product = n * HALF_PI[1]
+    r = high - product
+    back = high - r
+    lost = (high - (r + back)) + (back - product)
+    low = n.fma(-HALF_PI[2], lost - n.fma(HALF_PI[1], -product))
+    return _sin_kernel(r, low), _cos_kernel(r, low), turns
+
+
+def _sin_kernel(r: Value, low: Value) -> Pair:
+    z = r * r
+    cube = z * r
+    inner = z.fma(low * 0.5 - cube * horner(z, SIN_F64[1:]), -low) - cube * SIN_F64[0]
+    sine = r - inner
+    return sine, (r - sine) - inner
+
+
+def _cos_kernel(r: Value, low: Value) -> Pair:
+    z = r * r
+    half = z * 0.5
+    w = 1.0 - half
+    rest = ((1.0 - w) - half) + (z * z).fma(horner(z, COS_F64), -(r * low))
+    cosine = w + rest
+    return cosine, (w - cosine) + rest
+
+
+def _atan_unit(x: Value) -> tuple[Value, Value]:
+    """(high, low) with high + low = atan(x) for 0 <= x <= 1."""
+    select = x.writer.select
+    middle, upper = x >= 0.4375, x >= 0.6875
+    c = select(upper, x.like(1.0), select(middle, x.like(0.5), 0.0))
+    t = (x - c) / x.fma(c, x.like(1.0))
+    base = select(upper, x.like(HALF_PI[0] / 2), select(middle, x.like(ATAN_HALF[0]), 0.0))
+    rest = select(upper, x.like(HALF_PI[1] / 2), select(middle, x.like(ATAN_HALF[1]), 0.0))
+    z = t * t
+    tail = (horner(z, ATAN) * z).fma(t, rest)
+    high = base + t
+    return high, ((base - high) + t) + tail
+
+
+def atan(x: Value) -> Value:
+    """The inverse tangent, of the inverse where that is smaller."""
+    select, wide = x.writer.select, x.cast("fpext", "double")
+    size = wide.abs()
+    steep = size > 1.0
+    high, low = _atan_unit(select(steep, 1.0 / size, size))
+    turned, turned_low = _add(size.like(HALF_PI[0]), size.like(HALF_PI[1]), -high, -low)
+    result = select(steep, turned + turned_low, high + low)
+    return result.copysign(wide).cast("fptrunc", x.type)
+
+
+def atan2(y: Value, x: Value) -> Value:
+    """The angle of the point (x, y), by the quotient of the smaller side by the larger."""
+    type, select = x.type, x.writer.select
+    y, x = y.cast("fpext", "double"), x.cast("fpext", "double")
+    a, b = y.abs(), x.abs()
+    steep = a > b
+    large, small = select(steep, a, b), select(steep, b, a)
+    ratio = select(small.equals(large), select(large.equals(0.0), x.like(0.0), 1.0), small / large)
+    high, low = _atan_unit(ratio)
+    first, first_low = select(steep, x.like(HALF_PI[0]), 0.0), select(steep, x.like(HALF_PI[1]), 0.0)
+    high, low = _add(first, first_low, *_negated_if(steep, high, low))
+    left = x.to_bits() < 0
+    half, half_low = select(left, x.like(math.pi), 0.0), select(left, x.like(PI_LOW), 0.0)
+    high, low = _add(half, half_low, *_negated_if(left, high, low))
+    result = select(y.compare("uno", x), y + x, (high + low).copysign(y))
+    return result.cast("fptrunc", type)
+
+
+def _negated_if(condition: Value, high: Value, low: Value) -> tuple[Value, Value]:
+    select = high.writer.select
+    return select(condition, -high, high), select(condition, -low, low)
+
+
+def _add(a: Value, a_low: Value, b: Value, b_low: Value) -> tuple[Value, Value]:
+    """The sum of two numbers in two parts, where |a| >= |b| or a is 0."""
+    total = a + b
+    return total, ((a - total) + b) + (a_low + b_low)
+
+
+def _asin_tail(z: Value) -> Value:
+    """asin(s)/s - 1 for s = sqrt(z) <= 1/2."""
+    return horner(z, ASIN) * z
+
+
+def asin(x: Value) -> Value:
+    """The inverse sine: asin(x) = π/2 - 2 asin(sqrt((1 - x)/2)) in the outer half."""
+    select, wide = x.writer.select, x.cast("fpext", "double")
+    size = wide.abs()
+    outer = size > 0.5
+    z = select(outer, (1.0 - size) * 0.5, size * size)
+    s = select(outer, z.call("sqrt"), size)
+    tail = _asin_tail(z)
+    far = (HALF_PI[1] - (s + s) * tail) - (s + s) + HALF_PI[0]
+    result = select(outer, far, tail.fma(s, s)).copysign(wide)
+    return result.cast("fptrunc", x.type)
+
+
+def acos(x: Value) -> Value:
+    """The inverse cosine, by the same two ranges."""
+    select, wide = x.writer.select, x.cast("fpext", "double")
+    size = wide.abs()
+    outer, left = size > 0.5, wide < 0.0
+    z = select(outer, (1.0 - size) * 0.5, size * size)
+    s = select(outer, z.call("sqrt"), wide)
+    tail = _asin_tail(z)
+    inner = HALF_PI[0] - (s - tail.fma(-s, s.like(HALF_PI[1])))
+    double = (tail.fma(s, s)) * 2.0
+    outside = select(left, math.pi - (double - PI_LOW), double)
+    return select(outer, outside, inner).cast("fptrunc", x.type)

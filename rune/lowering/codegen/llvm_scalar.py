@@ -1,0 +1,261 @@
+"""The scalar operations of kernel expressions as LLVM IR, on scalars and on vectors alike.
+
+`operation` and `convert` take register values (llvm_types.py) and follow SCALAR_MEANING to the
+letter: integers wrap, x div 0 is -1 and x rem 0 is x, shifts by the width or more give 0 or the
+sign, float to integer saturates. Nothing here traps, and no fast-math flag is set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from rune import dtypes
+from rune.errors import CompileError
+from rune.lowering.codegen import llvm_math
+from rune.lowering.codegen.llvm_text import Value, with_scalar
+from rune.lowering.codegen.llvm_types import (
+    overload,
+    register_type,
+    round_to,
+    stored_bits,
+    value_of_bits,
+)
+from rune.lowering.kernel.expr import COMPARISONS
+
+_SIGNED_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+_UNSIGNED_PREDICATES = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
+_FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+
+
+def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
+    """The result, of `dtype`, of an operation on values of dtype `operand`.
+
+    For `select`, `operand` is that of the values.
+    Errors: CompileError for an operation that the cpu cannot do on this dtype.
+    """
+    if name == "select":
+        return args[0].writer.select(*args)
+    if name == "bitcast":
+        return value_of_bits(stored_bits(args[0], operand), dtype)
+    if name in COMPARISONS:
+        return args[0].compare(_predicates(operand)[name], args[1])
+    family = _FLOAT if operand in dtypes.FLOATING else _INTEGER
+    if name in family:
+        return family[name](operand, *args)
+    if operand in dtypes.FLOATING and name in llvm_math.FUNCTIONS:
+        return round_to(llvm_math.apply(name, *args), operand)
+    raise CompileError(f"llvm: cannot render {name} of {dtypes.short(operand)} (no such operation)")
+
+
+def _predicates(dtype: np.dtype) -> dict[str, str]:
+    if dtype in dtypes.FLOATING:
+        return _FLOAT_PREDICATES
+    return _SIGNED_PREDICATES if dtype in dtypes.SIGNED else _UNSIGNED_PREDICATES
+
+
+# --- floats -----------------------------------------------------------------------------------
+
+Rendering = Callable[..., Value]
+
+
+def _exactly(compute: Callable[..., Value]) -> Rendering:
+    """An operation whose result needs no rounding to a narrower dtype."""
+    return lambda dtype, *args: compute(*args)
+
+
+def _rounded(compute: Callable[..., Value]) -> Rendering:
+    return lambda dtype, *args: round_to(compute(*args), dtype)
+
+
+def _sign_float(x: Value) -> Value:
+    select = x.writer.select
+    return select(x > 0.0, x.like(1.0), select(x < 0.0, x.like(-1.0), select(x.is_nan(), x, 0.0)))
+
+
+def _larger(a: Value, b: Value) -> Value:
+    # The inner select is one instruction (it gives b where either is NaN), the outer keeps a NaN.
+    select = a.writer.select
+    return select(a.is_nan(), a, select(a > b, a, b))
+
+
+def _smaller(a: Value, b: Value) -> Value:
+    select = a.writer.select
+    return select(a.is_nan(), a, select(a < b, a, b))
+
+
+def _remainder(a: Value, b: Value) -> Value:
+    return a.binary("frem", a, b)
+
+
+def _next_after(dtype: np.dtype, x: Value, y: Value) -> Value:
+    """One step in the bits of the stored format, which are ordered by magnitude."""
+    select = x.writer.select
+    bits = stored_bits(x, dtype)
+    one, sign = bits.like(1), bits.like(-1 << (8 * dtype.itemsize - 1))
+    grow = (x < y) ^ (x < 0.0)
+    step = select(grow, bits + one, bits - one)
+    from_zero = (stored_bits(y, dtype) & sign) | one
+    stepped = value_of_bits(select(x.equals(0.0), from_zero, step), dtype)
+    unordered = x.compare("uno", y)
+    return select(unordered, x + y, select(x.equals(y), y, stepped))
+
+
+_FLOAT: dict[str, Rendering] = {
+    "add": _rounded(lambda a, b: a + b),
+    "sub": _rounded(lambda a, b: a - b),
+    "mul": _rounded(lambda a, b: a * b),
+    "div": _rounded(lambda a, b: a / b),
+    "rem": _rounded(_remainder),
+    "fma": _rounded(lambda a, b, c: a.fma(b, c)),
+    "sqrt": _rounded(lambda x: x.call("sqrt")),
+    "rsqrt": _rounded(lambda x: 1.0 / x.call("sqrt")),
+    "neg": _exactly(lambda x: -x),
+    "abs": _exactly(lambda x: x.abs()),
+    "sign": _exactly(_sign_float),
+    "floor": _exactly(lambda x: x.call("floor")),
+    "ceil": _exactly(lambda x: x.call("ceil")),
+    "round": _exactly(lambda x: x.round()),
+    "trunc": _exactly(lambda x: x.call("trunc")),
+    "is_finite": _exactly(lambda x: x.abs() < math.inf),
+    "copysign": _exactly(lambda x, y: x.copysign(y)),
+    "max": _exactly(_larger),
+    "min": _exactly(_smaller),
+    "nextafter": _next_after,
+}
+
+# --- integers and bool ------------------------------------------------------------------------
+
+
+def _divide(op: str, by_zero: Callable[[Value], Value]) -> Rendering:
+    """Division that never traps: the divisor is replaced where it is 0, or -1 for the least int."""
+
+    def render(dtype: np.dtype, a: Value, b: Value) -> Value:
+        select = a.writer.select
+        zero = b.equals(0)
+        safe = select(zero, 1, b)
+        if dtype not in dtypes.SIGNED:
+            return select(zero, by_zero(a), a.binary(f"u{op}", a, safe))
+        negated = b.equals(-1)
+        result = a.binary(f"s{op}", a, select(negated, 1, safe))
+        exact = -a if op == "div" else a.like(0)
+        return select(zero, by_zero(a), select(negated, exact, result))
+
+    return render
+
+
+def _shift(left: bool) -> Rendering:
+    def render(dtype: np.dtype, x: Value, amount: Value) -> Value:
+        width = 8 * dtype.itemsize
+        arithmetic = dtype in dtypes.SIGNED and not left
+        op = "shl" if left else "ashr" if arithmetic else "lshr"
+        inside = amount.compare("ult", width)
+        safe = x.writer.select(inside, amount, width - 1 if arithmetic else 0)
+        shifted = x.binary(op, x, safe)
+        return shifted if arithmetic else x.writer.select(inside, shifted, 0)
+
+    return render
+
+
+def _extreme(predicate: str) -> Rendering:
+    def render(dtype: np.dtype, a: Value, b: Value) -> Value:
+        return a.writer.select(a.compare(_predicates(dtype)[predicate], b), a, b)
+
+    return render
+
+
+def _abs_integer(dtype: np.dtype, x: Value) -> Value:
+    return x if dtype not in dtypes.SIGNED else x.writer.select(x < 0, -x, x)
+
+
+def _sign_integer(dtype: np.dtype, x: Value) -> Value:
+    positive = x.compare("ne", 0).cast("zext", x.type)
+    return x.writer.select(x < 0, -1, positive) if dtype in dtypes.SIGNED else positive
+
+
+def _power_integer(dtype: np.dtype, a: Value, b: Value) -> Value:
+    """By squaring, branch-free over the bits of the exponent; negative powers as they truncate."""
+    select = a.writer.select
+    result, square, rest = a.like(1), a, b
+    for _ in range(8 * dtype.itemsize):
+        result = select((rest & 1).compare("ne", 0), result * square, result)
+        square, rest = square * square, rest >> 1
+    if dtype not in dtypes.SIGNED:
+        return result
+    odd = select((b & 1).compare("ne", 0), a, 1)
+    unit = a.equals(1) | a.equals(-1)
+    return select(b < 0, select(unit, odd, 0), result)
+
+
+_INTEGER: dict[str, Rendering] = {
+    "add": _exactly(lambda a, b: a + b),
+    "sub": _exactly(lambda a, b: a - b),
+    "mul": _exactly(lambda a, b: a * b),
+    "div": _divide("div", lambda a: a.like(-1)),
+    "rem": _divide("rem", lambda a: a),
+    "neg": _exactly(lambda x: -x),
+    "abs": _abs_integer,
+    "sign": _sign_integer,
+    "max": _extreme("gt"),
+    "min": _extreme("lt"),
+    "pow": _power_integer,
+    "and": _exactly(lambda a, b: a & b),
+    "or": _exactly(lambda a, b: a | b),
+    "xor": _exactly(lambda a, b: a ^ b),
+    "not": _exactly(lambda x: x.invert()),
+    "shl": _shift(left=True),
+    "shr": _shift(left=False),
+    "popcount": _exactly(lambda x: x.call("ctpop")),
+    "clz": _exactly(lambda x: x.writer.call(
+        x.type, overload("ctlz", x.type), x, Value(x.writer, "i1", "false"))),
+}  # fmt: skip
+
+
+def combine(name: str, dtype: np.dtype, a: Value, b: Value) -> Value:
+    """Two partial results of a reduction as one."""
+    return operation(name, dtype, (a, b), dtype)
+
+
+# --- conversions ------------------------------------------------------------------------------
+
+
+def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
+    """A register value of dtype `source` as one of `target`."""
+    type = with_scalar(x.type, register_type(target))
+    if source == target:
+        return x
+    if target == dtypes.bool_:
+        return x.compare("une" if source in dtypes.FLOATING else "ne", 0)
+    if source in dtypes.FLOATING:
+        return _from_float(x, source, target, type)
+    if target in dtypes.FLOATING:
+        converted = x.cast("sitofp" if source in dtypes.SIGNED else "uitofp", type)
+        return round_to(converted, target)
+    if target.itemsize < source.itemsize:
+        return x.cast("trunc", type)
+    return x.cast("sext" if source in dtypes.SIGNED else "zext", type)
+
+
+def _from_float(x: Value, source: np.dtype, target: np.dtype, type: str) -> Value:
+    if target in dtypes.INTEGER:
+        op = "fptosi.sat" if target in dtypes.SIGNED else "fptoui.sat"
+        return x.writer.call(type, overload(op, type, x.type), x)
+    if source != dtypes.f64:
+        return round_to(x.cast("fpext", type), target)
+    if target == dtypes.f16:
+        return round_to(_rounded_to_odd(x), target)
+    return round_to(x.cast("fptrunc", type), target)
+
+
+def _rounded_to_odd(x: Value) -> Value:
+    """f64 to f32 such that rounding the result to f16 equals rounding x (Boldo & Melquiond)."""
+    near = x.cast("fptrunc", "float")
+    back = near.cast("fpext", "double")
+    bits = near.to_bits()
+    even = (bits & 1).equals(0)
+    inexact = back.compare("one", x) & even & (x.abs() < 2.0**127)
+    below = back.abs() < x.abs()
+    stepped = x.writer.select(below, bits + 1, bits - 1).from_bits(near.type)
+    return x.writer.select(inexact, stepped, near)

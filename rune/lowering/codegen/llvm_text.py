@@ -1,0 +1,466 @@
+"""LLVM IR as text: values with arithmetic, and the writer that numbers them.
+
+A Value knows its IR type and the writer that it belongs to; `x * y + 1.0` appends a multiply and
+an add without fast-math flags, so that LLVM computes exactly what is written. Python numbers
+become constants of the other side's type. Fusion is only by `fma`, reassociation only by
+`reduce_step`. Text rather than an object model, because it is faster to build and to read.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+Number = int | float
+
+FLOATS = frozenset({"half", "float", "double"})
+_BITS = {"half": "i16", "float": "i32", "double": "i64"}
+_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
+
+
+@functools.cache
+def lanes_of(type: str) -> int:
+    """How many lanes a type has; 0 for a scalar.
+
+    >>> lanes_of("<16 x float>"), lanes_of("i64")
+    (16, 0)
+    """
+    return int(type[1 : type.index(" ")]) if type[0] == "<" else 0
+
+
+@functools.cache
+def scalar_of(type: str) -> str:
+    """The type of one lane."""
+    return type[type.index(" x ") + 3 : -1] if type[0] == "<" else type
+
+
+@functools.cache
+def with_scalar(type: str, scalar: str) -> str:
+    """`type` with another type in each lane."""
+    return f"<{lanes_of(type)} x {scalar}>" if type[0] == "<" else scalar
+
+
+def float_constant(value: float, type: str) -> str:
+    """`value` rounded to `type`, as the hexadecimal constant that LLVM reads exactly.
+
+    >>> float_constant(0.5, "float")
+    '0x3FE0000000000000'
+    """
+    if type == "half":
+        return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
+    if type == "float" and abs(value) < float("inf"):
+        value = struct.unpack("<f", struct.pack("<f", value))[0]
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def suffix(type: str) -> str:
+    """The name that intrinsics give to a type: f32, i64, v8f64."""
+    name = _SUFFIX.get(scalar_of(type), scalar_of(type))
+    return f"v{lanes_of(type)}{name}" if type[0] == "<" else name
+
+
+def bits_type(type: str) -> str:
+    """The integer type with the size of a floating type."""
+    return with_scalar(type, _BITS[scalar_of(type)])
+
+
+@dataclass(slots=True)
+class Writer:
+    """The body of one function in the making: lines, what must stand before them, declarations.
+
+    `entry` holds the allocas: they belong to the first block, so that LLVM makes registers of them.
+    A pure instruction written twice is one value: `known` has those that reach the current block,
+    one table for each region of blocks that is being written.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    count: int = 0
+    block: str = "entry"
+    entry: list[str] = field(default_factory=list)
+    declared: set[str] = field(default_factory=set)
+    known: list[dict[str, Value]] = field(default_factory=lambda: [{}])
+
+    def name(self, stem: str) -> str:
+        """A fresh name, without the sigil."""
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def emit(self, type: str, instruction: str) -> Value:
+        """A pure instruction: appended, or found where it was appended before."""
+        for table in self.known:
+            if instruction in table:
+                return table[instruction]
+        value = self.known[-1][instruction] = self.effect(type, instruction)
+        return value
+
+    def effect(self, type: str, instruction: str) -> Value:
+        """Append an instruction that reads memory, or belongs to its block."""
+        self.count += 1
+        name = f"%v{self.count}"
+        self.lines.append(f"  {name} = {instruction}")
+        return Value(self, type, name)
+
+    @contextmanager
+    def region(self, label: str) -> Iterator[None]:
+        """Blocks from `label` on whose values are not seen after them."""
+        self.label(label)
+        self.known.append({})
+        yield
+        self.known.pop()
+
+    def do(self, instruction: str) -> None:
+        """Append an instruction that yields nothing."""
+        self.lines.append(f"  {instruction}")
+
+    def label(self, name: str) -> None:
+        """Begin a basic block."""
+        self.block = name
+        self.lines.append(f"{name}:")
+
+    def jump(self, target: str) -> None:
+        """End the block with a jump."""
+        self.do(f"br label %{target}")
+
+    def branch(self, condition: Value, then: str, orelse: str) -> None:
+        """End the block with a conditional jump."""
+        self.do(f"br i1 {condition.text}, label %{then}, label %{orelse}")
+
+    def constant(self, type: str, value: Number) -> Value:
+        """A constant, the same in every lane."""
+        scalar = scalar_of(type)
+        text = float_constant(value, scalar) if scalar in FLOATS else str(int(value))
+        return Value(self, type, f"splat ({scalar} {text})" if type[0] == "<" else text)
+
+    def intrinsic(self, name: str, type: str, *args: Value) -> Value:
+        """Call `llvm.<name>` overloaded on `type`, which it also yields."""
+        return self.call(type, f"@llvm.{name}.{suffix(type)}", *args)
+
+    def call(self, type: str, function: str, *args: Value) -> Value:
+        """Call a function by its name with @, declaring what LLVM does not define."""
+        if function.startswith("@llvm."):
+            types = ", ".join(a.type for a in args)
+            self.declared.add(f"declare {type} {function}({types})")
+        listed = ", ".join(f"{a.type} {a.text}" for a in args)
+        append = self.effect if ".masked." in function else self.emit
+        return append(type, f"call {type} {function}({listed})")
+
+    def by_lane(self, function: str, *args: Value) -> Value:
+        """A function of the C library on f64, one lane after the other."""
+        signature = f"double @{function}({', '.join(['double'] * len(args))})"
+        self.declared.add(f"declare {signature} nounwind willreturn memory(none)")
+        lanes = args[0].lanes
+        if lanes == 0:
+            return self.call("double", f"@{function}", *args)
+        slots = [self.allocate(a.type) for a in args]
+        for slot, a in zip(slots, args, strict=True):
+            self.store(a, slot)
+        result = self.allocate(args[0].type)
+
+        def one(k: Value) -> None:
+            at = [
+                self.emit("ptr", f"getelementptr double, ptr {s.text}, i64 {k.text}")
+                for s in (*slots, result)
+            ]
+            given = [self.load("double", p) for p in at[:-1]]
+            self.store(self.call("double", f"@{function}", *given), at[-1])
+
+        self.count_up(self.constant("i64", 0), self.constant("i64", lanes), 1, one)
+        return self.load(args[0].type, result)
+
+    def rarely(
+        self, condition: Value, common: Callable[[], Value], rare: Callable[[], Value]
+    ) -> Value:
+        """common(), but rare() in the lanes where the condition holds; a branch skips it."""
+        usual = common()
+        slot = self.allocate(usual.type)
+        self.store(usual, slot)
+        self.either(
+            self.any_lane(condition), lambda: self.store(self.select(condition, rare(), usual), slot)
+        )
+        return self.load(usual.type, slot)
+
+    def allocate(self, type: str, count: int = 1) -> Value:
+        """Uninitialised memory on the stack, for `count` values of a type."""
+        name = f"%{self.name('slot')}"
+        align = 64 if count > 1 or type[0] == "<" else 8
+        self.entry.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
+        return Value(self, "ptr", name)
+
+    def load(self, type: str, pointer: Value, align: int | None = None) -> Value:
+        """Read memory."""
+        end = f", align {align}" if align else ""
+        return self.effect(type, f"load {type}, ptr {pointer.text}{end}")
+
+    def store(self, value: Value, pointer: Value, align: int | None = None) -> None:
+        """Write memory."""
+        end = f", align {align}" if align else ""
+        self.do(f"store {value.type} {value.text}, ptr {pointer.text}{end}")
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """The scalar in every lane; a vector as it is."""
+        if lanes == 0 or value.type[0] == "<":
+            return value
+        type = f"<{lanes} x {value.type}>"
+        if value.is_constant:
+            return Value(self, type, f"splat ({value.type} {value.text})")
+        one = self.emit(type, f"insertelement {type} poison, {value.type} {value.text}, i64 0")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        return self.emit(type, f"shufflevector {type} {one.text}, {type} poison, {zeros}")
+
+    def iota(self, lanes: int, scalar: str) -> Value:
+        """The number of each lane."""
+        listed = ", ".join(f"{scalar} {k}" for k in range(lanes))
+        return Value(self, f"<{lanes} x {scalar}>", f"<{listed}>")
+
+    def run(self, function: str, *args: Value) -> None:
+        """Call an intrinsic that yields nothing."""
+        types = ", ".join(a.type for a in args)
+        self.declared.add(f"declare void {function}({types})")
+        self.do(f"call void {function}({', '.join(f'{a.type} {a.text}' for a in args)})")
+
+    def any_lane(self, mask: Value) -> Value:
+        """Whether an i1 holds in some lane."""
+        if not mask.lanes:
+            return mask
+        return self.call("i1", f"@llvm.vector.reduce.or.{suffix(mask.type)}", mask)
+
+    def part(self, vector: Value, first: int, count: int) -> Value:
+        """`count` lanes of a vector, from `first` on."""
+        type = f"<{count} x {vector.scalar_type}>"
+        mask = ", ".join(f"i32 {first + k}" for k in range(count))
+        operands = f"{vector.type} {vector.text}, {vector.type} poison"
+        return self.emit(type, f"shufflevector {operands}, <{count} x i32> <{mask}>")
+
+    def lane(self, vector: Value, number: int) -> Value:
+        """One lane of a vector."""
+        text = f"extractelement {vector.type} {vector.text}, i64 {number}"
+        return self.emit(vector.scalar_type, text)
+
+    def either(
+        self, condition: Value, then: Callable[[], None], orelse: Callable[[], None] | None = None
+    ) -> None:
+        """if (condition) then() else orelse()."""
+        yes, no, join = self.name("then"), self.name("else"), self.name("join")
+        self.branch(condition, yes, no if orelse else join)
+        for label, write in ((yes, then), (no, orelse)):
+            if write:
+                with self.region(label):
+                    write()
+                    self.jump(join)
+        self.label(join)
+
+    def count_up(
+        self, begin: Value, end: Value, step: int, body: Callable[[Value], None]
+    ) -> None:
+        """for (i = begin; i < end; i += step) body(i), where step divides end - begin."""
+        head, last, after = self.name("loop"), self.name("next"), self.name("done")
+        before = self.block
+        self.branch(begin < end, head, after)
+        following = Value(self, "i64", f"%{self.name('i')}")
+        with self.region(head):
+            i = self.phi("i64", (begin, before), (following, last))
+            body(i)
+            self.jump(last)
+            self.label(last)
+            self.do(f"{following.text} = add nuw nsw i64 {i.text}, {step}")
+            self.branch(following < end, head, after)
+        self.label(after)
+
+    def select(self, condition: Value, a: Value | Number, b: Value | Number) -> Value:
+        """a where the condition holds, else b."""
+        known = a if isinstance(a, Value) else b
+        assert isinstance(known, Value)
+        a, b = known.like(a), known.like(b)
+        return self.emit(
+            a.type,
+            f"select {condition.type} {condition.text}, {a.type} {a.text}, {b.type} {b.text}",
+        )
+
+    def phi(self, type: str, *incoming: tuple[Value, str]) -> Value:
+        """The value that belongs to the block control came from."""
+        listed = ", ".join(f"[ {v.text}, %{block} ]" for v, block in incoming)
+        return self.effect(type, f"phi {type} {listed}")
+
+
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_,
+    "add nsw": operator.add, "mul nsw": operator.mul,
+}  # fmt: skip
+_INTEGER_OPS = {"+": "add", "-": "sub", "*": "mul"}
+_FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """One scalar: its IR type and its text (a name or a constant)."""
+
+    writer: Writer
+    type: str
+    text: str
+
+    @property
+    def is_float(self) -> bool:
+        """True for half, float and double."""
+        return scalar_of(self.type) in FLOATS
+
+    @property
+    def is_constant(self) -> bool:
+        """True for literal text."""
+        return self.text[0] != "%"
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes; 0 for a scalar."""
+        return lanes_of(self.type)
+
+    @property
+    def scalar_type(self) -> str:
+        """The type of one lane."""
+        return scalar_of(self.type)
+
+    def like(self, other: Value | Number) -> Value:
+        """`other`, as a constant of this type if it is a Python number."""
+        return other if isinstance(other, Value) else self.writer.constant(self.type, other)
+
+    def _arithmetic(self, symbol: str, a: Value | Number, b: Value | Number) -> Value:
+        op = (_FLOAT_OPS if self.is_float else _INTEGER_OPS)[symbol]
+        return self.binary(op, a, b)
+
+    def binary(self, op: str, a: Value | Number, b: Value | Number) -> Value:
+        """The instruction `op` on two operands of this type; i64 constants are folded."""
+        x, y = self.like(a).text, self.like(b).text
+        if self.type == "i64" and op in _FOLDED and x[0] != "%" and y[0] != "%":
+            return self.writer.constant("i64", _FOLDED[op](int(x), int(y)))
+        return self.writer.emit(self.type, f"{op} {self.type} {x}, {y}")
+
+    def __add__(self, other: Value | Number) -> Value:
+        return self._arithmetic("+", self, other)
+
+    def __radd__(self, other: Number) -> Value:
+        return self._arithmetic("+", other, self)
+
+    def __sub__(self, other: Value | Number) -> Value:
+        return self._arithmetic("-", self, other)
+
+    def __rsub__(self, other: Number) -> Value:
+        return self._arithmetic("-", other, self)
+
+    def __mul__(self, other: Value | Number) -> Value:
+        return self._arithmetic("*", self, other)
+
+    def __rmul__(self, other: Number) -> Value:
+        return self._arithmetic("*", other, self)
+
+    def __truediv__(self, other: Value | Number) -> Value:
+        return self._arithmetic("/", self, other)
+
+    def __rtruediv__(self, other: Number) -> Value:
+        return self._arithmetic("/", other, self)
+
+    def __neg__(self) -> Value:
+        if self.is_float:
+            return self.writer.emit(self.type, f"fneg {self.type} {self.text}")
+        return self.binary("sub", 0, self)
+
+    def __and__(self, other: Value | int) -> Value:
+        return self.binary("and", self, other)
+
+    def __or__(self, other: Value | int) -> Value:
+        return self.binary("or", self, other)
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self.binary("xor", self, other)
+
+    def __lshift__(self, other: Value | int) -> Value:
+        return self.binary("shl", self, other)
+
+    def __rshift__(self, other: Value | int) -> Value:
+        """Logical shift; the arithmetic one is `binary("ashr", ...)`."""
+        return self.binary("lshr", self, other)
+
+    def compare(self, predicate: str, other: Value | Number) -> Value:
+        """An i1 by the IR predicate: olt, une, slt, ult, ..."""
+        kind = "fcmp" if self.is_float else "icmp"
+        text = f"{kind} {predicate} {self.type} {self.text}, {self.like(other).text}"
+        return self.writer.emit(with_scalar(self.type, "i1"), text)
+
+    def __lt__(self, other: Value | Number) -> Value:
+        return self.compare("olt" if self.is_float else "slt", other)
+
+    def __le__(self, other: Value | Number) -> Value:
+        return self.compare("ole" if self.is_float else "sle", other)
+
+    def __gt__(self, other: Value | Number) -> Value:
+        return self.compare("ogt" if self.is_float else "sgt", other)
+
+    def __ge__(self, other: Value | Number) -> Value:
+        return self.compare("oge" if self.is_float else "sge", other)
+
+    def equals(self, other: Value | Number) -> Value:
+        """Equality; false where either is NaN."""
+        return self.compare("oeq" if self.is_float else "eq", other)
+
+    def is_nan(self) -> Value:
+        """True for NaN."""
+        return self.compare("uno", self)
+
+    def invert(self) -> Value:
+        """All bits flipped; for i1, not."""
+        return self.binary("xor", self, -1)
+
+    def cast(self, op: str, type: str) -> Value:
+        """A conversion instruction of each lane: sext, trunc, fpext, sitofp, bitcast, ..."""
+        type = with_scalar(self.type, scalar_of(type))
+        if self.type == type:
+            return self
+        return self.writer.emit(type, f"{op} {self.type} {self.text} to {type}")
+
+    def to_bits(self) -> Value:
+        """The bits of a float as an integer."""
+        return self.cast("bitcast", bits_type(self.type))
+
+    def from_bits(self, type: str) -> Value:
+        """The float with these bits."""
+        return self.cast("bitcast", type)
+
+    def call(self, intrinsic: str, *others: Value | Number) -> Value:
+        """An overloaded intrinsic on this value and others of its type."""
+        return self.writer.intrinsic(intrinsic, self.type, self, *(self.like(o) for o in others))
+
+    def fma(self, b: Value | Number, c: Value | Number) -> Value:
+        """self * b + c with one rounding."""
+        return self.call("fma", b, c)
+
+    def abs(self) -> Value:
+        """The magnitude of a float."""
+        return self.call("fabs")
+
+    def copysign(self, sign: Value | Number) -> Value:
+        """This magnitude with the sign of `sign`."""
+        return self.call("copysign", sign)
+
+    def round(self) -> Value:
+        """Half to even."""
+        return self.call("roundeven")
+
+
+def horner(x: Value, coefficients: Sequence[float]) -> Value:
+    """The polynomial with `coefficients`, lowest first, by fused multiply-adds."""
+    result = x.like(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        result = result.fma(x, c)
+    return result
+
+
+def identifier(name: str) -> str:
+    """`name` as an IR identifier without sigil; quoted where it must be.
+
+    >>> identifier("a.b"), identifier("a b")
+    ('a.b', '"a b"')
+    """
+    return name if re.fullmatch(r"[A-Za-z$._][A-Za-z$._0-9]*", name) else f'"{name}"'

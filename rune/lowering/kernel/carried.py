@@ -1,0 +1,82 @@
+"""Which loops carry something from one iteration to the next: asked by the interpreter.
+
+A SERIAL loop may run for all iterations at once, statement by statement, unless an iteration
+reads what an earlier one has written: a Var, or an element of memory. The test is by name, so it
+errs on the safe side. Answers are kept per loop object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, Kind, Store
+from rune.lowering.kernel.rewrite import expressions, loads_in, names_bound, names_used, walk
+
+
+@dataclass(slots=True)
+class Carried:
+    """The analysis, with its memory: loop id -> (loop, answer)."""
+
+    dependence: dict[int, tuple[For, bool]] = field(default_factory=dict)
+    nested: dict[int, tuple[For, bool]] = field(default_factory=dict)
+    inside: dict[int, tuple[For, int]] = field(default_factory=dict)
+
+    def has_dependence(self, loop: For) -> bool:
+        """Whether iterations of a SERIAL loop must run one after the other."""
+        if id(loop) not in self.dependence:
+            self.dependence[id(loop)] = loop, self._dependence(loop)
+        return self.dependence[id(loop)][1]
+
+    def _dependence(self, loop: For) -> bool:
+        own = names_bound(loop.body)
+        inside = list(walk(loop.body))
+        outer_stores = [s.buffer for s in inside if isinstance(s, Store) and s.buffer not in own]
+        for stmt in inside:
+            if isinstance(stmt, Barrier):
+                return True
+            if isinstance(stmt, For) and outer_stores and self._stays_in_order(stmt):
+                return True
+        stored = set(outer_stores)
+        once = len(stored) == len(outer_stores)
+        read = {buffer for s in inside for e in expressions(s) for buffer in loads_in(e)}
+        return not once or bool(stored & read) or carries_var(loop)
+
+    def _stays_in_order(self, inner: For) -> bool:
+        """Inner loops whose stores would change their order, or whose race check would mislead."""
+        if inner.kind is Kind.VECTOR:
+            return self.has_nested_store(inner)
+        return self.has_dependence(inner)
+
+    def has_nested_store(self, loop: For) -> bool:
+        """Whether the loop stores to memory from outside it."""
+        if id(loop) not in self.nested:
+            own = names_bound(loop.body)
+            stores = (s for s in walk(loop.body) if isinstance(s, Store))
+            self.nested[id(loop)] = loop, any(s.buffer not in own for s in stores)
+        return self.nested[id(loop)][1]
+
+    def lanes_inside(self, loop: For) -> int:
+        """Values that one iteration holds side by side: threads, and scratch elements."""
+        if id(loop) not in self.inside:
+            threads, scratch = 1, 1
+            for stmt in walk(loop.body):
+                if isinstance(stmt, For) and stmt.kind is Kind.WORKGROUP:
+                    assert isinstance(stmt.extent, int)
+                    threads *= max(1, stmt.extent)
+                elif isinstance(stmt, Alloc):
+                    scratch = max(scratch, stmt.size // 4)
+            self.inside[id(loop)] = loop, threads * scratch
+        return self.inside[id(loop)][1]
+
+
+def carries_var(loop: For) -> bool:
+    """Whether an iteration needs the value that an earlier one gave a Var."""
+    own = names_bound(loop.body)
+    reductions: dict[str, set[str]] = {}
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Assign) and stmt.name not in own:
+            return True
+        if isinstance(stmt, Accumulate) and stmt.name not in own:
+            reductions.setdefault(stmt.name, set()).add(stmt.combine)
+    mixed = any(len(combines) > 1 for combines in reductions.values())
+    return mixed or bool(names_used(loop.body) & reductions.keys())

@@ -1,0 +1,378 @@
+"""Check kernel code: every rule that renderers and passes may take for granted.
+
+Names    bound before use, never while in scope already; an index symbol is a loop variable, a
+         size or an integer Let, and each name stands for one symbol. A loop variable's symbol has
+         the bounds 0..extent-1
+Types    of every expression (types.py), of stores, assignments and reductions
+Loops    GRID outermost, then Let and SHARED Alloc, then WORKGROUP of static extent, each nest
+         perfect; no Assign to a Var from outside in a VECTOR loop, nor a read of one that it
+         accumulates; a barrier is reached by all threads together
+Memory   stores to what may be written; aliases fit
+
+What depends on values is left to the interpreter: bounds, uninitialised reads, races.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.dims import Dim, Size
+from rune.errors import CheckError
+from rune.lowering.kernel.expr import Const, Expr, Load, Local, const, operands
+from rune.lowering.kernel.nodes import (
+    Access,
+    Accumulate,
+    AddressSpace,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.notation import RESERVED
+from rune.lowering.kernel.rewrite import (
+    Body,
+    expr_sizes,
+    expressions,
+    loop_symbol,
+    names_assigned,
+    size_names,
+    walk,
+    walk_expr,
+)
+from rune.lowering.kernel.scalar import bit_width
+from rune.lowering.kernel.types import type_error
+
+# Of one expression; longer ones are bound by Let, so that walks need no care.
+MAX_DEPTH = 64
+MAX_NODES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """A reduction operator: NumPy's function, and the value that changes nothing."""
+
+    function: Any
+    identity: Callable[[np.dtype], Const]
+    dtypes: frozenset[np.dtype]
+
+
+def _least(dtype: np.dtype) -> Const:
+    return const(_limits(dtype)[0], dtype)
+
+
+def _greatest(dtype: np.dtype) -> Const:
+    return const(_limits(dtype)[1], dtype)
+
+
+def _limits(dtype: np.dtype) -> tuple[float, float]:
+    if dtype in dtypes.FLOATING:  # e4m3 has no infinity
+        high = 448.0 if dtype == dtypes.f8_e4m3 else math.inf
+        return -high, high
+    if dtype in dtypes.SIGNED:
+        half = 1 << (bit_width(dtype) - 1)
+        return -half, half - 1
+    return 0, 1 if dtype == dtypes.bool_ else (1 << bit_width(dtype)) - 1
+
+
+_REAL = dtypes.INTEGER | dtypes.FLOATING | {dtypes.bool_}
+_BITS = dtypes.INTEGER | {dtypes.bool_}
+
+COMBINE: dict[str, Combine] = {
+    "add": Combine(np.add, lambda d: const(0, d), dtypes.NUMERIC),
+    "mul": Combine(np.multiply, lambda d: const(1, d), dtypes.NUMERIC),
+    "max": Combine(np.maximum, _least, _REAL),
+    "min": Combine(np.minimum, _greatest, _REAL),
+    "and": Combine(np.bitwise_and, lambda d: const(_all_bits(d), d), _BITS),
+    "or": Combine(np.bitwise_or, lambda d: const(0, d), _BITS),
+    "xor": Combine(np.bitwise_xor, lambda d: const(0, d), _BITS),
+}
+
+
+def _all_bits(dtype: np.dtype) -> float:
+    return -1 if dtype in dtypes.SIGNED else _limits(dtype)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    dtype: np.dtype
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What a statement sees. `names`: Local dtypes; `symbols`: what an index may mention."""
+
+    names: dict[str, np.dtype]
+    symbols: dict[str, Dim | None]  # None: an integer Let, whose symbol is fixed by first use
+    variables: frozenset[str]
+    frozen: frozenset[str]  # Vars that a VECTOR loop around may accumulate but not read or assign
+    buffers: dict[str, _Buffer]
+    loops: tuple[For, ...] = ()
+    in_if: bool = False
+
+    def taken(self, name: str) -> bool:
+        return name in self.names or name in self.buffers or name in self.symbols
+
+    def with_local(self, name: str, dtype: np.dtype, mutable: bool) -> _Scope:
+        symbols = self.symbols
+        if not mutable and dtype in dtypes.INTEGER:
+            symbols = {**symbols, name: None}
+        variables = self.variables | {name} if mutable else self.variables
+        return replace(
+            self, names={**self.names, name: dtype}, symbols=symbols, variables=variables
+        )
+
+
+@dataclass(slots=True)
+class _Checker:
+    code: KernelCode
+    seen: dict[str, Dim] = field(default_factory=dict)
+
+    def fail(self, what: str) -> NoReturn:
+        raise CheckError(f"check: cannot accept kernel {self.code.name} ({what})")
+
+    def require(self, holds: object, what: str) -> None:
+        if not holds:
+            self.fail(what)
+
+    # --- names and expressions ---------------------------------------------------------------
+
+    def new_name(self, name: str, scope: _Scope) -> None:
+        usable = name.isidentifier() and name not in RESERVED
+        self.require(usable, f"{name!r} is reserved, or no identifier")
+        self.require(not scope.taken(name), f"{name} is bound already")
+
+    def size(self, x: Size, scope: _Scope) -> None:
+        if not isinstance(x, Dim):
+            return
+        for s in dims.symbols(x):
+            self.require(s.name in scope.symbols, f"{s.name} in [{x}] is no index symbol here")
+            given = dims.symbol(s.name, s.low, s.high)
+            known = scope.symbols[s.name]
+            known = self.seen.setdefault(s.name, given) if known is None else known
+            self.require(
+                known is given,
+                f"{s.name} in [{x}] has bounds {s.low}..{s.high} here, elsewhere {_range(known)}",
+            )
+
+    def expr(self, expr: Expr, scope: _Scope) -> None:
+        depth, nodes = _measure(expr)
+        small = depth <= MAX_DEPTH and nodes <= MAX_NODES
+        self.require(small, f"an expression of {depth} levels and {nodes} nodes")
+        for part in walk_expr(expr):
+            self.require(type_error(part) is None, f"{type_error(part)}")
+            for size in expr_sizes(part):
+                self.size(size, scope)
+            if isinstance(part, Local):
+                self.local(part, scope)
+            elif isinstance(part, Load):
+                self.load(part, scope)
+
+    def local(self, local: Local, scope: _Scope) -> None:
+        name = local.name
+        self.require(name in scope.names, f"{name} is no local here")
+        self.require(scope.names[name] == local.dtype, f"{name} is not {dtypes.short(local.dtype)}")
+        self.require(name not in scope.frozen, f"{name} is read in the VECTOR loop that changes it")
+
+    def load(self, load: Load, scope: _Scope) -> None:
+        self.require(load.buffer in scope.buffers, f"{load.buffer} is no buffer here")
+        buffer = scope.buffers[load.buffer]
+        self.require(len(load.indices) == 1, f"{load.buffer} has {len(load.indices)} indices")
+        self.require(
+            buffer.dtype == load.dtype,
+            f"{load.buffer} holds {dtypes.short(buffer.dtype)}, not {dtypes.short(load.dtype)}",
+        )
+
+    # --- statements --------------------------------------------------------------------------
+
+    def body(self, body: Body, scope: _Scope) -> None:
+        for stmt in body:
+            for expr in expressions(stmt):
+                self.expr(expr, scope)
+            scope = self.stmt(stmt, scope)
+
+    def stmt(self, stmt: Stmt, scope: _Scope) -> _Scope:
+        match stmt:
+            case Let(name=name, value=value) | Var(name=name, init=value):
+                self.new_name(name, scope)
+                return scope.with_local(name, value.dtype, mutable=isinstance(stmt, Var))
+            case Assign() | Accumulate():
+                self.change(stmt, scope)
+            case Store():
+                self.store(stmt, scope)
+            case For():
+                self.loop(stmt, scope)
+            case If(condition=condition, body=body, orelse=orelse):
+                self.require(condition.dtype == dtypes.bool_, "the condition of an if is not bool")
+                self.body(body, replace(scope, in_if=True))
+                self.body(orelse, replace(scope, in_if=True))
+            case Alloc():
+                return self.alloc(stmt, scope)
+            case Barrier():
+                self.barrier(scope)
+        return scope
+
+    def change(self, stmt: Assign | Accumulate, scope: _Scope) -> None:
+        name = stmt.name
+        self.require(name in scope.variables, f"{name} is changed and is no var here")
+        held = scope.names[name]
+        self.require(held == stmt.value.dtype, f"{name} is not {dtypes.short(stmt.value.dtype)}")
+        if isinstance(stmt, Accumulate):
+            self.combine(stmt.combine, held)
+        else:
+            self.require(name not in scope.frozen, f"{name} is assigned across a VECTOR loop")
+
+    def combine(self, name: str, dtype: np.dtype) -> None:
+        known = name in COMBINE and dtype in COMBINE[name].dtypes
+        self.require(known, f"no reduction {name} of {dtypes.short(dtype)}")
+
+    def store(self, stmt: Store, scope: _Scope) -> None:
+        name, value = stmt.buffer, stmt.value
+        self.size(stmt.index, scope)
+        self.require(name in scope.buffers, f"{name} is no buffer here")
+        buffer = scope.buffers[name]
+        self.require(buffer.writable, f"{name} is stored to and was declared read")
+        self.require(
+            buffer.dtype == value.dtype,
+            f"{name} holds {dtypes.short(buffer.dtype)}, stored is {dtypes.short(value.dtype)}",
+        )
+        if stmt.combine is not None:
+            self.combine(stmt.combine, value.dtype)
+
+    def alloc(self, stmt: Alloc, scope: _Scope) -> _Scope:
+        self.new_name(stmt.name, scope)
+        self.require(isinstance(stmt.size, int) and stmt.size > 0, f"{stmt.name}[{stmt.size}]")
+        if stmt.space is AddressSpace.SHARED:
+            at_grid = all(loop.kind is Kind.GRID for loop in scope.loops)
+            self.require(at_grid and not scope.in_if, f"{stmt.name} is shared, within the threads")
+        return replace(scope, buffers={**scope.buffers, stmt.name: _Buffer(stmt.dtype, True)})
+
+    def loop(self, loop: For, scope: _Scope) -> None:
+        self.new_name(loop.var, scope)
+        self.size(loop.extent, scope)
+        frozen = scope.frozen
+        if loop.kind is Kind.GRID:
+            host = not isinstance(loop.extent, Dim) or size_names(loop.extent) <= {*self.code.sizes}
+            self.require(host, f"grid {loop.var} of extent {loop.extent}, not of sizes alone")
+        elif loop.kind is Kind.WORKGROUP:
+            static = isinstance(loop.extent, int)
+            self.require(static, f"workgroup {loop.var} of extent {loop.extent}, not static")
+        elif loop.kind is Kind.VECTOR:
+            inside = any(outer.kind is Kind.VECTOR for outer in scope.loops)
+            self.require(not inside, f"vector {loop.var} is inside another")
+            frozen = frozen | (names_assigned(loop.body) & scope.variables)
+        inner = replace(
+            scope,
+            symbols={**scope.symbols, loop.var: loop_symbol(loop)},
+            frozen=frozen,
+            loops=(*scope.loops, loop),
+        )
+        self.body(loop.body, inner)
+
+    def barrier(self, scope: _Scope) -> None:
+        kinds = [loop.kind for loop in scope.loops]
+        self.require(Kind.WORKGROUP in kinds, "a barrier outside a workgroup")
+        together = not scope.in_if and Kind.VECTOR not in kinds
+        threads = {loop.var for loop in scope.loops if loop.kind is Kind.WORKGROUP}
+        uniform = scope.symbols.keys() - threads - scope.names.keys()
+        inner = [loop.extent for loop in scope.loops if loop.kind is not Kind.WORKGROUP]
+        named = {s.name for x in inner if isinstance(x, Dim) for s in dims.symbols(x)}
+        self.require(together and named <= uniform, "a barrier that not all threads reach together")
+
+    # --- the whole ---------------------------------------------------------------------------
+
+    def kernel(self) -> None:
+        code = self.code
+        scope = _Scope({}, {}, frozenset(), frozenset(), {})
+        self.seen.update(_size_symbols(code))
+        for name in code.sizes:
+            self.new_name(name, scope)
+            scope = replace(scope, symbols={**scope.symbols, name: None})
+        for p in code.params:
+            self.new_name(p.name, scope)
+            self.size(p.size, scope)
+            buffer = _Buffer(p.dtype, writable=p.access is not Access.READ)
+            scope = replace(scope, buffers={**scope.buffers, p.name: buffer})
+        self.aliases()
+        self.nests()
+        self.body(code.body, scope)
+
+    def aliases(self) -> None:
+        by_name = {p.name: p for p in self.code.params}
+        for a, b in self.code.aliases:
+            self.require(a in by_name and b in by_name and a != b, f"alias of {a} and {b}")
+            same = by_name[a].dtype.itemsize == by_name[b].dtype.itemsize
+            fits = same and dims.equal(by_name[a].size, by_name[b].size)
+            self.require(fits, f"{a} and {b} are aliases of different sizes")
+
+    def nests(self) -> None:
+        point = _inside(self.code.body, Kind.GRID)
+        self.require(not _has(point, Kind.GRID), "a grid loop that is not outermost and alone")
+        before, last = point[:-1], point[-1:]
+        thread = _inside(last, Kind.WORKGROUP)
+        self.require(not _has((*before, *thread), Kind.WORKGROUP), "a misplaced workgroup loop")
+        if thread is not last:
+            plain = all(isinstance(s, (Let, Alloc)) for s in before)
+            self.require(plain, "more than Let and Alloc before the workgroup loops")
+
+
+def _inside(body: Body, kind: Kind) -> Body:
+    """What a perfect nest of loops of this kind holds."""
+    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
+        body = body[0].body
+    return body
+
+
+def _has(body: Body, kind: Kind) -> bool:
+    return any(isinstance(s, For) and s.kind is kind for s in walk(body))
+
+
+def _range(symbol: Dim) -> str:
+    (s,) = dims.symbols(symbol)
+    return f"{s.low}..{s.high}"
+
+
+def _size_symbols(code: KernelCode) -> dict[str, Dim]:
+    return {
+        s.name: dims.symbol(s.name, s.low, s.high)
+        for p in code.params
+        if isinstance(p.size, Dim)
+        for s in dims.symbols(p.size)
+    }
+
+
+def _measure(expr: Expr) -> tuple[int, int]:
+    """Levels of an expression, and its nodes as a tree; shared parts are looked at once."""
+    known: dict[int, tuple[int, int]] = {}
+    pending = [expr]
+    while pending:
+        parts = operands(pending[-1])
+        missing = [p for p in parts if id(p) not in known]
+        if missing:
+            pending += missing
+            continue
+        inner = [known[id(p)] for p in parts]
+        depth = 1 + max((d for d, _ in inner), default=0)
+        known[id(pending.pop())] = depth, 1 + sum(n for _, n in inner)
+    return known[id(expr)]
+
+
+def check(code: KernelCode) -> None:
+    """Check every rule above.
+
+    Errors: CheckError "check: cannot accept kernel f (y holds f32, stored is f64)".
+    """
+    _Checker(code).kernel()

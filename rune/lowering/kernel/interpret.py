@@ -1,0 +1,410 @@
+"""Run kernel code in NumPy, with every check: the reference of what a kernel means.
+
+A loop runs for all its iterations at once where that cannot be told from one after the other:
+always for GRID, WORKGROUP and VECTOR, and for a SERIAL loop without carried dependence. Each such
+loop adds an axis of lanes; a value has one axis per lane axis, of length 1 where it does not
+vary. Statements then run in lock step, so that a barrier only ends the race check's interval.
+
+Checked: bounds, reads of what nothing wrote, declared bounds of index symbols, races between grid
+points, between threads from barrier to barrier, and between iterations of a VECTOR loop.
+Not done: contraction; floats of an Accumulate may be combined in another order than elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rune import dims
+from rune.dims import Dim, FloorDiv, Mod, Size, Symbol
+from rune.errors import CheckError
+from rune.lowering.kernel.carried import Carried
+from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.memory import Fault, Lane, Level, Storage, View
+from rune.lowering.kernel.nodes import (
+    Access,
+    Accumulate,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    Param,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import (
+    Body,
+    buffers_written,
+    names_bound,
+    size_names,
+    symbols_used,
+    walk,
+)
+from rune.lowering.kernel.scalar import SCALAR_MEANING, apply_unguarded, convert
+
+LANES = 1 << 18  # values that one operation handles at once
+
+
+def interpret(
+    code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None
+) -> None:
+    """Run the kernel on contiguous arrays, one per parameter; those written change in place.
+
+    Errors: CheckError "interpret: cannot load x in kernel pad (index 12 of 10, at i=3)".
+    """
+    machine = _Machine(code, dict(sizes or {}))
+    machine.bind(buffers)
+    with np.errstate(all="ignore"):
+        machine.body(code.body)
+
+
+def _size_of(x: Size, values: Mapping[str, Any]) -> Any:
+    """The dimension with arrays for its symbols."""
+    if not isinstance(x, Dim):
+        return x
+    total: Any = 0
+    for coefficient, factors in x.terms:
+        term: Any = coefficient
+        for factor in factors:
+            term = term * _factor(factor, values)
+        total = total + term
+    return total
+
+
+def _factor(factor: Symbol | FloorDiv | Mod, values: Mapping[str, Any]) -> Any:
+    if isinstance(factor, Symbol):
+        return values[factor.name]
+    numerator, denominator = (_size_of(x, values) for x in (factor.numerator, factor.denominator))
+    return numerator // denominator if isinstance(factor, FloorDiv) else numerator % denominator
+
+
+@dataclass(slots=True)
+class _Machine:
+    code: KernelCode
+    indices: dict[str, Any]  # sizes, loop variables and integer Lets: what an index may mention
+    locals: dict[str, Any] = field(default_factory=dict)
+    var_depth: dict[str, int] = field(default_factory=dict)
+    views: dict[str, View] = field(default_factory=dict)
+    shape: tuple[int, ...] = ()  # lanes: one axis per loop that runs at once
+    mask: Any = True  # the lanes that run; True for all
+    levels: list[Level] = field(default_factory=list)
+    storages: list[Storage] = field(default_factory=list)
+    loops: list[tuple[str, Any]] = field(default_factory=list)
+    symbols: dict[str, Dim] = field(default_factory=dict)
+    carried: Carried = field(default_factory=Carried)
+
+    # --- parameters --------------------------------------------------------------------------
+
+    def bind(self, buffers: Sequence[np.ndarray]) -> None:
+        code = self.code
+        self.symbols = symbols_used(code)
+        missing = [name for name in code.sizes if name not in self.indices]
+        if missing or len(buffers) != len(code.params):
+            self.fail("call", f"{len(buffers)} buffers for {len(code.params)}, no size {missing}")
+        written = buffers_written(code.body)
+        together = {frozenset(pair) for pair in code.aliases}
+        for p, array in zip(code.params, buffers, strict=True):
+            for other, view in self.views.items():
+                shared = np.may_share_memory(view.storage.data, array)
+                if shared and {p.name, other} & written and {p.name, other} not in together:
+                    self.fail("call", f"{other} and {p.name} share memory")
+            self.views[p.name] = View(self.storage(p, array, written), array.size)
+
+    def storage(self, p: Param, array: np.ndarray, written: frozenset[str]) -> Storage:
+        size = _size_of(p.size, self.indices)
+        if array.size != size or array.dtype != p.dtype or not array.flags.c_contiguous:
+            given = f"{array.dtype}[{array.size}]"
+            self.fail("call", f"{p.name} is {p.dtype}[{size}], given is {given}")
+        data = array.reshape(-1)
+        for view in self.views.values():
+            if np.may_share_memory(view.storage.data, data) and view.storage.data.dtype == p.dtype:
+                view.storage.tracked |= p.name in written
+                return view.storage
+        fresh = p.access is Access.WRITE and not any(p.name in pair for pair in self.code.aliases)
+        flags = np.zeros(size, np.bool_) if fresh else None
+        made = Storage(data, flags, tracked=p.name in written)
+        self.storages.append(made)
+        return made
+
+    # --- failures ----------------------------------------------------------------------------
+
+    def fail(self, action: str, why: str, lane: Lane | None = None) -> NoReturn:
+        place = self.place(lane)
+        raise CheckError(f"interpret: cannot {action} in kernel {self.code.name} ({why}{place})")
+
+    def place(self, lane: Lane | None) -> str:
+        found = []
+        for name, value in self.loops:
+            if np.ndim(value) == 0:
+                found.append(f"{name}={value}")
+            elif lane is not None and len(lane.at) >= value.ndim:
+                axes = value.ndim - 1
+                found.append(f"{name}={value.reshape(-1)[lane.at[axes]]}")
+        return f", at {' '.join(found)}" if found else ""
+
+    # --- lanes -------------------------------------------------------------------------------
+
+    def lift(self, value: Any) -> Any:
+        """The value with one axis per lane axis."""
+        missing = len(self.shape) - np.ndim(value)
+        if missing == 0 or np.ndim(value) == 0:
+            return value
+        return value.reshape(value.shape + (1,) * missing)
+
+    def full(self, value: Any) -> np.ndarray:
+        return np.broadcast_to(self.lift(value), self.shape).reshape(-1)
+
+    def size(self, x: Size) -> Any:
+        if not isinstance(x, Dim):
+            return x
+        names = {s.name for s in dims.symbols(x)}
+        return _size_of(x, {name: self.lift(self.indices[name]) for name in names})
+
+    def active(self) -> Any:
+        return self.mask if self.mask is True else self.lift(self.mask)
+
+    def view(self, name: str) -> View:
+        view = self.views[name]
+        return View(view.storage, view.size, self.lift(view.base))
+
+    # --- expressions -------------------------------------------------------------------------
+
+    def expr(self, expr: Expr) -> Any:
+        match expr:
+            case Const():
+                return expr.value
+            case Local(name=name):
+                return self.lift(self.locals[name])
+            case Index(dim=dim):
+                return np.asarray(self.size(dim)).astype(np.int64)
+            case Op(name=name, args=args, dtype=dtype):
+                return apply_unguarded(name, tuple(self.expr(a) for a in args), dtype)
+            case Cast(arg=arg, dtype=dtype):
+                return convert(self.expr(arg), dtype)
+            case Load():
+                return self.load(expr)
+
+    def load(self, load: Load) -> Any:
+        guard = True if load.guard is None else self.expr(load.guard)
+        active = guard & self.active() if guard is not True else self.active()
+        try:
+            value, at = self.view(load.buffer).read(self.size(load.indices[0]), active)
+        except Fault as fault:
+            self.fail(f"load {load.buffer}", fault.message, fault.lane)
+        self.touch(load.buffer, at, active, write=False)
+        return value if guard is True else np.where(guard, value, np.zeros((), value.dtype))
+
+    def touch(self, name: str, at: Any, active: Any, write: bool) -> None:
+        storage = self.views[name].storage
+        levels = [x for x in self.levels if storage.tracked and storage.depth <= x.depth]
+        if not levels:
+            return
+        positions = self.full(at)
+        keep = None if active is True else self.full(active)
+        for level in levels:
+            ids = self.full(level.ids)
+            try:
+                if keep is None:
+                    storage.record(level, positions, ids, write)
+                else:
+                    storage.record(level, positions[keep], ids[keep], write)
+            except Fault as fault:
+                self.fail(f"{'store' if write else 'load'} {name}", fault.message)
+
+    # --- statements --------------------------------------------------------------------------
+
+    def body(self, body: Body) -> None:
+        for stmt in body:
+            self.stmt(stmt)
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let():
+                self.let(stmt)
+            case Var(name=name, init=init):
+                self.locals[name] = self.expr(init)
+                self.var_depth[name] = len(self.shape)
+            case Assign():
+                self.assign(stmt)
+            case Accumulate():
+                self.accumulate(stmt)
+            case Store():
+                self.store(stmt)
+            case For():
+                self.loop(stmt)
+            case If():
+                self.branch(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case Barrier():
+                for storage in self.storages:
+                    storage.touched.pop("workgroup", None)
+
+    def let(self, stmt: Let) -> None:
+        value = self.locals[stmt.name] = self.expr(stmt.value)
+        if stmt.name not in self.symbols:
+            return
+        wide = self.indices[stmt.name] = np.asarray(value).astype(np.int64)
+        (symbol,) = dims.symbols(self.symbols[stmt.name])
+        low = self.size(symbol.low)
+        high = np.inf if symbol.high is None else self.size(symbol.high)
+        outside = ((wide < low) | (wide > high)) & self.active()
+        if np.any(outside):
+            worst = np.broadcast_to(wide, outside.shape)[outside][0]
+            self.fail(f"bind {stmt.name}", f"{worst} is not in {symbol.low}..{symbol.high}")
+
+    def assign(self, stmt: Assign) -> None:
+        if self.var_depth[stmt.name] != len(self.shape):
+            self.fail(f"assign {stmt.name}", "members of a parallel loop share it")
+        value = self.expr(stmt.value)
+        if self.mask is not True:
+            value = np.where(self.active(), value, self.lift(self.locals[stmt.name]))
+        self.locals[stmt.name] = value
+
+    def accumulate(self, stmt: Accumulate) -> None:
+        combine = COMBINE[stmt.combine]
+        value = self.expr(stmt.value)
+        dtype = value.dtype
+        if self.mask is not True:
+            value = np.where(self.active(), value, _neutral(stmt.combine, dtype))
+        depth = self.var_depth[stmt.name]
+        axes = tuple(range(depth, len(self.shape)))
+        if axes:
+            kept = np.shape(value)[:depth] or (1,) * depth
+            value = np.broadcast_to(value, kept + self.shape[depth:])
+            # Without the dtype, NumPy would sum small integers in i64.
+            value = combine.function.reduce(value, axis=axes, dtype=dtype)
+        old = self.locals[stmt.name]
+        self.locals[stmt.name] = apply_unguarded(stmt.combine, (old, value), dtype)
+
+    def store(self, stmt: Store) -> None:
+        value = self.full(self.expr(stmt.value))
+        active = self.active()
+        view = self.view(stmt.buffer)
+        try:
+            at = self.full(view.elements(self.size(stmt.index), active))
+        except Fault as fault:
+            self.fail(f"store {stmt.buffer}", fault.message, fault.lane)
+        self.touch(stmt.buffer, at.reshape(self.shape), active, write=True)
+        if active is not True:
+            keep = self.full(active)
+            at, value = at[keep], value[keep]
+        written = view.storage.written
+        if stmt.combine is not None and written is not None and not written[at].all():
+            self.fail(f"update {stmt.buffer}", "which nothing has written")
+        view.write(at, value, None if stmt.combine is None else COMBINE[stmt.combine].function)
+
+    def branch(self, stmt: If) -> None:
+        condition = self.expr(stmt.condition)
+        outer, around = self.mask, self.active()
+        for body, chosen in ((stmt.body, condition), (stmt.orelse, ~condition)):
+            self.mask = chosen & around
+            if body and np.any(self.mask):
+                self.body(body)
+        self.mask = outer
+
+    def alloc(self, stmt: Alloc) -> None:
+        lanes = math.prod(self.shape)
+        size = lanes * stmt.size
+        base = np.arange(lanes).reshape(self.shape) * stmt.size
+        storage = Storage(np.empty(size, stmt.dtype), np.zeros(size, np.bool_), len(self.shape))
+        self.storages.append(storage)
+        self.views[stmt.name] = View(storage, stmt.size, base)
+
+    # --- loops -------------------------------------------------------------------------------
+
+    def loop(self, loop: For) -> None:
+        extent = self.size(loop.extent)
+        count = int(np.max(extent)) if np.size(extent) else 0
+        ragged = bool(np.ndim(extent)) and bool(np.any(extent != count))
+        outer, allocated = self.mask, len(self.storages)
+        at_once = self.at_once(loop, count)
+        for start in range(0, count, at_once or 1):
+            if at_once:
+                stop = min(start + at_once, count)
+                self.lanes(loop, count, np.arange(start, stop), extent if ragged else None)
+            else:
+                self.iteration(loop, start, extent if ragged else None)
+            self.mask = outer
+            del self.storages[allocated:]
+
+    def iteration(self, loop: For, value: int, extent: Any) -> None:
+        self.indices[loop.var] = value
+        if extent is not None:
+            self.mask = (value < extent) & self.active()
+        self.loops.append((loop.var, value))
+        self.body(loop.body)
+        self.loops.pop()
+
+    def lanes(self, loop: For, count: int, values: np.ndarray, extent: Any) -> None:
+        outer, levels = self.shape, self.levels
+        axis = values.reshape((1,) * len(outer) + (-1,))
+        self.shape = (*outer, values.size)
+        self.indices[loop.var] = axis
+        self.levels = self.levels_inside(loop, count, axis, len(outer))
+        if extent is not None:
+            self.mask = (axis < self.lift(extent)) & self.active()
+        self.loops.append((loop.var, axis))
+        self.body(loop.body)
+        self.loops.pop()
+        self.shape, self.levels = outer, levels
+
+    def levels_inside(self, loop: For, count: int, axis: np.ndarray, depth: int) -> list[Level]:
+        """The levels with this loop's members numbered; nests of one kind are one level."""
+        kind = loop.kind
+        if kind not in (Kind.GRID, Kind.WORKGROUP, Kind.VECTOR):
+            return self.levels
+        if kind is Kind.VECTOR and axis.flat[0] == 0:
+            for storage in self.storages:
+                storage.touched.pop("vector", None)
+        others = [x for x in self.levels if x.name != kind.value]
+        same = [x for x in self.levels if x.name == kind.value]
+        if same:
+            return [
+                *others,
+                Level(kind.value, same[0].depth, self.lift(same[0].ids) * count + axis),
+            ]
+        if kind is Kind.WORKGROUP and others:
+            return [*others, Level(kind.value, depth, self.lift(others[0].ids) * count + axis)]
+        return [*others, Level(kind.value, depth, axis)]
+
+    def at_once(self, loop: For, count: int) -> int:
+        """How many iterations run at once; 0 for one after the other, as scalars."""
+        room = LANES // max(1, math.prod(self.shape))
+        if loop.kind is Kind.WORKGROUP:
+            return count
+        if loop.kind in (Kind.GRID, Kind.VECTOR):
+            return max(1, room // self.carried.lanes_inside(loop))
+        if self.carried.has_dependence(loop):
+            return 0
+        if not self.carried.has_nested_store(loop):
+            return max(1, room)
+        # Stores must keep their order: all inner loops have to fit at once, too.
+        return room // self.iterations_inside(loop)
+
+    def iterations_inside(self, loop: For) -> int:
+        """Iterations of all inner loops together; beyond any room where that varies."""
+        own = names_bound((loop,))
+        extents = [s.extent for s in walk(loop.body) if isinstance(s, For)]
+        if any(isinstance(x, Dim) and size_names(x) & own for x in extents):
+            return LANES + 1
+        return math.prod(max(1, int(np.max(self.size(x)))) for x in extents)
+
+
+def _neutral(combine: str, dtype: np.dtype) -> Any:
+    # -0.0, unlike 0.0, changes no addend at all.
+    value: Any = COMBINE[combine].identity(dtype).value
+    return -value if combine == "add" else value
+
+
+__all__ = ["SCALAR_MEANING", "interpret"]

@@ -1,0 +1,119 @@
+"""Memory of the kernel interpreter: flat arrays that know what was written, and by whom.
+
+A View is one buffer or allocation as statements see it: a Storage and the offset of each lane's
+own part. Every access is checked: inside the size, written before it is read, and no race, which
+is two members of one Level touching the same element with at least one write between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+_NONE, _SEVERAL = -1, -2
+
+
+@dataclass(slots=True)
+class Level:
+    """One kind of parallel loop: `ids` numbers its members, `depth` lanes are around it."""
+
+    name: str
+    depth: int
+    ids: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One lane: its position in lanes of this shape."""
+
+    at: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def _first(flags: Any) -> Lane:
+    flags = np.asarray(flags)
+    return Lane(tuple(int(i) for i in np.unravel_index(flags.argmax(), flags.shape)), flags.shape)
+
+
+class Fault(Exception):
+    """An access that breaks a rule: the message, and the lane where it happened."""
+
+    def __init__(self, message: str, lane: Lane | None = None):
+        super().__init__(message)
+        self.message, self.lane = message, lane
+
+
+@dataclass(slots=True)
+class Storage:
+    """Memory. `written` is None where everything is initialised; `depth` as in Level."""
+
+    data: np.ndarray
+    written: np.ndarray | None
+    depth: int = 0
+    tracked: bool = True
+    touched: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    def record(self, level: Level, at: np.ndarray, ids: np.ndarray, write: bool) -> None:
+        """Note who touched these elements; a Fault if that is a race."""
+        if not self.tracked or self.depth > level.depth:
+            return
+        if level.name not in self.touched:
+            nobody = np.full(self.data.size, _NONE)
+            self.touched[level.name] = nobody, nobody.copy()
+        writer, reader = self.touched[level.name]
+        before = writer[at]
+        conflict = (before != _NONE) & (before != ids)
+        seen = reader[at]
+        if write:
+            conflict |= (seen != _NONE) & (seen != ids)
+            writer[at] = ids
+            conflict |= writer[at] != ids
+        else:
+            reader[at] = np.where((seen == _NONE) | (seen == ids), ids, _SEVERAL)
+            reader[at[reader[at] != ids]] = _SEVERAL
+        if conflict.any():
+            raise Fault(f"a race within the {level.name}", None)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A buffer of `size` elements; each lane's part of the storage begins at `base`.
+
+    Arguments have as many axes as there are lanes, or none; axes of length 1 are broadcast.
+    """
+
+    storage: Storage
+    size: int
+    base: Any = 0
+
+    def elements(self, index: Any, active: Any) -> np.ndarray:
+        """Positions in the storage, checked; those of inactive lanes are some valid position."""
+        outside = ((index < 0) | (index >= self.size)) & active
+        if np.any(outside):
+            lane = _first(outside)
+            raise Fault(f"index {np.broadcast_to(index, lane.shape)[lane.at]} of {self.size}", lane)
+        return np.asarray(np.where(active, index, 0) + self.base)
+
+    def read(self, index: Any, active: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The elements at `index`, and their positions."""
+        data, written = self.storage.data, self.storage.written
+        at = self.elements(index, active)
+        if self.size == 0:
+            return np.zeros(at.shape, data.dtype), at
+        if written is not None:
+            missing = ~written[at] & active
+            if np.any(missing):
+                raise Fault("which nothing has written", _first(missing))
+        return data[at], at
+
+    def write(self, at: np.ndarray, value: np.ndarray, combine: Any) -> None:
+        """Store the values at flat positions, in order."""
+        data, written = self.storage.data, self.storage.written
+        if combine is None:
+            data[at] = value
+        else:
+            combine.at(data, at, value)
+        if written is not None:
+            written[at] = True

@@ -1,0 +1,371 @@
+"""Read kernel code from text; the grammar stands in text.py.
+
+A recursive descent over tokens: one function per rule. Symbols, locals and buffers are looked up
+while reading, so that every node gets its dtype and every index symbol its bounds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.dims import Dim, Size
+from rune.errors import CheckError
+from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Const, Expr, Index, Load, Local, Op, const
+from rune.lowering.kernel.nodes import (
+    COMBINES,
+    Access,
+    Accumulate,
+    AddressSpace,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    Param,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.notation import INFIX, read_const
+from rune.lowering.kernel.rewrite import Body
+from rune.lowering.kernel.types import result_dtype
+
+_DTYPES = "|".join(map(re.escape, dtypes.FROM_SHORT))
+_TOKEN = re.compile(
+    rf"\s+|#[^\n]*|(?P<constant>-?(?:inf|nan|\d+\.?\d*(?:e[+-]?\d+)?)_(?:{_DTYPES})\b)"
+    r"|(?P<name>[^\W\d]\w*)|(?P<number>\d+)"
+    r"|(?P<sign>\.\.|//|<<|>>|==|!=|<=|>=|[-+*/%&|^<>=:,(){}\[\]])"
+)
+_BY_SIGN = {sign: name for name, sign in INFIX.items()}
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Reader:
+    text: str
+    tokens: list[_Token]
+    at: int = 0
+    symbols: dict[str, Dim] = field(default_factory=dict)
+    locals: dict[str, np.dtype] = field(default_factory=dict)
+    buffers: dict[str, np.dtype] = field(default_factory=dict)
+
+    # --- tokens ------------------------------------------------------------------------------
+
+    def fail(self, wanted: str) -> NoReturn:
+        token = self.tokens[self.at]
+        line = self.text.count("\n", 0, token.start) + 1
+        found = repr(token.text) if token.text else "the end"
+        raise CheckError(f"parse: cannot read kernel code (line {line}: {wanted}, not {found})")
+
+    def peek(self, text: str, ahead: int = 0) -> bool:
+        at = self.at + ahead
+        return at < len(self.tokens) and self.tokens[at].text == text
+
+    def take(self, *texts: str) -> str:
+        token = self.tokens[self.at]
+        if token.text not in texts:
+            self.fail(" or ".join(map(repr, texts)))
+        self.at += 1
+        return token.text
+
+    def skip(self, text: str) -> bool:
+        found = self.peek(text)
+        self.at += found
+        return found
+
+    def word(self, kind: str = "name") -> str:
+        token = self.tokens[self.at]
+        if token.kind != kind:
+            self.fail(f"a {kind}")
+        self.at += 1
+        return token.text
+
+    def dtype(self) -> np.dtype:
+        name = self.word()
+        if name not in dtypes.FROM_SHORT:
+            self.at -= 1
+            self.fail("a dtype")
+        return dtypes.FROM_SHORT[name]
+
+    def dim(self, *ends: str) -> Size:
+        """The text up to one of `ends` outside parentheses, as a dimension."""
+        first, depth = self.at, 0
+        while depth or self.tokens[self.at].text not in ends:
+            token = self.tokens[self.at]
+            if not token.text:
+                self.fail(" or ".join(map(repr, ends)))
+            depth += (token.text == "(") - (token.text == ")")
+            self.at += 1
+        text = self.text[self.tokens[first].start : self.tokens[self.at - 1].end]
+        return dims.parse(text, self.symbols)
+
+    def range(self, name: str, *ends: str) -> None:
+        """`in low..high`: what the symbol `name` stands for from here on."""
+        if not self.skip("in"):
+            return
+        low = self.dim("..")
+        self.take("..")
+        high = None if self.tokens[self.at].text in ends else self.dim(*ends)
+        self.symbols = {**self.symbols, name: dims.symbol(name, low, high)}
+
+    # --- the whole ---------------------------------------------------------------------------
+
+    def code(self) -> KernelCode:
+        self.take("code")
+        name, opened = self.word(), self.at
+        sizes = self.sizes()
+        self.at, closed = opened, self.at
+        params = self.params()
+        self.at = closed
+        aliases: list[tuple[str, str]] = []
+        if self.skip("aliases"):
+            aliases.append(self.alias())
+            while self.skip(","):
+                aliases.append(self.alias())
+        body = self.body()
+        if self.tokens[self.at].text:
+            self.fail("the end")
+        return KernelCode(name, params, sizes, body, tuple(aliases))
+
+    def sizes(self) -> tuple[str, ...]:
+        # Parameters mention sizes, whose bounds stand after them: sizes are read first.
+        while not self.skip(")"):
+            if not self.tokens[self.at].text:
+                self.fail("')'")
+            self.at += 1
+            if self.peek("["):
+                while not self.skip("]"):
+                    self.at += 1
+        if not self.skip("sizes"):
+            return ()
+        found = [self.size()]
+        while self.skip(","):
+            found.append(self.size())
+        return tuple(found)
+
+    def size(self) -> str:
+        name = self.word()
+        self.range(name, ",", "{", "aliases")
+        return name
+
+    def alias(self) -> tuple[str, str]:
+        first = self.word()
+        self.take("=")
+        return first, self.word()
+
+    def params(self) -> tuple[Param, ...]:
+        self.take("(")
+        found: list[Param] = []
+        while not self.skip(")"):
+            if found:
+                self.take(",")
+            found.append(self.param())
+        return tuple(found)
+
+    def param(self) -> Param:
+        name = self.word()
+        self.take(":")
+        access = Access(self.take(*(a.value for a in Access)))
+        self.buffers[name] = dtype = self.dtype()
+        self.take("[")
+        size = self.dim("]")
+        self.take("]")
+        return Param(name, dtype, size, access)
+
+    # --- statements --------------------------------------------------------------------------
+
+    def body(self) -> Body:
+        self.take("{")
+        outer = self.symbols, self.locals, self.buffers
+        self.locals, self.buffers = dict(self.locals), dict(self.buffers)
+        found: list[Stmt] = []
+        while not self.skip("}"):
+            found.append(self.stmt())
+        self.symbols, self.locals, self.buffers = outer
+        return tuple(found)
+
+    def stmt(self) -> Stmt:
+        match self.tokens[self.at].text:
+            case "for":
+                return self.loop()
+            case "if":
+                self.at += 1
+                condition, body = self.expr(), self.body()
+                return If(condition, body, self.body() if self.skip("else") else ())
+            case "store" | "update":
+                return self.store()
+            case "alloc":
+                return self.alloc()
+            case "barrier":
+                self.at += 1
+                return Barrier()
+            case "var":
+                self.at += 1
+                return self.binding(mutable=True)
+        return self.binding(mutable=False) if self.peek(":", 1) else self.change()
+
+    def loop(self) -> For:
+        self.take("for")
+        var = self.word()
+        self.take("in")
+        kinds = tuple(k.value for k in Kind)
+        extent = self.dim(*kinds)
+        kind = Kind(self.take(*kinds))
+        outer = self.symbols
+        self.symbols = {**outer, var: dims.symbol(var, 0, extent - 1)}
+        body = self.body()
+        self.symbols = outer
+        return For(var, extent, kind, body)
+
+    def binding(self, mutable: bool) -> Let | Var:
+        name = self.word()
+        self.take(":")
+        dtype = self.dtype()
+        symbols = self.symbols
+        self.range(name, "=")
+        symbols, self.symbols = self.symbols, symbols
+        self.take("=")
+        value = self.expr()
+        self.symbols = symbols
+        self.locals[name] = dtype
+        return Var(name, value) if mutable else Let(name, value)
+
+    def change(self) -> Assign | Accumulate:
+        name = self.word()
+        if self.skip("="):
+            return Assign(name, self.expr())
+        combine = self.take(*COMBINES)
+        self.take("=")
+        contract = self.skip("contract")
+        return Accumulate(name, combine, self.expr(), contract)
+
+    def store(self) -> Store:
+        update = self.take("store", "update") == "update"
+        buffer = self.word()
+        self.take("[")
+        index = self.dim("]")
+        self.take("]")
+        combine = self.take(*COMBINES) if update else None
+        self.take("=")
+        contract = update and self.skip("contract")
+        return Store(buffer, index, self.expr(), combine, contract)
+
+    def alloc(self) -> Alloc:
+        self.take("alloc")
+        name = self.word()
+        self.take(":")
+        self.buffers[name] = dtype = self.dtype()
+        self.take("[")
+        size = int(self.word("number"))
+        self.take("]")
+        space = AddressSpace(self.take(*(s.value for s in AddressSpace)))
+        return Alloc(name, dtype, size, space)
+
+    # --- expressions -------------------------------------------------------------------------
+
+    def expr(self) -> Expr:
+        left = self.term()
+        sign = self.tokens[self.at].text
+        if sign not in _BY_SIGN:
+            return left
+        self.at += 1
+        return _op(_BY_SIGN[sign], (left, self.term()))
+
+    def term(self) -> Expr:
+        token = self.tokens[self.at]
+        if token.kind == "constant":
+            self.at += 1
+            return read_const(token.text)
+        if self.skip("("):
+            inner = self.expr()
+            self.take(")")
+            return inner
+        if self.skip("-"):
+            return _op("neg", (self.term(),))
+        if self.peek("(", 1):
+            return self.call()
+        if self.peek("[", 1):
+            return self.load()
+        if token.text in ("true", "false"):
+            self.at += 1
+            return const(token.text == "true", dtypes.bool_)
+        if token.text not in self.locals:
+            self.fail("an expression")
+        return Local(self.word(), self.locals[token.text])
+
+    def call(self) -> Expr:
+        name = self.word()
+        self.take("(")
+        if name == "index":
+            made: Expr = Index(self.dim(")"))
+        elif name.startswith("bits_"):
+            start = self.tokens[self.at].start
+            while not self.peek(")"):
+                self.at += 1
+            digits = self.text[start : self.tokens[self.at].start].strip()
+            made = Const(bytes.fromhex(digits)[::-1], dtypes.FROM_SHORT[name[5:]])
+        elif name.startswith("bitcast_"):
+            made = Op("bitcast", (self.expr(),), dtypes.FROM_SHORT[name[8:]])
+        elif name in dtypes.FROM_SHORT:
+            made = Cast(self.expr(), dtypes.FROM_SHORT[name])
+        elif name in SCALAR_OPS:
+            args = [self.expr()]
+            while self.skip(","):
+                args.append(self.expr())
+            made = _op(name, tuple(args))
+        else:
+            self.fail(f"an operation before {name!r}")
+        self.take(")")
+        return made
+
+    def load(self) -> Load:
+        buffer = self.word()
+        if buffer not in self.buffers:
+            self.fail(f"a buffer before {buffer!r}")
+        self.take("[")
+        index = self.dim("]", "if")
+        guard = self.expr() if self.skip("if") else None
+        self.take("]")
+        return Load(buffer, (index,), self.buffers[buffer], guard)
+
+
+def _op(name: str, args: tuple[Expr, ...]) -> Op:
+    result = result_dtype(name, args[-1].dtype)
+    assert result is not None
+    return Op(name, args, result)
+
+
+def _tokens(text: str) -> list[_Token]:
+    found: list[_Token] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            line = text.count("\n", 0, at) + 1
+            raise CheckError(f"parse: cannot read kernel code (line {line}: {text[at]!r})")
+        if match.lastgroup:
+            found.append(_Token(match.lastgroup, match.group(), at, match.end()))
+        at = match.end()
+    return [*found, _Token("end", "", at, at)]
+
+
+def parse(text: str) -> KernelCode:
+    """The code that `to_text` printed.
+
+    Errors: CheckError "parse: cannot read kernel code (line 3: 'in', not 'of')".
+    """
+    return _Reader(text, _tokens(text)).code()

@@ -1,0 +1,383 @@
+"""Walks over kernel code: read what statements use and write, and rebuild them changed.
+
+Everything is a function from frozen nodes to frozen nodes. Walks over statements and expressions
+are iterative or as deep as the loops nest; an expression is bounded in depth by `check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from rune import dims
+from rune.dims import Dim, Size
+from rune.lowering.kernel.expr import Cast, Expr, Index, Load, Local, Op, operands
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Let,
+    Stmt,
+    Store,
+    Var,
+)
+
+Body = tuple[Stmt, ...]
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def bodies(stmt: Stmt) -> tuple[Body, ...]:
+    """The statement's own bodies."""
+    match stmt:
+        case For(body=body):
+            return (body,)
+        case If(body=body, orelse=orelse):
+            return (body, orelse)
+        case _:
+            return ()
+
+
+def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """All statements, each before those inside it, in order."""
+    pending = list(body)[::-1]
+    while pending:
+        stmt = pending.pop()
+        yield stmt
+        for inner in reversed(bodies(stmt)):
+            pending.extend(reversed(inner))
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions of the statement itself, not of its bodies."""
+    match stmt:
+        case Let(value=value) | Assign(value=value) | Accumulate(value=value):
+            return (value,)
+        case Var(init=init):
+            return (init,)
+        case Store(value=value):
+            return (value,)
+        case If(condition=condition):
+            return (condition,)
+        case For() | Alloc() | Barrier():
+            return ()
+
+
+def stmt_sizes(stmt: Stmt) -> tuple[Size, ...]:
+    """The index or extent of the statement itself."""
+    match stmt:
+        case Store(index=index):
+            return (index,)
+        case For(extent=extent):
+            return (extent,)
+        case _:
+            return ()
+
+
+def walk_expr(expr: Expr) -> Iterator[Expr]:
+    """The expression and everything inside it."""
+    pending = [expr]
+    while pending:
+        expr = pending.pop()
+        yield expr
+        pending.extend(operands(expr))
+
+
+def expr_sizes(expr: Expr) -> tuple[Size, ...]:
+    """The index expressions of this node alone."""
+    match expr:
+        case Index(dim=dim):
+            return (dim,)
+        case Load(indices=indices):
+            return indices
+        case _:
+            return ()
+
+
+def size_names(x: Size) -> frozenset[str]:
+    """The names of the symbols of an index expression."""
+    return frozenset(s.name for s in dims.symbols(x)) if isinstance(x, Dim) else frozenset()
+
+
+def names_in(expr: Expr) -> frozenset[str]:
+    """The locals, loop variables and sizes that an expression reads."""
+    found: set[str] = set()
+    for part in walk_expr(expr):
+        if isinstance(part, Local):
+            found.add(part.name)
+        for size in expr_sizes(part):
+            found |= size_names(size)
+    return frozenset(found)
+
+
+def loads_in(expr: Expr) -> frozenset[str]:
+    """The buffers that an expression reads."""
+    return frozenset(part.buffer for part in walk_expr(expr) if isinstance(part, Load))
+
+
+def names_used(body: Iterable[Stmt]) -> frozenset[str]:
+    """Every local, loop variable and size that the statements read."""
+    found: set[str] = set()
+    for stmt in walk(body):
+        for expr in expressions(stmt):
+            found |= names_in(expr)
+        for size in stmt_sizes(stmt):
+            found |= size_names(size)
+    return frozenset(found)
+
+
+def names_assigned(body: Iterable[Stmt]) -> frozenset[str]:
+    """The Vars that the statements change."""
+    return frozenset(s.name for s in walk(body) if isinstance(s, (Assign, Accumulate)))
+
+
+def bound_name(stmt: Stmt) -> str | None:
+    """The name that the statement itself binds."""
+    match stmt:
+        case Let(name=name) | Var(name=name) | Alloc(name=name) | For(var=name):
+            return name
+        case _:
+            return None
+
+
+def names_bound(body: Iterable[Stmt]) -> frozenset[str]:
+    """The locals, loop variables and allocations that the statements introduce."""
+    return frozenset(name for name in map(bound_name, walk(body)) if name is not None)
+
+
+def buffers_read(body: Iterable[Stmt]) -> frozenset[str]:
+    """The buffers and allocations that the statements load from; read-modify-write included."""
+    found: set[str] = set()
+    for stmt in walk(body):
+        for expr in expressions(stmt):
+            found |= loads_in(expr)
+        if isinstance(stmt, Store) and stmt.combine is not None:
+            found.add(stmt.buffer)
+    return frozenset(found)
+
+
+def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
+    """The buffers and allocations that the statements store to."""
+    return frozenset(s.buffer for s in walk(body) if isinstance(s, Store))
+
+
+def all_names(code: KernelCode) -> set[str]:
+    """Every name that the code binds."""
+    return {p.name for p in code.params} | set(code.sizes) | names_bound(code.body)
+
+
+def symbols_within(x: Size) -> dict[str, Dim]:
+    """The symbols of x and of their bounds, by name."""
+    found: dict[str, Dim] = {}
+    pending = [x]
+    while pending:
+        for s in dims.symbols(pending.pop()):
+            if s.name not in found:
+                found[s.name] = dims.symbol(s.name, s.low, s.high)
+                pending += [s.low, 0 if s.high is None else s.high]
+    return found
+
+
+def sizes_in(body: Iterable[Stmt]) -> Iterator[Size]:
+    """Every index expression and extent of the statements."""
+    for stmt in walk(body):
+        yield from stmt_sizes(stmt)
+        for expr in expressions(stmt):
+            for part in walk_expr(expr):
+                yield from expr_sizes(part)
+
+
+def symbols_used(code: KernelCode) -> dict[str, Dim]:
+    """The symbols of the code by name, with their bounds; `check` holds each name to one."""
+    found: dict[str, Dim] = {}
+    for size in (*(p.size for p in code.params), *sizes_in(code.body)):
+        if isinstance(size, Dim):
+            found.update(symbols_within(size))
+    return found
+
+
+def loop_symbol(loop: For) -> Dim:
+    """The symbol that stands for the loop variable inside the loop."""
+    return dims.symbol(loop.var, 0, loop.extent - 1)
+
+
+# --- rebuilding -------------------------------------------------------------------------------
+
+
+def with_operands(expr: Expr, args: tuple[Expr, ...]) -> Expr:
+    """The node with other operands, in the order of `operands`."""
+    match expr:
+        case Op():
+            return replace(expr, args=args)
+        case Cast():
+            return replace(expr, arg=args[0])
+        case Load() if args:
+            return replace(expr, guard=args[0])
+        case _:
+            return expr
+
+
+def map_expr(function: Callable[[Expr], Expr], expr: Expr) -> Expr:
+    """The expression rebuilt bottom-up, `function` applied to every node once."""
+    args = operands(expr)
+    if not args:
+        return function(expr)
+    mapped = tuple(map_expr(function, a) for a in args)
+    changed = any(new is not old for new, old in zip(mapped, args, strict=True))
+    return function(with_operands(expr, mapped) if changed else expr)
+
+
+def with_sizes(function: Callable[[Size], Size], expr: Expr) -> Expr:
+    """This node with its index expressions changed."""
+    match expr:
+        case Index(dim=dim):
+            return replace(expr, dim=function(dim))
+        case Load(indices=indices):
+            return replace(expr, indices=tuple(function(i) for i in indices))
+        case _:
+            return expr
+
+
+def map_parts(stmt: Stmt, on_expr: Callable[[Expr], Expr], on_size: Callable[[Size], Size]) -> Stmt:
+    """The statement with its own expressions and sizes changed; bodies stay."""
+    match stmt:
+        case Let(value=value) | Assign(value=value) | Accumulate(value=value):
+            return replace(stmt, value=on_expr(value))
+        case Var(init=init):
+            return replace(stmt, init=on_expr(init))
+        case Store(index=index, value=value):
+            return replace(stmt, index=on_size(index), value=on_expr(value))
+        case If(condition=condition):
+            return replace(stmt, condition=on_expr(condition))
+        case For(extent=extent):
+            return replace(stmt, extent=on_size(extent))
+        case Alloc() | Barrier():
+            return stmt
+
+
+def map_bodies(stmt: Stmt, function: Callable[[Body], Body]) -> Stmt:
+    """The statement with its bodies changed."""
+    match stmt:
+        case For(body=body):
+            return replace(stmt, body=function(body))
+        case If(body=body, orelse=orelse):
+            return replace(stmt, body=function(body), orelse=function(orelse))
+        case _:
+            return stmt
+
+
+def map_stmts(function: Callable[[Stmt], Iterable[Stmt]], body: Body) -> Body:
+    """The body rebuilt bottom-up: each statement gives way to those `function` returns."""
+
+    def inside(inner: Body) -> Body:
+        return tuple(new for stmt in inner for new in function(map_bodies(stmt, inside)))
+
+    return inside(body)
+
+
+def replace_names(
+    body: Body, values: Mapping[str, Expr], sizes: Mapping[str, Size] | None = None
+) -> Body:
+    """The body with locals replaced by expressions and symbols by index expressions.
+
+    A loop whose extent changes gets the loop symbol of its new bounds.
+    """
+
+    def on_size(x: Size) -> Size:
+        return dims.substitute(x, sizes) if sizes and isinstance(x, Dim) else x
+
+    def on_node(expr: Expr) -> Expr:
+        if isinstance(expr, Local):
+            return values.get(expr.name, expr)
+        return with_sizes(on_size, expr) if sizes else expr
+
+    def on_stmt(stmt: Stmt) -> tuple[Stmt]:
+        return (map_parts(stmt, lambda e: map_expr(on_node, e), on_size),)
+
+    return map_stmts(on_stmt, body)
+
+
+def rename_size(x: Size, names: Mapping[str, str]) -> Size:
+    """The index expression with symbols renamed, in bounds too."""
+    if not isinstance(x, Dim):
+        return x
+    new: dict[str, Size] = {}
+    within = symbols_within(x)
+    for name in within.keys() & names.keys():
+        (old,) = dims.symbols(within[name])
+        high = None if old.high is None else rename_size(old.high, names)
+        new[name] = dims.symbol(names[name], rename_size(old.low, names), high)
+    return dims.substitute(x, new) if new else x
+
+
+def rename_parts(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
+    """The statement with the names it binds, reads and writes renamed; bodies stay."""
+
+    def new(name: str) -> str:
+        return names.get(name, name)
+
+    def on_size(x: Size) -> Size:
+        return rename_size(x, names)
+
+    def on_node(expr: Expr) -> Expr:
+        match expr:
+            case Local(name=name):
+                return replace(expr, name=new(name))
+            case Load(buffer=buffer):
+                return with_sizes(on_size, replace(expr, buffer=new(buffer)))
+            case _:
+                return with_sizes(on_size, expr)
+
+    stmt = map_parts(stmt, lambda e: map_expr(on_node, e), on_size)
+    match stmt:
+        case Let() | Var() | Assign() | Accumulate() | Alloc():
+            return replace(stmt, name=new(stmt.name))
+        case Store():
+            return replace(stmt, buffer=new(stmt.buffer))
+        case For():
+            return replace(stmt, var=new(stmt.var))
+        case If() | Barrier():
+            return stmt
+
+
+def rename(body: Body, names: Mapping[str, str]) -> Body:
+    """The body with locals, loop variables, buffers and allocations renamed."""
+    return map_stmts(lambda stmt: (rename_parts(stmt, names),), body)
+
+
+def fresh(base: str, taken: Collection[str]) -> str:
+    """`base`, or `base_2`, `base_3`, ... whichever is free."""
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def unique_names(code: KernelCode) -> KernelCode:
+    """The code with every name bound once: what moves statements between bodies asks for it."""
+    bound = [name for name in map(bound_name, walk(code.body)) if name is not None]
+    taken = {p.name for p in code.params} | set(code.sizes)
+    if len(set(bound)) == len(bound) and not taken & set(bound):
+        return code
+    later = frozenset(bound)
+
+    def visit(body: Body, names: dict[str, str]) -> Body:
+        done: list[Stmt] = []
+        for stmt in body:
+            scope, name = names, bound_name(stmt)
+            if name is not None:
+                new = fresh(name, taken | later) if name in taken else name
+                taken.add(new)
+                scope = {**names, name: new} if new != name else names
+            renamed = rename_parts(stmt, scope) if scope else stmt
+            inner = scope
+            done.append(map_bodies(renamed, lambda b, inner=inner: visit(b, inner)))
+            names = names if isinstance(stmt, For) else scope
+        return tuple(done)
+
+    return replace(code, body=visit(code.body, {}))

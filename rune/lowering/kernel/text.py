@@ -1,0 +1,151 @@
+"""Kernel code as text that reads like C, and back: parse(str) == code, for checked code.
+
+    code   := "code" name "(" [param {"," param}] ")" ["sizes" size {"," size}]
+              ["aliases" name "=" name {"," name "=" name}] "{" {stmt} "}"
+    param  := name ":" ("read" | "write" | "readwrite") dtype "[" dim "]"
+    size   := name [range]
+    range  := "in" [dim] ".." [dim]                     bounds of an index symbol, inclusive
+    stmt   := name ":" dtype [range] "=" expr           Let
+            | "var" name ":" dtype "=" expr             Var
+            | name "=" expr                             Assign
+            | name combine "=" ["contract"] expr        Accumulate
+            | "store" name "[" dim "]" "=" expr         Store
+            | "update" name "[" dim "]" combine "=" ["contract"] expr
+            | "for" name "in" dim kind "{" {stmt} "}"
+            | "if" expr "{" {stmt} "}" ["else" "{" {stmt} "}"]
+            | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
+            | "barrier"
+    expr   := term [infix term]                         operands of operands stand in parentheses
+    term   := "(" expr ")" | name | "-" term | constant
+            | name "[" dim ["if" expr] "]"              Load, with its guard
+            | operation "(" expr {"," expr} ")"
+            | dtype "(" expr ")"                        Cast
+            | "bitcast_" dtype "(" expr ")" | "index" "(" dim ")"
+    constant := number "_" dtype | "true" | "false" | ["-"] ("inf" | "nan") "_" dtype
+            | "bits_" dtype "(" hex ")"                 whatever a number would not give exactly
+
+Dimensions are read and printed by rune.dims. A `#` starts a comment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rune import dims, dtypes
+from rune.dims import Dim
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Let,
+    Param,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.notation import INFIX, const_text
+from rune.lowering.kernel.parse import parse
+from rune.lowering.kernel.rewrite import Body, symbols_used
+
+
+def to_text(code: KernelCode) -> str:
+    """The code in the grammar above."""
+    symbols = symbols_used(code)
+    head = f"code {code.name}({', '.join(map(_param, code.params))})"
+    if code.sizes:
+        head += " sizes " + ", ".join(name + _range(symbols.get(name)) for name in code.sizes)
+    if code.aliases:
+        head += " aliases " + ", ".join(f"{a} = {b}" for a, b in code.aliases)
+    return "\n".join([head + " {", *_lines(code.body, symbols, 1), "}"])
+
+
+def _param(p: Param) -> str:
+    return f"{p.name}: {p.access.value} {dtypes.short(p.dtype)}[{p.size}]"
+
+
+def _range(symbol: Dim | None) -> str:
+    if symbol is None:
+        return ""
+    (s,) = dims.symbols(symbol)
+    return f" in {s.low}..{'' if s.high is None else s.high}"
+
+
+def _lines(body: Body, symbols: dict[str, Dim], depth: int) -> Iterator[str]:
+    pad = "  " * depth
+    for stmt in body:
+        match stmt:
+            case For(var=var, extent=extent, kind=kind, body=inner):
+                yield f"{pad}for {var} in {extent} {kind.value} {{"
+                yield from _lines(inner, symbols, depth + 1)
+                yield pad + "}"
+            case If(condition=condition, body=inner, orelse=orelse):
+                yield f"{pad}if {expr_text(condition)} {{"
+                yield from _lines(inner, symbols, depth + 1)
+                if orelse:
+                    yield pad + "} else {"
+                    yield from _lines(orelse, symbols, depth + 1)
+                yield pad + "}"
+            case _:
+                yield pad + _line(stmt, symbols)
+
+
+def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
+    match stmt:
+        case Let(name=name, value=value):
+            return f"{name}: {dtypes.short(value.dtype)}{_range(symbols.get(name))} = " + expr_text(
+                value
+            )
+        case Var(name=name, init=init):
+            return f"var {name}: {dtypes.short(init.dtype)} = {expr_text(init)}"
+        case Assign(name=name, value=value):
+            return f"{name} = {expr_text(value)}"
+        case Accumulate(name=name, combine=combine, value=value, contract=contract):
+            return f"{name} {combine}= {'contract ' if contract else ''}{expr_text(value)}"
+        case Store(buffer=buffer, index=index, value=value, combine=None):
+            return f"store {buffer}[{index}] = {expr_text(value)}"
+        case Store(buffer=buffer, index=index, value=value, combine=combine, contract=contract):
+            how = f"{combine}= {'contract ' if contract else ''}"
+            return f"update {buffer}[{index}] {how}{expr_text(value)}"
+        case Alloc(name=name, dtype=dtype, size=size, space=space):
+            return f"alloc {name}: {dtypes.short(dtype)}[{size}] {space.value}"
+        case Barrier():
+            return "barrier"
+        case For() | If():
+            return "\n".join(_lines((stmt,), symbols, 0))
+
+
+def expr_text(expr: Expr) -> str:
+    """One expression in the grammar above."""
+    match expr:
+        case Op(name=name, args=(a, b)) if name in INFIX:
+            return f"{_operand(a)} {INFIX[name]} {_operand(b)}"
+        case Op(name="neg", args=(arg,)) if not isinstance(arg, Const):
+            return f"-{_operand(arg)}"
+        case Op(name=name, args=args, dtype=dtype):
+            name = f"bitcast_{dtypes.short(dtype)}" if name == "bitcast" else name
+            return f"{name}({', '.join(map(expr_text, args))})"
+        case Cast(arg=arg, dtype=dtype):
+            return f"{dtypes.short(dtype)}({expr_text(arg)})"
+        case Load(buffer=buffer, indices=indices, guard=guard):
+            where = "" if guard is None else f" if {expr_text(guard)}"
+            return f"{buffer}[{', '.join(map(str, indices))}{where}]"
+        case Index(dim=dim):
+            return f"index({dim})"
+        case Local(name=name):
+            return name
+        case Const():
+            return const_text(expr)
+
+
+def _operand(expr: Expr) -> str:
+    text = expr_text(expr)
+    infix = isinstance(expr, Op) and expr.name in INFIX
+    return f"({text})" if infix else text
+
+
+__all__ = ["expr_text", "parse", "to_text"]

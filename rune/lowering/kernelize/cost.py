@@ -1,0 +1,97 @@
+"""Costs and thresholds: every number by which kernelize decides, and the functions that use them.
+
+Units are those of one vectorised addition per element. They need not be exact: they separate
+"compute it again" from "keep it" by a wide margin in the cases that occur, and the tests pin
+which way each well-known graph goes.
+
+Sizes may be symbolic: `estimate` puts a typical number in the place of each.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from rune.dims import Dim, Size, evaluate, symbols
+
+LOAD = 2  # an element read from memory
+STORE = 3  # an element written to memory
+LAUNCH = 5000  # starting one kernel more
+CHEAP_OPERAND = 4  # a dot computes an operand this cheap again for every use
+
+# What one scalar operation costs; additions, comparisons, selections and the like cost 1.
+OPERATION = {
+    **dict.fromkeys(("div", "sqrt", "rem", "cbrt"), 6),
+    "rsqrt": 8,
+    **dict.fromkeys(("exp", "exp2", "log", "log2"), 16),
+    **dict.fromkeys(("expm1", "log1p", "tanh", "logistic", "erf", "erfc"), 20),
+    **dict.fromkeys(("sin", "cos", "sinh", "cosh", "atan", "asin", "acos"), 20),
+    **dict.fromkeys(("tan", "pow", "atan2", "asinh", "acosh", "atanh", "erf_inv"), 30),
+}
+UNLIMITED = 1 << 20  # costs stop growing here, so that chains of 2,000 operations stay numbers
+
+TYPICAL_SIZE = 1024  # stands for a symbolic size, within its bounds
+
+# A kernel whose domain shrinks by fusion keeps at least this many parallel points ...
+PARALLEL_ROWS = 16
+# ... and this many where neighbouring points share cache lines (a reduction over leading axes);
+PARALLEL_COLUMNS = 512
+# unless the whole work is so small that starting a kernel costs more than idle processors.
+SMALL_WORK = 1 << 13
+
+# A reduction to fewer than PARALLEL_ROWS elements over at least this many is done in two steps.
+SPLIT_WORK = 1 << 16
+PART = 4096  # elements of one part of such a reduction
+
+DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generated code
+MAX_BUFFERS = 24  # of one kernel: some drivers limit arguments
+MAX_CELLS = 9  # ranges into which a concatenation or padding may split a write
+MAX_PLACES = 16  # places at which one value may be computed again before it is stored anyway
+MAX_AGAIN = 64  # cost of an element that is computed again, which keeps code in proportion
+
+
+@lru_cache(maxsize=4096)
+def estimate(size: Size) -> int:
+    """A typical value of a size: itself, or with every symbol at TYPICAL_SIZE within bounds."""
+    if not isinstance(size, Dim):
+        return size
+    values = {}
+    for s in symbols(size):
+        high = estimate(s.high) if s.high is not None else TYPICAL_SIZE
+        values[s.name] = max(estimate(s.low), min(TYPICAL_SIZE, high))
+    return evaluate(size, values)
+
+
+def count(shape: tuple[Size, ...]) -> int:
+    """Typical number of elements of a shape."""
+    return math.prod(map(estimate, shape))
+
+
+def operation(name: str) -> int:
+    """Cost of a scalar operation."""
+    return OPERATION.get(name, 1)
+
+
+def is_worth_storing(cost: int, loads: int, elements: int, evaluations: int) -> bool:
+    """Whether a value is stored once rather than computed again at every use.
+
+    cost: of one element, without the loads below;  loads: elements read for it;
+    elements: of the value;  evaluations: points at which its consumers ask for it.
+    """
+    once = cost + LOAD * loads
+    if evaluations > elements and once > MAX_AGAIN:
+        return True
+    again = evaluations * once
+    stored = LAUNCH + elements * (once + STORE) + evaluations * LOAD
+    return stored < again
+
+
+def keeps_parallel(points: int, before: int, work: int, columns: bool) -> bool:
+    """Whether a kernel may run over `points` instead of `before` parallel points."""
+    needed = PARALLEL_COLUMNS if columns else PARALLEL_ROWS
+    return points >= min(before, needed) or work <= SMALL_WORK
+
+
+def is_routine_dot(m: Size, n: Size, k: Size) -> bool:
+    """Whether a dot of these sizes is left to a library routine."""
+    return count((m, n, k)) >= DOT_ROUTINE_WORK

@@ -1,0 +1,337 @@
+"""Fusion: which roots share a kernel.
+
+A group runs over a domain. Each member says which of its axes are the domain's; its other axes
+run inside. Members may read each other where the domain's axes of the one are read at the
+domain's axes of the other: then every point of the domain finds in itself all that it needs.
+
+Reductions, dots and scans have all axes in the domain; only mapped roots have inner axes. So a
+reduction over rows and everything that reads its result row by row are one group over the rows,
+while a transposed or reshaped reading separates them.
+
+Invariant: no path leaves a group and comes back (convexity), so the groups have an order.
+Cost: every edge is tried at most a few times; reachability is kept as bit sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from rune.core.program import Var
+from rune.dims import Size
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.roots import Kind, Root, axis_symbols
+
+Pairs = tuple[tuple[int, int], ...]  # (axis of one domain, axis of the other)
+SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.ROUTINE})
+REDUCING = frozenset({Kind.REDUCE, Kind.DOT})
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Roots of one kernel. `places[root]`: the axis of the root for each axis of the domain."""
+
+    members: tuple[int, ...]
+    domain: tuple[Size, ...]
+    places: Mapping[int, tuple[int, ...]]
+    above: int = 0  # bit set of the groups that this one depends on, by number
+    below: int = 0
+
+
+@dataclass(slots=True)
+class Fusion:
+    """The state of the search: roots, and the group of each."""
+
+    roots: tuple[Root, ...]
+    makers: Mapping[Var, tuple[int, ...]]
+    readers: Mapping[Var, tuple[int, ...]]
+    results: frozenset[Var]  # of the program
+    aligned: Mapping[tuple[int, int], tuple[int | None, ...]]
+    groups: dict[int, Group]
+    owner: list[int]
+
+    def group(self, root: int) -> Group:
+        """The group that a root is in."""
+        return self.groups[self.owner[root]]
+
+
+def fuse(roots: tuple[Root, ...], results: frozenset[Var]) -> Fusion:
+    """Group the roots of a program whose results are `results`."""
+    state = _start(roots, results)
+    while _fuse_edges(state):
+        pass
+    _fuse_siblings(state)
+    _fuse_ranges(state)
+    while _fuse_edges(state):  # what the last two joined may fit others now
+        pass
+    return state
+
+
+# --- start ------------------------------------------------------------------------------------
+
+
+def _start(roots: tuple[Root, ...], results: frozenset[Var]) -> Fusion:
+    makers: dict[Var, tuple[int, ...]] = {}
+    readers: dict[Var, tuple[int, ...]] = {}
+    for root in roots:
+        makers[root.var] = (*makers.get(root.var, ()), root.number)
+        for var in root.reads:
+            readers[var] = (*readers.get(var, ()), root.number)
+    aligned = {
+        (q, root.number): _alignment(root, roots[q], found)
+        for root in roots
+        for var, found in root.reads.items()
+        for q in makers.get(var, ())
+    }
+    groups = _reachability(roots, aligned)
+    owner = [r.number for r in roots]
+    return Fusion(roots, makers, readers, results, aligned, groups, owner)
+
+
+def _alignment(reader: Root, read: Root, found: Iterable[tuple]) -> tuple[int | None, ...]:
+    """For each axis of the root that is read, the axis of the reader that walks it in step."""
+    if not read.is_whole:
+        return (None,) * len(read.sizes)
+    axes = {s: k for k, s in enumerate(axis_symbols(reader.sizes))}
+    columns = zip(*found)
+    return tuple(
+        _only({_axis(index, axes, size, reader) for index in column})
+        for column, size in zip(columns, read.sizes)
+    )
+
+
+def _axis(index: Size, axes: Mapping, size: Size, reader: Root) -> int | None:
+    if isinstance(index, int):
+        return None
+    k = axes.get(index)
+    return k if k is not None and reader.sizes[k] == size else None
+
+
+def _only(found: set[int | None]) -> int | None:
+    return found.pop() if len(found) == 1 else None
+
+
+def _reachability(roots: tuple[Root, ...], aligned: Mapping) -> dict[int, Group]:
+    above, below = [0] * len(roots), [0] * len(roots)
+    edges = sorted(aligned, key=lambda edge: edge[1])
+    for q, r in edges:
+        above[r] |= above[q] | 1 << q
+    for q, r in sorted(aligned, key=lambda edge: -edge[0]):
+        below[q] |= below[r] | 1 << r
+    return {
+        r.number: Group(
+            (r.number,), tuple(r.sizes[a] for a in r.parallel), {r.number: r.parallel},
+            above[r.number], below[r.number],
+        )
+        for r in roots
+    }  # fmt: skip
+
+
+# --- producers and consumers ------------------------------------------------------------------
+
+
+def _fuse_edges(state: Fusion) -> bool:
+    """Try every edge once; whether some groups were joined."""
+    joined = False
+    for q, r in sorted(state.aligned, key=lambda edge: (edge[1], -edge[0])):
+        a, b = state.owner[q], state.owner[r]
+        if a != b and not isinstance(pairs := match(state, a, b), str):
+            _join(state, a, b, pairs)
+            joined = True
+    return joined
+
+
+def match(state: Fusion, a: int, b: int) -> Pairs | str:
+    """How the domains of group a and its reader b fit, or why they cannot be one kernel."""
+    first, second = state.groups[a], state.groups[b]
+    refusal = _refuse_kinds(state, first, second)
+    if refusal:
+        return refusal
+    if first.below & second.above:
+        return "another kernel lies between them"
+    if any(not state.roots[q].is_whole for q, _ in _edges(state, first, second)):
+        return "a part of a value is read as a whole"
+    pairs = _corresponding(state, first, second)
+    for group, side in ((first, 0), (second, 1)):
+        matched = {p[side] for p in pairs}
+        if _is_reducing(state, group) and len(matched) < len(group.domain):
+            return "the result of a reduction is not read row by row"
+    return _refuse_domain(state, first, second, pairs) or pairs
+
+
+def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
+    kinds = [state.roots[m].kind for m in (*first.members, *second.members)]
+    if Kind.ROUTINE in kinds:
+        return "a library routine"
+    if SEPARATE & set(kinds):
+        return "a scan or scatter is a kernel of its own"
+    if Kind.DOT in kinds and (kinds.count(Kind.DOT) > 1 or Kind.REDUCE in kinds):
+        return "a dot takes no second reduction"
+    return "" if _buffers(state, first, second) <= cost.MAX_BUFFERS else "too many buffers"
+
+
+def _buffers(state: Fusion, *groups: Group) -> int:
+    """Number of arrays that a kernel of these groups reads or writes."""
+    members = {m for group in groups for m in group.members}
+    made = {state.roots[m].var for m in members}
+    read = {v for m in members for v in state.roots[m].reads} - made
+    return len(read) + sum(is_written(state, var, members) for var in made)
+
+
+def is_written(state: Fusion, var: Var, members: Iterable[int]) -> bool:
+    """Whether a value made by `members` is needed outside of them."""
+    inside = set(members)
+    return var in state.results or any(r not in inside for r in state.readers.get(var, ()))
+
+
+def _is_reducing(state: Fusion, group: Group) -> bool:
+    return any(state.roots[m].kind in REDUCING for m in group.members)
+
+
+def _corresponding(state: Fusion, first: Group, second: Group) -> Pairs:
+    """The axes of both domains that walk in step along every edge between them."""
+    found: dict[int, int] | None = None
+    for q, r in _edges(state, first, second):
+        aligned, here = state.aligned[q, r], {}
+        for axis, place in enumerate(first.places[q]):
+            reader = aligned[place]
+            if reader is not None and reader in second.places[r]:
+                here[axis] = second.places[r].index(reader)
+        found = here if found is None else _agreement(found, here)
+    return tuple(sorted((found or {}).items(), key=lambda pair: pair[1]))
+
+
+def _edges(state: Fusion, first: Group, second: Group) -> list[tuple[int, int]]:
+    """Which member of the first group is read by which of the second."""
+    return [
+        (q, r) for q in first.members for r in state.readers.get(state.roots[q].var, ())
+        if r in second.places
+    ]  # fmt: skip
+
+
+def _agreement(a: Mapping[int, int], b: Mapping[int, int]) -> dict[int, int]:
+    return {k: v for k, v in a.items() if b.get(k) == v}
+
+
+def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> str:
+    """Why the common domain would be a bad one; empty if it is not."""
+    domain = tuple(second.domain[b] for _, b in pairs)
+    if len(domain) == len(first.domain) == len(second.domain):
+        return ""
+    members = (*first.members, *second.members)
+    roots = [state.roots[m] for m in members]
+    if any(r.kind is Kind.DOT for r in roots):
+        return "a dot keeps its whole domain"
+    places = _places(first, 0, pairs) | _places(second, 1, pairs)
+    columns = any(_is_strided(state.roots[m], places[m]) for m in members)
+    if columns and not any(r.kind is Kind.REDUCE for r in roots):
+        return "one would walk through the other's columns"
+    before = max(cost.count(first.domain), cost.count(second.domain))
+    work = max(r.work for r in roots)
+    if cost.keeps_parallel(cost.count(domain), before, work, columns):
+        return ""
+    return f"too little would run in parallel ({' x '.join(map(str, domain)) or 1} points)"
+
+
+def _is_strided(root: Root, places: tuple[int, ...]) -> bool:
+    """Whether the root's innermost axis is the domain's, and an outer one runs inside."""
+    if root.kind is Kind.REDUCE:
+        operand = root.equation.operands[0].type
+        return operand.ndim - 1 not in root.equation.params["axes"]
+    return len(places) < len(root.sizes) and len(root.sizes) - 1 in places
+
+
+def _places(group: Group, side: int, pairs: Pairs) -> dict[int, tuple[int, ...]]:
+    return {m: tuple(p[pair[side]] for pair in pairs) for m, p in group.places.items()}
+
+
+def _join(state: Fusion, a: int, b: int, pairs: Pairs) -> None:
+    """Replace groups a and b by one, under the number a."""
+    first, second = state.groups[a], state.groups.pop(b)
+    both = 1 << a | 1 << b
+    above, below = (first.above | second.above) & ~both, (first.below | second.below) & ~both
+    state.groups[a] = Group(
+        tuple(sorted((*first.members, *second.members))),
+        tuple(second.domain[y] for _, y in pairs),
+        _places(first, 0, pairs) | _places(second, 1, pairs),
+        above,
+        below,
+    )
+    for m in second.members:
+        state.owner[m] = a
+    for number, group in state.groups.items():
+        if number == a:
+            continue
+        up = (group.above & ~both) | ((above | 1 << a) if group.above & both else 0)
+        down = (group.below & ~both) | ((below | 1 << a) if group.below & both else 0)
+        if up != group.above or down != group.below:
+            state.groups[number] = replace(group, above=up, below=down)
+
+
+# --- siblings ---------------------------------------------------------------------------------
+
+
+def _fuse_siblings(state: Fusion) -> None:
+    """Join groups of equal domains that read the same array in step."""
+    for var, numbers in state.readers.items():
+        for x, y in zip(numbers, numbers[1:]):
+            a, b = state.owner[x], state.owner[y]
+            if a != b and _are_siblings(state, a, b, var):
+                _join(state, a, b, tuple((k, k) for k in range(len(state.groups[a].domain))))
+
+
+def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
+    first, second = state.groups[a], state.groups[b]
+    kinds = {state.roots[m].kind for m in (*first.members, *second.members)}
+    if kinds & (SEPARATE | {Kind.DOT}) or first.domain != second.domain:
+        return False
+    if (first.above | first.below) >> b & 1 or _buffers(state, first, second) > cost.MAX_BUFFERS:
+        return False
+    ways = [_way(state, g, var) for g in (first, second)]
+    large = cost.count(var.type.shape) >= max(cost.count(first.domain), 2)
+    return large and bool(ways[0] & ways[1])
+
+
+def _way(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
+    """How members read `var`: for each of its axes, the axis of the domain that walks it."""
+    found = set()
+    for m in group.members:
+        root = state.roots[m]
+        axes = {s: k for k, s in enumerate(axis_symbols(root.sizes))}
+        for indices in root.reads.get(var, ()):
+            inner = tuple(axes.get(i) if not isinstance(i, int) else None for i in indices)
+            places = group.places[m]
+            found.add(tuple(places.index(k) if k in places else None for k in inner))
+    return found
+
+
+# --- ranges of one value ----------------------------------------------------------------------
+
+
+def _fuse_ranges(state: Fusion) -> None:
+    """Join the groups that write ranges of one value, over the axes that are not divided."""
+    for numbers in state.makers.values():
+        for x, y in zip(numbers, numbers[1:]):
+            a, b = state.owner[x], state.owner[y]
+            if a == b or (state.groups[a].above | state.groups[a].below) >> b & 1:
+                continue
+            pairs = _undivided(state, state.groups[a], state.groups[b], x, y)
+            if pairs is not None:
+                _join(state, a, b, pairs)
+
+
+def _undivided(state: Fusion, first: Group, second: Group, x: int, y: int) -> Pairs | None:
+    """The axes that both ranges share, if they are enough."""
+    mapped = all(state.roots[m].kind is Kind.MAP for m in (*first.members, *second.members))
+    if not mapped or _buffers(state, first, second) > cost.MAX_BUFFERS:
+        return None
+    ranges = [state.roots[n] for n in (x, y)]
+    axes = [
+        k for k, (s, t) in enumerate(zip(ranges[0].sizes, ranges[1].sizes))
+        if s == t and ranges[0].offsets[k] == ranges[1].offsets[k]
+        and k in first.places[x] and k in second.places[y]
+    ]  # fmt: skip
+    pairs = tuple((first.places[x].index(k), second.places[y].index(k)) for k in axes)
+    points, work = cost.count(tuple(ranges[0].sizes[k] for k in axes)), ranges[0].work
+    before = max(cost.count(first.domain), cost.count(second.domain))
+    return pairs if cost.keeps_parallel(points, before, work, columns=False) else None

@@ -1,0 +1,322 @@
+"""Roots: the stored values, and the elements of which others each of them reads.
+
+A root runs over the axes of its value (or, for a part of a concatenation or padding, over the
+ranges of that part). Walking from a generic element through everything that is not stored finds
+what it reads, as index expressions over its axes. Fusion decides on these alone.
+
+Writes are split where a view at the root has conditions on one axis: the ranges between the
+breakpoints become roots of their own, in each of which the conditions are decided.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from rune import dims
+from rune.core.lower import Contraction, Cumulative, Piece, Reduction, Scatter, View
+from rune.core.program import Atom, Equation, Program, Var
+from rune.dims import Dim, Size, symbol
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.routines import is_routine
+from rune.lowering.kernelize.stored import Stored
+from rune.lowering.kernelize.views import Indices, breakpoints, rename, resolve
+from rune.ops.contraction import free_axes
+
+Request = tuple[Atom, Indices]
+
+
+class Kind(Enum):
+    """How a root is computed."""
+
+    MAP = "map"
+    REDUCE = "reduce"
+    DOT = "dot"
+    SCAN = "scan"
+    SCATTER = "scatter"
+    ROUTINE = "routine"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Root:
+    """A stored value, or a range of one, and how it reads others.
+
+    `reads`: for each stored value or input, the distinct index tuples, over the symbols i0, i1, ...
+    of the axes (and others for reduced axes and integers from memory).
+    """
+
+    number: int
+    var: Var
+    equation: Equation
+    kind: Kind
+    offsets: Indices
+    sizes: tuple[Size, ...]
+    work: int  # points of evaluation, typically
+    reads: Mapping[Var, tuple[Indices, ...]] = field(default_factory=dict)
+    parallel: tuple[int, ...] = ()  # axes whose points are independent of each other
+    cuts: tuple[tuple[Size, ...], ...] = ()  # for each axis, where conditions change
+
+    @property
+    def is_whole(self) -> bool:
+        """False for one range of a value that several roots make up."""
+        return all(s is t or s == t for s, t in zip(self.sizes, self.var.type.shape))
+
+
+def axis_symbols(sizes: Iterable[Size], prefix: str = "i") -> tuple[Dim, ...]:
+    """The symbols of a root's axes."""
+    return tuple(symbol(f"{prefix}{k}", 0, _last(size)) for k, size in enumerate(sizes))
+
+
+def _last(size: Size) -> Size:
+    return max(0, size - 1) if isinstance(size, int) else size - 1
+
+
+def kind_of(equation: Equation) -> Kind:
+    """How a stored equation is computed."""
+    if is_routine(equation):
+        return Kind.ROUTINE
+    match equation.primitive.lower:
+        case Reduction():
+            return Kind.REDUCE
+        case Contraction():
+            return Kind.DOT
+        case Cumulative():
+            return Kind.SCAN
+        case Scatter():
+            return Kind.SCATTER
+        case _:
+            return Kind.MAP
+
+
+def reduced_sizes(equation: Equation) -> tuple[Size, ...]:
+    """The sizes of the axes that a reduction or dot sums over."""
+    shape = equation.operands[0].type.shape
+    if isinstance(equation.primitive.lower, Contraction):
+        return tuple(shape[a] for a in equation.params["dimension_numbers"][0][0])
+    return tuple(shape[a] for a in sorted(equation.params["axes"]))
+
+
+def reduction_operand(equation: Equation, indices: Indices, inner: Indices) -> Request:
+    """The operand of a reduction at the result's `indices` and the reduced axes' `inner`."""
+    axes = sorted(equation.params["axes"])
+    kept, reduced = iter(indices), iter(inner)
+    operand = equation.operands[0]
+    found = tuple(next(reduced) if a in axes else next(kept) for a in range(operand.type.ndim))
+    return operand, found
+
+
+def dot_operands(equation: Equation, indices: Indices, inner: Indices) -> tuple[Request, Request]:
+    """Both operands of a dot at the result's `indices` and the contracted axes' `inner`."""
+    contracting, batch = equation.params["dimension_numbers"]
+    start, found = len(batch[0]), []
+    for operand, cs, bs in zip(equation.operands, contracting, batch):
+        at: dict[int, Size] = dict(zip(cs, inner)) | dict(zip(bs, indices))
+        free = free_axes(operand.type.ndim, cs, bs)
+        at |= dict(zip(free, indices[start:]))
+        start += len(free)
+        found.append((operand, tuple(at[a] for a in range(operand.type.ndim))))
+    return found[0], found[1]
+
+
+def starts(equation: Equation, kind: Kind, indices: Indices) -> list[Request]:
+    """What a root of this equation asks for at `indices` of its value."""
+    match kind:
+        case Kind.REDUCE:
+            inner = axis_symbols(reduced_sizes(equation), "j")
+            return [reduction_operand(equation, indices, inner)]
+        case Kind.DOT:
+            inner = axis_symbols(reduced_sizes(equation), "j")
+            return list(dot_operands(equation, indices, inner))
+        case Kind.SCATTER | Kind.SCAN:
+            return [(a, axis_symbols(a.type.shape, "j")) for a in equation.operands]
+        case Kind.ROUTINE:
+            return [(a, axis_symbols(a.type.shape, "j")) for a in equation.operands]
+        case Kind.MAP:
+            return list(_needs(equation, indices, itertools.count()))
+
+
+def _needs(equation: Equation, indices: Indices, fresh: Iterator[int]) -> Iterator[Request]:
+    """What one element of an equation asks for."""
+    if not isinstance(equation.primitive.lower, View):
+        for operand in equation.operands:
+            yield operand, indices if operand.type.shape else ()
+        return
+    found = resolve(equation, indices)
+    for piece in found.pieces:
+        yield from _piece_needs(equation, piece, fresh)
+    if found.fill is not None:
+        yield equation.operands[found.fill], ()
+
+
+def _piece_needs(equation: Equation, piece: Piece, fresh: Iterator[int]) -> Iterator[Request]:
+    for element in piece.elements:
+        yield equation.operands[element.operand], element.indices
+    if piece.elements:
+        piece = rename(piece, {e.name: f"_e{next(fresh)}" for e in piece.elements})
+    yield equation.operands[piece.operand], piece.indices
+
+
+def _walk(
+    requests: list[Request], stored: Stored, cuts: dict[Dim, set[Size]]
+) -> dict[Var, dict[Indices, None]]:
+    """What is read from stored values and inputs; `cuts` gathers breakpoints of the axes."""
+    reads: dict[Var, dict[Indices, None]] = {}
+    seen: set[Request] = set()
+    fresh = itertools.count()
+    pending = requests[::-1]
+    while pending:
+        request = pending.pop()
+        atom, indices = request
+        if not isinstance(atom, Var) or request in seen:
+            continue
+        seen.add(request)
+        equation = stored.definitions.get(atom)
+        if equation is None or atom in stored.stored:
+            reads.setdefault(atom, {})[indices] = None
+            continue
+        if cuts and isinstance(equation.primitive.lower, View):
+            gather_cuts(equation, indices, cuts)
+        pending.extend(_needs(equation, indices, fresh))
+    return reads
+
+
+def gather_cuts(equation: Equation, indices: Indices, cuts: dict[Dim, set[Size]]) -> None:
+    """Add the breakpoints of a view's conditions that depend on a single axis."""
+    found = resolve(equation, indices)
+    known = {s for a in equation.operands for d in a.type.shape for s in dims.symbols(d)}
+    for bounds in (b for piece in found.pieces for b in piece.where):
+        for axis in dims.symbols(bounds.index):
+            name = dims.symbol(axis.name, axis.low, axis.high)
+            if name in cuts:
+                points = breakpoints(bounds, name)
+                cuts[name].update(p for p in points if dims.symbols(p) <= known)
+
+
+def find_roots(program: Program, stored: Stored) -> tuple[Root, ...]:
+    """All roots of a program, each after those it reads."""
+    found: list[Root] = []
+    for equation in stored.equations:
+        for var in equation.results:
+            if var in stored.stored and not any(_is_empty(d) for d in var.type.shape):
+                found += _ranges(analyse(equation, var, stored), stored, len(found))
+    return _needed(found, {a for a in stored.outputs if isinstance(a, Var)})
+
+
+def _needed(roots: list[Root], results: set[Var]) -> tuple[Root, ...]:
+    """The roots that are read or are results: a view may turn out to show nothing of a value."""
+    needed, kept = set(results), []
+    for root in reversed(roots):
+        if root.var in needed:
+            kept.append(root)
+            needed.update(root.reads)
+    return tuple(replace(r, number=n) for n, r in enumerate(reversed(kept)))
+
+
+def _is_empty(size: Size) -> bool:
+    return isinstance(size, int) and size == 0
+
+
+def analyse(
+    equation: Equation,
+    var: Var,
+    stored: Stored,
+    number: int = 0,
+    offsets: Indices = (),
+    sizes: tuple[Size, ...] | None = None,
+) -> Root:
+    """The root of `var`, or of one range of it."""
+    kind = kind_of(equation)
+    shape = var.type.shape if sizes is None else sizes
+    offsets = offsets or (0,) * len(shape)
+    symbols = axis_symbols(shape)
+    indices = tuple(o + s for o, s in zip(offsets, symbols))
+    cuts: dict[Dim, set[Size]] = {s: set() for s in symbols} if kind is Kind.MAP else {}
+    if cuts and sizes is None and isinstance(equation.primitive.lower, View):
+        gather_cuts(equation, indices, cuts)
+    reads = _walk(starts(equation, kind, indices), stored, cuts if sizes is None else {})
+    work = cost.count(shape)
+    if kind in (Kind.REDUCE, Kind.DOT):
+        work *= cost.count(reduced_sizes(equation))
+    elif kind is Kind.SCATTER:
+        work += max(cost.count(a.type.shape) for a in equation.operands)
+    return Root(
+        number, var, equation, kind, offsets, shape, work,
+        {v: tuple(found) for v, found in reads.items()},
+        parallel_axes(equation, kind, len(shape)),
+        tuple(tuple(cuts[s]) for s in symbols) if cuts else (),
+    )  # fmt: skip
+
+
+def parallel_axes(equation: Equation, kind: Kind, ndim: int) -> tuple[int, ...]:
+    """The axes of the value over which a kernel may run in parallel."""
+    if kind is Kind.SCAN:
+        return tuple(a for a in range(ndim) if a != equation.params["axis"])
+    if kind is Kind.SCATTER:
+        return tuple(scatter_axes(equation))
+    return tuple(range(ndim))
+
+
+def scatter_piece(equation: Equation, indices: Indices) -> Piece:
+    """Where the update at `indices` goes."""
+    lower = equation.primitive.lower
+    assert isinstance(lower, Scatter)
+    return lower.rule(indices, *(a.type for a in equation.operands), **equation.params)
+
+
+def scatter_axes(equation: Equation) -> dict[int, int]:
+    """Axes of the result that one axis of the updates walks alone, as {axis: update axis}.
+
+    Updates that differ there never touch the same element, in whatever order they run.
+    """
+    lower = equation.primitive.lower
+    assert isinstance(lower, Scatter)
+    updates = equation.operands[lower.updates].type.shape
+    symbols = axis_symbols(updates, "j")
+    found = scatter_piece(equation, symbols).indices
+    shape = equation.results[0].type.shape
+    return {
+        axis: symbols.index(at) for axis, at in enumerate(found)
+        if at in symbols and updates[symbols.index(at)] == shape[axis]
+    }  # fmt: skip
+
+
+# --- ranges -----------------------------------------------------------------------------------
+
+
+def _ranges(root: Root, stored: Stored, first: int) -> list[Root]:
+    """The root itself, numbered, or the roots of its ranges."""
+    axes = [_intervals(cuts, size) for cuts, size in zip(root.cuts, root.sizes)]
+    cells = list(itertools.product(*axes)) if root.cuts else []
+    if not 1 < len(cells) <= cost.MAX_CELLS:
+        return [_numbered(root, first)]
+    made = []
+    for cell in cells:
+        offsets, sizes = tuple(o for o, _ in cell), tuple(s for _, s in cell)
+        made.append(
+            analyse(root.equation, root.var, stored, first + len(made), offsets, sizes)
+        )
+    return made
+
+
+def _numbered(root: Root, number: int) -> Root:
+    return replace(root, number=number, cuts=())
+
+
+def _intervals(cuts: Iterable[Size], size: Size) -> list[tuple[Size, Size]]:
+    """(offset, size) of the ranges between cuts; one range where their order is not known."""
+    inside = [c for c in cuts if not (dims.at_most(c, 0) or dims.at_most(size, c))]
+    ordered: list[Size] = [0]
+    for cut in inside:
+        if not all(_is_decided(cut, other) for other in (0, size, *inside)):
+            return [(0, size)]
+    while inside:
+        least = next(c for c in inside if all(dims.at_most(c, d) for d in inside))
+        inside = [c for c in inside if c != least]
+        ordered.append(least)
+    return [(a, b - a) for a, b in itertools.pairwise([*ordered, size])]
+
+
+def _is_decided(a: Size, b: Size) -> bool:
+    return dims.at_most(a, b) is not None and dims.less(a, b) is not None

@@ -1,0 +1,236 @@
+"""Which values are stored: every other one is computed where it is used.
+
+Stored in any case: results of the program, of reductions, dots, scans, scatters and routines, and
+what routines read. Besides, a value that is dear and asked for at several places is stored when
+`cost.is_worth_storing` says so; fusion may then keep it in a scratch row instead of memory.
+
+A place is one consumer and one path of views to it: x and x shifted by one are two places of x.
+First, demand is counted as if only the forced values were stored, and values are chosen from
+inputs to outputs with costs that know the choices so far. Then, from outputs to inputs, a choice
+is dropped when those behind it have made it needless.
+
+Views of the same elements in the same order are no values of their own: a result that only
+reshapes another value is that value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View
+from rune.core.program import Atom, Equation, Program, Var
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.routines import is_routine
+from rune.lowering.kernelize.tracing import same_elements
+
+FORCED = (Reduction, Contraction, Cumulative, Scatter)
+Demand = dict[tuple[int, int], int]  # (consumer, path): points of evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The stored variables, what defines each live variable, and how often each is used."""
+
+    stored: frozenset[Var]
+    equations: tuple[Equation, ...]  # the live ones, in order
+    definitions: Mapping[Var, Equation]
+    uses: Mapping[Var, int]
+    outputs: tuple[Atom, ...]  # after looking through reshapes
+
+
+def choose(program: Program) -> Stored:
+    """Decide which values are stored."""
+    definitions = {v: e for e in program.equations for v in e.results}
+    outputs = tuple(same_elements(a, definitions) for a in program.outputs)
+    live = _live(program, outputs, definitions)
+    equations = tuple(e for e in program.equations if any(v in live for v in e.results))
+    forced = _forced(equations, outputs, definitions)
+    uses: dict[Var, int] = {}
+    for equation in equations:
+        for operand in equation.operands:
+            if isinstance(operand, Var):
+                uses[operand] = uses.get(operand, 0) + 1
+    chosen = _choose_forward(equations, forced, _demands(equations, forced))
+    stored = _drop_needless(equations, forced, chosen)
+    return Stored(stored, equations, definitions, uses, outputs)
+
+
+def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, Equation]) -> set:
+    live: set[Var] = set()
+    pending = [a for a in outputs if isinstance(a, Var)]
+    while pending:
+        var = pending.pop()
+        if var not in live:
+            live.add(var)
+            if var in definitions:
+                pending += [a for a in definitions[var].operands if isinstance(a, Var)]
+    return live
+
+
+def _forced(
+    equations: Iterable[Equation], outputs: Iterable[Atom], definitions: Mapping[Var, Equation]
+) -> frozenset[Var]:
+    forced = {a for a in outputs if isinstance(a, Var) and a in definitions}
+    for equation in equations:
+        if is_routine(equation):
+            forced.update(equation.results)
+            forced.update(a for a in equation.operands if a in definitions)
+        elif isinstance(equation.primitive.lower, FORCED):
+            forced.update(equation.results)
+    return frozenset(forced)
+
+
+# --- demand -----------------------------------------------------------------------------------
+
+
+def _points(equation: Equation) -> int:
+    """Points at which a stored equation evaluates its operands."""
+    if isinstance(equation.primitive.lower, Contraction):
+        (contracted, _), _ = equation.params["dimension_numbers"]
+        shape = equation.operands[0].type.shape
+        return cost.count(equation.results[0].type.shape) * cost.count(
+            tuple(shape[a] for a in contracted)
+        )
+    shapes = [a.type.shape for a in (*equation.operands, *equation.results)]
+    return max(map(cost.count, shapes))
+
+
+def _demands(equations: tuple[Equation, ...], stored: frozenset[Var]) -> dict[Var, Demand]:
+    """For every variable, the places that ask for it and how often each evaluates it."""
+    demands: dict[Var, Demand] = {}
+    paths: dict[tuple[int, int], int] = {}
+    for number in range(len(equations) - 1, -1, -1):
+        equation = equations[number]
+        if is_routine(equation):
+            continue
+        asked = _asked(equation, number, demands, stored)
+        if isinstance(equation.primitive.lower, View) and equation.results[0] not in stored:
+            asked = {
+                (root, paths.setdefault((path, number), len(paths) + 1)): points
+                for (root, path), points in asked.items()
+            }
+        for operand in equation.operands:
+            if isinstance(operand, Var):
+                _add(demands.setdefault(operand, {}), asked)
+    return demands
+
+
+def _asked(
+    equation: Equation, number: int, demands: dict[Var, Demand], stored: frozenset[Var]
+) -> Demand:
+    if equation.results[0] in stored:
+        return {(number, 0): _points(equation)}
+    return demands.get(equation.results[0], {})
+
+
+def _add(demand: Demand, asked: Demand) -> None:
+    for place, points in asked.items():
+        if place in demand or len(demand) < 4 * cost.MAX_PLACES:
+            demand[place] = max(points, demand.get(place, 0))
+
+
+# --- choice -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Price:
+    """Of one element: operations, and elements read."""
+
+    cost: int
+    loads: int
+
+
+_FREE = _Price(0, 0)
+_LOAD = _Price(0, 1)
+
+
+def _price(equation: Equation, prices: Mapping[Var, _Price]) -> _Price:
+    """What one element costs when every stored operand is a load."""
+    distinct = {a for a in equation.operands if isinstance(a, Var) and a.type.shape}
+    parts = [prices.get(a, _LOAD) for a in distinct]
+    total = sum(p.cost for p in parts) + _own_cost(equation, len(distinct))
+    loads = sum(p.loads for p in parts)
+    return _Price(min(total, cost.UNLIMITED), min(loads, cost.UNLIMITED))
+
+
+def _own_cost(equation: Equation, operands: int) -> int:
+    match equation.primitive.lower:
+        case Scalar(op=op):
+            return cost.operation(op)
+        case View():
+            return max(0, operands - 1)
+        case Position():
+            return 0
+        case _:
+            return 1
+
+
+def _wants_storing(
+    equation: Equation, price: _Price, demand: Demand, dots: frozenset[int]
+) -> bool:
+    """Ask the cost function about one value."""
+    if price.cost == 0 or len(demand) == 0 or not equation.results[0].type.shape:
+        return False
+    elements = cost.count(equation.results[0].type.shape)
+    cheap = price.cost + price.loads <= cost.CHEAP_OPERAND
+    evaluations = sum(
+        elements if cheap and root in dots else points for (root, _), points in demand.items()
+    )
+    crowded = len(demand) > cost.MAX_PLACES and _most_places(demand) > cost.MAX_PLACES
+    return crowded or cost.is_worth_storing(price.cost, price.loads, elements, evaluations)
+
+
+def _most_places(demand: Demand) -> int:
+    places: dict[int, int] = {}
+    for root, _ in demand:
+        places[root] = places.get(root, 0) + 1
+    return max(places.values())
+
+
+def _dots(equations: tuple[Equation, ...]) -> frozenset[int]:
+    return frozenset(
+        n for n, e in enumerate(equations) if isinstance(e.primitive.lower, Contraction)
+    )
+
+
+def _choose_forward(
+    equations: tuple[Equation, ...], forced: frozenset[Var], demands: dict[Var, Demand]
+) -> frozenset[Var]:
+    prices: dict[Var, _Price] = {}
+    chosen: set[Var] = set()
+    dots = _dots(equations)
+    for equation in equations:
+        result = equation.results[0]
+        if result in forced:
+            continue
+        price = _price(equation, prices)
+        if _wants_storing(equation, price, demands.get(result, {}), dots):
+            chosen.add(result)
+        else:
+            prices[result] = price
+    return frozenset(chosen)
+
+
+def _drop_needless(
+    equations: tuple[Equation, ...], forced: frozenset[Var], chosen: frozenset[Var]
+) -> frozenset[Var]:
+    """Take back choices that later ones have made needless."""
+    if not chosen:
+        return forced
+    prices: dict[Var, _Price] = {}
+    for equation in equations:
+        result = equation.results[0]
+        price = _price(equation, prices)
+        if result not in forced and result not in chosen:
+            prices[result] = price
+    dots = _dots(equations)
+    demands = _demands(equations, forced | chosen)
+    kept = set(forced)
+    for equation in equations:
+        result = equation.results[0]
+        if result in chosen and _wants_storing(
+            equation, _price(equation, prices), demands.get(result, {}), dots
+        ):
+            kept.add(result)
+    return frozenset(kept)

@@ -1,0 +1,59 @@
+"""Look through views: which element of which value does a variable show?
+
+Only views that show one element unconditionally are looked through. Two values hold the same
+elements in the same order when the row-major positions of a generic element are equal
+expressions; the algebra of `rune.dims` decides it for any chain of reshapes and transposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rune.core.lower import View
+from rune.core.program import Atom, Equation, Literal, Var
+from rune.dims import Dim, Size, product, symbol
+from rune.lowering.kernelize.views import Indices, resolve
+
+Definitions = Mapping[Var, Equation]
+
+
+def flat_index(indices: Iterable[Size], shape: Iterable[Size]) -> Size:
+    """The row-major position of an element.
+
+    >>> flat_index((1, 2), (5, 10))
+    12
+    """
+    flat: Size = 0
+    for index, size in zip(indices, shape):
+        flat = flat * size + index
+    return flat
+
+
+def generic(shape: Iterable[Size], prefix: str = "_i") -> tuple[Dim, ...]:
+    """One symbol for each axis: the indices of a generic element."""
+    return tuple(symbol(f"{prefix}{k}", 0, size - 1) for k, size in enumerate(shape))
+
+
+def trace(atom: Atom, indices: Indices, definitions: Definitions) -> tuple[Atom, Indices]:
+    """The atom and indices behind the views that define `atom`."""
+    while isinstance(atom, Var) and atom in definitions:
+        equation = definitions[atom]
+        if not isinstance(equation.primitive.lower, View):
+            break
+        found = resolve(equation, indices)
+        if len(found.pieces) != 1 or found.pieces[0].where or found.pieces[0].elements:
+            break
+        atom, indices = equation.operands[found.pieces[0].operand], found.pieces[0].indices
+    return atom, indices
+
+
+def same_elements(atom: Atom, definitions: Definitions) -> Atom:
+    """The value that `atom` merely reshapes, or `atom` itself."""
+    if not isinstance(atom, Var) or atom not in definitions or 0 in atom.type.shape:
+        return atom
+    indices = generic(atom.type.shape)
+    base, found = trace(atom, indices, definitions)
+    if isinstance(base, Literal) or base.type.dtype != atom.type.dtype:
+        return atom
+    same = flat_index(found, base.type.shape) == flat_index(indices, atom.type.shape)
+    return base if same and product(base.type.shape) == product(atom.type.shape) else atom

@@ -1,0 +1,176 @@
+"""Reduce in two steps where one would leave most processors idle.
+
+Before   %1: f32[] = reduce_sum %0 {axes=(0)}                         %0: f32[4000000]
+After    %1: f32[977,4096] = split_axis %0, 0.0 {axis=0, size=4096}   (a view)
+         %2: f32[977] = reduce_sum %1 {axes=(1)}
+         %3: f32[] = reduce_sum %2 {axes=(0)}
+
+The parts depend on nothing but sizes, so the result is the same on every run. Half types are
+summed in f32 from end to end.
+
+Invariant: every reduction that stays has enough parallel points or little work.
+Cost: linear in the number of equations; each reduction is split at most a few times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rune.core.lower import Bounds, Piece, Reduction, Source, View
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.types import ArrayType
+from rune.dims import Size, is_static
+from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernelize import cost
+from rune.ops.arithmetic import convert
+from rune.ops.family import wide
+
+Axes = tuple[int, ...]
+
+
+def _split_type(x: ArrayType, fill: ArrayType, *, axis: int, size: int) -> ArrayType:
+    parts = -(-x.shape[axis] // size)
+    return x.with_shape((*x.shape[:axis], parts, size, *x.shape[axis + 1 :]))
+
+
+def _split_reference(x: np.ndarray, fill: np.ndarray, *, axis: int, size: int) -> np.ndarray:
+    parts = -(-x.shape[axis] // size)
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (0, parts * size - x.shape[axis])
+    padded = np.pad(x, widths, constant_values=fill)
+    return padded.reshape(*x.shape[:axis], parts, size, *x.shape[axis + 1 :])
+
+
+def _split_view(indices: tuple, x: ArrayType, fill: ArrayType, *, axis: int, size: int) -> Source:
+    position = indices[axis] * size + indices[axis + 1]
+    found = (*indices[:axis], position, *indices[axis + 2 :])
+    return Source((Piece(0, found, (Bounds(position, 0, x.shape[axis]),)),), fill=1)
+
+
+split_axis = Primitive(
+    "split_axis", "movement", _split_type, _split_reference, lower=View(_split_view)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Reduce `axes` now; first split `axis` into parts of `size` if size is not 0."""
+
+    axes: Axes
+    axis: int = 0
+    size: int = 0
+
+
+def split_reductions(program: Program) -> Program:
+    """The program with large reductions to few elements done in two steps."""
+    body = [new for equation in program.equations for new in _split(equation) or (equation,)]
+    return program.with_equations(body, program.outputs)
+
+
+def _split(equation: Equation) -> list[Equation]:
+    """The equations in place of a reduction; none where it stays."""
+    lower = equation.primitive.lower
+    operand = equation.operands[0] if equation.operands else None
+    if not isinstance(lower, Reduction) or not isinstance(operand, Var):
+        return []
+    axes = tuple(sorted(equation.params["axes"]))
+    step = choose(operand.type, axes)
+    if step is None:
+        return []
+    made: list[Equation] = []
+    dtype = operand.type.dtype
+    acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
+    x = operand if acc == dtype else _apply(made, convert, operand, dtype=acc)
+    while step is not None:
+        x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, made)
+        step = choose(x.type, axes)
+    x = _apply(made, equation.primitive, x, axes=axes)
+    if acc != dtype:
+        _apply(made, convert, x, dtype=dtype)
+    made[-1] = replace(made[-1], results=equation.results, frame=equation.frame)
+    return made
+
+
+def _reduce_part(
+    primitive: Primitive, combine: str, x: Var, axes: Axes, step: _Step, made: list[Equation]
+) -> tuple[Var, Axes]:
+    """Do one step; the value, and the axes still to reduce."""
+    now = step.axes
+    if step.size:
+        x = _apply(made, split_axis, x, _identity(combine, x.type), axis=step.axis, size=step.size)
+        moved = {a: a + (a > step.axis) for a in axes}
+        now = tuple(sorted({step.axis + 1, *(moved[a] for a in now if a != step.axis)}))
+        axes = tuple(sorted({step.axis, step.axis + 1, *(moved[a] for a in axes)}))
+    left = [a for a in axes if a not in now]
+    x = _apply(made, primitive, x, axes=now)
+    return x, tuple(a - sum(b < a for b in now) for a in left)
+
+
+def _identity(combine: str, type: ArrayType) -> Literal:
+    value = np.asarray(COMBINE[combine].identity(type.dtype).value)
+    return Literal(value, ArrayType((), type.dtype))
+
+
+def _apply(made: list[Equation], primitive: Primitive, *operands: Atom, **params: Any) -> Var:
+    result = Var(primitive.type_rule(*(a.type for a in operands), **params))
+    made.append(Equation(primitive, operands, params, (result,)))
+    return result
+
+
+# --- choice -----------------------------------------------------------------------------------
+
+
+def choose(type: ArrayType, axes: Axes) -> _Step | None:
+    """The first step of a reduction, or None where it is done at once.
+
+    >>> from rune import dtypes
+    >>> choose(ArrayType((1 << 20,), dtypes.f32), (0,))
+    _Step(axes=(0,), axis=0, size=4096)
+    >>> choose(ArrayType((512, 4096), dtypes.f32), (0, 1))
+    _Step(axes=(1,), axis=0, size=0)
+    """
+    kept = tuple(d for a, d in enumerate(type.shape) if a not in axes)
+    work = cost.count(type.shape)
+    columns = bool(axes) and type.ndim - 1 not in axes
+    needed = cost.PARALLEL_COLUMNS if columns else cost.PARALLEL_ROWS
+    if not axes or work <= cost.SPLIT_WORK or cost.count(kept) >= needed:
+        return None
+    return _columns(type, axes) if columns else _rows(type, axes)
+
+
+def _rows(type: ArrayType, axes: Axes) -> _Step | None:
+    """Reduce the trailing axes that make up one part."""
+    inner = 1
+    for number in range(len(axes) - 1, -1, -1):
+        axis = axes[number]
+        size = cost.estimate(type.shape[axis])
+        if inner * size >= cost.PART // 4:
+            if inner * size <= 4 * cost.PART:
+                return _Step(axes[number:]) if number else None
+            return _part(type.shape[axis], max(1, cost.PART // inner), axis, axes[number:])
+        inner *= size
+    return None
+
+
+def _columns(type: ArrayType, axes: Axes) -> _Step | None:
+    """Reduce pieces of the first axis, and all the other axes with them."""
+    axis = axes[0]
+    size = cost.estimate(type.shape[axis])
+    rest = max(1, cost.count(type.shape) // max(1, size))
+    return _part(type.shape[axis], max(1, 4 * cost.PART // rest), axis, axes)
+
+
+def _part(size: Size, wanted: int, axis: int, axes: Axes) -> _Step | None:
+    """Split `axis` into parts of about `wanted`, of a divisor of its size if one is near."""
+    if wanted == 1:
+        return _Step(axes[1:]) if len(axes) > 1 else None
+    if cost.estimate(size) < 2 * wanted:
+        return None
+    if is_static(size):
+        near = [c for c in range(wanted // 2 + 1, 2 * wanted) if size % c == 0]
+        wanted = min(near, key=lambda c: abs(c - wanted)) if near else wanted
+    return _Step(axes, axis, wanted)

@@ -1,0 +1,310 @@
+"""Write the kernel of one group: its members in order, each as a statement or two.
+
+A member that the point of the domain holds as one scalar becomes a Let or a Reduce; one with
+inner axes that others read becomes a Fill if it fits scratch memory. If it does not fit, readers
+load it back from the output, or, where it is no output, compute it again. What is needed outside
+the group is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rune import dims
+from rune.core.lower import Contraction, Cumulative, Reduction, Scatter
+from rune.core.program import Var
+from rune.dims import Dim, Size, symbol
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernel.expr import Expr, Local
+from rune.lowering.kernelize.emit import Emitter, Held
+from rune.lowering.kernelize.groups import Fusion, Group, is_written
+from rune.lowering.kernelize.roots import (
+    Kind,
+    Root,
+    dot_operands,
+    reduced_sizes,
+    reduction_operand,
+    scatter_axes,
+    scatter_piece,
+)
+from rune.lowering.kernelize.stored import Stored
+from rune.lowering.kernelize.views import Indices
+from rune.lowering.kernels import Axis, Buffer, Fill, Kernel, Reduce, Scan, Write
+from rune.ops.family import wide
+
+NAMES = {"add": "sum", "mul": "prod", "and": "all", "or": "any"}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A kernel, and which variables its inputs and outputs are."""
+
+    kernel: Kernel
+    inputs: tuple[Var, ...]
+    outputs: tuple[Var, ...]
+
+
+@dataclass(slots=True)
+class _Writer:
+    """The kernel of one group, while it is written."""
+
+    state: Fusion
+    group: Group
+    emit: Emitter
+    domain: tuple[Axis, ...]
+    scratch: frozenset[Var] = frozenset()
+    symbols: tuple[Dim, ...] = field(default=())
+
+    # --- axes --------------------------------------------------------------------------------
+
+    def inner(self, sizes: Iterable[Size]) -> tuple[Axis, ...]:
+        """Inner axes of these sizes."""
+        taken = self.emit.taken
+        return tuple(Axis(_free(f"j{k}", taken), size) for k, size in enumerate(sizes))
+
+    def axes(self, root: Root) -> tuple[tuple[Axis, ...], Indices]:
+        """The inner axes of a root, and the indices of its generic element."""
+        places = self.group.places[root.number]
+        rest = [k for k in range(len(root.sizes)) if k not in places]
+        inner = self.inner(root.sizes[k] for k in rest)
+        at: dict[int, Size] = {k: s for k, s in zip(places, self.symbols)}
+        at |= {k: axis_symbol(axis) for k, axis in zip(rest, inner)}
+        return inner, tuple(o + at[k] for k, o in enumerate(root.offsets))
+
+    def begin(self, axes: Iterable[Axis]) -> None:
+        """Start a statement over inner axes."""
+        self.emit.begin(axis.name for axis in axes)
+
+    # --- members -----------------------------------------------------------------------------
+
+    def member(self, root: Root) -> None:
+        """Add the statements of one root."""
+        match root.kind:
+            case Kind.MAP:
+                self.mapped(root)
+            case Kind.REDUCE | Kind.DOT:
+                self.reduced(root)
+            case Kind.SCAN:
+                self.scan(root)
+            case Kind.SCATTER:
+                self.scatter(root)
+            case Kind.ROUTINE:
+                raise AssertionError("a routine has no kernel")
+
+    def mapped(self, root: Root) -> None:
+        """A value for every point: Let, Fill or Write."""
+        inner, indices = self.axes(root)
+        if not inner:
+            self.hold(root, indices, self.emit.computed(root.var, indices))
+        elif root.var in self.scratch:
+            self.fill(root, inner, indices)
+        else:
+            self.begin(inner)
+            value = self.emit.computed(root.var, indices)
+            self.write(root, indices, value.expr, inner)
+
+    def fill(self, root: Root, inner: tuple[Axis, ...], indices: Indices) -> None:
+        """A scratch row, and its copy in memory where others need it."""
+        self.begin(inner)
+        value = self.emit.computed(root.var, indices)
+        name = self.emit.fresh("row")
+        self.emit.body.append(Fill(name, inner, self.emit.end(), value.expr))
+        places = self.group.places[root.number]
+        rest = tuple(k for k in range(len(root.sizes)) if k not in places)
+        self.emit.rows[root.var] = (name, rest)
+        if root.var in self.emit.outputs:
+            self.begin(inner)
+            self.write(root, indices, self.emit.value(root.var, indices).expr, inner)
+
+    def reduced(self, root: Root) -> None:
+        """A reduction or dot: a scalar of the point."""
+        _, indices = self.axes(root)
+        inner = self.inner(reduced_sizes(root.equation))
+        if any(axis.size == 0 for axis in inner):
+            self.nothing_reduced(root, indices)
+            return
+        self.begin(inner)
+        at = tuple(axis_symbol(axis) for axis in inner)
+        lower = root.equation.primitive.lower
+        if isinstance(lower, Contraction):
+            combine, value = "add", self.product(root, indices, at)
+        else:
+            assert isinstance(lower, Reduction)
+            combine, value = lower.combine, self.summand(root, indices, at)
+        name = self.emit.fresh(NAMES.get(combine, combine))
+        contract = isinstance(lower, Contraction)
+        lets = self.emit.end()
+        self.emit.body.append(Reduce(name, combine, inner, lets, value.expr, contract))
+        result = self.emit.cast(Held(Local(name, value.expr.dtype), 0), root.var.type.dtype)
+        self.hold(root, indices, result)
+
+    def nothing_reduced(self, root: Root, indices: Indices) -> None:
+        """A reduction of no elements: what changes nothing when combined."""
+        lower = root.equation.primitive.lower
+        combine = lower.combine if isinstance(lower, Reduction) else "add"
+        self.hold(root, indices, Held(COMBINE[combine].identity(root.var.type.dtype), 0))
+
+    def hold(self, root: Root, indices: Indices, value: Held) -> None:
+        """Keep a scalar of the point for other members, and write it where it is needed."""
+        if self.is_read_inside(root.var):
+            value = self.emit.bind(value)
+            self.emit.held[root.var] = value.expr
+        self.write(root, indices, value.expr)
+
+    def summand(self, root: Root, indices: Indices, at: Indices) -> Held:
+        """What a reduction combines, in the accumulator's dtype."""
+        lower = root.equation.primitive.lower
+        assert isinstance(lower, Reduction)
+        value = self.emit.value(*reduction_operand(root.equation, indices, at))
+        dtype = root.var.type.dtype
+        return self.emit.cast(value, wide(dtype) if lower.combine in ("add", "mul") else dtype)
+
+    def product(self, root: Root, indices: Indices, at: Indices) -> Held:
+        """What a dot sums, in the accumulator's dtype."""
+        dtype = wide(root.var.type.dtype)
+        factors = [
+            self.emit.cast(self.emit.value(*request), dtype)
+            for request in dot_operands(root.equation, indices, at)
+        ]
+        return self.emit.operation("mul", factors, dtype)
+
+    def scan(self, root: Root) -> None:
+        """A cumulative operation along one axis."""
+        lower = root.equation.primitive.lower
+        assert isinstance(lower, Cumulative)
+        (axis,), indices = self.axes(root)
+        along = root.equation.params["axis"]
+        if root.equation.params["reverse"]:
+            last = root.sizes[along] - 1
+            indices = (*indices[:along], last - axis_symbol(axis), *indices[along + 1 :])
+        self.begin((axis,))
+        value = self.emit.value(root.equation.operands[0], indices)
+        dtype = root.var.type.dtype
+        value = self.emit.cast(value, wide(dtype) if lower.combine in ("add", "mul") else dtype)
+        output = self.emit.outputs[root.var].name
+        lets = self.emit.end()
+        self.emit.body.append(Scan(output, lower.combine, axis, indices, lets, value.expr))
+
+    def scatter(self, root: Root) -> None:
+        """A copy of the operand, then the updates in order."""
+        inner, indices = self.axes(root)
+        self.begin(inner)
+        value = self.emit.value(root.equation.operands[0], indices)
+        self.write(root, indices, value.expr, inner)
+        self.updates(root)
+
+    def updates(self, root: Root) -> None:
+        """The ordered writes of a scatter."""
+        equation, lower = root.equation, root.equation.primitive.lower
+        assert isinstance(lower, Scatter)
+        walked = {u: self.symbols[d] for d, u in enumerate(scatter_axes(equation).values())}
+        operand = equation.operands[lower.updates]
+        if 0 in operand.type.shape:
+            return
+        rest = [u for u in range(operand.type.ndim) if u not in walked]
+        inner = self.inner(operand.type.shape[u] for u in rest)
+        walked |= {u: axis_symbol(axis) for u, axis in zip(rest, inner)}
+        at = tuple(walked[u] for u in range(operand.type.ndim))
+        self.begin(inner)
+        value = self.emit.value(operand, at)
+        where, indices = self.target(root, at)
+        output = self.emit.outputs[root.var].name
+        lets = self.emit.end()
+        self.emit.body.append(
+            Write(output, inner, indices, lets, value.expr, where, lower.combine, ordered=True)
+        )
+
+    def target(self, root: Root, at: Indices) -> tuple[Expr | None, Indices]:
+        """The condition and place of one update."""
+        piece = scatter_piece(root.equation, at)
+        for need in self.emit.element_needs(root.equation, piece, None):
+            self.emit.answer(need)
+        (named,) = self.emit.renamed_pieces(root.equation, (piece,), None)
+        condition = self.emit.condition(named.where)
+        return (None if condition is None else condition.expr), named.indices
+
+    # --- results -----------------------------------------------------------------------------
+
+    def is_read_inside(self, var: Var) -> bool:
+        """Whether another member reads the value."""
+        return any(r in self.group.places for r in self.state.readers.get(var, ()))
+
+    def write(
+        self, root: Root, indices: Indices, value: Expr, inner: tuple[Axis, ...] = ()
+    ) -> None:
+        """Write a value to its output, if it has one; ends the statement over `inner`."""
+        lets = self.emit.end() if inner else ()
+        if root.var in self.emit.outputs:
+            output = self.emit.outputs[root.var].name
+            self.emit.body.append(Write(output, inner, indices, lets, value))
+
+
+def axis_symbol(axis: Axis) -> Dim:
+    """The symbol of an axis; one of size 0 has no points, and any bounds do."""
+    if isinstance(axis.size, int):
+        return symbol(axis.name, 0, max(0, axis.size - 1))
+    return axis.symbol
+
+
+def _free(name: str, taken: frozenset[str]) -> str:
+    return name if name not in taken else _free(name + "_", taken)
+
+
+def write_kernel(
+    state: Fusion, group: Group, stored: Stored, target: Target, taken: frozenset[str]
+) -> Written:
+    """The kernel of one group; it has no name yet."""
+    roots = [state.roots[m] for m in group.members]
+    outputs: dict[Var, Buffer] = {}
+    for root in roots:
+        if root.var not in outputs and is_written(state, root.var, group.members):
+            outputs[root.var] = Buffer(f"y{len(outputs)}", root.var.type.strong())
+    scratch, recomputed = _place(state, group, roots, outputs, target)
+    emit = Emitter(
+        stored.definitions, stored.stored - recomputed, stored.uses, outputs=outputs, taken=taken
+    )
+    domain = tuple(Axis(_free(f"i{k}", taken), size) for k, size in enumerate(group.domain))
+    writer = _Writer(state, group, emit, domain, scratch, tuple(map(axis_symbol, domain)))
+    for root in roots:
+        if root.var not in recomputed:
+            writer.member(root)
+    kernel = Kernel(
+        "", tuple(emit.inputs.values()), tuple(outputs.values()), domain, tuple(emit.body)
+    )
+    return Written(kernel, tuple(emit.inputs), tuple(outputs))
+
+
+def _place(
+    state: Fusion, group: Group, roots: list[Root], outputs: dict[Var, Buffer], target: Target
+) -> tuple[frozenset[Var], frozenset[Var]]:
+    """The members that live in scratch, and those that are computed again."""
+    scratch, recomputed, left = set(), set(), target.scratch_bytes
+    for root in roots:
+        places = group.places[root.number]
+        read = any(r in group.places for r in state.readers.get(root.var, ()))
+        if root.kind is not Kind.MAP or len(places) == len(root.sizes) or not read:
+            continue
+        size = _row_bytes(root, places)
+        if size is not None and size <= left:
+            scratch.add(root.var)
+            left -= size
+        elif root.var not in outputs:
+            recomputed.add(root.var)
+    return frozenset(scratch), frozenset(recomputed)
+
+
+def _row_bytes(root: Root, places: tuple[int, ...]) -> int | None:
+    """Bytes of the inner axes at most, if that is known."""
+    total = root.var.type.dtype.itemsize
+    for k, size in enumerate(root.sizes):
+        if k not in places:
+            high = dims.bounds(size)[1]
+            if high is None:
+                return None
+            total *= high
+    return total
+
+
+__all__ = ["Written", "write_kernel"]

@@ -1,0 +1,218 @@
+"""Kernels: what is computed together, before anything is said about loops and memory.
+
+A Kernel runs its body once for every point of `domain`, in any order and side by side. The body
+is a flat sequence; a statement may run over inner axes of its own, in their order:
+
+    Let     name = value                                     a scalar of this point
+    Reduce  name = combine over axes: value                  a scalar of this point
+    Fill    name[axes] = value                               a scratch row of this point
+    Write   output[indices] = value, for all axes            with `condition`, only where it holds;
+                                                             with `combine`, read-modify-write
+    Scan    output[indices] = running combine along axis     an inclusive scan
+
+`lets` are scalars of one inner point. Buffers are arrays: a Load has one index per axis. A kernel
+may load from its own output what the same point has written before. Different points of the
+domain never touch the same element, nor do the inner points of an unordered Write.
+
+A KernelProgram is the steps of one program over numbered Values: invocations of kernels and calls
+of library routines. Equal kernels are one kernel, invoked several times.
+
+Invariant: `kernels_check.check` accepts it, and `kernels_text.parse` reads back what it prints.
+Not said here: loop order, tiling, which axes become vectors (build); offsets (memory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size, symbol
+from rune.lowering.kernel.expr import Expr
+from rune.lowering.kernel.nodes import Let
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis that a kernel runs over: 0 <= name < size."""
+
+    name: str
+    size: Size
+
+    @property
+    def symbol(self) -> Dim:
+        """The symbol that stands for the position in index expressions."""
+        return symbol(self.name, 0, self.size - 1)
+
+
+Axes = tuple[Axis, ...]
+Indices = tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An array that a kernel reads or writes."""
+
+    name: str
+    type: ArrayType
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A reduction over `axes`; its dtype is that of `value`. `contract`: a dot, see Accumulate."""
+
+    name: str
+    combine: str
+    axes: Axes
+    lets: tuple[Let, ...]
+    value: Expr
+    contract: bool = False
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of accumulator and result."""
+        return self.value.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A scratch row over `axes`, private to the point of the domain."""
+
+    name: str
+    axes: Axes
+    lets: tuple[Let, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Elements of an output. `ordered`: inner points run in row-major order (scatter)."""
+
+    output: str
+    axes: Axes
+    indices: Indices
+    lets: tuple[Let, ...]
+    value: Expr
+    condition: Expr | None = None
+    combine: str | None = None
+    ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """output[indices] = the values of all points of `axis` up to this one, combined.
+
+    `value` has the accumulator's dtype; the output's dtype is converted to on writing.
+    """
+
+    output: str
+    combine: str
+    axis: Axis
+    indices: Indices
+    lets: tuple[Let, ...]
+    value: Expr
+
+
+Statement = Let | Reduce | Fill | Write | Scan
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """inputs -> outputs, in parallel over `domain`."""
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    domain: Axes
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of a KernelProgram: a number that is its own, and its type."""
+
+    number: int
+    type: ArrayType
+
+    def __str__(self) -> str:
+        return f"%{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """Run a kernel: operands in the order of its inputs, results in that of its outputs."""
+
+    kernel: str
+    results: tuple[Value, ...]
+    operands: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """Call a library routine with static parameters."""
+
+    routine: str
+    results: tuple[Value, ...]
+    operands: tuple[Value, ...]
+    parameters: tuple[tuple[str, Any], ...]
+
+
+KernelStep = Invoke | Routine
+
+
+@dataclass(frozen=True, slots=True)
+class NotFused:
+    """Why the kernel that makes `value` and one that reads it are two kernels."""
+
+    value: Value
+    producer: str
+    consumer: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProgram:
+    """Steps over values. A result may be an input, or one value under two types of equal size."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    steps: tuple[KernelStep, ...]
+    outputs: tuple[Value, ...]
+    output_types: tuple[ArrayType, ...]
+    kernels: Mapping[str, Kernel]
+    not_fused: tuple[NotFused, ...] = ()
+
+
+def inner_axes(statement: Statement) -> Axes:
+    """The axes that a statement itself runs over."""
+    match statement:
+        case Let():
+            return ()
+        case Scan(axis=axis):
+            return (axis,)
+        case _:
+            return statement.axes
+
+
+def inner_lets(statement: Statement) -> tuple[Let, ...]:
+    """The scalars of one inner point."""
+    return () if isinstance(statement, Let) else statement.lets
+
+
+def expressions(statement: Statement) -> tuple[Expr, ...]:
+    """Every expression of a statement."""
+    lets = tuple(let.value for let in inner_lets(statement))
+    if isinstance(statement, Write) and statement.condition is not None:
+        return (*lets, statement.value, statement.condition)
+    return (*lets, statement.value)
+
+
+def points(axes: Axes) -> Size:
+    """Number of points of some axes."""
+    count: Size = 1
+    for axis in axes:
+        count = count * axis.size
+    return count

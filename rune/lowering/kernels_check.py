@@ -1,0 +1,215 @@
+"""Check kernels: every rule that schedule, memory and build may take for granted.
+
+Names     bound before use and once; an index symbol is an axis, a size or an integer Let
+Types     of every expression, of writes and sums; as many indices as a buffer has axes
+Outputs   every output is written; a kernel reads back only what it has written before
+Programs  a step reads inputs and what earlier steps wrote; kernels and types fit
+
+That indices stay within bounds is left to the interpreter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.dims import Dim, Size, product
+from rune.errors import CheckError
+from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernel.expr import Expr, Load, Local
+from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
+from rune.lowering.kernel.types import type_error
+from rune.lowering.kernels import (
+    Axis,
+    Fill,
+    Invoke,
+    Kernel,
+    KernelProgram,
+    KernelStep,
+    Let,
+    Reduce,
+    Scan,
+    Statement,
+    Value,
+    Write,
+    inner_axes,
+    inner_lets,
+)
+from rune.lowering.kernels_text import kernel_sizes
+
+
+@dataclass(slots=True)
+class _Checker:
+    kernel: Kernel
+    locals: dict[str, np.dtype] = field(default_factory=dict)
+    symbols: set[str] = field(default_factory=set)
+    buffers: dict[str, tuple[np.dtype, int]] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+
+    def require(self, holds: object, what: str) -> None:
+        if not holds:
+            self.fail(what)
+
+    def fail(self, what: str) -> NoReturn:
+        raise CheckError(f"check: cannot accept kernel {self.kernel.name} ({what})")
+
+    def run(self) -> None:
+        kernel = self.kernel
+        for b in (*kernel.inputs, *kernel.outputs):
+            self.new(b.name)
+            self.buffers[b.name] = (b.type.dtype, b.type.ndim)
+        self.symbols.update(kernel_sizes(kernel))
+        self.axes(kernel.domain)
+        for statement in kernel.body:
+            self.statement(statement)
+        missing = [b.name for b in kernel.outputs if b.name not in self.written]
+        self.require(not missing, f"{', '.join(missing)} is never written")
+
+    # --- names -------------------------------------------------------------------------------
+
+    def new(self, name: str) -> None:
+        bound = name in self.locals or name in self.buffers or name in self.symbols
+        self.require(name.isidentifier() and not bound, f"{name} is bound already")
+
+    def axes(self, axes: tuple[Axis, ...]) -> None:
+        for axis in axes:
+            self.new(axis.name)
+            self.size(axis.size)
+            self.symbols.add(axis.name)
+
+    def size(self, x: Size) -> None:
+        if isinstance(x, Dim):
+            for s in dims.symbols(x):
+                self.require(s.name in self.symbols, f"{s.name} in [{x}] is no index symbol here")
+
+    def expr(self, expr: Expr) -> None:
+        for part in walk_expr(expr):
+            self.require(type_error(part) is None, f"{type_error(part)}")
+            for size in expr_sizes(part):
+                self.size(size)
+            if isinstance(part, Local):
+                known = self.locals.get(part.name)
+                self.require(known == part.dtype, f"{part.name} is no {part.dtype} local here")
+            elif isinstance(part, Load):
+                self.load(part)
+
+    def load(self, load: Load) -> None:
+        self.require(load.buffer in self.buffers, f"{load.buffer} is no buffer here")
+        dtype, ndim = self.buffers[load.buffer]
+        self.require(dtype == load.dtype, f"{load.buffer} holds no {load.dtype}")
+        self.require(len(load.indices) == ndim, f"{load.buffer} has {ndim} axes")
+        output = any(b.name == load.buffer for b in self.kernel.outputs)
+        self.require(not output or load.buffer in self.written, f"{load.buffer} is read too early")
+
+    def let(self, let: Let) -> None:
+        self.expr(let.value)
+        self.new(let.name)
+        self.locals[let.name] = let.value.dtype
+        if let.value.dtype in dtypes.INTEGER:
+            self.symbols.add(let.name)
+
+    # --- statements --------------------------------------------------------------------------
+
+    def statement(self, statement: Statement) -> None:
+        if isinstance(statement, Let):
+            self.let(statement)
+            return
+        before = dict(self.locals), set(self.symbols)
+        self.axes(inner_axes(statement))
+        for let in inner_lets(statement):
+            self.let(let)
+        self.expr(statement.value)
+        if isinstance(statement, Write | Scan):
+            self.write(statement)
+        self.locals, self.symbols = before
+        if isinstance(statement, Reduce):
+            self.combine(statement.combine, statement.dtype)
+            self.new(statement.name)
+            self.locals[statement.name] = statement.dtype
+        elif isinstance(statement, Fill):
+            self.new(statement.name)
+            self.buffers[statement.name] = (statement.value.dtype, len(statement.axes))
+
+    def write(self, statement: Write | Scan) -> None:
+        name = statement.output
+        outputs = {b.name: b.type for b in self.kernel.outputs}
+        self.require(name in outputs, f"{name} is written and no output")
+        self.require(len(statement.indices) == outputs[name].ndim, f"{name} has other axes")
+        for index in statement.indices:
+            self.size(index)
+        same = outputs[name].dtype == statement.value.dtype
+        self.require(same or isinstance(statement, Scan), f"{name} holds {outputs[name].dtype}")
+        if statement.combine is not None:
+            self.combine(statement.combine, statement.value.dtype)
+        if isinstance(statement, Write) and statement.condition is not None:
+            self.expr(statement.condition)
+            self.require(statement.condition.dtype == dtypes.bool_, "a condition is not bool")
+        self.written.add(name)
+
+    def combine(self, name: str, dtype: np.dtype) -> None:
+        known = name in COMBINE and dtype in COMBINE[name].dtypes
+        self.require(known, f"no reduction {name} of {dtypes.short(dtype)}")
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Check one kernel.
+
+    Errors: CheckError "check: cannot accept kernel f (y0 is never written)".
+    """
+    _Checker(kernel).run()
+
+
+def check(program: KernelProgram) -> None:
+    """Check a kernel program and all its kernels.
+
+    Errors: CheckError "check: cannot accept kernels of f (step 2 reads %3 before it is written)".
+    """
+    for name, kernel in program.kernels.items():
+        if name != kernel.name:
+            _fail(program, f"kernel {kernel.name} is known as {name}")
+        check_kernel(kernel)
+    pending = _writers(program)
+    known = set(program.inputs)
+    for number, step in enumerate(program.steps):
+        for value in step.operands:
+            if value not in known or pending.get(value):
+                _fail(program, f"step {number} reads {value} before it is written")
+        _check_types(program, number, step)
+        for value in step.results:
+            pending[value] -= 1
+            known.add(value)
+    for value, type in zip(program.outputs, program.output_types):
+        empty = any(isinstance(d, int) and d == 0 for d in type.shape)
+        if (value not in known and not empty) or not _same_memory(value, type.shape):
+            _fail(program, f"result {value} of type {value.type} is not written or no {type}")
+
+
+def _fail(program: KernelProgram, what: str) -> NoReturn:
+    raise CheckError(f"check: cannot accept kernels of {program.name} ({what})")
+
+
+def _writers(program: KernelProgram) -> dict[Value, int]:
+    found: dict[Value, int] = {}
+    for step in program.steps:
+        for value in step.results:
+            found[value] = found.get(value, 0) + 1
+    return found
+
+
+def _check_types(program: KernelProgram, number: int, step: KernelStep) -> None:
+    if not isinstance(step, Invoke):
+        return
+    kernel = program.kernels.get(step.kernel)
+    if kernel is None:
+        _fail(program, f"step {number} runs {step.kernel}, which is not there")
+    given = [v.type.strong() for v in (*step.operands, *step.results)]
+    wanted = [b.type.strong() for b in (*kernel.inputs, *kernel.outputs)]
+    if given != wanted:
+        _fail(program, f"step {number} gives {step.kernel} other types than it takes")
+
+
+def _same_memory(value: Value, shape: tuple[Size, ...]) -> bool:
+    return product(value.type.shape) == product(shape)

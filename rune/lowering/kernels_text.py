@@ -1,0 +1,210 @@
+"""Kernels as text, and back: parse(to_text(k)) == k, for checked kernels.
+
+    program  := "kernels" name "(" [binding {"," binding}] ")" ["sizes" size {"," size}] "{"
+                {step} "return" [result {"," result}] "}" {kernel} {reason}
+    binding  := value ":" type                          value := "%" number
+    result   := value ":" type                          the value under the type that is returned
+    step     := binding {"," binding} "=" name [value {"," value}] [parameters]
+              | binding "=" "call" name value {"," value} parameters
+    reason   := "#" ...                                 why kernels were not fused: a comment
+    kernel   := "kernel" name "(" [buffer {"," buffer}] ")" "->" "(" buffer {"," buffer} ")"
+                ["sizes" size {"," size}] "{" (loop | {stmt}) "}"
+    buffer   := name ":" type
+    loop     := "for" axes "parallel" "{" {stmt} "}"
+    axes     := axis {"," axis}                         axis := name "in" dim
+    stmt     := name ":" dtype [range] "=" expr         Let
+              | name "=" combine ["contract"] axes tail         Reduce
+              | "fill" name "[" axes "]" tail                   Fill
+              | ["ordered"] "write" name "[" dims "]" [combine] ["over" axes] tail
+              | "scan" name "[" dims "]" combine axis tail      Scan
+    tail     := ":" expr ["if" expr] | "{" {let} ":" expr ["if" expr] "}"
+    combine  := "sum" | "prod" | "max" | "min" | "all" | "any" | "xor"
+
+Expressions, sizes and ranges are those of kernel code (kernel/text.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rune import dims, dtypes
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size
+from rune.lowering.kernel.expr import Expr
+from rune.lowering.kernel.nodes import Let
+from rune.lowering.kernel.rewrite import symbols_within, walk_expr, expr_sizes
+from rune.lowering.kernel.text import expr_text
+from rune.lowering.kernels import (
+    Axis,
+    Buffer,
+    Fill,
+    Invoke,
+    Kernel,
+    KernelProgram,
+    KernelStep,
+    Reduce,
+    Scan,
+    Statement,
+    Value,
+    Write,
+    expressions,
+    inner_axes,
+    inner_lets,
+)
+
+COMBINE_WORDS = {
+    "add": "sum", "mul": "prod", "max": "max", "min": "min", "and": "all", "or": "any",
+    "xor": "xor",
+}  # fmt: skip
+
+
+def to_text(kernel: Kernel) -> str:
+    """The kernel in the grammar above."""
+    symbols = kernel_symbols(kernel)
+    head = f"kernel {kernel.name}({_buffers(kernel.inputs)}) -> ({_buffers(kernel.outputs)})"
+    lines = [head + sizes_text(kernel_sizes(kernel)) + " {"]
+    depth = 1
+    if kernel.domain:
+        lines.append(f"  for {_axes(kernel.domain)} parallel {{")
+        depth = 2
+    for statement in kernel.body:
+        lines += ["  " * depth + line for line in _statement(statement, symbols)]
+    lines += ["  }"] * (depth - 1) + ["}"]
+    return "\n".join(lines)
+
+
+def program_text(program: KernelProgram) -> str:
+    """The steps, then every kernel once, then why kernels were not fused."""
+    inputs = ", ".join(f"{v}: {v.type}" for v in program.inputs)
+    head = f"kernels {program.name}({inputs}){sizes_text(program_sizes(program))} {{"
+    lines = [head, *(f"  {_step(step)}" for step in program.steps)]
+    results = (f"{v}: {t}" for v, t in zip(program.outputs, program.output_types))
+    lines += [f"  return {', '.join(results)}".rstrip(), "}"]
+    kernels = [to_text(k) for k in program.kernels.values()]
+    reasons = [f"# {n.producer} -> {n.consumer} ({n.value}): {n.why}" for n in program.not_fused]
+    return "\n".join(["\n".join(lines), *kernels, *reasons])
+
+
+def _buffers(buffers: Iterable[Buffer]) -> str:
+    return ", ".join(f"{b.name}: {b.type}" for b in buffers)
+
+
+def _axes(axes: Iterable[Axis]) -> str:
+    return ", ".join(f"{a.name} in {a.size}" for a in axes)
+
+
+def _dims(indices: Iterable[Size]) -> str:
+    return ", ".join(map(str, indices))
+
+
+def _step(step: KernelStep) -> str:
+    results = ", ".join(f"{v}: {v.type}" for v in step.results)
+    operands = ", ".join(map(str, step.operands))
+    if isinstance(step, Invoke):
+        return f"{results} = {step.kernel} {operands}".rstrip()
+    parameters = ", ".join(f"{name}={value}" for name, value in step.parameters)
+    return f"{results} = call {step.routine} {operands} {{{parameters}}}"
+
+
+def _let(let: Let, symbols: dict[str, Dim]) -> str:
+    at = range_text(symbols[let.name]) if let.name in symbols else ""
+    return f"{let.name}: {dtypes.short(let.value.dtype)}{at} = {expr_text(let.value)}"
+
+
+def _statement(statement: Statement, symbols: dict[str, Dim]) -> Iterator[str]:
+    if isinstance(statement, Let):
+        yield _let(statement, symbols)
+        return
+    head, tail = _head(statement), f": {expr_text(statement.value)}"
+    if isinstance(statement, Write) and statement.condition is not None:
+        tail += f" if {expr_text(statement.condition)}"
+    if not statement.lets:
+        yield head + tail
+        return
+    yield head + " {"
+    yield from ("  " + _let(let, symbols) for let in statement.lets)
+    yield "  " + tail
+    yield "}"
+
+
+def _head(statement: Reduce | Fill | Write | Scan) -> str:
+    match statement:
+        case Reduce(name=name, combine=combine, axes=axes, contract=contract):
+            how = COMBINE_WORDS[combine] + (" contract" if contract else "")
+            return f"{name} = {how} {_axes(axes)}".rstrip()
+        case Fill(name=name, axes=axes):
+            return f"fill {name}[{_axes(axes)}]"
+        case Scan(output=output, combine=combine, axis=axis, indices=indices):
+            return f"scan {output}[{_dims(indices)}] {COMBINE_WORDS[combine]} {_axes((axis,))}"
+        case Write(output=output, axes=axes, indices=indices, combine=combine, ordered=ordered):
+            head = f"{'ordered ' if ordered else ''}write {output}[{_dims(indices)}]"
+            head += f" {COMBINE_WORDS[combine]}" if combine else ""
+            return head + (f" over {_axes(axes)}" if axes else "")
+
+
+# --- sizes and symbols ------------------------------------------------------------------------
+
+
+def sizes_text(sizes: dict[str, Dim]) -> str:
+    """` sizes n in 1..4096`, or nothing."""
+    if not sizes:
+        return ""
+    return " sizes " + ", ".join(name + range_text(s) for name, s in sizes.items())
+
+
+def range_text(symbol: Dim) -> str:
+    """` in 1..4096`: the bounds of a symbol."""
+    (s,) = dims.symbols(symbol)
+    return f" in {s.low}..{'' if s.high is None else s.high}"
+
+
+def type_sizes(types: Iterable[ArrayType]) -> dict[str, Dim]:
+    """The symbolic sizes of some types by name, in order."""
+    found: dict[str, Dim] = {}
+    for type in types:
+        for size in type.shape:
+            found |= {k: v for k, v in sorted(symbols_within(size).items()) if k not in found}
+    return found
+
+
+def kernel_sizes(kernel: Kernel) -> dict[str, Dim]:
+    """The symbolic sizes that a kernel mentions."""
+    found = type_sizes(b.type for b in (*kernel.inputs, *kernel.outputs))
+    bound = {a.name for a in kernel.domain}
+    for statement in kernel.body:
+        bound |= {a.name for a in inner_axes(statement)}
+        bound |= {let.name for let in (statement, *inner_lets(statement)) if isinstance(let, Let)}
+    for axis in kernel.domain:
+        found |= {k: v for k, v in symbols_within(axis.size).items() if k not in found}
+    symbols = sorted(kernel_symbols(kernel).items())
+    return found | {k: v for k, v in symbols if k not in found and k not in bound}
+
+
+def program_sizes(program: KernelProgram) -> dict[str, Dim]:
+    """The symbolic sizes that a program's types mention."""
+    made = [v.type for step in program.steps for v in step.results]
+    return type_sizes([*(v.type for v in program.inputs), *made, *program.output_types])
+
+
+def kernel_symbols(kernel: Kernel) -> dict[str, Dim]:
+    """Every index symbol of a kernel by name; axes of several statements may share one."""
+    found: dict[str, Dim] = {}
+    for statement in kernel.body:
+        own = [*(getattr(statement, "indices", ())), *(a.size for a in inner_axes(statement))]
+        for size in (*own, *_expression_sizes(expressions(statement))):
+            if isinstance(size, Dim):
+                found |= symbols_within(size)
+    return found
+
+
+def _expression_sizes(exprs: Iterable[Expr]) -> Iterator[Any]:
+    for expr in exprs:
+        for part in walk_expr(expr):
+            yield from expr_sizes(part)
+
+
+__all__ = [
+    "COMBINE_WORDS", "Value", "inner_lets", "kernel_sizes", "kernel_symbols", "program_sizes",
+    "program_text", "range_text", "sizes_text", "to_text", "type_sizes",
+]  # fmt: skip

@@ -1,0 +1,238 @@
+"""Compute equal expressions once.
+
+Before   store y[i] = exp(x[i]) / (1.0 + exp(x[i]))
+After    common: f32 = exp(x[i])
+         store y[i] = common / (1.0 + common)
+
+Two expressions are equal when they read the same: the same text, and no Store, Assign or loop in
+between that may change a buffer or Var they mention. A value computed around a loop or a branch
+serves inside it, never the other way. A Let equal to an earlier one goes, its readers read the
+earlier one, and a Let that only renames another local goes likewise.
+
+Invariant: every value stays the same, bit for bit; nothing is computed where it was not before.
+Cost:      linear in the code times the depth of its expressions.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from rune import dims
+from rune.dims import Dim, Size
+from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, operands
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Assign,
+    Barrier,
+    For,
+    KernelCode,
+    Let,
+    Stmt,
+    Store,
+)
+from rune.lowering.kernel.rewrite import (
+    Body,
+    all_names,
+    bodies,
+    buffers_written,
+    expressions,
+    fresh,
+    loads_in,
+    map_bodies,
+    map_parts,
+    names_assigned,
+    names_in,
+    symbols_used,
+    unique_names,
+    with_operands,
+    with_sizes,
+)
+from rune.lowering.passes import Pass
+
+# What an expression reads at one place in the code: itself, and how often that has changed.
+Key = tuple[Expr, tuple[tuple[str, int], ...]]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One value: how often it is wanted where it is available, and its local, once it has one."""
+
+    wanted: int = 0
+    local: Local | None = None
+
+
+@dataclass(slots=True)
+class _Versions:
+    """How often each Var and buffer has changed up to here. Only those that change are listed."""
+
+    numbers: dict[str, int]
+    memory: frozenset[str]  # buffers that the kernel writes
+    together: dict[str, frozenset[str]]  # aliases: writing one writes the other
+
+    def key(self, expr: Expr) -> Key:
+        read = (names_in(expr) | loads_in(expr)) & self.numbers.keys()
+        return expr, tuple(sorted((name, self.numbers[name]) for name in read))
+
+    def change(self, names: Iterable[str]) -> None:
+        for name in names:
+            for one in self.together.get(name, frozenset((name,))):
+                if one in self.numbers:
+                    self.numbers[one] += 1
+
+    def before(self, stmt: Stmt) -> None:
+        """A loop's first iteration meets what its last one may have changed."""
+        if isinstance(stmt, For):
+            self.change(_changed(stmt.body))
+
+    def after(self, stmt: Stmt) -> None:
+        match stmt:
+            case Assign(name=name) | Accumulate(name=name) | Store(buffer=name):
+                self.change((name,))
+            case Barrier():
+                self.change(self.memory)
+            case _:
+                for body in bodies(stmt):
+                    self.change(_changed(body))
+
+
+def _changed(body: Body) -> frozenset[str]:
+    return names_assigned(body) | buffers_written(body)
+
+
+def _versions(code: KernelCode) -> _Versions:
+    changing = _changed(code.body)
+    together: dict[str, frozenset[str]] = {}
+    for a, b in code.aliases:
+        whole = together.get(a, frozenset((a,))) | together.get(b, frozenset((b,)))
+        together.update(dict.fromkeys(whole, whole))
+    names = changing | {n for c in changing for n in together.get(c, ())}
+    return _Versions(dict.fromkeys(names, 0), buffers_written(code.body), together)
+
+
+def _is_worth(expr: Expr) -> bool:
+    match expr:
+        case Op() | Load():
+            return True
+        case Cast(arg=arg):
+            return isinstance(arg, (Op, Load, Cast, Local))
+        case _:
+            return False
+
+
+def _count(code: KernelCode) -> list[_Entry]:
+    """First walk: every value in the order of its first place, and how often it is wanted."""
+    versions, found = _versions(code), []
+
+    def visit(expr: Expr, table: ChainMap[Key, _Entry]) -> None:
+        if not _is_worth(expr):
+            return
+        key = versions.key(expr)
+        if key in table:  # what a repeated value needs is not wanted again
+            table[key].wanted += 1
+            return
+        for inner in operands(expr):
+            visit(inner, table)
+        table[key] = _Entry(1)
+        found.append(table[key])
+
+    def body(statements: Body, table: ChainMap[Key, _Entry]) -> None:
+        for stmt in statements:
+            for expr in expressions(stmt):
+                visit(expr, table)
+            versions.before(stmt)
+            for inner in bodies(stmt):
+                body(inner, table.new_child())
+            versions.after(stmt)
+
+    body(code.body, ChainMap())
+    return found
+
+
+@dataclass(slots=True)
+class _Sharer:
+    """Second walk, over the same places: give repeated values a local."""
+
+    versions: _Versions
+    entries: Iterator[_Entry]
+    taken: set[str]
+    symbols: dict[str, Dim]
+    renamed: dict[str, Local] = field(default_factory=dict)
+    sizes: dict[str, Size] = field(default_factory=dict)
+
+    def size(self, x: Size) -> Size:
+        return dims.substitute(x, self.sizes) if self.sizes and isinstance(x, Dim) else x
+
+    def expr(self, expr: Expr, table: ChainMap[Key, _Entry], front: list[Stmt]) -> Expr:
+        if isinstance(expr, Local):
+            return self.renamed.get(expr.name, expr)
+        if not _is_worth(expr):
+            return self.parts(expr, table, front)
+        key = self.versions.key(expr)
+        if key in table:
+            local = table[key].local
+            assert local is not None
+            return local
+        made = self.parts(expr, table, front)
+        entry = table[key] = next(self.entries)
+        if entry.wanted == 1:
+            return made
+        name = fresh("common", self.taken)
+        self.taken.add(name)
+        front.append(Let(name, made))
+        entry.local = Local(name, expr.dtype)
+        return entry.local
+
+    def parts(self, expr: Expr, table: ChainMap[Key, _Entry], front: list[Stmt]) -> Expr:
+        args = tuple(self.expr(a, table, front) for a in operands(expr))
+        return with_sizes(self.size, with_operands(expr, args) if args else expr)
+
+    def body(self, body: Body, table: ChainMap[Key, _Entry]) -> Body:
+        done: list[Stmt] = []
+        for stmt in body:
+            after = self.stmt(stmt, table, done)
+            self.versions.before(stmt)
+            if after is not None:
+                done.append(map_bodies(after, lambda inner: self.body(inner, table.new_child())))
+            self.versions.after(stmt)
+        return tuple(done)
+
+    def stmt(self, stmt: Stmt, table: ChainMap[Key, _Entry], front: list[Stmt]) -> Stmt | None:
+        if not isinstance(stmt, Let):
+            return map_parts(stmt, lambda e: self.expr(e, table, front), self.size)
+        key = self.versions.key(stmt.value)
+        if _is_worth(stmt.value) and key not in table:
+            value = self.parts(stmt.value, table, front)
+            table[key] = next(self.entries)
+            table[key].local = Local(stmt.name, value.dtype)
+            return replace(stmt, value=value)
+        value = self.expr(stmt.value, table, front)
+        if isinstance(value, Local) and value.name not in self.versions.numbers:
+            if self.rename(stmt.name, value):
+                return None
+        return replace(stmt, value=value)
+
+    def rename(self, name: str, to: Local) -> bool:
+        """Let readers of `name` read `to`; False where their index symbols differ in bounds."""
+        if name in self.symbols:
+            (s,) = dims.symbols(self.symbols[name])
+            symbol = dims.symbol(to.name, self.size(s.low), self.size(s.high or 0))
+            symbol = symbol if s.high is not None else dims.symbol(to.name, self.size(s.low))
+            if self.symbols.setdefault(to.name, symbol) is not symbol:
+                return False
+            self.sizes[name] = symbol
+        self.renamed[name] = to
+        return True
+
+
+def eliminate_common(code: KernelCode) -> KernelCode:
+    """The code with equal expressions computed once."""
+    unique = unique_names(code)
+    entries = iter(_count(unique))
+    sharer = _Sharer(_versions(unique), entries, all_names(unique), symbols_used(unique))
+    body = sharer.body(unique.body, ChainMap())
+    return code if body == code.body else replace(unique, body=body)
+
+
+PASS = Pass("eliminate-common", "compute equal expressions once", eliminate_common)

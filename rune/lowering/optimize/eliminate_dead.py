@@ -1,0 +1,105 @@
+"""Remove what nothing reads: Lets, Vars with all that changes them, scratch with its stores.
+
+Before   a: f32 = x[i]          After    b: f32 = x[i] * 2.0_f32
+         b: f32 = x[i] * 2.0             store y[i] = b
+         var c: f32 = a
+         store y[i] = b
+
+Loops and branches left without statements go too. Stores to parameters always stay.
+
+Invariant: what the kernel stores to its parameters stays the same, bit for bit. A read out of
+           bounds that nothing used may disappear.
+Cost:      linear in the code per round; rounds repeat while whole Vars or allocations go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import (
+    Body,
+    buffers_read,
+    expressions,
+    names_bound,
+    names_in,
+    names_used,
+    size_names,
+    stmt_sizes,
+    unique_names,
+)
+from rune.lowering.passes import Pass
+
+
+def eliminate_dead(code: KernelCode) -> KernelCode:
+    """The code without what nothing reads."""
+    unique = unique_names(code)
+    body = unique.body
+    while True:
+        scratch = names_bound(body) - buffers_read(body)
+        after = _Round(names_used(body), scratch).body(body)
+        if after == body:
+            break
+        body = after
+    return code if body == code.body else replace(unique, body=body)
+
+
+class _Round:
+    """One pass from the end to the front, so that a Let goes with the last statement to use it.
+
+    Vars and memory flow around loops: for them, `used` and `unread` speak of the whole code.
+    """
+
+    def __init__(self, used: frozenset[str], unread: frozenset[str]):
+        self.used = used
+        self.unread = unread
+        self.live: set[str] = set()
+
+    def body(self, body: Body) -> Body:
+        kept = [new for stmt in reversed(body) for new in self.stmt(stmt)]
+        return tuple(reversed(kept))
+
+    def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        if not self.is_needed(stmt):
+            return ()
+        if isinstance(stmt, For):
+            stmt = replace(stmt, body=self.body(stmt.body))
+            if not stmt.body and stmt.kind not in (Kind.GRID, Kind.WORKGROUP):
+                return ()
+        elif isinstance(stmt, If):
+            orelse = self.body(stmt.orelse)
+            stmt = replace(stmt, body=self.body(stmt.body), orelse=orelse)
+            if not stmt.body and not stmt.orelse:
+                return ()
+        for expr in expressions(stmt):
+            self.live |= names_in(expr)
+        for size in stmt_sizes(stmt):
+            self.live |= size_names(size)
+        return (stmt,)
+
+    def is_needed(self, stmt: Stmt) -> bool:
+        match stmt:
+            case Let(name=name):
+                return name in self.live
+            case Var(name=name) | Assign(name=name) | Accumulate(name=name):
+                return name in self.used
+            case Alloc(name=name) | Store(buffer=name):
+                return name not in self.unread
+            case For() | If() | Barrier():
+                return True
+
+
+PASS = Pass("eliminate-dead", "remove values and scratch that nothing reads", eliminate_dead)

@@ -1,0 +1,128 @@
+"""Hoist what does not change in a loop to the front of it.
+
+Before   for j in 8 serial { y[8*i + j] = e[j] * (1.0 / s) }
+After    inverse: f32 = 1.0 / s
+         for j in 8 serial { y[8*i + j] = e[j] * inverse }
+
+Whole Lets move, and the largest invariant parts of other expressions get a Let. Loops are done
+from the inside out, so that a value moves as far as it can. Nothing leaves a branch; nothing
+leaves GRID or WORKGROUP loops, whose iterations are points of their own. A load moves only where
+it happens anyway (the loop runs at least once), or where it is in bounds of a READ parameter.
+
+Invariant: every value stays the same, bit for bit; no read happens that did not happen before,
+           but for reads in bounds.
+Cost:      linear in the code times the depth of its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from rune import dims
+from rune.dims import Size
+from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, operands
+from rune.lowering.kernel.nodes import (
+    Access,
+    Barrier,
+    For,
+    KernelCode,
+    Kind,
+    Let,
+    Stmt,
+)
+from rune.lowering.kernel.rewrite import (
+    Body,
+    all_names,
+    buffers_written,
+    fresh,
+    loads_in,
+    map_bodies,
+    map_parts,
+    names_assigned,
+    names_bound,
+    names_in,
+    unique_names,
+    walk,
+    walk_expr,
+    with_operands,
+)
+from rune.lowering.passes import Pass
+
+
+@dataclass(slots=True)
+class _Hoister:
+    taken: set[str]
+    read_only: dict[str, Size]  # READ parameters that nothing in the kernel writes
+
+    def body(self, body: Body) -> Body:
+        done: list[Stmt] = []
+        for stmt in body:
+            stmt = map_bodies(stmt, self.body)
+            if isinstance(stmt, For) and stmt.kind not in (Kind.GRID, Kind.WORKGROUP):
+                done += self.loop(stmt)
+            else:
+                done.append(stmt)
+        return tuple(done)
+
+    def loop(self, loop: For) -> list[Stmt]:
+        """The loop, after what has moved in front of it."""
+        # Beyond a barrier, memory may hold what other threads wrote.
+        waits = any(isinstance(s, Barrier) for s in walk(loop.body))
+        runs = dims.at_most(1, loop.extent) is True and not waits
+        varying = set(names_bound((loop,)) | names_assigned(loop.body))
+        written = buffers_written(loop.body)
+        front: list[Stmt] = []
+        kept: list[Stmt] = []
+
+        def is_invariant(expr: Expr) -> bool:
+            safe = runs or all(self.in_bounds(e) for e in walk_expr(expr) if isinstance(e, Load))
+            return safe and not names_in(expr) & varying and not loads_in(expr) & written
+
+        for stmt in loop.body:
+            if isinstance(stmt, Let) and is_invariant(stmt.value):
+                front.append(stmt)
+                varying.discard(stmt.name)
+            else:
+                kept.append(self.parts(stmt, is_invariant, front))
+        return [*front, replace(loop, body=tuple(kept))]
+
+    def in_bounds(self, load: Load) -> bool:
+        if load.buffer not in self.read_only:
+            return False
+        index = load.indices[0]
+        inside = dims.at_most(0, index) and dims.less(index, self.read_only[load.buffer])
+        return bool(inside)
+
+    def parts(self, stmt: Stmt, invariant: Callable[[Expr], bool], front: list[Stmt]) -> Stmt:
+        """The statement with a local for each largest invariant part of its expressions."""
+
+        def visit(expr: Expr) -> Expr:
+            if not isinstance(expr, (Op, Cast, Load)):
+                return expr
+            if invariant(expr):
+                name = fresh("invariant", self.taken)
+                self.taken.add(name)
+                front.append(Let(name, expr))
+                return Local(name, expr.dtype)
+            args = operands(expr)
+            return with_operands(expr, tuple(visit(a) for a in args)) if args else expr
+
+        return map_parts(stmt, visit, lambda size: size)
+
+
+def hoist_invariant(code: KernelCode) -> KernelCode:
+    """The code with invariant values computed once."""
+    unique = unique_names(code)
+    written = buffers_written(unique.body)
+    aliased = {name for pair in unique.aliases for name in pair}
+    read_only = {
+        p.name: p.size
+        for p in unique.params
+        if p.access is Access.READ and p.name not in written | aliased
+    }
+    body = _Hoister(all_names(unique), read_only).body(unique.body)
+    return code if body == code.body else replace(unique, body=body)
+
+
+PASS = Pass("hoist-invariant", "compute before a loop what it does not change", hoist_invariant)

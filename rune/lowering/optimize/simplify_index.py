@@ -1,0 +1,169 @@
+"""Simplify what the bounds of index symbols decide: comparisons, guards, branches, trivial loops.
+
+Before   for j in 8 serial { y[j] = x[j + 2 if (index(j) + 2_i64) < 10_i64] }
+After    for j in 8 serial { y[j] = x[j + 2] }
+
+Integer arithmetic on indices becomes an index expression where it cannot overflow; a comparison
+that all values decide alike becomes a constant; guards and branches on constants go; a loop of
+one iteration gives way to its body, one of none to nothing. WORKGROUP loops stay.
+
+Invariant: every value stays the same, bit for bit.
+Cost:      linear in the code, with the memoised comparisons of rune.dims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.dims import Size
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
+from rune.lowering.kernel.nodes import For, If, KernelCode, Kind, Let, Stmt
+from rune.lowering.kernel.rewrite import (
+    Body,
+    map_bodies,
+    map_expr,
+    map_parts,
+    replace_names,
+    unique_names,
+    with_sizes,
+)
+from rune.lowering.kernel.scalar import bit_width
+from rune.lowering.passes import Pass
+
+_TRUE, _FALSE = const(True, dtypes.bool_), const(False, dtypes.bool_)
+_COMPARE: dict[str, Callable[[Size, Size], bool | None]] = {
+    "lt": dims.less,
+    "le": dims.at_most,
+    "gt": lambda a, b: dims.less(b, a),
+    "ge": lambda a, b: dims.at_most(b, a),
+    "eq": dims.equal,
+    "ne": lambda a, b: _negated(dims.equal(a, b)),
+}
+_ARITHMETIC: dict[str, Callable[[Size, Size], Size]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+}
+
+
+def _negated(known: bool | None) -> bool | None:
+    return None if known is None else not known
+
+
+@dataclass(slots=True)
+class _Simplifier:
+    """`known`: Lets that turned out constant; `sizes`: those of them that indices mention."""
+
+    known: dict[str, Const] = field(default_factory=dict)
+    sizes: dict[str, Size] = field(default_factory=dict)
+
+    def size(self, x: Size) -> Size:
+        return dims.substitute(x, self.sizes) if self.sizes and not isinstance(x, int) else x
+
+    def expr(self, expr: Expr) -> Expr:
+        return map_expr(self.node, expr)
+
+    def node(self, expr: Expr) -> Expr:
+        match expr:
+            case Local(name=name):
+                return self.known.get(name, expr)
+            case Load(guard=guard) if guard == _TRUE:
+                return replace(with_sizes(self.size, expr), guard=None)
+            case Load(guard=guard, dtype=dtype) if guard == _FALSE:
+                return Const(bytes(dtype.itemsize), dtype)
+            case Load() | Index():
+                return with_sizes(self.size, expr)
+            case Op(dtype=dtype) if dtype == dtypes.bool_:
+                return _condition(expr)
+            case Op(name="select", args=(Const() as chosen, yes, no)):
+                return yes if chosen.value else no
+            case Op(name=name, args=(a, b), dtype=dtype) if name in _ARITHMETIC:
+                return _arithmetic(expr, as_size(a), as_size(b), dtype)
+            case _:
+                return expr
+
+    def body(self, body: Body) -> Body:
+        return tuple(new for stmt in body for new in self.stmt(stmt))
+
+    def stmt(self, stmt: Stmt) -> Body:
+        stmt = map_parts(stmt, self.expr, self.size)
+        match stmt:
+            case Let(name=name, value=Const() as value):
+                self.known[name] = value
+                if value.dtype in dtypes.INTEGER:
+                    self.sizes[name] = int(value.value)
+                return (stmt,)
+            case If(condition=Const() as condition, body=body, orelse=orelse):
+                return self.body(body if condition.value else orelse)
+            case For() if stmt.kind is not Kind.WORKGROUP and stmt.extent == 1:
+                return self.body(replace_names(stmt.body, {}, {stmt.var: 0}))
+            case For(kind=kind, extent=extent) if kind is not Kind.GRID and extent == 0:
+                return () if kind is not Kind.WORKGROUP else (stmt,)
+            case _:
+                return (map_bodies(stmt, self.body),)
+
+
+def as_size(expr: Expr) -> Size | None:
+    """The index expression that has the value of this integer expression, if there is one."""
+    match expr:
+        case Index(dim=dim):
+            return dim
+        case Const(dtype=dtype) if dtype in dtypes.INTEGER:
+            return int(expr.value)
+        case Cast(arg=arg, dtype=dtype) if dtype in dtypes.INTEGER:
+            inner = as_size(arg)
+            return inner if inner is not None and _fits(inner, dtype) else None
+        case _:
+            return None
+
+
+def _fits(x: Size, dtype: np.dtype) -> bool:
+    signed = dtype in dtypes.SIGNED
+    bits = bit_width(dtype) - signed
+    low, high = dims.bounds(x)
+    least = -(1 << bits) if signed else 0
+    return low is not None and high is not None and least <= low and high < 1 << bits
+
+
+def _arithmetic(op: Op, a: Size | None, b: Size | None, dtype: np.dtype) -> Expr:
+    if a is None or b is None or dtype not in dtypes.INTEGER:
+        return op
+    result = _ARITHMETIC[op.name](a, b)
+    if not _fits(result, dtype):
+        return op
+    if isinstance(result, int):
+        return const(result, dtype)
+    return Index(result) if dtype == dtypes.i64 else Cast(Index(result), dtype)
+
+
+def _condition(op: Op) -> Expr:
+    match op.name, op.args:
+        case ("and" | "or") as name, (a, b):
+            neutral, other = (_TRUE, _FALSE) if name == "and" else (_FALSE, _TRUE)
+            if other in (a, b):
+                return other
+            return b if a == neutral else a if b == neutral else op
+        case "not", (Const() as a,):
+            return _FALSE if a.value else _TRUE
+        case "select", (Const() as chosen, yes, no):
+            return yes if chosen.value else no
+        case name, (a, b) if name in _COMPARE:
+            left, right = as_size(a), as_size(b)
+            known = None if left is None or right is None else _COMPARE[name](left, right)
+            return op if known is None else _TRUE if known else _FALSE
+        case _:
+            return op
+
+
+def simplify_index(code: KernelCode) -> KernelCode:
+    """The code with everything decided that bounds decide."""
+    unique = unique_names(code)
+    body = _Simplifier().body(unique.body)
+    return code if body == code.body else replace(unique, body=body)
+
+
+PASS = Pass("simplify-index", "decide comparisons, guards and branches by bounds", simplify_index)

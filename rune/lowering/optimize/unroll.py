@@ -1,0 +1,66 @@
+"""Unroll: an UNROLLED loop of static extent becomes copies of its body.
+
+Before   for k in 2 unrolled { t: f32 = x[2*i + k]; s add= t }
+After    t: f32 = x[2*i]
+         s add= t
+         t_2: f32 = x[2*i + 1]
+         s add= t_2
+
+A loop whose copies would be more than LIMIT statements, or of symbolic extent, becomes SERIAL.
+
+Invariant: the same statements run in the same order; names of the copies are new.
+Cost:      linear in the code that comes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rune.lowering.kernel.nodes import For, KernelCode, Kind, Stmt
+from rune.lowering.kernel.rewrite import (
+    Body,
+    all_names,
+    fresh,
+    map_stmts,
+    names_bound,
+    rename,
+    replace_names,
+    unique_names,
+    walk,
+)
+from rune.lowering.passes import Pass
+
+LIMIT = 2048  # statements
+
+
+def unroll(code: KernelCode) -> KernelCode:
+    """The code without UNROLLED loops."""
+    if not any(isinstance(s, For) and s.kind is Kind.UNROLLED for s in walk(code.body)):
+        return code
+    unique = unique_names(code)
+    taken = all_names(unique)
+
+    def expand(stmt: Stmt) -> Body:
+        if not isinstance(stmt, For) or stmt.kind is not Kind.UNROLLED:
+            return (stmt,)
+        extent = stmt.extent
+        if not isinstance(extent, int) or extent * sum(1 for _ in walk(stmt.body)) > LIMIT:
+            return (replace(stmt, kind=Kind.SERIAL),)
+        copies = (_copy(stmt, number, taken) for number in range(extent))
+        return tuple(new for copy in copies for new in copy)
+
+    return replace(unique, body=map_stmts(expand, unique.body))
+
+
+def _copy(loop: For, number: int, taken: set[str]) -> Body:
+    body = loop.body
+    if number:
+        names = {}
+        for name in sorted(names_bound(body)):
+            names[name] = fresh(name, taken)
+            taken.add(names[name])
+        body = rename(body, names)
+    return replace_names(body, {}, {loop.var: number})
+
+
+PASS = Pass("unroll", "write UNROLLED loops out", unroll)

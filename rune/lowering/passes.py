@@ -1,0 +1,70 @@
+"""Passes: named functions from a value to a value of the same language, checked after each.
+
+A pass never changes its argument. `run_passes` checks the value after every pass; where that
+fails, the error names the pass and shows the value before and after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rune.errors import CheckError
+
+A = TypeVar("A")
+
+ROUNDS = 100  # of a fixpoint, before it is taken for a cycle
+
+
+@dataclass(frozen=True, slots=True)
+class Pass(Generic[A]):
+    """A rewrite: its name in options and reports, one line about it, and the function."""
+
+    name: str
+    description: str
+    run: Callable[[A], A]
+
+
+def fixpoint(*passes: Pass[A]) -> Pass[A]:
+    """The passes in turn, again and again until a whole round changes nothing.
+
+    Errors: CheckError when that takes more than ROUNDS rounds, so that a cycle is no hang.
+    """
+    names = ", ".join(p.name for p in passes)
+
+    def run(value: A) -> A:
+        for _ in range(ROUNDS):
+            before = value
+            for p in passes:
+                value = p.run(value)
+            if value == before:
+                return value
+        raise CheckError(f"fixpoint: cannot finish ({names}: still changing after {ROUNDS} rounds)")
+
+    return Pass(f"fixpoint({names})", f"until nothing changes: {names}", run)
+
+
+def run_passes(
+    passes: Iterable[Pass[A]],
+    value: A,
+    check: Callable[[A], object],
+    show: Callable[[A], str] = str,
+) -> A:
+    """The value after all passes, checked after each that changed it.
+
+    Errors: CheckError "pass unroll: cannot keep the rules of its language (...)", with the value
+    before and after.
+    """
+    for p in passes:
+        after = p.run(value)
+        if after is not value:
+            try:
+                check(after)
+            except CheckError as error:
+                reason = str(error).splitlines()[0]
+                message = f"pass {p.name}: cannot keep the rules of its language ({reason})"
+                both = f"before:\n{show(value)}\nafter:\n{show(after)}"
+                raise CheckError(f"{message}\n{both}") from error
+        value = after
+    return value

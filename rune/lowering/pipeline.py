@@ -1,0 +1,120 @@
+"""The pipeline: from a program to a plan, all stages and pass lists on one page.
+
+    program -> decompose, simplify -> kernelize -> schedule -> build, optimise -> plan memory
+
+Every arrow is a pure function between immutable values that print, parse and check themselves.
+With `check`, each stage's value is checked, and after every pass as well: a failure names the
+pass and shows the value before and after it. RUNE_DUMP=program,kernels prints chosen stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+
+from rune.core.check import check_program
+from rune.core.program import Program
+from rune.lowering import explain, kernels_check, memory
+from rune.lowering.build import build
+from rune.lowering.codegen.target import Target
+from rune.lowering.decompose import decompose
+from rune.lowering.explain import Lowered
+from rune.lowering.kernel.check import check as check_code
+from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.kernel.text import to_text as code_text
+from rune.lowering.kernelize import kernelize
+from rune.lowering.optimize import (
+    eliminate_common as common_code,
+    eliminate_dead as dead_code,
+    hoist_invariant,
+    simplify_index,
+    unroll,
+)
+from rune.lowering.optimize.vectorize import vectorize
+from rune.lowering.passes import Pass, fixpoint, run_passes
+from rune.lowering.plan import Plan
+from rune.lowering.schedule import schedule
+from rune.lowering.simplify import (
+    eliminate_common,
+    eliminate_dead,
+    fold_constants,
+    simplify_algebra,
+)
+
+PROGRAM_PASSES: tuple[Pass[Program], ...] = (
+    # First: everything later sees only primitives with a lowering.
+    Pass("decompose", "inline nested programs, expand primitives", decompose),
+    # Together: a folded constant makes laws apply, and a law makes equations equal.
+    fixpoint(fold_constants.PASS, simplify_algebra.PASS, eliminate_common.PASS),
+    # Last: all of them leave equations that nothing needs.
+    eliminate_dead.PASS,
+)
+
+
+def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
+    """The passes over kernel code for a target."""
+    return (
+        # First: what bounds decide disappears before anything is moved.
+        simplify_index.PASS,
+        # Before hoisting: a loop to be written out has nothing to hoist.
+        unroll.PASS,
+        # Then: values that loops do not change leave them, and equal ones are computed once.
+        hoist_invariant.PASS,
+        common_code.PASS,
+        dead_code.PASS,
+        # Last: it marks loops and changes nothing else.
+        vectorize(target),
+    )
+
+
+def stages(
+    program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False
+) -> Lowered:
+    """Lower a program and keep every stage."""
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "simplified"):
+        simplified = run_passes(PROGRAM_PASSES, program, check_program if check else _accept)
+    with _timed(seconds, "kernels"):
+        kernels = schedule(kernelize(simplified, target))
+        if check:
+            kernels_check.check(kernels)
+    with _timed(seconds, "code"):
+        passes, accept = kernel_passes(target), check_code if check else _accept
+        codes = {
+            name: run_passes(passes, _checked(build(kernel, target), accept), accept, code_text)
+            for name, kernel in kernels.kernels.items()
+        }
+    with _timed(seconds, "plan"):
+        plan = memory.plan_memory(kernels, codes, target.name, donated)
+        if check:
+            memory.check_overlap(plan)
+    lowered = Lowered(program, simplified, kernels, codes, plan, seconds)
+    explain.dump(lowered)
+    return lowered
+
+
+def lower(
+    program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False
+) -> Plan:
+    """The plan of a program. Arguments are its inputs, then its constants.
+
+    donated: numbers of arguments whose memory results may take over.
+    """
+    return stages(program, target, donated, check=check).plan
+
+
+def _accept(value: object) -> None:
+    """Check nothing."""
+
+
+def _checked(code: KernelCode, accept) -> KernelCode:
+    accept(code)
+    return code
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    start = perf_counter()
+    yield
+    seconds[stage] = perf_counter() - start

@@ -1,0 +1,183 @@
+"""Plans as text, and back: parse(to_text(p)) == p.
+
+    plan  := "plan" name "on" target "{" {fact} {number ":" step} "}" {code}
+    fact  := "size" name "=" "argument" number "axis" number "in" number ".." [number]
+           | "argument" number ":" type  |  "result" number ":" type
+           | "arena" dim "bytes, at least" dim
+           | "donate" "argument" number "->" "result" number
+    step  := "launch" name slots "<-" slots  |  "call" name parameters slots "<-" slots
+           | "copy" slot "<-" slot
+    slots := [slot {"," slot}]
+    slot  := "argument" number | "result" number | "arena" "[" dim "]" ":" type
+
+Kernel code follows in its own language (kernel/text.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rune import dims, dtypes
+from rune.core.types import ArrayType
+from rune.dims import Dim
+from rune.errors import CheckError
+from rune.lowering.kernel import text as code_text
+from rune.lowering.kernel.nodes import Access, KernelCode
+from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space, Step
+
+
+def to_text(plan: Plan, *, codes: bool = True) -> str:
+    """The plan in the grammar above; with `codes`, its kernels too."""
+    lines = [f"plan {plan.name} on {plan.target} {{"]
+    for s in plan.size_sources:
+        high = "" if s.high is None else s.high
+        lines.append(f"  size {s.name} = argument {s.argument} axis {s.axis} in {s.low}..{high}")
+    lines += [f"  argument {n}: {t}" for n, t in enumerate(plan.arguments)]
+    lines += [f"  result {n}: {t}" for n, t in enumerate(plan.results)]
+    lines.append(f"  arena {plan.arena_bytes} bytes, at least {plan.live_peak_bytes}")
+    lines += [f"  donate argument {a} -> result {r}" for a, r in plan.donations]
+    lines += [f"  {n}: {_step(plan, step)}" for n, step in enumerate(plan.steps)]
+    kernels = [code_text.to_text(c) for c in plan.kernels.values()] if codes else []
+    return "\n".join([*lines, "}", *kernels])
+
+
+def slot_text(slot: Slot) -> str:
+    """`argument 0`, `result 1`, `arena[4096]:f32[512]`."""
+    if slot.space is Space.ARENA:
+        return f"arena[{slot.offset}]:{slot.type}"
+    return f"{slot.space.value} {slot.number}"
+
+
+def _step(plan: Plan, step: Step) -> str:
+    match step:
+        case Launch(kernel=kernel, slots=slots):
+            reads, writes = _sides(plan.kernels[kernel], slots)
+            return f"launch {kernel} {_slots(writes)} <- {_slots(reads)}".rstrip()
+        case Call(routine=routine, outputs=outputs, inputs=inputs, parameters=parameters):
+            given = ", ".join(f"{k}={v}" for k, v in parameters)
+            return f"call {routine} {{{given}}} {_slots(outputs)} <- {_slots(inputs)}"
+        case Copy(target=target, source=source):
+            return f"copy {slot_text(target)} <- {slot_text(source)}"
+
+
+def _slots(slots: Iterable[Slot]) -> str:
+    return ", ".join(map(slot_text, slots))
+
+
+def _sides(code: KernelCode, slots: Iterable[Slot]) -> tuple[list[Slot], list[Slot]]:
+    reads: list[Slot] = []
+    writes: list[Slot] = []
+    for param, slot in zip(code.params, slots):
+        (reads if param.access is Access.READ else writes).append(slot)
+    return reads, writes
+
+
+# --- parse ------------------------------------------------------------------------------------
+
+_SIZE = re.compile(r"size (\w+) = argument (\d+) axis (\d+) in (\d+)\.\.(\d*)$")
+_TYPED = re.compile(r"(argument|result) (\d+): (.+)$")
+_ARENA = re.compile(r"arena (.+) bytes, at least (.+)$")
+_DONATE = re.compile(r"donate argument (\d+) -> result (\d+)$")
+_LAUNCH = re.compile(r"\d+: launch (\w+) (.*?) ?<- ?(.*)$")
+_CALL = re.compile(r"\d+: call (\w+) \{(.*?)\} (.*?) <- (.*)$")
+_COPY = re.compile(r"\d+: copy (.*?) <- (.*)$")
+_SLOT = re.compile(r"(?:(argument|result) (\d+)|arena\[([^\]]*)\]:(\w+\*?\[[^\]]*\]))(?:, |$)")
+_TYPE = re.compile(r"(\w+)(\*?)\[(.*)\]$")
+
+
+class _Reader:
+    """What the lines so far have said."""
+
+    def __init__(self, kernels: Mapping[str, KernelCode]) -> None:
+        self.kernels = kernels
+        self.sizes: list[SizeSource] = []
+        self.symbols: dict[str, Dim] = {}
+        self.types: dict[str, list[ArrayType]] = {"argument": [], "result": []}
+        self.arena: tuple[Any, Any] = (0, 0)
+        self.donations: list[tuple[int, int]] = []
+        self.steps: list[Step] = []
+
+    def line(self, text: str) -> None:
+        """Read one line of the plan's body."""
+        if found := _SIZE.match(text):
+            name, argument, axis, low, high = found.groups()
+            top = int(high) if high else None
+            self.sizes.append(SizeSource(name, int(argument), int(axis), int(low), top))
+            self.symbols[name] = dims.symbol(name, int(low), top)
+        elif found := _TYPED.match(text):
+            self.types[found[1]].append(self.type(found[3]))
+        elif found := _ARENA.match(text):
+            self.arena = self.dim(found[1]), self.dim(found[2])
+        elif found := _DONATE.match(text):
+            self.donations.append((int(found[1]), int(found[2])))
+        else:
+            self.steps.append(self.step(text))
+
+    def step(self, text: str) -> Step:
+        """Read one step."""
+        if found := _LAUNCH.match(text):
+            writes, reads = iter(self.slots(found[2])), iter(self.slots(found[3]))
+            params = self.kernels[found[1]].params
+            return Launch(
+                found[1],
+                tuple(next(reads if p.access is Access.READ else writes) for p in params),
+            )
+        if found := _CALL.match(text):
+            pairs = (p.split("=") for p in found[2].split(", ") if p)
+            parameters = tuple((k, self.parameter(v)) for k, v in pairs)
+            return Call(found[1], self.slots(found[3]), self.slots(found[4]), parameters)
+        if found := _COPY.match(text):
+            return Copy(*self.slots(found[1]), *self.slots(found[2]))
+        raise CheckError(f"parse: cannot read a plan (the line {text!r})")
+
+    def slots(self, text: str) -> tuple[Slot, ...]:
+        """Read slots between commas."""
+        found = []
+        for space, number, offset, type in _SLOT.findall(text):
+            if space:
+                kind = self.types[space][int(number)]
+                found.append(Slot(Space(space), kind, int(number)))
+            else:
+                found.append(Slot(Space.ARENA, self.type(type), offset=self.dim(offset)))
+        return tuple(found)
+
+    def parameter(self, text: str) -> Any:
+        """True, False, or a size."""
+        return text == "True" if text in ("True", "False") else self.dim(text)
+
+    def dim(self, text: str) -> Any:
+        """A size."""
+        return dims.parse(text, self.symbols)
+
+    def type(self, text: str) -> ArrayType:
+        """An array type."""
+        found = _TYPE.match(text)
+        if found is None or found[1] not in dtypes.FROM_SHORT:
+            raise CheckError(f"parse: cannot read a plan (the type {text!r})")
+        shape = tuple(map(self.dim, found[3].split(","))) if found[3] else ()
+        return ArrayType(shape, dtypes.FROM_SHORT[found[1]], bool(found[2]))
+
+
+def parse(text: str) -> Plan:
+    """The plan that `to_text` printed.
+
+    Errors: CheckError "parse: cannot read a plan (the line ...)".
+    """
+    head, _, rest = text.strip().partition("\n")
+    body, _, tail = rest.partition("\n}")
+    words = head.split()
+    if len(words) != 5 or words[0] != "plan":
+        raise CheckError(f"parse: cannot read a plan (the line {head!r})")
+    chunks = [f"code {c}" for c in re.split(r"^code ", tail, flags=re.MULTILINE)[1:]]
+    kernels = {c.name: c for c in map(code_text.parse, chunks)}
+    reader = _Reader(kernels)
+    for line in body.splitlines():
+        if line.strip() and line.strip() != "}":
+            reader.line(line.strip())
+    return Plan(
+        words[1], words[3], tuple(reader.types["argument"]), tuple(reader.types["result"]),
+        tuple(reader.steps), kernels, reader.arena[0], tuple(reader.sizes),
+        tuple(reader.donations), reader.arena[1],
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""Schedule: put the steps in an order that keeps few bytes alive.
+
+Before   a = f x;  b = f y;  c = sum a;  d = sum b        peak: a and b
+After    a = f x;  c = sum a;  b = f y;  d = sum b        peak: a or b
+
+Of the steps whose operands are ready, the one that frees most and allocates least comes next; the
+order of the program decides between equals. Greedy, hence not optimal, and deterministic.
+
+Invariant: every step comes after those that write what it reads.
+Cost: O(s log s) in the number of steps and uses s.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from rune.lowering.kernelize import cost
+from rune.lowering.kernels import KernelProgram, KernelStep, Value
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known of values and steps while steps are put in order."""
+
+    steps: tuple[KernelStep, ...]
+    owned: frozenset[Value]  # memory that is not the arena's: inputs and results
+    readers: dict[Value, list[int]] = field(default_factory=dict)
+    writers: dict[Value, list[int]] = field(default_factory=dict)
+    unread: dict[Value, int] = field(default_factory=dict)  # readers that are still to come
+    unwritten: dict[Value, int] = field(default_factory=dict)
+    started: set[Value] = field(default_factory=set)
+
+
+def schedule(program: KernelProgram) -> KernelProgram:
+    """The same steps in a better order."""
+    state = _prepare(program)
+    waiting = [
+        sum(state.unwritten.get(v, 0) for v in set(step.operands)) for step in state.steps
+    ]
+    ready: list[tuple[int, int]] = []
+    for number, count in enumerate(waiting):
+        if count == 0:
+            heapq.heappush(ready, (_growth(state, number), number))
+    order: list[int] = []
+    done: set[int] = set()
+    while ready:
+        growth, number = heapq.heappop(ready)
+        if number in done:
+            continue
+        now = _growth(state, number)
+        if now != growth:
+            heapq.heappush(ready, (now, number))
+            continue
+        order.append(number)
+        done.add(number)
+        for changed in _finish(state, number, waiting):
+            if waiting[changed] == 0 and changed not in done:
+                heapq.heappush(ready, (_growth(state, changed), changed))
+    assert len(order) == len(state.steps), "the steps of a kernel program form no cycle"
+    return replace(program, steps=tuple(state.steps[n] for n in order))
+
+
+def _prepare(program: KernelProgram) -> _State:
+    state = _State(program.steps, frozenset((*program.inputs, *program.outputs)))
+    for number, step in enumerate(program.steps):
+        for value in set(step.operands):
+            state.readers.setdefault(value, []).append(number)
+        for value in step.results:
+            state.writers.setdefault(value, []).append(number)
+    state.unread = {v: len(found) for v, found in state.readers.items()}
+    state.unwritten = {v: len(found) for v, found in state.writers.items()}
+    return state
+
+
+def _growth(state: _State, number: int) -> int:
+    """Bytes that running a step adds to what is alive."""
+    step = state.steps[number]
+    new = sum(_bytes(v) for v in step.results if v not in state.owned and v not in state.started)
+    freed = sum(
+        _bytes(v) for v in set(step.operands) if v not in state.owned and state.unread[v] == 1
+    )
+    return new - freed
+
+
+def _bytes(value: Value) -> int:
+    return cost.count(value.type.shape) * value.type.dtype.itemsize
+
+
+def _finish(state: _State, number: int, waiting: list[int]) -> Iterable[int]:
+    """Note that a step has run; the steps for which that changes something."""
+    changed: set[int] = set()
+    step = state.steps[number]
+    for value in step.results:
+        state.started.add(value)
+        state.unwritten[value] -= 1
+        for reader in state.readers.get(value, ()):
+            waiting[reader] -= 1
+            changed.add(reader)
+        changed.update(state.writers[value])
+    for value in set(step.operands):
+        state.unread[value] -= 1
+        if state.unread[value] == 1:
+            changed.update(state.readers[value])
+    return changed

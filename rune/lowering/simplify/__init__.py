@@ -1,0 +1,1 @@
+"""Program passes: each a file with its before and after. The order stands in pipeline.py."""

@@ -1,0 +1,27 @@
+"""Eliminate dead equations: those whose results nothing needs.
+
+Before   %1 = sin %0;  %2 = cos %0;  return %1        After   %1 = sin %0;  return %1
+Invariant: inputs and outputs stay; a program without dead equations comes back as it is.
+Cost:      linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from rune.core.program import Equation, Program, Var
+from rune.lowering.passes import Pass
+
+
+def eliminate_dead(program: Program) -> Program:
+    """The program without equations that no output depends on."""
+    live = {a for a in program.outputs if isinstance(a, Var)}
+    kept: list[Equation] = []
+    for equation in reversed(program.equations):
+        if any(v in live for v in equation.results):
+            kept.append(equation)
+            live.update(a for a in equation.operands if isinstance(a, Var))
+    if len(kept) == len(program.equations):
+        return program
+    return program.with_equations(reversed(kept), program.outputs)
+
+
+PASS = Pass("eliminate-dead", "remove equations that no output needs", eliminate_dead)

@@ -1,0 +1,116 @@
+"""Fold constants: compute now what depends on literals alone.
+
+Before   %1: f32[] = mul 2.0, 3.0;  %2 = add %0, %1       After   %2 = add %0, 6.0
+Before   %1: f32[8] = broadcast 2.0;  %2 = mul %0, %1     After   %2 = mul %0, 2.0
+
+Only rank-0 values are folded, by the primitive's own meaning in the dtype of the program, never
+in the host's double. A rank-0 value that was broadcast for an elementwise operation stands beside
+the arrays as it is.
+
+Invariant: every value keeps its bits.  Cost: linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from rune.core.lower import Bitcast, Convert, Scalar, View
+from rune.core.program import Atom, Equation, Literal, Program, Var, substitute
+from rune.core.types import ArrayType
+from rune.lowering.passes import Pass
+from rune.ops.family import broadcast
+
+ELEMENTWISE = (Scalar, Convert, Bitcast)
+
+
+def fold_constants(program: Program) -> Program:
+    """The program with rank-0 constants computed and placed where they are used."""
+    replaced: dict[Var, Atom] = {}
+    scalars: dict[Var, Atom] = {}  # broadcasts of one rank-0 value
+    body: list[Equation] = []
+    for equation in program.equations:
+        changed = _resolve(equation, replaced)
+        changed = _with_scalars(changed, scalars)
+        folded = _fold(changed)
+        if folded is not None:
+            replaced[equation.results[0]] = folded
+            continue
+        made = _narrowed(changed, scalars)
+        body += made
+        if (source := _broadcast_scalar(made[-1])) is not None:
+            scalars[made[-1].results[0]] = source
+    if not replaced and all(a is b for a, b in zip(body, program.equations)):
+        return program
+    return substitute(program, replaced, body)
+
+
+def _resolve(equation: Equation, replaced: Mapping[Var, Atom]) -> Equation:
+    operands = tuple(replaced.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
+    same = all(a is b for a, b in zip(operands, equation.operands))
+    return equation if same else replace(equation, operands=operands)
+
+
+def _broadcast_scalar(equation: Equation) -> Atom | None:
+    """The rank-0 operand of a broadcast, or of a view of nothing else."""
+    if equation.primitive is not broadcast or equation.operands[0].type.shape:
+        return None
+    return equation.operands[0]
+
+
+def _with_scalars(equation: Equation, scalars: Mapping[Var, Atom]) -> Equation:
+    """An elementwise equation with rank-0 operands in place of their broadcasts."""
+    if not isinstance(equation.primitive.lower, ELEMENTWISE):
+        return equation
+    operands = tuple(scalars.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
+    if all(a is b for a, b in zip(operands, equation.operands)):
+        return equation
+    if not any(a.type.shape for a in operands):
+        return equation  # its shape would be lost; `_narrowed` sees to that
+    changed = replace(equation, operands=operands)
+    return changed if _type(changed) is equation.results[0].type else equation
+
+
+def _type(equation: Equation) -> ArrayType:
+    return equation.primitive.type_rule(*(a.type for a in equation.operands), **equation.params)
+
+
+def _narrowed(equation: Equation, scalars: Mapping[Var, Atom]) -> list[Equation]:
+    """An elementwise equation of broadcasts only: computed at rank 0, then broadcast."""
+    result = equation.results[0] if len(equation.results) == 1 else None
+    if result is None or not result.type.shape:
+        return [equation]
+    if not isinstance(equation.primitive.lower, ELEMENTWISE):
+        return [equation]
+    operands = tuple(scalars.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
+    if not operands or any(a.type.shape for a in operands):
+        return [equation]
+    small = replace(equation, operands=operands, results=(Var(result.type.with_shape(())),))
+    if _type(small) is not small.results[0].type:
+        return [equation]
+    constant = _fold(small)
+    source = small.results[0] if constant is None else constant
+    params = {"shape": result.type.shape, "axes": ()}
+    spread = Equation(broadcast, (source,), params, (result,), equation.frame)
+    return [spread] if constant is not None else [small, spread]
+
+
+def _fold(equation: Equation) -> Literal | None:
+    """The value of a rank-0 equation whose operands are all literals."""
+    primitive, results = equation.primitive, equation.results
+    literal = all(isinstance(a, Literal) for a in equation.operands) and equation.operands
+    known = primitive.reference is not None and primitive.lower is not None
+    if not literal or not known or len(results) != 1 or results[0].type.shape:
+        return None
+    if not isinstance(primitive.lower, (*ELEMENTWISE, View)):
+        return None
+    values = [a.value for a in equation.operands if isinstance(a, Literal)]
+    assert primitive.reference is not None
+    with np.errstate(all="ignore"):
+        value = np.asarray(primitive.reference(*values, **equation.params))
+    return Literal(value.astype(results[0].type.dtype, copy=False), results[0].type)
+
+
+PASS = Pass("fold-constants", "compute what depends on literals alone", fold_constants)

@@ -1,0 +1,232 @@
+"""Laws of scalar arithmetic that hold bit for bit.
+
+A law looks at one equation and answers with what its result equals: an operand, a literal, or
+another equation for the same result. Floats keep NaN, infinity and the sign of zero, so x + 0.0
+and x * 0.0 stay; integers and booleans may use every law of their ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Literal, Var
+from rune.core.types import ArrayType
+from rune.ops import arithmetic as ops
+from rune.ops.family import broadcast
+
+EXACT = dtypes.INTEGER | {dtypes.bool_}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An equation, and the equations that define its operands."""
+
+    equation: Equation
+    definitions: Mapping[Var, Equation]
+
+    @property
+    def operands(self) -> tuple[Atom, ...]:
+        """Operands of the equation."""
+        return self.equation.operands
+
+    @property
+    def type(self) -> ArrayType:
+        """Type of the result."""
+        return self.equation.results[0].type
+
+    def inner(self, number: int, primitive: Primitive) -> Equation | None:
+        """The equation behind an operand, if it is of this primitive."""
+        atom = self.operands[number]
+        found = self.definitions.get(atom) if isinstance(atom, Var) else None
+        return found if found is not None and found.primitive is primitive else None
+
+
+Answer = Atom | Equation | None
+Law = Callable[[Seen], Answer]
+
+
+def literal(atom: Atom) -> np.ndarray | None:
+    """The value of a literal."""
+    return atom.value if isinstance(atom, Literal) else None
+
+
+def is_value(atom: Atom, value: float) -> bool:
+    """Whether an atom is the literal `value`, the sign of zero included."""
+    found = literal(atom)
+    if found is None or found.dtype in dtypes.COMPLEX:
+        return False
+    same = found == np.asarray(value).astype(found.dtype)
+    return bool(same) and (found.dtype in EXACT or np.signbit(found) == np.signbit(value))
+
+
+def is_exact(seen: Seen) -> bool:
+    """Whether the operands are integers or booleans."""
+    return seen.operands[0].type.dtype in EXACT
+
+
+def constant(seen: Seen, value: float) -> Equation:
+    """The result as the same number everywhere."""
+    type = seen.type
+    number = Literal(np.asarray(value).astype(type.dtype), type.with_shape(()))
+    params = {"shape": type.shape, "axes": ()}
+    return replace(seen.equation, primitive=broadcast, operands=(number,), params=params)
+
+
+# --- arithmetic -------------------------------------------------------------------------------
+
+
+def add_zero(seen: Seen) -> Answer:
+    """x + -0.0 = x;  x + 0 = x for integers."""
+    a, b = seen.operands
+    neutral = 0.0 if is_exact(seen) else -0.0
+    return a if is_value(b, neutral) else b if is_value(a, neutral) else None
+
+
+def subtract_zero(seen: Seen) -> Answer:
+    """x - 0.0 = x;  x - x = 0 for integers."""
+    a, b = seen.operands
+    if is_value(b, 0.0):
+        return a
+    return constant(seen, 0) if a is b and is_exact(seen) else None
+
+
+def multiply_one(seen: Seen) -> Answer:
+    """x * 1 = x;  x * 0 = 0 for integers."""
+    a, b = seen.operands
+    if is_value(b, 1.0) or is_value(a, 1.0):
+        return a if is_value(b, 1.0) else b
+    zero = is_exact(seen) and (is_value(a, 0) or is_value(b, 0))
+    return constant(seen, 0) if zero else None
+
+
+def divide_one(seen: Seen) -> Answer:
+    """x / 1 = x."""
+    a, b = seen.operands
+    return a if is_value(b, 1.0) else None
+
+
+def remainder_one(seen: Seen) -> Answer:
+    """x rem 1 = 0 for integers."""
+    return constant(seen, 0) if is_exact(seen) and is_value(seen.operands[1], 1) else None
+
+
+def twice(seen: Seen) -> Answer:
+    """neg neg x = x;  not not x = x."""
+    inner = seen.inner(0, seen.equation.primitive)
+    return inner.operands[0] if inner is not None else None
+
+
+def idempotent(seen: Seen) -> Answer:
+    """max(x, x) = min(x, x) = (x and x) = (x or x) = x."""
+    a, b = seen.operands
+    return a if a is b else None
+
+
+def neutral_bits(neutral: int, absorbing: int | None) -> Law:
+    """x or 0 = x, x and -1 = x, and what absorbs."""
+
+    def law(seen: Seen) -> Answer:
+        a, b = seen.operands
+        for x, y in ((a, b), (b, a)):
+            if _is_bits(y, neutral):
+                return x
+            if absorbing is not None and _is_bits(y, absorbing):
+                return constant(seen, absorbing)
+        return None
+
+    return law
+
+
+def _is_bits(atom: Atom, bits: int) -> bool:
+    """All bits set (-1) or none (0)."""
+    value = literal(atom)
+    return value is not None and bool(np.invert(value) == 0 if bits else value == 0)
+
+
+def xor_self(seen: Seen) -> Answer:
+    """x xor x = 0."""
+    a, b = seen.operands
+    return constant(seen, 0) if a is b else None
+
+
+def shift_none(seen: Seen) -> Answer:
+    """x shl 0 = x shr 0 = x."""
+    a, b = seen.operands
+    return a if is_value(b, 0) else None
+
+
+def compare_self(answer: bool) -> Law:
+    """x == x for integers, and so on."""
+
+    def law(seen: Seen) -> Answer:
+        a, b = seen.operands
+        return constant(seen, answer) if a is b and is_exact(seen) else None
+
+    return law
+
+
+def select_known(seen: Seen) -> Answer:
+    """select(c, x, x) = x;  select(true, x, y) = x."""
+    condition, x, y = seen.operands
+    known = literal(condition)
+    if x is y:
+        return x
+    return None if known is None else x if known else y
+
+
+# --- conversion -------------------------------------------------------------------------------
+
+
+def is_lossless(source: np.dtype, target: np.dtype) -> bool:
+    """Whether every value of `source` is one of `target`."""
+    if source == target or source == dtypes.bool_:
+        return source == target or target in dtypes.NUMERIC
+    floats = source in dtypes.FLOATING and target in dtypes.FLOATING
+    integers = source in dtypes.INTEGER and target in dtypes.INTEGER
+    return (floats or integers) and bool(np.can_cast(source, target, "safe"))
+
+
+def convert_same(seen: Seen) -> Answer:
+    """A conversion to the dtype that is there."""
+    return seen.operands[0] if seen.operands[0].type.dtype == seen.type.dtype else None
+
+
+def convert_twice(seen: Seen) -> Answer:
+    """A conversion there and back, or through a dtype that holds every value."""
+    inner = seen.inner(0, ops.convert)
+    if inner is None or not is_lossless(inner.operands[0].type.dtype, inner.results[0].type.dtype):
+        return None
+    if inner.operands[0].type is seen.type:
+        return inner.operands[0]
+    return replace(seen.equation, operands=inner.operands)
+
+
+SCALAR_LAWS: Mapping[Primitive, tuple[Law, ...]] = {
+    ops.add: (add_zero,),
+    ops.sub: (subtract_zero,),
+    ops.mul: (multiply_one,),
+    ops.div: (divide_one,),
+    ops.rem: (remainder_one,),
+    ops.neg: (twice,),
+    ops.logical_not: (twice,),
+    ops.max: (idempotent,),
+    ops.min: (idempotent,),
+    ops.logical_and: (idempotent, neutral_bits(-1, 0)),
+    ops.logical_or: (idempotent, neutral_bits(0, -1)),
+    ops.logical_xor: (neutral_bits(0, None), xor_self),
+    ops.shl: (shift_none,),
+    ops.shr: (shift_none,),
+    ops.eq: (compare_self(True),),
+    ops.le: (compare_self(True),),
+    ops.ge: (compare_self(True),),
+    ops.ne: (compare_self(False),),
+    ops.lt: (compare_self(False),),
+    ops.gt: (compare_self(False),),
+    ops.select: (select_known,),
+    ops.convert: (convert_same, convert_twice),
+}

@@ -1,0 +1,67 @@
+"""Simplify algebra: rewrite equations by laws that hold bit for bit.
+
+Before   %1 = mul %0, 1.0;  %2 = neg %1;  %3 = neg %2;  return %3       After   return %0
+Before   %1 = transpose %0 {(1,0)};  %2 = transpose %1 {(1,0)}           After   %0
+
+The laws stand in scalar_laws.py and view_laws.py. A law may only answer with a value of the same
+type, weakness included; one that would change it is passed over.
+
+Invariant: every value keeps its bits (a NaN may change its payload).
+Cost:      linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rune.core.program import Atom, Equation, Program, Var, substitute
+from rune.core.types import ArrayType
+from rune.lowering.passes import Pass
+from rune.lowering.simplify.scalar_laws import SCALAR_LAWS, Answer, Seen
+from rune.lowering.simplify.view_laws import laws_of
+
+
+def simplify_algebra(program: Program) -> Program:
+    """The program with every law applied once, from inputs to outputs."""
+    definitions: dict[Var, Equation] = {}
+    replaced: dict[Var, Atom] = {}
+    body: list[Equation] = []
+    for equation in program.equations:
+        changed = _rewrite(_resolve(equation, replaced), definitions)
+        if isinstance(changed, Equation):
+            body.append(changed)
+            definitions.update((v, changed) for v in changed.results)
+        else:
+            replaced[equation.results[0]] = changed
+    if not replaced and all(a is b for a, b in zip(body, program.equations)):
+        return program
+    return substitute(program, replaced, body)
+
+
+def _resolve(equation: Equation, replaced: Mapping[Var, Atom]) -> Equation:
+    if not any(a in replaced for a in equation.operands if isinstance(a, Var)):
+        return equation
+    operands = tuple(replaced.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
+    return replace(equation, operands=operands)
+
+
+def _rewrite(equation: Equation, definitions: Mapping[Var, Equation]) -> Atom | Equation:
+    """What the first law that applies answers; the equation itself where none does."""
+    primitive = equation.primitive
+    seen = Seen(equation, definitions)
+    for law in (*SCALAR_LAWS.get(primitive, ()), *laws_of(primitive)):
+        answer = law(seen)
+        if answer is not None and _type(answer) is equation.results[0].type:
+            return answer
+    return equation
+
+
+def _type(answer: Answer) -> ArrayType | None:
+    if not isinstance(answer, Equation):
+        return None if answer is None else answer.type
+    types = (a.type for a in answer.operands)
+    return answer.primitive.type_rule(*types, **answer.params)
+
+
+PASS = Pass("simplify-algebra", "rewrite by laws that hold bit for bit", simplify_algebra)

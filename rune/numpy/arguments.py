@@ -1,0 +1,110 @@
+"""What every function of rune.numpy does with its arguments before the real work.
+
+Arrays, tracers, NumPy data and Python scalars are arrays; lists are not (as in JAX: a list hides a
+copy), save in `array` itself. Arguments of NumPy that make no sense for immutable arrays are
+refused by name. Sizes and axes must be Python integers, since shapes are known while tracing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rune import dtypes
+from rune.array import as_array
+from rune.core.interpreter import Tracer, type_of
+from rune.core.types import Shape
+from rune.dims import Dim
+from rune.errors import ArgumentError, ShapeError
+from rune.ops.operators import Operators
+from rune.ops.promote import operand, promoted
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def value(name: str, x: Any) -> Any:
+    """`x` as an array or tracer; a Python scalar stays weak.
+
+    Errors: ArgumentError for a list or anything else that is no array.
+    """
+    if isinstance(x, Operators | Tracer):
+        return x
+    scalar = dtypes.scalar_type(x)
+    return as_array(operand(name, x)) if scalar is None else as_array(x, *scalar)
+
+
+def values(name: str, xs: Any) -> list[Any]:
+    """A sequence of arrays, or an array's slices along its first axis, as a list."""
+    if isinstance(xs, Operators | np.ndarray):
+        xs = list(value(name, xs))
+    if not isinstance(xs, list | tuple):
+        raise ArgumentError(f"{name}: cannot take {type(xs).__name__} (sequence of arrays required)")
+    if not xs:
+        raise ArgumentError(f"{name}: cannot take no arrays (at least one required)")
+    return [value(name, x) for x in xs]
+
+
+def inexact(name: str, x: Any) -> Any:
+    """`x` as a real array: integers and bools become f32 (64-bit ones f64)."""
+    found = getattr(x, "type", None)
+    if found is not None and found.dtype in dtypes.FLOATING:
+        return x
+    return promoted(name, x, kind="inexact")[0]
+
+
+def refuse(name: str, **given: Any) -> None:
+    """Errors: ArgumentError when one of these arguments is given (is not None)."""
+    for argument, found in given.items():
+        if found is not None:
+            raise ArgumentError(
+                f"{name}: cannot use {argument}= (given {type(found).__name__})",
+                hint="arrays are immutable and laid out by the compiler; use the result instead",
+            )
+
+
+def refuse_order(name: str, order: str | None) -> None:
+    """Errors: ArgumentError for a memory order other than the row-major one."""
+    if order not in (None, "K", "C"):
+        refuse(name, order=order)
+
+
+def static_int(name: str, what: str, x: Any) -> int:
+    """A Python integer. Errors: ArgumentError; TracerIntegerConversionError for a tracer."""
+    try:
+        return x.__index__()
+    except AttributeError:
+        raise ArgumentError(f"{name}: cannot use {x!r} as {what} (integer required)") from None
+
+
+def shape_of(name: str, shape: Any) -> Shape:
+    """A shape from an integer or a sequence of them; symbolic sizes pass.
+
+    Errors: ShapeError for a negative size, ArgumentError for what is no integer.
+    """
+    given = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
+    sizes = tuple(s if isinstance(s, Dim) else static_int(name, "a size", s) for s in given)
+    if any(isinstance(s, int) and s < 0 for s in sizes):
+        raise ShapeError(f"{name}: cannot make the shape {sizes} (a size is negative)")
+    return sizes
+
+
+def static_ints(name: str, what: str, xs: Any) -> tuple[int, ...]:
+    """A tuple of Python integers from an integer, a sequence or a concrete array."""
+    if isinstance(xs, Operators | np.ndarray):
+        xs = np.asarray(xs).tolist()
+    given = xs if isinstance(xs, Sequence) else (xs,)
+    return tuple(static_int(name, what, x) for x in given)
+
+
+def rank(x: Any) -> int:
+    """Number of axes of any value."""
+    return len(type_of(x).shape)
+
+
+def documented(function: Function, name: str, doc: str, call: str, shown: str) -> Function:
+    """`function` under its public name, its docstring made of a sentence and an example."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{doc}\n\n    >>> import rune.numpy as rnp\n    >>> rnp.{call}\n    {shown}\n"
+    return function

@@ -1,0 +1,303 @@
+"""Sums, products, quotients, powers, signs, extrema and rounding: elementwise with promotion.
+
+Derivatives where there is none, by convention (JAX's): |x| has 1 at 0, a tie of maximum or minimum
+shares 1/2 each, rounding and sign have 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.numpy.arguments import documented, inexact, refuse, static_int, value
+from rune.numpy.types import finfo
+from rune.ops import arithmetic as a
+from rune.ops import conventions as c
+from rune.ops import transcendental as t
+from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted
+
+Unary = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
+
+
+def _binary(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
+    def function(x1: Any, x2: Any, /) -> Any:
+        return apply(primitive, x1, x2)
+
+    return documented(function, name, doc, call, shown)
+
+
+def _convention(name: str, rule: Binary, doc: str, call: str, shown: str) -> Binary:
+    def function(x1: Any, x2: Any, /) -> Any:
+        return rule(x1, x2)
+
+    return documented(function, name, doc, call, shown)
+
+
+add = _binary(
+    "add", a.add, "Sum of x1 and x2; of bools, their logical or.",
+    "add(rnp.arange(2), 1)", "Array([1, 2], i32[2], cpu:0)",
+)  # fmt: skip
+subtract = _binary(
+    "subtract", a.sub, "x1 - x2. Errors: DtypeError for bools.",
+    "subtract(rnp.arange(2), 1)", "Array([-1,  0], i32[2], cpu:0)",
+)  # fmt: skip
+multiply = _binary(
+    "multiply", a.mul, "Product of x1 and x2; of bools, their logical and.",
+    "multiply(rnp.arange(2), 3)", "Array([0, 3], i32[2], cpu:0)",
+)  # fmt: skip
+divide = _convention(
+    "divide", c.true_divide, "x1 / x2; integers divide as floats.",
+    "divide(rnp.arange(2), 2)", "Array([0. , 0.5], f32[2], cpu:0)",
+)  # fmt: skip
+true_divide = divide
+floor_divide = _convention(
+    "floor_divide", c.floor_divide, "Quotient rounded towards minus infinity.",
+    "floor_divide(rnp.array([7, -7]), 2)", "Array([ 3, -4], i32[2], cpu:0)",
+)  # fmt: skip
+remainder = _convention(
+    "remainder", c.remainder, "Remainder of x1 / x2 with the sign of x2.",
+    "remainder(rnp.array([7, -7]), 3)", "Array([1, 2], i32[2], cpu:0)",
+)  # fmt: skip
+mod = remainder
+power = _convention(
+    "power", c.power,
+    "x1 ** x2. A Python integer exponent becomes repeated multiplication.\n\n"
+    "    Errors: DtypeError for an integer to a negative Python integer.",
+    "power(rnp.arange(3), 2)", "Array([0, 1, 4], i32[3], cpu:0)",
+)  # fmt: skip
+pow = power
+maximum = _binary(
+    "maximum", a.max, "The larger of x1 and x2; NaN if either is NaN.",
+    "maximum(rnp.arange(3), 1)", "Array([1, 1, 2], i32[3], cpu:0)",
+)  # fmt: skip
+minimum = _binary(
+    "minimum", a.min, "The smaller of x1 and x2; NaN if either is NaN.",
+    "minimum(rnp.arange(3), 1)", "Array([0, 1, 1], i32[3], cpu:0)",
+)  # fmt: skip
+
+
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """Remainder of x1 / x2 with the sign of x1.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fmod(rnp.array([7, -7]), 3)
+    Array([ 1, -1], i32[2], cpu:0)
+    """
+    return a.rem(*promoted("fmod", x1, x2, kind="numeric"))
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+    """(floor_divide, remainder).
+
+    >>> import rune.numpy as rnp
+    >>> rnp.divmod(rnp.array(-7), 3)
+    (Array(-3, i32[], cpu:0), Array(2, i32[], cpu:0))
+    """
+    return c.floor_divide(x1, x2), c.remainder(x1, x2)
+
+
+def float_power(x1: Any, x2: Any, /) -> Any:
+    """x1 ** x2 in floats.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.float_power(rnp.array([2, 4]), -1)
+    Array([0.5 , 0.25], f32[2], cpu:0)
+    """
+    return t.pow(*promoted("float_power", x1, x2, kind="inexact"))
+
+
+def fmax(x1: Any, x2: Any, /) -> Any:
+    """The larger of x1 and x2; a NaN loses to a number.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fmax(rnp.array([1.0, rnp.nan]), 0.0)
+    Array([1., 0.], f32[2], cpu:0)
+    """
+    x1, x2 = promoted("fmax", x1, x2)
+    return a.select(a.logical_or(a.gt(x1, x2), a.ne(x2, x2)), x1, x2)
+
+
+def fmin(x1: Any, x2: Any, /) -> Any:
+    """The smaller of x1 and x2; a NaN loses to a number.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fmin(rnp.array([1.0, rnp.nan]), 0.0)
+    Array([0., 0.], f32[2], cpu:0)
+    """
+    x1, x2 = promoted("fmin", x1, x2)
+    return a.select(a.logical_or(a.lt(x1, x2), a.ne(x2, x2)), x1, x2)
+
+
+# --- one argument -----------------------------------------------------------------------------
+
+
+def _unary(name: str, rule: Unary, doc: str, call: str, shown: str) -> Unary:
+    def function(x: Any, /) -> Any:
+        return rule(value(name, x))
+
+    return documented(function, name, doc, call, shown)
+
+
+def _rounding(primitive: Primitive) -> Unary:
+    """Integers and bools are whole already."""
+    return lambda x: primitive(x) if type_of(x).dtype in dtypes.FLOATING else x
+
+
+def _square(x: Any) -> Any:
+    (x,) = promoted("square", x, kind="numeric")
+    return a.mul(x, x)
+
+
+def _reciprocal(x: Any) -> Any:
+    x = inexact("reciprocal", x)
+    return a.div(constant(1, x), x)
+
+
+positive = _unary(
+    "positive", lambda x: x, "x itself.",
+    "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)",
+)  # fmt: skip
+negative = _unary(
+    "negative", a.neg, "-x; unsigned integers wrap. Errors: DtypeError for bools.",
+    "negative(rnp.array([1, -2]))", "Array([-1,  2], i32[2], cpu:0)",
+)  # fmt: skip
+absolute = _unary(
+    "absolute", c.absolute, "Magnitude; the derivative at 0 is 1.",
+    "absolute(rnp.array([1, -2]))", "Array([1, 2], i32[2], cpu:0)",
+)  # fmt: skip
+abs = absolute
+fabs = _unary(
+    "fabs", lambda x: a.abs(inexact("fabs", x)), "Magnitude, as a float.",
+    "fabs(rnp.array([1, -2]))", "Array([1., 2.], f32[2], cpu:0)",
+)  # fmt: skip
+sign = _unary(
+    "sign", a.sign, "-1, 0 or 1; NaN of NaN. The derivative is 0.",
+    "sign(rnp.array([3, 0, -2]))", "Array([ 1,  0, -1], i32[3], cpu:0)",
+)  # fmt: skip
+square = _unary(
+    "square", _square, "x times x.",
+    "square(rnp.array([3, -2]))", "Array([9, 4], i32[2], cpu:0)",
+)  # fmt: skip
+reciprocal = _unary(
+    "reciprocal", _reciprocal, "1 / x; integers as floats.",
+    "reciprocal(rnp.array([2, 4]))", "Array([0.5 , 0.25], f32[2], cpu:0)",
+)  # fmt: skip
+floor = _unary(
+    "floor", _rounding(a.floor), "The largest whole number not above x; integers as they are.",
+    "floor(rnp.array([1.5, -1.5]))", "Array([ 1., -2.], f32[2], cpu:0)",
+)  # fmt: skip
+ceil = _unary(
+    "ceil", _rounding(a.ceil), "The smallest whole number not below x; integers as they are.",
+    "ceil(rnp.array([1.5, -1.5]))", "Array([ 2., -1.], f32[2], cpu:0)",
+)  # fmt: skip
+trunc = _unary(
+    "trunc", _rounding(a.trunc), "x without its fraction; integers as they are.",
+    "trunc(rnp.array([1.5, -1.5]))", "Array([ 1., -1.], f32[2], cpu:0)",
+)  # fmt: skip
+fix = trunc
+rint = _unary(
+    "rint", lambda x: a.round(inexact("rint", x)), "The nearest whole number, halves to even.",
+    "rint(rnp.array([0.5, 1.5]))", "Array([0., 2.], f32[2], cpu:0)",
+)  # fmt: skip
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """`a` to so many decimals, halves to even; integers as they are.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.round(rnp.array([1.24, 2.5]), 1)
+    Array([1.2, 2.5], f32[2], cpu:0)
+    """
+    refuse("round", out=out)
+    return c.round(value("round", a), static_int("round", "a number of decimals", decimals))
+
+
+around = round
+
+
+def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+    """`arr` kept within [min, max]; None is no bound. At a bound the derivative is 1/2.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.clip(rnp.arange(4), 1, 2)
+    Array([1, 1, 2, 2], i32[4], cpu:0)
+    """
+    return c.clip(value("clip", arr), min, max)
+
+
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """The magnitude of x1 with the sign of x2, as floats.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.copysign(rnp.array([1.0, 2.0]), -0.0)
+    Array([-1., -2.], f32[2], cpu:0)
+    """
+    return a.copysign(*promoted("copysign", x1, x2, kind="inexact"))
+
+
+def nextafter(x1: Any, x2: Any, /) -> Any:
+    """The float after x1 towards x2.
+
+    >>> import rune.numpy as rnp
+    >>> float(rnp.nextafter(rnp.float32(1), 2)) - 1 == 2.0**-23
+    True
+    """
+    return a.nextafter(*promoted("nextafter", x1, x2, kind="inexact"))
+
+
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """0 below zero, 1 above, x2 at zero; NaN of NaN.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.heaviside(rnp.array([-1.0, 0.0, 1.0]), 0.5)
+    Array([0. , 0.5, 1. ], f32[3], cpu:0)
+    """
+    x1, x2 = promoted("heaviside", x1, x2, kind="inexact")
+    zero = constant(0, x1)
+    step = a.select(a.gt(x1, zero), constant(1, x1), a.select(a.lt(x1, zero), zero, x1))
+    return a.select(a.eq(x1, zero), x2, step)
+
+
+def modf(x: Any, /) -> tuple[Any, Any]:
+    """(fraction, whole part), both with the sign of x.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.modf(-1.5)
+    (Array(-0.5, f32*[], cpu:0), Array(-1., f32*[], cpu:0))
+    """
+    x = inexact("modf", x)
+    whole = a.trunc(x)
+    infinite = a.eq(a.abs(x), constant(np.inf, x))
+    rest = a.select(infinite, constant(0, x), a.sub(x, whole))
+    return a.copysign(rest, x), whole
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nan_to_num(rnp.array([rnp.nan, rnp.inf]), posinf=9.0)
+    Array([0., 9.], f32[2], cpu:0)
+    """
+    x = value("nan_to_num", x)
+    found = type_of(x).dtype
+    if found not in dtypes.FLOATING:
+        return x
+    largest = float(finfo(found).max)
+    x = _replaced(x, a.ne(x, x), nan)
+    x = _replaced(x, a.eq(x, constant(np.inf, x)), largest if posinf is None else posinf)
+    return _replaced(x, a.eq(x, constant(-np.inf, x)), -largest if neginf is None else neginf)
+
+
+def _replaced(x: Any, where: Any, by: Any) -> Any:
+    found = type_of(x)
+    given = as_type(by if dtypes.scalar_type(by) else value("nan_to_num", by), found.dtype, found.weak)
+    return a.select(*broadcast_together("nan_to_num", [where, given, x]))

@@ -1,0 +1,421 @@
+"""Arrays from nothing or from host data.
+
+Constants are broadcast literals and counts are iota, so that nothing large is captured when a
+function is traced. Without a dtype the result is f32 or i32 (`rune.enable_x64` changes that); a
+Python scalar gives a weak rank-0 array, as in JAX. Sizes may be symbolic.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.array import as_array
+from rune.core.interpreter import type_of
+from rune.core.types import Shape
+from rune.dims import Dim
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import refuse_order, shape_of, static_int, value
+from rune.ops import arithmetic as a
+from rune.ops import conventions as c
+from rune.ops import creation, family, movement
+from rune.ops.operators import Operators
+from rune.ops.promote import as_type, broadcast_to, constant, promoted
+
+# --- host data --------------------------------------------------------------------------------
+
+
+def array(
+    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0
+) -> Any:
+    """An array from nested lists, NumPy data, scalars, arrays or traced values.
+
+    Types:  32-bit without a dtype; an explicit 64-bit dtype is honoured.
+    Errors: OverflowError for a Python integer out of range; ArgumentError for ragged lists.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.array([[1, 2], [3, 4]], dtype="bf16")
+    Array([[1, 2],
+           [3, 4]], bf16[2,2], cpu:0)
+    """
+    refuse_order("array", order)
+    made = _from_object(object, None if dtype is None else dtypes.as_dtype(dtype))
+    missing = ndmin - type_of(made).ndim
+    return made if missing <= 0 else c.expand_dims(made, tuple(range(missing)))
+
+
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None) -> Any:
+    """`array` that passes arrays through.
+
+    Errors: ArgumentError for copy=False where host data has to be copied.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.asarray([1, 2])
+    Array([1, 2], i32[2], cpu:0)
+    """
+    if copy is False and not isinstance(a, Operators):
+        raise ArgumentError(f"asarray: cannot keep copy=False ({type(a).__name__} is copied)")
+    return array(a, dtype, order=order)
+
+
+def _from_object(x: Any, dtype: np.dtype | None) -> Any:
+    if isinstance(x, Operators):
+        return x if dtype is None else c.astype(x, dtype)
+    scalar = dtypes.scalar_type(x)
+    if scalar is not None:
+        return as_array(x, dtype or scalar[0], scalar[1] and dtype is None)
+    if isinstance(x, list | tuple):
+        return _from_sequence(x, dtype)
+    return as_array(x, dtype)
+
+
+def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Any:
+    if not _holds_arrays(x):
+        try:
+            return as_array(x, dtype)
+        except ValueError as error:
+            raise ArgumentError(f"array: cannot make an array of ragged lists ({error})") from None
+    rows = [_from_object(row, dtype) for row in x]
+    found = c.same_dtype("array", *rows)
+    shapes = {type_of(row).shape for row in found}
+    if len(shapes) != 1:
+        raise ArgumentError(f"array: cannot stack rows of different shapes {sorted(map(str, shapes))}")
+    joined = [c.expand_dims(row, 0) for row in found]
+    stacked = joined[0] if len(joined) == 1 else movement.concatenate(*joined, axis=0)
+    return a.convert(stacked, dtype=type_of(stacked).dtype)
+
+
+def _holds_arrays(x: list | tuple) -> bool:
+    waiting = [x]
+    while waiting:
+        for item in waiting.pop():
+            if isinstance(item, Operators):
+                return True
+            if isinstance(item, list | tuple):
+                waiting.append(item)
+    return False
+
+
+# --- constants --------------------------------------------------------------------------------
+
+
+def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
+    if dtype is not None:
+        fill = as_type(fill, dtypes.as_dtype(dtype))
+    return family.broadcast(fill, shape=shape, axes=())
+
+
+def zeros(shape: Any, dtype: Any = None) -> Any:
+    """Zeros.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.zeros((2,), int)
+    Array([0, 0], i32[2], cpu:0)
+    """
+    return _filled(shape_of("zeros", shape), 0, dtype or dtypes.canonical(dtypes.f64))
+
+
+def ones(shape: Any, dtype: Any = None) -> Any:
+    """Ones.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.ones(2)
+    Array([1., 1.], f32[2], cpu:0)
+    """
+    return _filled(shape_of("ones", shape), 1, dtype or dtypes.canonical(dtypes.f64))
+
+
+def empty(shape: Any, dtype: Any = None) -> Any:
+    """Zeros: memory is never left undefined.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.empty(2)
+    Array([0., 0.], f32[2], cpu:0)
+    """
+    return zeros(shape, dtype)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
+
+    Types:  a Python scalar without dtype gives a weak result.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.full(2, 7, "i8")
+    Array([7, 7], i8[2], cpu:0)
+    """
+    sizes = shape_of("full", shape)
+    if dtypes.scalar_type(fill_value) is not None:
+        return _filled(sizes, fill_value, dtype)
+    found = value("full", fill_value)
+    found = found if dtype is None else c.astype(found, dtypes.as_dtype(dtype))
+    return broadcast_to("full", found, sizes)
+
+
+def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any) -> Any:
+    found = type_of(value(name, x))
+    sizes = found.shape if shape is None else shape_of(name, shape)
+    made = full(sizes, fill, found.dtype if dtype is None else dtype)
+    weak = found.weak and dtype is None
+    return a.convert(made, dtype=found.dtype, weak=True) if weak else made
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Zeros of the shape and dtype of `a`, unless given.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.zeros_like(rnp.ones(2, "i8"))
+    Array([0, 0], i8[2], cpu:0)
+    """
+    return _like("zeros_like", a, 0, dtype, shape)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Ones of the shape and dtype of `a`, unless given.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.ones_like(rnp.zeros(2), bool)
+    Array([ True,  True], bool[2], cpu:0)
+    """
+    return _like("ones_like", a, 1, dtype, shape)
+
+
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Zeros of the shape and dtype of `prototype`, unless given.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.empty_like(rnp.ones(2))
+    Array([0., 0.], f32[2], cpu:0)
+    """
+    return _like("empty_like", prototype, 0, dtype, shape)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`fill_value` in the shape and dtype of `a`, unless given.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.full_like(rnp.zeros(2), 0.5)
+    Array([0.5, 0.5], f32[2], cpu:0)
+    """
+    return _like("full_like", a, fill_value, dtype, shape)
+
+
+# --- counting ---------------------------------------------------------------------------------
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+    """start, start + step, … below stop; arange(n) counts from 0 to n - 1.
+
+    Errors: TracerError for traced bounds: the size would depend on data.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.arange(3), rnp.arange(1.0, 2.0, 0.5)
+    (Array([0, 1, 2], i32[3], cpu:0), Array([1. , 1.5], f32[2], cpu:0))
+    """
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    if isinstance(stop, Dim) or isinstance(start, Dim):
+        return _count_to(stop - start, start, step, dtypes.as_dtype(dtype or int))
+    low, high, by = (_concrete(x) for x in (start, stop, step))
+    found = dtypes.as_dtype(dtype) if dtype is not None else _common(low, high, by)
+    count = max(0, math.ceil((high - low) / by))
+    whole = float(low).is_integer() and float(by).is_integer()
+    if whole and found not in (dtypes.bf16, dtypes.f16) and found in dtypes.NUMERIC:
+        return _count_to(count, int(low), int(by), found)
+    return as_array(np.arange(low, high, by)[:count].astype(found), found)
+
+
+def _concrete(x: Any) -> Any:
+    """A Python number from a rank-0 argument; traced ones raise."""
+    if isinstance(x, int | float):
+        return x
+    found = value("arange", x)
+    if type_of(found).shape or type_of(found).dtype in dtypes.COMPLEX:
+        raise ArgumentError(f"arange: cannot count with {type_of(found)} (real scalar required)")
+    return found.item() if type_of(found).dtype in dtypes.FLOATING else found.__index__()
+
+
+def _common(*bounds: Any) -> np.dtype:
+    return dtypes.canonical(dtypes.i64 if all(type(b) is int for b in bounds) else dtypes.f64)
+
+
+def _count_to(count: Any, start: Any, step: int, dtype: np.dtype) -> Any:
+    if step != 1 and isinstance(count, Dim):
+        raise ShapeError(f"arange: cannot count by {step} to a symbolic size ({count})")
+    made = creation.iota(shape=(count,), axis=0, dtype=dtype)
+    if step != 1:
+        made = a.mul(made, as_type(step, dtype))
+    if isinstance(start, Dim):
+        return a.add(made, family.size_value(start, dtype))
+    return made if start == 0 else a.add(made, as_type(start, dtype))
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
+
+    Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linspace(0.0, 1.0, 3)
+    Array([0. , 0.5, 1. ], f32[3], cpu:0)
+    """
+    num = static_int("linspace", "a count", num)
+    if num < 0:
+        raise ArgumentError(f"linspace: cannot make {num} values")
+    start, stop = (value("linspace", x) for x in (start, stop))
+    start, stop = promoted("linspace", start, stop, kind="inexact")
+    parts = num - 1 if endpoint else num
+    found = type_of(start).dtype
+    made = _between(start, stop, num, parts, endpoint)
+    target = found if dtype is None else dtypes.as_dtype(dtype)
+    if target in dtypes.INTEGER:
+        made = a.floor(made)
+    at = c.normalised_axis("linspace", axis, type_of(made).ndim)
+    order = list(range(1, type_of(made).ndim))
+    order.insert(at, 0)
+    made = c.astype(c.transpose(made, order), target)
+    if not retstep:
+        return made
+    step = a.div(a.sub(stop, start), as_type(parts or math.nan, found))
+    return made, step
+
+
+def _between(start: Any, stop: Any, num: int, parts: int, endpoint: bool) -> Any:
+    shape = type_of(start).shape or type_of(stop).shape
+    dtype = type_of(start).dtype
+    counted = creation.iota(shape=(num, *shape), axis=0, dtype=dtype)
+    t = a.div(counted, as_type(max(parts, 1), dtype))
+    ends = [broadcast_to("linspace", x, (num, *shape)) for x in (start, stop)]
+    mixed = a.add(a.mul(ends[0], a.sub(as_type(1, dtype), t)), a.mul(ends[1], t))
+    # 1 - t and t need not add up to 1 in floats; the last value is exactly stop.
+    if not endpoint or num < 2:
+        return mixed
+    return a.select(a.eq(counted, as_type(num - 1, dtype)), ends[1], mixed)
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """Values evenly spaced on a log scale, from base**start to base**stop.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.logspace(0.0, 2.0, 3)
+    Array([  1.,  10., 100.], f32[3], cpu:0)
+    """
+    made = c.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return made if dtype is None else c.astype(made, dtypes.as_dtype(dtype))
+
+
+# --- matrices ---------------------------------------------------------------------------------
+
+
+def _band(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
+    """Row number plus k, and column number, at every place of a matrix."""
+    shape = (rows, columns)
+    row, column = (creation.iota(shape=shape, axis=i, dtype=dtypes.i32) for i in (0, 1))
+    return (row if k == 0 else a.add(row, as_type(k, dtypes.i32))), column
+
+
+def _matrix_sizes(name: str, rows: Any, columns: Any) -> Shape:
+    return shape_of(name, (rows, rows if columns is None else columns))
+
+
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones on diagonal `k` of an N by M matrix, zeros elsewhere.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.eye(2)
+    Array([[1., 0.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    on = a.eq(*_band(*_matrix_sizes("eye", N, M), static_int("eye", "a diagonal", k)))
+    return c.astype(on, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
+
+
+def identity(n: Any, dtype: Any = None) -> Any:
+    """The identity matrix.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.identity(1)
+    Array([[1.]], f32[1,1], cpu:0)
+    """
+    return eye(n, dtype=dtype)
+
+
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones at and below diagonal `k`, zeros above.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.tri(2, dtype=int)
+    Array([[1, 0],
+           [1, 1]], i32[2,2], cpu:0)
+    """
+    below = a.ge(*_band(*_matrix_sizes("tri", N, M), static_int("tri", "a diagonal", k)))
+    return c.astype(below, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
+
+
+def _masked(name: str, m: Any, k: int, lower: bool) -> Any:
+    m = value(name, m)
+    shape = type_of(m).shape
+    if len(shape) < 2:
+        raise ShapeError(f"{name}: cannot take a triangle of {type_of(m)} (rank 2 required)")
+    row, column = _band(shape[-2], shape[-1], static_int(name, "a diagonal", k))
+    kept = a.ge(row, column) if lower else a.le(row, column)
+    return a.select(broadcast_to(name, kept, shape), m, constant(0, m))
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """`m` with zeros above diagonal `k` of the last two axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.tril(rnp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], f32[2,2], cpu:0)
+    """
+    return _masked("tril", m, k, lower=True)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """`m` with zeros below diagonal `k` of the last two axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.triu(rnp.ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    return _masked("triu", m, k, lower=False)
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Coordinate arrays of the grid that vectors span; with `sparse`, broadcastable ones.
+
+    Shapes: xi [N_i] -> each [N_1, N_0, N_2, …] ("xy") or [N_0, N_1, N_2, …] ("ij").
+
+    >>> import rune.numpy as rnp
+    >>> rnp.meshgrid(rnp.arange(2), rnp.arange(1), indexing="ij")[0]
+    Array([[0],
+           [1]], i32[2,1], cpu:0)
+    """
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"meshgrid: cannot use indexing={indexing!r} ('xy' or 'ij' required)")
+    vectors = [c.reshape(value("meshgrid", x), -1) for x in xi]
+    n = len(vectors)
+    axes = list(range(n))
+    if indexing == "xy" and n > 1:
+        axes[:2] = [1, 0]
+    sizes: list[Any] = [1] * n
+    for v, axis in zip(vectors, axes, strict=True):
+        sizes[axis] = type_of(v).shape[0]
+    spread = [
+        family.reshape(v, shape=tuple(sizes[i] if i == axis else 1 for i in range(n)))
+        for v, axis in zip(vectors, axes, strict=True)
+    ]
+    return spread if sparse else [broadcast_to("meshgrid", v, tuple(sizes)) for v in spread]

@@ -1,0 +1,327 @@
+"""Comparison, logic, bits, and tests of floats: elementwise with promotion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import documented, value, values
+from rune.ops import arithmetic as a
+from rune.ops import conventions as c
+from rune.ops import statistics as st
+from rune.ops.family import fit
+from rune.ops.promote import (
+    apply,
+    as_type,
+    broadcast_together,
+    constant,
+    promoted,
+    scalar_kind,
+)
+
+Unary = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
+
+
+def _compare(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
+    def function(x1: Any, x2: Any, /) -> Any:
+        return apply(primitive, x1, x2)
+
+    return documented(
+        function, name, doc, f"{name}(rnp.arange(3), 1)", f"Array({shown}, bool[3], cpu:0)"
+    )
+
+
+equal = _compare("equal", a.eq, "Whether x1 == x2; False for NaN.", "[False,  True, False]")
+not_equal = _compare("not_equal", a.ne, "Whether x1 != x2.", "[ True, False,  True]")
+less = _compare("less", a.lt, "Whether x1 < x2.", "[ True, False, False]")
+less_equal = _compare("less_equal", a.le, "Whether x1 <= x2.", "[ True,  True, False]")
+greater = _compare("greater", a.gt, "Whether x1 > x2.", "[False, False,  True]")
+greater_equal = _compare("greater_equal", a.ge, "Whether x1 >= x2.", "[False,  True,  True]")
+
+
+def _truths(name: str, xs: Sequence[Any]) -> list[Any]:
+    found = [c.astype(value(name, x), dtypes.bool_) for x in xs]
+    return broadcast_together(name, found)
+
+
+def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
+    def function(x1: Any, x2: Any, /) -> Any:
+        return primitive(*_truths(name, (x1, x2)))
+
+    return documented(
+        function, name, doc, f"{name}(rnp.arange(2), True)", f"Array({shown}, bool[2], cpu:0)"
+    )
+
+
+logical_and = _logical("logical_and", a.logical_and, "Whether both are nonzero.", "[False,  True]")
+logical_or = _logical("logical_or", a.logical_or, "Whether one is nonzero.", "[ True,  True]")
+logical_xor = _logical(
+    "logical_xor", a.logical_xor, "Whether exactly one is nonzero.", "[ True, False]"
+)
+
+
+def logical_not(x: Any, /) -> Any:
+    """Whether x is zero.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.logical_not(rnp.arange(2))
+    Array([ True, False], bool[2], cpu:0)
+    """
+    return a.logical_not(*_truths("logical_not", (x,)))
+
+
+def _bits(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
+    def function(x1: Any, x2: Any, /) -> Any:
+        return apply(primitive, x1, x2)
+
+    return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)")
+
+
+def _shift(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
+    def function(x1: Any, x2: Any, /) -> Any:
+        return primitive(*promoted(name, x1, x2, kind="numeric"))
+
+    return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)")
+
+
+bitwise_and = _bits(
+    "bitwise_and", a.logical_and, "Bits set in both; of bools, the logical and.",
+    "bitwise_and(rnp.array([5, 6]), 3)", "[1, 2]",
+)  # fmt: skip
+bitwise_or = _bits(
+    "bitwise_or", a.logical_or, "Bits set in one or both; of bools, the logical or.",
+    "bitwise_or(rnp.array([5, 6]), 3)", "[7, 7]",
+)  # fmt: skip
+bitwise_xor = _bits(
+    "bitwise_xor", a.logical_xor, "Bits set in exactly one; of bools, the logical xor.",
+    "bitwise_xor(rnp.array([5, 6]), 3)", "[6, 5]",
+)  # fmt: skip
+left_shift = _shift(
+    "left_shift", a.shl, "x1 * 2**x2 as bits; 0 for a count of the width or more.",
+    "left_shift(rnp.array([1, 3]), 2)", "[ 4, 12]",
+)  # fmt: skip
+right_shift = _shift(
+    "right_shift", a.shr, "x1 // 2**x2 as bits; the sign fills in for signed dtypes.",
+    "right_shift(rnp.array([-8, 8]), 2)", "[-2,  2]",
+)  # fmt: skip
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+
+
+def invert(x: Any, /) -> Any:
+    """All bits flipped; of bools, the logical not.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.invert(rnp.array([0, 5]))
+    Array([-1, -6], i32[2], cpu:0)
+    """
+    return a.logical_not(value("invert", x))
+
+
+bitwise_not = bitwise_invert = invert
+
+
+def bitwise_count(x: Any, /) -> Any:
+    """Number of one bits in the magnitude of x, as u8.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.bitwise_count(rnp.array([7, -1]))
+    Array([3, 1], u8[2], cpu:0)
+    """
+    return a.cast(a.popcount(c.absolute(value("bitwise_count", x))), dtypes.u8)
+
+
+# --- tests of floats --------------------------------------------------------------------------
+
+
+def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str) -> Unary:
+    """A test that has one answer for all integers and bools."""
+
+    def function(x: Any, /) -> Any:
+        x = value(name, x)
+        if type_of(x).dtype in dtypes.FLOATING:
+            return rule(x)
+        return fit(np.asarray(otherwise), type_of(x).shape)
+
+    return documented(
+        function, name, doc, f"{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))",
+        f"Array({shown}, bool[3], cpu:0)",
+    )  # fmt: skip
+
+
+def _equals(number: float) -> Unary:
+    return lambda x: a.eq(x, constant(number, x))
+
+
+isnan = _test(
+    "isnan", lambda x: a.ne(x, x), False, "Whether x is NaN.", "[False,  True, False]"
+)  # fmt: skip
+isfinite = _test(
+    "isfinite", a.is_finite, True, "Whether x is neither infinite nor NaN.",
+    "[False, False,  True]",
+)  # fmt: skip
+isinf = _test(
+    "isinf", lambda x: _equals(np.inf)(a.abs(x)), False, "Whether x is infinite.",
+    "[ True, False, False]",
+)  # fmt: skip
+isposinf = _test(
+    "isposinf", _equals(np.inf), False, "Whether x is +infinity.", "[False, False, False]"
+)  # fmt: skip
+isneginf = _test(
+    "isneginf", _equals(-np.inf), False, "Whether x is -infinity.", "[ True, False, False]"
+)  # fmt: skip
+
+
+def signbit(x: Any, /) -> Any:
+    """Whether the sign bit is set, of zeros and NaN too.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.signbit(rnp.array([-0.0, 1.0]))
+    Array([ True, False], bool[2], cpu:0)
+    """
+    x = value("signbit", x)
+    if type_of(x).dtype in dtypes.FLOATING:
+        x = a.copysign(constant(1, x), x)
+    return apply(a.lt, x, 0)
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether |a - b| <= atol + rtol |b|; infinities are close only to themselves.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.isclose(rnp.array([1.0, 2.0]), 1.000001)
+    Array([ True, False], bool[2], cpu:0)
+    """
+    return _isclose(a, b, rtol, atol, equal_nan)
+
+
+def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+    x, y = promoted("isclose", x, y, kind="inexact")
+    bound = apply(a.add, apply(a.mul, a.abs(y), rtol), atol)
+    near = apply(a.le, a.abs(a.sub(x, y)), bound)
+    finite = a.logical_and(a.is_finite(x), a.is_finite(y))
+    found = a.logical_or(a.logical_and(near, finite), a.eq(x, y))
+    if not equal_nan:
+        return found
+    return a.logical_or(found, a.logical_and(a.ne(x, x), a.ne(y, y)))
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether all elements are close, see `isclose`; a bool array of rank 0.
+
+    >>> import rune.numpy as rnp
+    >>> bool(rnp.allclose(rnp.ones(2), 1.000001))
+    True
+    """
+    return st.all(_isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether shapes and all elements are equal.
+
+    >>> import rune.numpy as rnp
+    >>> bool(rnp.array_equal(rnp.ones(2), rnp.ones(3)))
+    False
+    """
+    x, y = value("array_equal", a1), value("array_equal", a2)
+    if type_of(x).shape != type_of(y).shape:
+        return value("array_equal", False)
+    found = apply(a.eq, x, y)
+    if equal_nan:
+        found = a.logical_or(found, a.logical_and(isnan(x), isnan(y)))
+    return st.all(found)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether all elements are equal after broadcasting; False where shapes do not broadcast.
+
+    >>> import rune.numpy as rnp
+    >>> bool(rnp.array_equiv(rnp.ones(2), 1.0))
+    True
+    """
+    x, y = value("array_equiv", a1), value("array_equiv", a2)
+    try:
+        return st.all(apply(a.eq, x, y))
+    except ShapeError:
+        return value("array_equiv", False)
+
+
+# --- choice -----------------------------------------------------------------------------------
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """`x` where the condition is nonzero, else `y`; without them, `nonzero(condition)`.
+
+    Errors: ArgumentError when only one is given. The derivative of the side that is not chosen
+            is 0, but a NaN made by it is a NaN: choose safe operands too.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.where(rnp.arange(3) > 1, 1.0, 0.0)
+    Array([0., 0., 1.], f32*[3], cpu:0)
+    """
+    if x is None and y is None:
+        return nonzero(condition)
+    if x is None or y is None:
+        raise ArgumentError("where: cannot choose between one array and nothing (give both x and y)")
+    (chosen,) = _truths("where", (condition,))
+    found = [value("where", v) for v in (x, y)]
+    dtype, weak = dtypes.promote(*map(scalar_kind, found))
+    sides = [as_type(v, dtype, weak) for v in found]
+    return a.select(*broadcast_together("where", [chosen, *sides]))
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """The choice of the first condition that holds, else `default`.
+
+    >>> import rune.numpy as rnp
+    >>> x = rnp.arange(3)
+    >>> rnp.select([x < 1, x < 2], [10, 20], 30)
+    Array([10, 20, 30], i32*[3], cpu:0)
+    """
+    if len(condlist) != len(choicelist):
+        raise ArgumentError(
+            f"select: cannot match {len(condlist)} conditions to {len(choicelist)} choices"
+        )
+    out = default
+    conditions = values("select", condlist)
+    for condition, choice in reversed(list(zip(conditions, choicelist, strict=True))):
+        out = where(condition, choice, out)
+    return out
+
+
+def nonzero(a: Any, /) -> tuple[Any, ...]:
+    """Positions of nonzero elements, one array per axis, in row-major order.
+
+    Errors: TracerArrayConversionError for a traced array: the size would depend on data.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nonzero(rnp.array([0, 5, 7]))
+    (Array([1, 2], i32[2], cpu:0),)
+    """
+    return tuple(value("nonzero", i) for i in np.nonzero(np.asarray(value("nonzero", a))))
+
+
+def flatnonzero(a: Any) -> Any:
+    """Positions of nonzero elements in the flattened array. Errors: as `nonzero`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.flatnonzero(rnp.array([[0, 5], [7, 0]]))
+    Array([1, 2], i32[2], cpu:0)
+    """
+    return nonzero(c.reshape(value("flatnonzero", a), -1))[0]
+
+
+def argwhere(a: Any) -> Any:
+    """Positions of nonzero elements as rows. Errors: as `nonzero`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.argwhere(rnp.array([0, 5]))
+    Array([[1]], i32[1,1], cpu:0)
+    """
+    return value("argwhere", np.argwhere(np.asarray(value("argwhere", a))))

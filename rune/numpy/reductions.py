@@ -1,0 +1,355 @@
+"""Reductions over axes, running sums and products, differences.
+
+`axis` is None (all), an integer or a tuple; `where` leaves elements out, `initial` takes part as
+one more element. Sums and products widen small integers to 32 bits; half types accumulate in f32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from collections.abc import Callable
+from typing import Any
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError
+from rune.numpy.arguments import refuse, static_int, value
+from rune.numpy.types import finfo, iinfo
+from rune.ops import arithmetic as a
+from rune.ops import conventions as c
+from rune.ops import movement
+from rune.ops import statistics as st
+from rune.ops.conventions import Axis
+from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant
+
+
+def _selected(name: str, x: Any, where: Any, identity: Any) -> Any:
+    """`x` with the identity of the reduction where the mask is False."""
+    if where is None:
+        return x
+    mask = c.astype(value(name, where), dtypes.bool_)
+    return a.select(*broadcast_together(name, [mask, x, constant(identity, x)]))
+
+
+def _with_initial(primitive: Callable[[Any, Any], Any], out: Any, initial: Any) -> Any:
+    if initial is None:
+        return out
+    return primitive(out, as_type(initial, type_of(out).dtype))
+
+
+def _total(
+    name: str, reduce: Callable[..., Any], combine: Callable[[Any, Any], Any], identity: int,
+    x: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any,
+    promote_integers: bool,
+) -> Any:  # fmt: skip
+    refuse(name, out=out)
+    x = value(name, x)
+    if dtype is None and not promote_integers:
+        dtype = type_of(x).dtype
+    widened = st.summable(x, dtype)
+    found = reduce(_selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
+    return _with_initial(combine, found, initial)
+
+
+def sum(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = None, promote_integers: bool = True,
+) -> Any:  # fmt: skip
+    """Sum of elements.
+
+    Types:  i8, i16 and bool sum as i32, u8 and u16 as u32, unless dtype is given.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.sum(rnp.ones((2, 3)), axis=0)
+    Array([2., 2., 2.], f32[3], cpu:0)
+    """
+    return _total(
+        "sum", st.sum, _add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers
+    )
+
+
+def prod(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = None, promote_integers: bool = True,
+) -> Any:  # fmt: skip
+    """Product of elements; its derivative is right where there are zeros. Types: as `sum`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.prod(rnp.array([2, 3]))
+    Array(6, i32[], cpu:0)
+    """
+    return _total(
+        "prod", st.prod, _mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers
+    )
+
+
+def _add(x: Any, y: Any) -> Any:
+    return apply(a.add, x, y)
+
+
+def _mul(x: Any, y: Any) -> Any:
+    return apply(a.mul, x, y)
+
+
+# --- order ------------------------------------------------------------------------------------
+
+
+def _limit(x: Any, largest: bool) -> Any:
+    """The identity of min (largest) or max over the dtype of x."""
+    found = type_of(x).dtype
+    if found == dtypes.bool_:
+        return largest
+    if found in dtypes.FLOATING:
+        infinite = np.isinf(np.asarray(np.inf).astype(found))
+        limit = np.inf if infinite else float(finfo(found).max)
+        return limit if largest else -limit
+    return iinfo(found).max if largest else iinfo(found).min
+
+
+def _extremum(
+    name: str, reduce: Callable[..., Any], combine: Any, largest: bool, x: Any, axis: Axis,
+    out: None, keepdims: bool, initial: Any, where: Any,
+) -> Any:  # fmt: skip
+    refuse(name, out=out)
+    if where is not None and initial is None:
+        raise ArgumentError(f"{name}: cannot use where= without initial= (a slice may be empty)")
+    x = value(name, x)
+    axes = c.normalised_axes(name, axis, type_of(x).ndim)
+    identity = _limit(x, largest)
+    if initial is not None and any(type_of(x).shape[i] == 0 for i in axes):
+        shape = tuple(d for i, d in enumerate(type_of(x).shape) if keepdims or i not in axes)
+        shape = tuple(1 if d == 0 else d for d in shape) if keepdims else shape
+        return broadcast_to(name, as_type(value(name, initial), type_of(x).dtype), shape)
+    found = reduce(_selected(name, x, where, identity), axis, keepdims)
+    return _with_initial(lambda p, q: apply(combine, p, q), found, initial)
+
+
+def max(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Largest element; NaN if there is one. Ties share the derivative equally.
+
+    Errors: ShapeError over no elements without `initial`; ArgumentError for where= without it.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.max(rnp.array([[1, 5], [7, 2]]), axis=1)
+    Array([5, 7], i32[2], cpu:0)
+    """
+    return _extremum("max", st.amax, _MAX, False, a, axis, out, keepdims, initial, where)
+
+
+def min(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Smallest element; NaN if there is one. Ties and errors as for `max`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.min(rnp.array([[1, 5], [7, 2]]))
+    Array(1, i32[], cpu:0)
+    """
+    return _extremum("min", st.amin, _MIN, True, a, axis, out, keepdims, initial, where)
+
+
+_MAX, _MIN = a.max, a.min
+amax, amin = max, min
+
+
+def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+    """Largest minus smallest element.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.ptp(rnp.array([3, 9, 4]))
+    Array(6, i32[], cpu:0)
+    """
+    refuse("ptp", out=out)
+    return st.ptp(value("ptp", a), axis, keepdims)
+
+
+def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Position of the first maximum, or of the first NaN; in the flattened array for axis None.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.argmax(rnp.array([1, 7, 7]))
+    Array(1, i32[], cpu:0)
+    """
+    refuse("argmax", out=out)
+    return st.argmax(value("argmax", a), axis, bool(keepdims))
+
+
+def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Position of the first minimum, or of the first NaN; in the flattened array for axis None.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.argmin(rnp.array([3, 1, 1]))
+    Array(1, i32[], cpu:0)
+    """
+    refuse("argmin", out=out)
+    return st.argmin(value("argmin", a), axis, bool(keepdims))
+
+
+def any(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether some element is nonzero.
+
+    >>> import rune.numpy as rnp
+    >>> bool(rnp.any(rnp.array([0, 2])))
+    True
+    """
+    refuse("any", out=out)
+    x = c.astype(value("any", a), dtypes.bool_)
+    return st.any(_selected("any", x, where, False), axis, keepdims)
+
+
+def all(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether every element is nonzero.
+
+    >>> import rune.numpy as rnp
+    >>> bool(rnp.all(rnp.array([0, 2])))
+    False
+    """
+    refuse("all", out=out)
+    x = c.astype(value("all", a), dtypes.bool_)
+    return st.all(_selected("all", x, where, True), axis, keepdims)
+
+
+def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Number of nonzero elements, as i32.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.count_nonzero(rnp.array([0, 5, 7]))
+    Array(2, i32[], cpu:0)
+    """
+    truth = c.astype(value("count_nonzero", a), dtypes.bool_)
+    return st.sum(truth, axis, dtypes.canonical(dtypes.i64), keepdims)
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Running sum along an axis, of the flattened array for None. Types: as `sum`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.cumsum(rnp.array([1, 2, 3]))
+    Array([1, 3, 6], i32[3], cpu:0)
+    """
+    refuse("cumsum", out=out)
+    return st.cumsum(value("cumsum", a), axis, dtype)
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Running product along an axis, of the flattened array for None. Types: as `sum`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.cumprod(rnp.array([1, 2, 3]))
+    Array([1, 2, 6], i32[3], cpu:0)
+    """
+    refuse("cumprod", out=out)
+    return st.cumprod(value("cumprod", a), axis, dtype)
+
+
+def _accumulated(
+    name: str, rule: Callable[..., Any], first: int, x: Any, axis: int | None, dtype: Any,
+    include_initial: bool,
+) -> Any:  # fmt: skip
+    x = value(name, x)
+    ndim = type_of(x).ndim
+    if axis is None and ndim != 1:
+        raise ArgumentError(f"{name}: cannot choose an axis of {type_of(x)} (give axis=)")
+    at = 0 if axis is None else c.normalised_axis(name, axis, ndim)
+    out = rule(x, at, dtype)
+    if not include_initial:
+        return out
+    low = tuple(int(i == at) for i in range(ndim))
+    zeros = (0,) * ndim
+    return movement.pad(out, constant(first, out), low=low, high=zeros, interior=zeros)
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Running sum, led by 0 if `include_initial`. Errors: ArgumentError without axis, unless rank 1.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.cumulative_sum(rnp.array([1, 2]), include_initial=True)
+    Array([0, 1, 3], i32[3], cpu:0)
+    """
+    return _accumulated("cumulative_sum", st.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Running product, led by 1 if `include_initial`. Errors: as `cumulative_sum`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.cumulative_prod(rnp.array([2, 3]), include_initial=True)
+    Array([1, 2, 6], i32[3], cpu:0)
+    """
+    return _accumulated("cumulative_prod", st.cumprod, 1, x, axis, dtype, include_initial)
+
+
+def diff(
+    a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None
+) -> Any:  # fmt: skip
+    """Differences of neighbours, n times over; of bools, whether they differ.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.diff(rnp.array([1, 4, 9]))
+    Array([3, 5], i32[2], cpu:0)
+    """
+    x = value("diff", a)
+    times = static_int("diff", "a count", n)
+    if times < 0 or not type_of(x).shape:
+        raise ArgumentError(f"diff: cannot take {times} differences of {type_of(x)}")
+    at = c.normalised_axis("diff", axis, type_of(x).ndim)
+    x = _extended(x, at, prepend, append)
+    for _ in range(times):
+        x = _difference(x, at)
+    return x
+
+
+def _extended(x: Any, axis: int, prepend: Any, append: Any) -> Any:
+    ends = [None if v is None else value("diff", v) for v in (prepend, append)]
+    parts = [p for p in (ends[0], x, ends[1]) if p is not None]
+    if len(parts) == 1:
+        return x
+    thin = tuple(1 if i == axis else d for i, d in enumerate(type_of(x).shape))
+    full = [broadcast_to("diff", p, thin) if not type_of(p).shape else p for p in parts]
+    return movement.concatenate(*c.same_dtype("diff", *full), axis=axis)
+
+
+def _difference(x: Any, axis: int) -> Any:
+    shape = type_of(x).shape
+    if shape[axis] == 0:
+        return x
+    ones = (1,) * len(shape)
+    late, early = (
+        movement.slice_(
+            x,
+            start=tuple(shift if i == axis else 0 for i in range(len(shape))),
+            limit=tuple(d - 1 + shift if i == axis else d for i, d in enumerate(shape)),
+            stride=ones,
+        )
+        for shift in (1, 0)
+    )
+    return (a.ne if type_of(x).dtype == dtypes.bool_ else a.sub)(late, early)
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Differences of the flattened array, with values put before and after them.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.ediff1d(rnp.array([1, 4, 9]), to_begin=0)
+    Array([0, 3, 5], i32[3], cpu:0)
+    """
+    inner = diff(c.reshape(value("ediff1d", ary), -1))
+    ends = [None if v is None else c.reshape(value("ediff1d", v), -1) for v in (to_begin, to_end)]
+    parts = [p for p in (ends[0], inner, ends[1]) if p is not None]
+    found = type_of(inner).dtype
+    return movement.concatenate(*(c.astype(p, found) for p in parts), axis=0)

@@ -1,0 +1,266 @@
+"""Dtypes under NumPy's names, what is known of them, and JAX's promotion.
+
+`rnp.float32` is a dtype wherever a dtype is asked for, equal to NumPy's, and a constructor of
+arrays: `rnp.float32(1)`. Python's `int`, `float` and `complex` count as weak types.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from rune import dtypes
+from rune.array import Array, as_array
+from rune.core.interpreter import type_of
+from rune.errors import DtypeError
+from rune.numpy.arguments import value
+from rune.ops import conventions as c
+from rune.ops.operators import Operators
+
+ndarray = Array
+
+
+class ScalarType:
+    """A dtype that is also a constructor of arrays.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.bfloat16(1.5), rnp.float32 == rnp.dtype("float32")
+    (Array(1.5, bf16[], cpu:0), True)
+    """
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+
+    def __call__(self, x: Any = 0) -> Any:
+        """`x` as an array of this dtype."""
+        if isinstance(x, Operators):
+            return c.astype(x, self.dtype)
+        return as_array(x, self.dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.dtype == other)
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"rune.numpy.{self.dtype.name}"
+
+
+bool_ = ScalarType(dtypes.bool_)
+int4, int8, int16, int32, int64 = map(
+    ScalarType, (dtypes.i4, dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64)
+)
+uint4, uint8, uint16, uint32, uint64 = map(
+    ScalarType, (dtypes.u4, dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64)
+)
+float8_e4m3fn, float8_e5m2 = ScalarType(dtypes.f8_e4m3), ScalarType(dtypes.f8_e5m2)
+bfloat16, float16, float32, float64 = map(
+    ScalarType, (dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64)
+)
+complex64, complex128 = ScalarType(dtypes.c64), ScalarType(dtypes.c128)
+half, single, double = float16, float32, float64
+csingle, cdouble = complex64, complex128
+
+generic, number, inexact, floating = np.generic, np.number, np.inexact, np.floating
+integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsignedinteger
+complexfloating = np.complexfloating
+
+_KINDS: dict[type, frozenset[np.dtype]] = {
+    np.generic: dtypes.ANY,
+    np.number: dtypes.NUMERIC,
+    np.integer: dtypes.INTEGER,
+    np.signedinteger: dtypes.SIGNED,
+    np.unsignedinteger: dtypes.UNSIGNED,
+    np.inexact: dtypes.INEXACT,
+    np.floating: dtypes.FLOATING,
+    np.complexfloating: dtypes.COMPLEX,
+}
+_ISDTYPE: dict[str, frozenset[np.dtype]] = {
+    "bool": frozenset({dtypes.bool_}),
+    "signed integer": dtypes.SIGNED,
+    "unsigned integer": dtypes.UNSIGNED,
+    "integral": dtypes.INTEGER,
+    "real floating": dtypes.FLOATING,
+    "complex floating": dtypes.COMPLEX,
+    "numeric": dtypes.NUMERIC,
+}
+_PYTHON: dict[Any, tuple[np.dtype, bool]] = {
+    bool: (dtypes.bool_, False),
+    int: (dtypes.i32, True),
+    float: (dtypes.f32, True),
+    complex: (dtypes.c64, True),
+}
+
+
+def dtype(x: Any) -> np.dtype:
+    """The dtype object for a name, type or dtype.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.dtype("bfloat16") == rnp.bfloat16
+    True
+    """
+    return dtypes.as_dtype(x)
+
+
+def _type(x: Any) -> tuple[np.dtype, bool]:
+    """(dtype, weak) of an array, Python scalar, dtype, or Python type."""
+    if isinstance(x, type) and x in _PYTHON:
+        return _PYTHON[x]
+    if isinstance(x, str | type | np.dtype | ScalarType):
+        return dtypes.as_dtype(x), False
+    found = type_of(value("result_type", x))
+    return found.dtype, found.weak
+
+
+def result_type(*args: Any) -> np.dtype:
+    """The dtype that an operation on these arrays, scalars and dtypes has.
+
+    Types:  JAX's lattice, see rune.dtypes.
+    Errors: DtypeError where it has no least upper bound.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.result_type(rnp.int32, rnp.bfloat16, 2.0)
+    dtype(bfloat16)
+    """
+    return dtypes.promote(*map(_type, args))[0]
+
+
+def promote_types(a: Any, b: Any) -> np.dtype:
+    """The dtype to which two dtypes promote.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.promote_types("int8", "uint8")
+    dtype('int16')
+    """
+    return result_type(*(x if x in _PYTHON else dtypes.as_dtype(x) for x in (a, b)))
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether a cast keeps NumPy's rule `casting`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.can_cast("bfloat16", "float32"), rnp.can_cast("int32", "int8")
+    (True, False)
+    """
+    return np.can_cast(dtypes.as_dtype(from_), dtypes.as_dtype(to), casting=casting)
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype belongs to an abstract kind such as `rnp.floating`, or is the same dtype.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.issubdtype(rnp.bfloat16, rnp.floating), rnp.issubdtype(int, rnp.floating)
+    (True, False)
+    """
+    if isinstance(arg1, type) and arg1 in _KINDS:
+        return isinstance(arg2, type) and arg2 in _KINDS and _KINDS[arg1] <= _KINDS[arg2]
+    if isinstance(arg2, type) and arg2 in _KINDS:
+        return dtypes.as_dtype(arg1) in _KINDS[arg2]
+    return dtypes.as_dtype(arg1) == dtypes.as_dtype(arg2)
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind of the array API standard, or of one of several.
+
+    Errors: DtypeError for an unknown kind.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.isdtype(rnp.float16, ("bool", "real floating"))
+    True
+    """
+    found = dtypes.as_dtype(dtype)
+    return any(_is_kind(found, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
+
+
+def _is_kind(found: np.dtype, kind: Any) -> bool:
+    if kind in _ISDTYPE:
+        return found in _ISDTYPE[kind]
+    if isinstance(kind, str) and kind not in dtypes.FROM_SHORT:
+        raise DtypeError(f"isdtype: cannot use the kind {kind!r} (one of {', '.join(_ISDTYPE)})")
+    return found == dtypes.as_dtype(kind)
+
+
+def finfo(dtype: Any) -> Any:
+    """Limits of a floating dtype: bits, eps, max, min, tiny.
+
+    >>> import rune.numpy as rnp
+    >>> float(rnp.finfo(rnp.bfloat16).eps)
+    0.0078125
+    """
+    found = dtypes.as_dtype(dtype if not hasattr(dtype, "type") else dtype.dtype)
+    if found not in dtypes.INEXACT:
+        raise DtypeError(f"finfo: cannot describe {dtypes.short(found)} (floating dtype required)")
+    return np.finfo(found) if found in dtypes.COMPLEX else ml_dtypes.finfo(found)
+
+
+def iinfo(dtype: Any) -> Any:
+    """Limits of an integer dtype: bits, min, max.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.iinfo(rnp.int8).max
+    127
+    """
+    found = dtypes.as_dtype(dtype if not hasattr(dtype, "type") else dtype.dtype)
+    if found not in dtypes.INTEGER:
+        raise DtypeError(f"iinfo: cannot describe {dtypes.short(found)} (integer dtype required)")
+    return ml_dtypes.iinfo(found)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
+    """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.astype(rnp.array([1.7, -300.0]), "i8")
+    Array([   1, -128], i8[2], cpu:0)
+    """
+    return c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
+
+
+def shape(a: Any) -> tuple:
+    """Sizes of the axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.shape(rnp.zeros((2, 3)))
+    (2, 3)
+    """
+    return type_of(value("shape", a)).shape
+
+
+def ndim(a: Any) -> int:
+    """Number of axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.ndim(1.0)
+    0
+    """
+    return len(shape(a))
+
+
+def size(a: Any, axis: Any = None) -> Any:
+    """Number of elements, in all or along some axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.size(rnp.zeros((2, 3))), rnp.size(rnp.zeros((2, 3)), 1)
+    (6, 3)
+    """
+    sizes, total = shape(a), 1
+    for i in c.normalised_axes("size", axis, len(sizes)):
+        total = total * sizes[i]
+    return total
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a Python scalar or has rank 0.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.isscalar(3.0), rnp.isscalar(rnp.zeros(1))
+    (True, False)
+    """
+    if isinstance(element, Operators | np.ndarray | np.generic):
+        return len(element.shape) == 0
+    return dtypes.scalar_type(element) is not None

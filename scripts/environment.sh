@@ -1,0 +1,84 @@
+# Sourced by the commands of this folder: find a Python, keep an environment beside the sources.
+#
+#   environment EXTRAS     makes or completes .venv with rune from these sources and the named
+#                          extras of pyproject.toml; leaves its interpreter in $python
+#
+# A second run finds its stamp and does nothing. PYTHON=/path/to/python chooses the interpreter.
+# Nothing is fetched but Python packages (and, as root on Debian or Ubuntu, python3-venv by apt).
+
+fail() {
+    printf 'rune: %s\n' "$1" >&2
+    shift
+    for hint in "$@"; do printf 'hint: %s\n' "$hint" >&2; done
+    exit 1
+}
+
+say() { printf '%s\n' "rune: $1" >&2; }
+
+# Is $1 a Python of at least 3.11?
+is_recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+
+# Can $1 make environments? Debian and Ubuntu pack `ensurepip` separately.
+can_make() { "$1" -c 'import ensurepip, venv' >/dev/null 2>&1; }
+
+# Print the newest Python for which $1 holds.
+newest() {
+    holds="$1"
+    set -- python3.14 python3.13 python3.12 python3.11 python3 python
+    if [ -n "${PYTHON:-}" ]; then set -- "$PYTHON"; fi
+    for candidate in "$@"; do
+        if is_recent "$candidate" && "$holds" "$candidate"; then
+            command -v "$candidate"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Add what Debian's Python $1 lacks for making environments.
+complete_python() {
+    package="$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        say "installing $package"
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get install -y -q "$package" >/dev/null 2>&1 ||
+            { apt-get update -q >/dev/null && apt-get install -y -q "$package" >/dev/null; } ||
+            fail "apt-get could not install $package"
+    else
+        fail "$1 cannot make environments (it has no ensurepip)" \
+            "on Debian and Ubuntu: sudo apt install $package   and run this again"
+    fi
+    can_make "$1" || fail "$1 still cannot make environments, even with $package"
+}
+
+find_python() {
+    if newest can_make; then return 0; fi
+    found="$(newest is_recent)" || fail "found no Python of version 3.11 or newer" \
+        "install one: sudo apt install python3 python3-venv; brew install python; python.org" \
+        "or name it: PYTHON=/path/to/python3 $0"
+    complete_python "$found"
+    printf '%s\n' "$found"
+}
+
+# Make .venv unless there is a working one.
+make_venv() {
+    if [ -x "$python" ] && is_recent "$python" && "$python" -c 'import pip' >/dev/null 2>&1; then
+        return 0
+    fi
+    base="$(find_python)"
+    say "making .venv with $("$base" -V)"
+    "$base" -m venv --clear .venv
+}
+
+environment() {
+    python="$PWD/.venv/bin/python"
+    make_venv
+    stamp=".venv/installed-$1"
+    wanted="$PWD $("$python" -V) $(cksum <pyproject.toml)"
+    if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then
+        say "installing rune and what it needs here (a minute or two, once)"
+        "$python" -m pip install --quiet --disable-pip-version-check -e ".[$1]" ||
+            fail "pip could not install rune[$1]" "is the network there? pip's message is above"
+        printf '%s\n' "$wanted" >"$stamp"
+    fi
+}

@@ -1,0 +1,28 @@
+"""What every test file gets: the `expect` fixture with --accept, and hypothesis profiles.
+
+The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
+many, and others each time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
+
+__all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
+
+_SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
+settings.register_profile(
+    "quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "thorough", max_examples=1000, deadline=None, suppress_health_check=_SLOW
+)
+settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))

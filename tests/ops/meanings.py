@@ -1,0 +1,348 @@
+"""What every primitive means, written a second time: Python scalars and plain loops.
+
+`SCALAR` gives elementwise meanings on Python numbers; `WHOLE` those of arrays, element by element
+where that is readable. Nothing here calls the code under test.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from rune import dtypes
+
+# --- scalars ----------------------------------------------------------------------------------
+
+
+def _div(a: Any, b: Any) -> Any:
+    if not isinstance(a, int):
+        return a / b
+    return -1 if b == 0 else int(math.copysign(1, a) * math.copysign(1, b)) * (abs(a) // abs(b))
+
+
+def _rem(a: Any, b: Any) -> Any:
+    if not isinstance(a, int):
+        return math.fmod(a, b)
+    return a if b == 0 else a - b * _div(a, b)
+
+
+def _sign(x: Any) -> Any:
+    if isinstance(x, complex):
+        return x / abs(x)
+    return (x > 0) - (x < 0)
+
+
+def _integer_pow(x: Any, exponent: int) -> Any:
+    return x**exponent
+
+
+SCALAR: dict[str, Callable[..., Any]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
+    "gt": operator.gt, "ge": operator.ge, "is_finite": math.isfinite,
+    "select": lambda c, a, b: a if c else b,
+    "neg": operator.neg, "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "div": _div, "rem": _rem, "abs": abs, "sign": _sign, "max": max, "min": min,
+    "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc,
+    "copysign": math.copysign,
+    "not": lambda x: not x if isinstance(x, bool) else ~x,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+    "shl": operator.lshift, "shr": operator.rshift,
+    "sqrt": math.sqrt, "rsqrt": lambda x: 1 / math.sqrt(x), "cbrt": special.cbrt,
+    "exp": math.exp, "exp2": lambda x: 2.0**x, "expm1": math.expm1,
+    "log": math.log, "log2": math.log2, "log1p": math.log1p,
+    "sin": math.sin, "cos": math.cos, "tan": math.tan,
+    "asin": math.asin, "acos": math.acos, "atan": math.atan,
+    "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh,
+    "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh,
+    "erf": math.erf, "erfc": math.erfc, "erf_inv": special.erfinv,
+    "logistic": lambda x: 1 / (1 + math.exp(-x)),
+    "pow": math.pow, "atan2": math.atan2, "integer_pow": _integer_pow,
+}  # fmt: skip
+
+
+def plain(value: np.generic) -> Any:
+    """The Python number of an element."""
+    if value.dtype in dtypes.INTEGER:
+        return int(value)
+    if value.dtype == dtypes.bool_:
+        return bool(value)
+    return complex(value) if value.dtype in dtypes.COMPLEX else float(value)
+
+
+def typed(value: Any, dtype: np.dtype) -> np.ndarray:
+    """A Python number in `dtype`: integers wrap, floats round once."""
+    if dtype not in dtypes.INTEGER:
+        return np.asarray(value).astype(dtype)
+    width = {dtypes.i4: 4, dtypes.u4: 4}.get(dtype, dtype.itemsize * 8)
+    wrapped = int(value) % (1 << width)
+    high = dtype in dtypes.SIGNED and wrapped >= 1 << (width - 1)
+    return np.array(wrapped - (1 << width) if high else wrapped).astype(dtype)
+
+
+def elementwise(
+    function: Callable[..., Any], arrays: list[np.ndarray], dtype: np.dtype, params: Mapping
+) -> np.ndarray:
+    """`function` on every element, rank-0 operands beside ranked ones."""
+    spread = np.broadcast_arrays(*arrays)
+    out = np.empty(spread[0].shape, dtype)
+    for at in np.ndindex(out.shape):
+        out[at] = typed(function(*(plain(a[at]) for a in spread), **params), dtype)
+    return out
+
+
+# --- arrays -----------------------------------------------------------------------------------
+
+
+def _each(shape: tuple[int, ...], dtype: np.dtype, element: Callable[..., Any]) -> np.ndarray:
+    out = np.empty(shape, dtype)
+    for at in np.ndindex(*shape):
+        out[at] = element(at)
+    return out
+
+
+def _broadcast(x: np.ndarray, *, shape: tuple, axes: tuple) -> np.ndarray:
+    def element(at: tuple) -> Any:
+        return x[tuple(0 if d == 1 else at[a] for d, a in zip(x.shape, axes))]
+
+    return _each(shape, x.dtype, element)
+
+
+def _reshape(x: np.ndarray, *, shape: tuple) -> np.ndarray:
+    out = np.empty(shape, x.dtype)
+    for source, target in zip(np.ndindex(*x.shape), np.ndindex(*shape)):
+        out[target] = x[source]
+    return out
+
+
+def _transpose(x: np.ndarray, *, permutation: tuple) -> np.ndarray:
+    out = np.empty([x.shape[p] for p in permutation], x.dtype)
+    for at in np.ndindex(*x.shape):
+        out[tuple(at[p] for p in permutation)] = x[at]
+    return out
+
+
+def _slice(x: np.ndarray, *, start: tuple, limit: tuple, stride: tuple) -> np.ndarray:
+    shape = tuple(len(range(*bounds)) for bounds in zip(start, limit, stride))
+    return _each(
+        shape, x.dtype, lambda at: x[tuple(s + i * k for s, i, k in zip(start, at, stride))]
+    )
+
+
+def _pad(x: np.ndarray, value: np.ndarray, *, low: tuple, high: tuple, interior: tuple) -> Any:
+    spread = [d + max(d - 1, 0) * g for d, g in zip(x.shape, interior)]
+    shape = tuple(lo + n + hi for lo, n, hi in zip(low, spread, high))
+    out = np.full(shape, value, x.dtype)
+    for at in np.ndindex(*x.shape):
+        target = tuple(lo + i * (g + 1) for lo, i, g in zip(low, at, interior))
+        if all(0 <= t < n for t, n in zip(target, shape)):
+            out[target] = x[at]
+    return out
+
+
+def _reverse(x: np.ndarray, *, axes: tuple) -> np.ndarray:
+    def element(at: tuple) -> Any:
+        return x[tuple(d - 1 - i if a in axes else i for a, (i, d) in enumerate(zip(at, x.shape)))]
+
+    return _each(x.shape, x.dtype, element)
+
+
+def _concatenate(*xs: np.ndarray, axis: int) -> np.ndarray:
+    shape = list(xs[0].shape)
+    shape[axis] = sum(x.shape[axis] for x in xs)
+    out, start = np.empty(shape, xs[0].dtype), 0
+    for x in xs:
+        for at in np.ndindex(*x.shape):
+            out[(*at[:axis], at[axis] + start, *at[axis + 1 :])] = x[at]
+        start += x.shape[axis]
+    return out
+
+
+def _reduce(combine: Callable[[Any, Any], Any], *initial: Any) -> Callable[..., np.ndarray]:
+    def meaning(x: np.ndarray, *, axes: tuple) -> np.ndarray:
+        shape = tuple(d for i, d in enumerate(x.shape) if i not in axes)
+        found: dict[tuple, list] = {at: [] for at in np.ndindex(*shape)}
+        for at in np.ndindex(*x.shape):
+            found[tuple(p for i, p in enumerate(at) if i not in axes)].append(plain(x[at]))
+
+        def element(at: tuple) -> np.ndarray:
+            return typed(functools.reduce(combine, found[at], *initial), x.dtype)
+
+        return _each(shape, x.dtype, element)
+
+    return meaning
+
+
+def _arg(better: Callable[[Any, Any], bool]) -> Callable[..., np.ndarray]:
+    def meaning(x: np.ndarray, *, axis: int, dtype: np.dtype) -> np.ndarray:
+        rows = np.moveaxis(x, axis, -1)
+        out = np.zeros(rows.shape[:-1], dtype)
+        for at in np.ndindex(*out.shape):
+            best = 0
+            for i in range(rows.shape[-1]):
+                best = i if better(plain(rows[at][i]), plain(rows[at][best])) else best
+            out[at] = best
+        return out
+
+    return meaning
+
+
+def _cumulative(combine: Callable[[Any, Any], Any]) -> Callable[..., np.ndarray]:
+    def meaning(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
+        rows = np.moveaxis(x[...], axis, -1)
+        out = np.empty_like(rows)
+        for at in np.ndindex(*rows.shape[:-1]):
+            row = rows[at][::-1] if reverse else rows[at]
+            total = list(itertools.accumulate(map(plain, row), combine))
+            ordered = total[::-1] if reverse else total
+            out[at] = [typed(t, x.dtype) for t in ordered]
+        return np.moveaxis(out, -1, axis)
+
+    return meaning
+
+
+def _dot_general(a: np.ndarray, b: np.ndarray, *, dimension_numbers: Any) -> np.ndarray:
+    (ca, cb), (ba, bb) = dimension_numbers
+    names = iter("abcdefghijklmnop")
+    of_a, of_b = [next(names) for _ in a.shape], [next(names) for _ in b.shape]
+    for i, j in zip((*ca, *ba), (*cb, *bb)):
+        of_b[j] = of_a[i]
+    free_a = [n for i, n in enumerate(of_a) if i not in (*ca, *ba)]
+    free_b = [n for j, n in enumerate(of_b) if j not in (*cb, *bb)]
+    out = "".join([of_a[i] for i in ba] + free_a + free_b)
+    wide = np.complex128 if a.dtype in dtypes.COMPLEX else np.float64
+    wide = np.int64 if a.dtype in dtypes.INTEGER else wide
+    spelled = f"{''.join(of_a)},{''.join(of_b)}->{out}"
+    return np.asarray(np.einsum(spelled, a.astype(wide), b.astype(wide)))
+
+
+def _window(at: tuple, i: np.ndarray, x: np.ndarray, dims: Any, sizes: tuple, mode: str) -> Any:
+    """The operand element for position `at` of the result, None if its window is outside."""
+    batch = tuple(p for axis, p in enumerate(at) if axis not in dims.offset)
+    gone = {*dims.collapsed, *dims.operand_batching}
+    offsets = iter([at[axis] for axis in dims.offset])
+    found = [0 if axis in gone else next(offsets) for axis in range(x.ndim)]
+    for axis, source in zip(dims.operand_batching, dims.indices_batching):
+        found[axis] += batch[source]
+    for number, axis in enumerate(dims.start_map):
+        start, last = int(i[(*batch, number)]), x.shape[axis] - sizes[axis]
+        if mode == "fill" and not 0 <= start <= last:
+            return None
+        found[axis] += min(max(start, 0), last)
+    return tuple(found)
+
+
+def _gather(
+    x: np.ndarray, i: np.ndarray, fill: np.ndarray, *, dims: Any, slice_sizes: tuple, mode: str
+) -> np.ndarray:
+    gone = {*dims.collapsed, *dims.operand_batching}
+    window = iter([s for a, s in enumerate(slice_sizes) if a not in gone])
+    batch = iter(i.shape[:-1])
+    rank = i.ndim - 1 + x.ndim - len(gone)
+    shape = tuple(next(window) if a in dims.offset else next(batch) for a in range(rank))
+
+    def element(at: tuple) -> Any:
+        found = _window(at, i, x, dims, slice_sizes, mode)
+        return fill if found is None else x[found]
+
+    return _each(shape, x.dtype, element)
+
+
+def _scatter(add: bool) -> Callable[..., np.ndarray]:
+    def meaning(
+        x: np.ndarray, i: np.ndarray, u: np.ndarray, *, dims: Any, slice_sizes: tuple, mode: str
+    ) -> np.ndarray:
+        out = x.copy()
+        for at in np.ndindex(*u.shape):
+            found = _window(at, i, x, dims, slice_sizes, mode)
+            if found is not None:
+                out[found] = out[found] + u[at] if add else u[at]
+        return out
+
+    return meaning
+
+
+def _clamped(x: np.ndarray, starts: tuple, sizes: tuple) -> tuple[int, ...]:
+    return tuple(min(max(int(s), 0), d - n) for s, d, n in zip(starts, x.shape, sizes))
+
+
+def _dynamic_slice(x: np.ndarray, *starts: np.ndarray, sizes: tuple) -> np.ndarray:
+    first = _clamped(x, starts, sizes)
+    return _each(sizes, x.dtype, lambda at: x[tuple(f + i for f, i in zip(first, at))])
+
+
+def _dynamic_update_slice(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> np.ndarray:
+    out, first = x.copy(), _clamped(x, starts, update.shape)
+    for at in np.ndindex(*update.shape):
+        out[tuple(f + i for f, i in zip(first, at))] = update[at]
+    return out
+
+
+def _convert(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
+    def element(at: tuple) -> np.ndarray:
+        value = plain(x[at])
+        if dtype == dtypes.bool_:
+            return np.array(value != 0)
+        if dtype in dtypes.INTEGER and isinstance(value, float):
+            width = {dtypes.i4: 4, dtypes.u4: 4}.get(dtype, dtype.itemsize * 8)
+            signed = dtype in dtypes.SIGNED
+            low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
+            return typed(0 if math.isnan(value) else min(max(value, low), high), dtype)
+        return typed(value, dtype)
+
+    return _each(x.shape, dtype, element)
+
+
+def _bitcast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
+    return np.frombuffer(x.tobytes(), dtype).reshape(x.shape)
+
+
+WHOLE: dict[str, Callable[..., np.ndarray]] = {
+    "broadcast": _broadcast, "reshape": _reshape, "transpose": _transpose, "slice": _slice,
+    "pad": _pad, "reverse": _reverse, "concatenate": _concatenate,
+    "reduce_sum": _reduce(operator.add, 0), "reduce_prod": _reduce(operator.mul, 1),
+    "reduce_max": _reduce(max), "reduce_min": _reduce(min),
+    "reduce_and": _reduce(operator.and_, -1), "reduce_or": _reduce(operator.or_, 0),
+    "argmax": _arg(operator.gt), "argmin": _arg(operator.lt),
+    "cumsum": _cumulative(operator.add), "cumprod": _cumulative(operator.mul),
+    "cummax": _cumulative(max), "cummin": _cumulative(min),
+    "dot_general": _dot_general, "gather": _gather,
+    "scatter": _scatter(False), "scatter_add": _scatter(True),
+    "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice,
+    "convert": _convert, "bitcast": _bitcast,
+    "iota": lambda *, shape, axis, dtype: _each(shape, dtype, lambda at: at[axis]),
+    "size": lambda *, size, dtype: np.array(size, dtype),
+    "stop_gradient": lambda x: x,
+    "popcount": lambda x: _each(x.shape, x.dtype, lambda at: _bits(x, at).count("1")),
+    "clz": lambda x: _each(x.shape, x.dtype, lambda at: len(_bits(x, at).split("1")[0])),
+    "nextafter": lambda a, b: _each(a.shape, a.dtype, lambda at: _next(a[at], b[at])),
+}  # fmt: skip
+
+
+def _bits(x: np.ndarray, at: tuple) -> str:
+    width = {dtypes.i4: 4, dtypes.u4: 4}.get(x.dtype, x.dtype.itemsize * 8)
+    return f"{int(x[at]) % (1 << width):0{width}b}"
+
+
+def _next(a: Any, b: Any) -> Any:
+    """One step of the bits of a, for the nonzero numbers of the samples."""
+    if a == b:
+        return a
+    bits = np.asarray(a).view(f"i{a.dtype.itemsize}")
+    away = (b > a) == (a > 0)
+    return (bits + np.array(1 if away else -1, bits.dtype)).view(a.dtype)
+
+
+def meaning(name: str, arrays: list[np.ndarray], dtype: np.dtype, params: Mapping) -> np.ndarray:
+    """The result that a primitive should have."""
+    if name in WHOLE:
+        return WHOLE[name](*arrays, **params)
+    if name not in SCALAR:
+        raise AssertionError(f"{name}: no meaning; add a line to tests/ops/meanings.py")
+    return elementwise(SCALAR[name], arrays, dtype, params)

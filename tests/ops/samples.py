@@ -1,0 +1,369 @@
+"""One sample line per primitive that its family cannot sample by itself.
+
+`samples(primitive)` gives calls on which every law of tests/ops is tried. Elementwise primitives
+enrol by themselves: their dtypes are what their type rule takes, their arity is that of their
+derivative; `DOMAINS` says where a function is smooth. Every other primitive needs a line in
+`SAMPLES`, and a missing one is an error.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rune import dtypes, ops
+from rune.core.primitive import Joint, Primitive
+from rune.core.types import ArrayType
+from rune.errors import RuneError
+from rune.ops import IndexDims
+
+each_primitive = pytest.mark.parametrize("primitive", ops.PRIMITIVES, ids=lambda p: p.name)
+f32, f64, i32, bool_ = dtypes.f32, dtypes.f64, dtypes.i32, dtypes.bool_
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Values to draw: within low..high, or for integers low..high inclusive."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype = f64
+    low: float = -2.0
+    high: float = 2.0
+
+    @property
+    def type(self) -> ArrayType:
+        return ArrayType(self.shape, self.dtype)
+
+    def draw(self, rng: np.random.Generator, *lanes: int) -> np.ndarray:
+        """Values, with leading lanes. Floats stay clear of each other, so that none is a tie."""
+        shape = (*lanes, *self.shape)
+        if self.dtype == bool_:
+            return rng.integers(0, 2, shape).astype(bool)
+        if self.dtype in dtypes.INTEGER:
+            low = max(self.low, 0) if self.dtype in dtypes.UNSIGNED else self.low
+            return rng.integers(int(low), int(self.high), shape, endpoint=True).astype(self.dtype)
+        found = self._spread(rng, shape)
+        if self.dtype in dtypes.COMPLEX:
+            return (found + 1j * self._spread(rng, shape)).astype(self.dtype)
+        return found.astype(self.dtype)
+
+    def _spread(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        count = int(np.prod(shape))
+        steps = (rng.permutation(count) + rng.uniform(0.2, 0.8, count)) / max(count, 1)
+        return (self.low + (self.high - self.low) * steps).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A call of a primitive."""
+
+    primitive: Primitive
+    operands: tuple[Operand, ...]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def types(self) -> tuple[ArrayType, ...]:
+        return tuple(o.type for o in self.operands)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The same values on every run."""
+        return np.random.default_rng(zlib.crc32(str(self).encode()))
+
+    def draw(self) -> list[np.ndarray]:
+        rng = self.rng
+        return [o.draw(rng) for o in self.operands]
+
+    @property
+    def active(self) -> tuple[int, ...]:
+        """The operands that can carry a tangent."""
+        return tuple(i for i, o in enumerate(self.operands) if o.dtype in dtypes.INEXACT)
+
+    def __str__(self) -> str:
+        types = ", ".join(map(str, self.types))
+        return f"{self.primitive.name}({types}) {dict(self.params)}"
+
+
+# --- elementwise ------------------------------------------------------------------------------
+
+ELEMENTWISE = frozenset(
+    {"comparison", "selection", "arithmetic", "rounding", "bits", "conversion", "transcendental"}
+)
+# Where each argument is drawn from: inside the domain, away from poles and jumps.
+DOMAINS: dict[str, tuple[tuple[float, float], ...]] = {
+    "sqrt": ((0.2, 3),), "rsqrt": ((0.2, 3),), "cbrt": ((0.2, 3),),
+    "log": ((0.2, 3),), "log2": ((0.2, 3),), "log1p": ((-0.8, 3),),
+    "tan": ((-1.2, 1.2),), "asin": ((-0.9, 0.9),), "acos": ((-0.9, 0.9),),
+    "acosh": ((1.2, 3),), "atanh": ((-0.9, 0.9),), "erf_inv": ((-0.9, 0.9),),
+    "pow": ((0.2, 2), (-2, 2)), "div": ((-2, 2), (0.5, 2)), "rem": ((2.1, 2.9), (0.8, 1.0)),
+    "atan2": ((0.2, 2), (0.2, 2)), "integer_pow": ((0.3, 2),),
+    "shl": ((-4, 7), (0, 3)), "shr": ((-4, 7), (0, 3)),
+    "floor": ((0.1, 0.9),), "ceil": ((0.1, 0.9),), "round": ((0.6, 1.4),), "trunc": ((0.1, 0.9),),
+    "sign": ((0.1, 2),), "abs": ((0.1, 2),), "copysign": ((0.1, 2), (0.1, 2)),
+}  # fmt: skip
+PARAMS: dict[str, list[dict[str, Any]]] = {
+    "integer_pow": [{"exponent": e} for e in (0, 1, 2, 3, 7, -1, -2)],
+    "convert": [{"dtype": d} for d in sorted(dtypes.ANY, key=dtypes.short)],
+    "bitcast": [{"dtype": d} for d in sorted(dtypes.ANY, key=dtypes.short)],
+}
+
+
+def arity(primitive: Primitive) -> int:
+    """How many operands a primitive of fixed arity takes."""
+    assert isinstance(primitive.jvp, tuple), primitive
+    return len(primitive.jvp)
+
+
+def _accepts(primitive: Primitive, types: tuple[ArrayType, ...], params: Mapping[str, Any]) -> bool:
+    try:
+        primitive.type_rule(*types, **params)
+    except RuneError:
+        return False
+    return True
+
+
+def _dtypes_of(primitive: Primitive, dtype: np.dtype) -> tuple[np.dtype, ...]:
+    count = arity(primitive)
+    return (bool_, dtype, dtype) if primitive.family == "selection" else (dtype,) * count
+
+
+def elementwise_samples(primitive: Primitive) -> Iterator[Sample]:
+    """Every dtype that the type rule takes, each with every allowed parameter."""
+    for dtype in sorted(dtypes.ANY, key=dtypes.short):
+        for params in PARAMS.get(primitive.name, [{}]):
+            made = elementwise_sample(primitive, dtype, params, ((2, 3),) * arity(primitive))
+            if _accepts(primitive, made.types, params):
+                yield made
+
+
+def elementwise_sample(
+    primitive: Primitive, dtype: np.dtype, params: Mapping[str, Any], shapes: tuple
+) -> Sample:
+    """One call, of these shapes."""
+    domains = DOMAINS.get(primitive.name, ((-2.0, 2.0),) * len(shapes))
+    kinds = _dtypes_of(primitive, dtype)
+    operands = tuple(Operand(s, d, *b) for s, d, b in zip(shapes, kinds, domains, strict=True))
+    return Sample(primitive, operands, params)
+
+
+def shape_combinations(count: int) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Rank 0 and ranked operands in every mixture; and no elements."""
+    yield from itertools.product(((), (3,)), repeat=count)
+    yield ((0, 3),) * count
+
+
+# --- the others -------------------------------------------------------------------------------
+
+
+def _of(primitive: Primitive, *operands: Operand, **params: Any) -> Sample:
+    return Sample(primitive, operands, params)
+
+
+def _reductions(primitive: Primitive) -> list[Sample]:
+    dtype = bool_ if primitive.name in ("reduce_and", "reduce_or") else f64
+    x = Operand((2, 3, 4), dtype, 0.2, 2.0)
+    subsets = (axes for n in range(4) for axes in itertools.combinations(range(3), n))
+    found = [_of(primitive, x, axes=axes) for axes in subsets]
+    return [*found, _of(primitive, Operand((3, 0), dtype), axes=(0,))]
+
+
+def _cumulatives(primitive: Primitive) -> list[Sample]:
+    x = Operand((3, 5), f64, 0.2, 2.0)
+    return [_of(primitive, x, axis=a, reverse=r) for a in (0, 1) for r in (False, True)]
+
+
+def _arguments(primitive: Primitive) -> list[Sample]:
+    return [
+        _of(primitive, Operand((3, 4), d), axis=a, dtype=i32)
+        for a in (0, 1) for d in (f64, dtypes.i8, bool_)
+    ]  # fmt: skip
+
+
+def _pads() -> list[Sample]:
+    x, value = Operand((3, 4)), Operand(())
+    amounts = [
+        ((0, 0), (0, 0), (0, 0)), ((1, 2), (0, 3), (0, 0)), ((0, 0), (0, 0), (1, 2)),
+        ((-1, 0), (0, -2), (0, 0)), ((2, -1), (-1, 3), (1, 0)), ((-2, -3), (1, 5), (2, 1)),
+        ((-3, 0), (2, 0), (0, 0)),
+    ]  # fmt: skip
+    found = [_of(ops.pad, x, value, low=a, high=b, interior=c) for a, b, c in amounts]
+    empty = _of(ops.pad, Operand((0, 2)), value, low=(1, 0), high=(2, 0), interior=(3, 0))
+    return [*found, empty]
+
+
+def _dots() -> list[Sample]:
+    cases = [
+        ((3,), (3,), (((0,), (0,)), ((), ()))),
+        ((2, 3), (3, 4), (((1,), (0,)), ((), ()))),
+        ((2, 3), (4, 5), (((), ()), ((), ()))),
+        ((2, 3, 4), (2, 4, 5), (((2,), (1,)), ((0,), (0,)))),
+        ((3, 2, 4), (4, 5, 3), (((0, 2), (2, 0)), ((), ()))),
+        ((2, 3, 4, 5), (5, 2, 6, 3), (((3,), (0,)), ((0, 1), (1, 3)))),
+        ((2, 3, 4, 5), (4, 2, 5, 3), (((3, 2), (2, 0)), ((1, 0), (3, 1)))),
+        ((0, 3), (3, 2), (((1,), (0,)), ((), ()))), ((2, 0), (0, 3), (((1,), (0,)), ((), ()))),
+    ]  # fmt: skip
+    return [_of(ops.dot_general, Operand(a), Operand(b), dimension_numbers=n) for a, b, n in cases]
+
+
+# operand, indices, dims, slice sizes: rows; columns by pairs; windows; batching; all at once
+INDEXINGS: list[tuple[tuple, tuple, IndexDims, tuple]] = [
+    ((5,), (3, 1), IndexDims((), (0,), (0,)), (1,)),
+    ((5,), (1,), IndexDims((0,), (), (0,)), (3,)),
+    ((4, 3), (2, 1), IndexDims((1,), (0,), (0,)), (1, 3)),
+    ((4, 3), (2, 2), IndexDims((), (0, 1), (1, 0)), (1, 1)),
+    ((4, 5), (3, 2), IndexDims((0, 2), (), (0, 1)), (2, 3)),
+    ((4, 5), (2, 3, 1), IndexDims((1,), (0,), (0,)), (1, 4)),
+    ((2, 5), (2, 3, 1), IndexDims((), (1,), (1,), (0,), (0,)), (1, 1)),
+    ((5, 2, 3), (4, 2, 1), IndexDims((0,), (0,), (0,), (1,), (1,)), (1, 1, 2)),
+    ((2, 3), (2, 0), IndexDims((1, 2), (), ()), (2, 3)),
+    ((0, 3), (0, 1), IndexDims((1,), (0,), (0,)), (1, 3)),
+]
+
+
+def result_shape(indices: tuple, dims: IndexDims, sizes: tuple) -> tuple[int, ...]:
+    """The shape of a gather's result, or a scatter's updates."""
+    gone = {*dims.collapsed, *dims.operand_batching}
+    window = iter([s for a, s in enumerate(sizes) if a not in gone])
+    batch = iter(indices[:-1])
+    rank = len(indices) - 1 + len(sizes) - len(gone)
+    return tuple(next(window) if i in dims.offset else next(batch) for i in range(rank))
+
+
+def _indexing(primitive: Primitive, last_of: Any) -> list[Sample]:
+    inside, anywhere = (0, 1), (-2, 6)
+    modes = {"clip": anywhere, "fill": anywhere, "promise_in_bounds": inside}
+    return [
+        _of(
+            primitive, Operand(x), Operand(i, i32, *reach), last_of(i, dims, sizes),
+            dims=dims, slice_sizes=sizes, mode=mode,
+        )
+        for x, i, dims, sizes in INDEXINGS for mode, reach in modes.items()
+    ]  # fmt: skip
+
+
+def _gathers(primitive: Primitive) -> list[Sample]:
+    return _indexing(primitive, lambda i, dims, sizes: Operand(()))
+
+
+def _scatters(primitive: Primitive) -> list[Sample]:
+    return _indexing(primitive, lambda i, dims, sizes: Operand(result_shape(i, dims, sizes)))
+
+
+def _starts(count: int) -> tuple[Operand, ...]:
+    return (Operand((), i32, -2, 6),) * count
+
+
+def _dynamic_slices() -> list[Sample]:
+    cases = [((5,), (3,)), ((4, 6), (2, 6)), ((2, 3, 4), (1, 2, 0)), ((), ())]
+    return [_of(ops.dynamic_slice, Operand(x), *_starts(len(x)), sizes=s) for x, s in cases]
+
+
+def _dynamic_updates() -> list[Sample]:
+    cases = [((5,), (3,)), ((4, 6), (2, 6)), ((2, 3, 4), (1, 2, 0)), ((), ())]
+    update = ops.dynamic_update_slice
+    return [_of(update, Operand(x), Operand(u), *_starts(len(x))) for x, u in cases]
+
+
+def _movements() -> dict[str, list[Sample]]:
+    x = Operand((2, 3, 4))
+    return {
+        "broadcast": [
+            _of(ops.broadcast, Operand(()), shape=(2, 3), axes=()),
+            _of(ops.broadcast, Operand((3,)), shape=(2, 3, 4), axes=(1,)),
+            _of(ops.broadcast, Operand((2, 1, 4)), shape=(5, 2, 3, 4), axes=(1, 2, 3)),
+            _of(ops.broadcast, Operand((3, 2)), shape=(3, 4, 2), axes=(0, 2)),
+            _of(ops.broadcast, Operand((1, 0)), shape=(3, 0), axes=(0, 1)),
+        ],
+        "reshape": [
+            _of(ops.reshape, x, shape=s)
+            for s in ((24,), (4, 3, 2), (6, 4), (2, 1, 12), (2, 3, 4))
+        ] + [_of(ops.reshape, Operand((1, 1)), shape=()), _of(ops.reshape, Operand((0, 4)), shape=(2, 0))],
+        "transpose": [_of(ops.transpose, x, permutation=p) for p in itertools.permutations(range(3))],
+        "slice": [
+            _of(ops.slice_, Operand((5, 7)), start=a, limit=b, stride=s)
+            for a, b, s in (
+                ((0, 0), (5, 7), (1, 1)), ((1, 2), (4, 7), (1, 1)), ((0, 1), (5, 7), (2, 3)),
+                ((2, 3), (2, 6), (1, 2)), ((4, 6), (5, 7), (3, 3)),
+            )
+        ],
+        "pad": _pads(),
+        "reverse": [_of(ops.reverse, x, axes=a) for a in ((), (0,), (0, 2), (2, 1, 0))],
+        "concatenate": [
+            _of(ops.concatenate, Operand((2, 3)), axis=0),
+            _of(ops.concatenate, Operand((2, 3)), Operand((1, 3)), Operand((0, 3)), axis=0),
+            _of(ops.concatenate, Operand((2, 3)), Operand((2, 1)), Operand((2, 4)), axis=1),
+        ],
+    }  # fmt: skip
+
+
+SAMPLES: dict[str, list[Sample]] = {
+    **_movements(),
+    **{p.name: _reductions(p) for p in (
+        ops.reduce_sum, ops.reduce_prod, ops.reduce_and, ops.reduce_or,
+    )},
+    **{p.name: _reductions(p)[:-1] for p in (ops.reduce_max, ops.reduce_min)},
+    **{p.name: _arguments(p) for p in (ops.argmax, ops.argmin)},
+    **{p.name: _cumulatives(p) for p in (ops.cumsum, ops.cumprod, ops.cummax, ops.cummin)},
+    "dot_general": _dots(),
+    "gather": _gathers(ops.gather),
+    **{p.name: _scatters(p) for p in (ops.scatter, ops.scatter_add)},
+    "dynamic_slice": _dynamic_slices(),
+    "dynamic_update_slice": _dynamic_updates(),
+    "iota": [_of(ops.iota, shape=(2, 3), axis=a, dtype=d) for a in (0, 1) for d in (i32, f64)],
+    "size": [_of(ops.BY_NAME["size"], size=7, dtype=d) for d in (i32, f64)],
+    "stop_gradient": [_of(ops.stop_gradient, Operand((2, 3)))],
+}  # fmt: skip
+
+
+@functools.cache
+def samples(primitive: Primitive) -> tuple[Sample, ...]:
+    """Calls of a primitive in all its dtypes and kinds of parameters."""
+    if primitive.name in SAMPLES:
+        found = SAMPLES[primitive.name]
+        return (*found, *_retyped(found[0]))
+    if primitive.family not in ELEMENTWISE:
+        raise AssertionError(
+            f"{primitive.name}: no samples; add a line to SAMPLES in tests/ops/samples.py"
+        )
+    found = tuple(elementwise_samples(primitive))
+    assert found, f"{primitive.name}: its type rule takes no dtype at all"
+    return found
+
+
+def _retyped(sample: Sample) -> Iterator[Sample]:
+    """The sample with its f64 operands in every other dtype that the type rule takes."""
+    for dtype in sorted(dtypes.ANY - {f64}, key=dtypes.short):
+        operands = tuple(replace(o, dtype=dtype) if o.dtype == f64 else o for o in sample.operands)
+        made = replace(sample, operands=operands)
+        if operands != sample.operands and _accepts(sample.primitive, made.types, made.params):
+            yield made
+
+
+def smooth_samples(primitive: Primitive) -> tuple[Sample, ...]:
+    """The calls in f64, whose derivatives are held against differences."""
+    found = [s for s in samples(primitive) if s.active and _all_f64(s)]
+    if primitive.family in ELEMENTWISE and found and not primitive.name == "convert":
+        base = found[0]
+        found += [
+            replace(base, operands=tuple(replace(o, shape=s) for o, s in zip(base.operands, shapes)))
+            for shapes in shape_combinations(len(base.operands))
+        ]
+    return tuple(found)
+
+
+def _all_f64(sample: Sample) -> bool:
+    out = sample.primitive.type_rule(*sample.types, **sample.params)
+    inexact = [t for t in (*sample.types, out) if t.dtype in dtypes.INEXACT]
+    return all(t.dtype == f64 for t in inexact)
+
+
+def is_variadic(primitive: Primitive) -> bool:
+    """Whether one derivative rule serves any number of operands."""
+    return isinstance(primitive.jvp, Joint)

@@ -1,0 +1,67 @@
+"""The one way to compare numbers: bit for bit, or within ulps with the reason given.
+
+    same(expected, actual)                            equal bits, NaN equal to NaN
+    close(expected, actual, ulps=2, why="one rounding per product")
+    near(expected, actual, relative=1e-6, why="central differences, h = 1e-5")
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, tree
+
+_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def same(expected: Any, actual: Any) -> None:
+    """Equal structure, dtypes, shapes and bits; all NaNs are one value."""
+    close(expected, actual, ulps=0, why="exact")
+
+
+def close(expected: Any, actual: Any, *, ulps: int, why: str) -> None:
+    """Equal structure, dtypes and shapes, and elements at most `ulps` representable steps apart."""
+    for path, (x, y) in _pairs(expected, actual):
+        assert x.dtype == y.dtype and x.shape == y.shape, (path, x.dtype, y.dtype, x.shape, y.shape)
+        steps = ulp_distance(x, y)
+        worst = int(steps.max(initial=0))
+        assert worst <= ulps, f"{path}: {worst} ulps apart ({why})\n{x}\n{y}"
+
+
+def near(
+    expected: Any, actual: Any, *, relative: float, absolute: float | None = None, why: str
+) -> None:
+    """Equal structure and shapes, and elements within a tolerance; for truncation errors."""
+    for path, (x, y) in _pairs(expected, actual):
+        assert x.shape == y.shape, (path, x.shape, y.shape)
+        limit = relative if absolute is None else absolute
+        np.testing.assert_allclose(y, x, rtol=relative, atol=limit, err_msg=f"{path} ({why})")
+
+
+def ulp_distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """How many representable numbers lie between, +0 and -0 being two; 0 where both are NaN."""
+    if x.dtype in dtypes.COMPLEX:
+        return np.maximum(ulp_distance(x.real, y.real), ulp_distance(x.imag, y.imag))
+    if x.dtype not in dtypes.FLOATING:
+        return (x != y).astype(np.int64) * (1 << 31)
+    both = np.isnan(x) & np.isnan(y)
+    either = np.isnan(x) ^ np.isnan(y)
+    distance = np.abs(_ordered(x).astype(object) - _ordered(y).astype(object))
+    return np.where(both, 0, np.where(either, 1 << 62, distance)).astype(np.float64)
+
+
+def _ordered(x: np.ndarray) -> np.ndarray:
+    """Bits as integers in the order of the numbers."""
+    bits = np.ascontiguousarray(x).view(_BITS[x.dtype.itemsize]).reshape(x.shape).astype(np.int64)
+    lowest = -(1 << (8 * x.dtype.itemsize - 1))
+    return np.where(bits < 0, lowest - bits - 1, bits)
+
+
+def _pairs(expected: Any, actual: Any) -> list[tuple[str, tuple[np.ndarray, np.ndarray]]]:
+    left, right = tree.leaves_with_path(expected), tree.leaves_with_path(actual)
+    keys = [tree.keystr(p) for p, _ in left]
+    assert keys == [tree.keystr(p) for p, _ in right], "the trees differ"
+    values = [(np.asarray(x), np.asarray(y)) for (_, x), (_, y) in zip(left, right)]
+    return list(zip(keys, values))

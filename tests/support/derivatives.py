@@ -1,0 +1,33 @@
+"""Derivatives held against differences: directional, central, in f64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.support.arrays import array
+
+STEP = 1e-5
+WHY = "central differences in f64: h² from truncation, eps / h from rounding"
+
+
+def directions(rng: np.random.Generator, arrays: Sequence[Any]) -> list[Any]:
+    """A random direction for every argument."""
+    return [array(rng.uniform(-1, 1, np.shape(a))) for a in arrays]
+
+
+def differences(
+    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+) -> np.ndarray:
+    """(f(x + h t) - f(x - h t)) / 2h."""
+    x, t = [np.asarray(p) for p in primals], [np.asarray(v) for v in tangents]
+    ahead = function(*(array(a + STEP * b) for a, b in zip(x, t)))
+    behind = function(*(array(a - STEP * b) for a, b in zip(x, t)))
+    return (np.asarray(ahead) - np.asarray(behind)) / (2 * STEP)
+
+
+def inner(a: Sequence[Any], b: Sequence[Any]) -> float:
+    """The inner product of two lists of arrays."""
+    return float(sum(np.sum(np.asarray(x) * np.asarray(y)) for x, y in zip(a, b, strict=True)))

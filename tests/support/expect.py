@@ -1,0 +1,88 @@
+"""Golden text, inline: the expected text stands in the test and is rewritten by --accept.
+
+    expect(program, '''
+        program f(%0: f32[3]) {
+          return %0
+        }''')
+
+The text is compared after dedenting. With `pytest --accept` each call that differs has its string
+literal replaced in the test's own source, from the last one in the file to the first. Files of
+golden text are compared by `expect_file`, and rewritten in the same way.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_accepted: dict[str, dict[int, str]] = defaultdict(dict)  # file -> line of the call -> new text
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`pytest --accept`."""
+    parser.addoption("--accept", action="store_true", help="rewrite golden texts that differ")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write down what was accepted."""
+    for file, changes in _accepted.items():
+        path = Path(file)
+        path.write_text(rewritten(path.read_text(), changes))
+
+
+@pytest.fixture
+def expect(request: pytest.FixtureRequest) -> Any:
+    """A function that compares a value's text with the text in the test."""
+    accept = request.config.getoption("--accept")
+
+    def compare(value: Any, expected: str) -> None:
+        found, wanted = str(value), textwrap.dedent(expected).strip("\n")
+        frame = inspect.stack()[1]
+        if found != wanted and accept:
+            _accepted[frame.filename][frame.lineno] = found
+        else:
+            assert found == wanted
+
+    return compare
+
+
+def expect_file(config: pytest.Config, path: Path, found: str) -> None:
+    """Compare a text with a golden file, or with --accept write the file."""
+    text = found.rstrip("\n") + "\n"
+    if config.getoption("--accept"):
+        path.write_text(text)
+    assert path.read_text() == text, f"{path.name} differs; run pytest --accept and review it"
+
+
+def rewritten(source: str, changes: dict[int, str]) -> str:
+    """`source` with the second argument of the `expect` call at each line replaced."""
+    lines = source.splitlines(keepends=True)
+    calls = [n for n in ast.walk(ast.parse(source)) if _is_expect(n)]
+    for call in sorted(calls, key=lambda c: -c.lineno):
+        new = next((t for line, t in changes.items() if call.lineno <= line <= _end(call)), None)
+        if new is not None:
+            _replace(lines, call.args[1], new, " " * (call.col_offset + 4))
+    return "".join(lines)
+
+
+def _is_expect(node: ast.AST) -> bool:
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return named and node.func.id == "expect" and len(node.args) == 2  # type: ignore[attr-defined]
+
+
+def _end(node: ast.AST) -> int:
+    return node.end_lineno or 0  # type: ignore[attr-defined]
+
+
+def _replace(lines: list[str], node: ast.expr, text: str, pad: str) -> None:
+    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+    before = lines[first].encode()[: node.col_offset].decode()
+    after = lines[last].encode()[node.end_col_offset :].decode()
+    body = textwrap.indent(text.replace("\\", "\\\\"), pad)
+    lines[first : last + 1] = [f'{before}"""\n{body}"""{after}']

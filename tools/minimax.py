@@ -1,0 +1,181 @@
+"""Derive the polynomial coefficients of rune/lowering/codegen/llvm_math.py (needs mpmath).
+
+    python tools/minimax.py            print every polynomial: error, then coefficients
+    python tools/minimax.py exp log    print those named
+
+Remez's exchange in 60 digits: solve for the polynomial whose weighted error has equal size and
+alternating sign at n + 2 points, move the points to the extrema of that error, repeat. The weight
+1/(the value that the polynomial ends up in) makes it a relative error of the function.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpmath import mp, mpf
+
+mp.dps = 60
+Function = Callable[[mpf], mpf]
+GRID = 2000
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The polynomial of `degree` nearest to `function` on low..high under `weight`."""
+
+    name: str
+    function: Function
+    weight: Function
+    low: mpf
+    high: mpf
+    degree: int
+
+
+def chebyshev(low: mpf, high: mpf, count: int) -> list[mpf]:
+    """The extrema of the Chebyshev polynomial with `count` extrema on low..high."""
+    middle, radius = (low + high) / 2, (high - low) / 2
+    return [middle - radius * mp.cos(mp.pi * k / (count - 1)) for k in range(count)]
+
+
+def solve(fit: Fit, points: list[mpf]) -> tuple[list[mpf], mpf]:
+    """Coefficients, lowest first, and the levelled error on these points."""
+    rows = mp.matrix(fit.degree + 2, fit.degree + 2)
+    values = mp.matrix(fit.degree + 2, 1)
+    for i, x in enumerate(points):
+        for k in range(fit.degree + 1):
+            rows[i, k] = x**k
+        rows[i, fit.degree + 1] = (-1) ** i / fit.weight(x)
+        values[i] = fit.function(x)
+    solution = mp.lu_solve(rows, values)
+    return [solution[k] for k in range(fit.degree + 1)], solution[fit.degree + 1]
+
+
+def extrema(errors: list[mpf], grid: list[mpf], count: int) -> list[mpf]:
+    """The largest error of each run of one sign; the `count` neighbours that are largest."""
+    runs: list[int] = []
+    for i, error in enumerate(errors):
+        if runs and (errors[runs[-1]] > 0) == (error > 0):
+            runs[-1] = i if abs(error) > abs(errors[runs[-1]]) else runs[-1]
+        else:
+            runs.append(i)
+    while len(runs) > count:
+        runs.pop(0 if abs(errors[runs[0]]) < abs(errors[runs[-1]]) else -1)
+    return [grid[i] for i in runs]
+
+
+def remez(fit: Fit) -> tuple[list[mpf], mpf]:
+    """The minimax coefficients, lowest first, and the largest weighted error."""
+    points = chebyshev(fit.low, fit.high, fit.degree + 2)
+    grid = chebyshev(fit.low, fit.high, GRID)
+    samples = [(x, fit.function(x), fit.weight(x)) for x in grid]
+    for _ in range(8):
+        coefficients, _ = solve(fit, points)
+        errors = [w * (f - mp.polyval(coefficients[::-1], x)) for x, f, w in samples]
+        found = extrema(errors, grid, fit.degree + 2)
+        if len(found) < fit.degree + 2 or found == points:
+            break
+        points = found
+    return coefficients, max(abs(e) for e in errors)
+
+
+def one(x: mpf) -> mpf:
+    """The weight of an absolute error."""
+    return mpf(1)
+
+
+def series(function: Function, at_zero: mpf) -> Function:
+    """`function` with its limit at 0 filled in."""
+    return lambda x: at_zero if abs(x) < mpf("1e-25") else function(x)
+
+
+def centred(name: str, function: Function, low: str, high: str, degree: int) -> Fit:
+    """A fit in x less the middle of its range: the powers of x itself would cancel."""
+    middle, radius = (mpf(low) + mpf(high)) / 2, (mpf(high) - mpf(low)) / 2
+    return Fit(name, lambda t: function(middle + t), one, -radius, radius, degree)
+
+
+HALF_LN2 = mp.log(2) / 2 * mpf("1.0001")
+ROOT = mp.sqrt(2)
+LOG_LOW, LOG_HIGH = 1 / ROOT - 1, ROOT - 1
+EIGHTH = (mp.pi / 4 * mpf("1.0001")) ** 2
+S_HIGH = ((ROOT - 1) / (ROOT + 1)) ** 2 * mpf("1.0001")
+TAN_PI_16 = mpf("0.4375")
+
+exp_tail = series(lambda r: (mp.exp(r) - 1 - r) / r**2, mpf(1) / 2)
+log_tail = series(lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3, mpf(1) / 3)
+log_series = series(
+    lambda z: (mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) - 2) / z, mpf(2) / 3
+)
+sin_tail = series(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, -mpf(1) / 6)
+cos_tail = series(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, mpf(1) / 24)
+sinh_tail = series(lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(1) / 6)
+tanh_tail = series(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, -mpf(1) / 3)
+atan_tail = series(lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, -mpf(1) / 3)
+asin_tail = series(lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(1) / 6)
+erf_small = series(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 2 / mp.sqrt(mp.pi) - 1)
+
+
+def erfc_scaled(t: mpf) -> mpf:
+    """(1 + 2x) exp(x²) erfc(x) at x = 4 (1 + t)/(1 - t)."""
+    x = 4 * (1 + t) / (1 - t)
+    tail = mp.exp(x * x) * mp.erfc(x) if x < 100 else (1 - 1 / (2 * x * x)) / (x * mp.sqrt(mp.pi))
+    return (1 + 2 * x) * tail
+
+
+def erf_inv_central(w: mpf) -> mpf:
+    """erf_inv(x)/x over w = -log(1 - x²)."""
+    x = mp.sqrt(-mp.expm1(-w)) if w else mpf(0)
+    return mp.erfinv(x) / x if x > mpf("1e-20") else mp.sqrt(mp.pi) / 2
+
+
+def erf_inv_tail(s: mpf) -> mpf:
+    """erf_inv(x)/x over s = sqrt(-log(1 - x²))."""
+    return erf_inv_central(s * s)
+
+
+FITS = [
+    Fit("exp f32", exp_tail, lambda r: r * r / mp.exp(r), -HALF_LN2, HALF_LN2, 4),
+    Fit("exp f64", exp_tail, lambda r: r * r / mp.exp(r), -HALF_LN2, HALF_LN2, 10),
+    Fit("expm1 f32", exp_tail, lambda r: abs(r) + mpf("1e-3"), -HALF_LN2, HALF_LN2, 5),
+    Fit("expm1 f64", exp_tail, lambda r: abs(r) + mpf("1e-3"), -HALF_LN2, HALF_LN2, 11),
+    Fit("log f32", log_tail, lambda f: f * f + mpf("1e-4"), LOG_LOW, LOG_HIGH, 7),
+    Fit("log f64", log_series, one, mpf(0), S_HIGH, 7),
+    Fit("sinh f32", sinh_tail, one, mpf(0), mpf(1), 3),
+    Fit("sinh f64", sinh_tail, one, mpf(0), mpf(1), 6),
+    Fit("tanh f32", tanh_tail, one, mpf(0), mpf("0.625") ** 2, 4),
+    Fit("tanh f64", tanh_tail, one, mpf(0), mpf("0.625") ** 2, 10),
+    Fit("sin f32", sin_tail, one, mpf(0), EIGHTH, 3),
+    Fit("cos f32", cos_tail, one, mpf(0), EIGHTH, 3),
+    Fit("sin f64", sin_tail, one, mpf(0), EIGHTH, 6),
+    Fit("cos f64", cos_tail, one, mpf(0), EIGHTH, 6),
+    Fit("atan f64", atan_tail, one, mpf(0), TAN_PI_16**2, 10),
+    Fit("erf small f32", erf_small, one, mpf(0), mpf("0.9216"), 6),
+    Fit("erf small f64", erf_small, one, mpf(0), mpf("1.0"), 13),
+    Fit("erf large f32", lambda t: -mp.log(mp.erfc(t)) / t, lambda t: t * mp.erfc(t), mpf("0.95"),
+        mpf("4.1"), 8),
+    Fit("erfc f64", erfc_scaled, one, mpf(-1), mpf("0.78"), 24),
+    Fit("asin f64", asin_tail, one, mpf(0), mpf("0.25"), 12),
+    Fit("erf_inv central f32", erf_inv_central, one, mpf(0), mpf("6.25"), 10),
+    Fit("erf_inv tail f32", erf_inv_tail, one, mpf("2.5"), mpf("4.1"), 8),
+    centred("erf_inv central f64", erf_inv_central, "0", "6.25", 24),
+    centred("erf_inv tail f64", erf_inv_central, "6.25", "12.25", 18),
+    centred("erf_inv far tail f64", erf_inv_central, "12.25", "22", 18),
+    centred("erf_inv last tail f64", erf_inv_central, "22", "37.5", 16),
+]  # fmt: skip
+
+
+def main(names: list[str]) -> None:
+    """Print the named fits, or all."""
+    for fit in FITS:
+        if names and not any(fit.name.startswith(name) for name in names):
+            continue
+        coefficients, error = remez(fit)
+        print(f"{fit.name}: degree {fit.degree}, error {mp.nstr(error, 3)}")
+        for c in coefficients:
+            print(f"    {float(c)!r},")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
