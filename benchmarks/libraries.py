@@ -154,6 +154,11 @@ def jax_library() -> Library:
 # --- torch --------------------------------------------------------------------------------------
 
 
+def first_leaf(result: Any) -> np.ndarray:
+    """A tensor, or the first of several, as a NumPy array."""
+    return (result[0] if isinstance(result, list) else result).detach().numpy()
+
+
 def torch_library() -> Library:
     """torch on the CPU, eager, as its users write it."""
     import torch
@@ -183,7 +188,7 @@ def torch_library() -> Library:
             logits = functional.relu(images @ w1 + b1) @ w2 + b2
             grads = torch.autograd.grad(functional.cross_entropy(logits, labels), weights)
             with torch.no_grad():
-                return [w - LEARNING_RATE * g for w, g in zip(weights, grads)][0]
+                return [w - LEARNING_RATE * g for w, g in zip(weights, grads)]
 
         return step
 
@@ -199,7 +204,7 @@ def torch_library() -> Library:
         "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
         "matmul": matmul, "small_eager": small_eager,
     }  # fmt: skip
-    return Library(torch.__version__, calls, lambda x: x, lambda x: x.detach().numpy())
+    return Library(torch.__version__, calls, lambda x: x, first_leaf)
 
 
 LIBRARIES: dict[str, Callable[[], Library]] = {

@@ -56,7 +56,7 @@ class Row:
     """The rounds of one case: seconds by library."""
 
     case: Case
-    rounds: list[Mapping[str, float]] = field(default_factory=list)
+    rounds: list[dict[str, float]] = field(default_factory=list)
 
     def median(self, library: str) -> float | None:
         """Median seconds of a library."""
@@ -106,7 +106,8 @@ def start(library: str, options: argparse.Namespace) -> Worker:
 
 def stop(worker: Worker) -> None:
     """End a process by ending its input."""
-    assert worker.process.stdin is not None and worker.process.stdout is not None
+    assert worker.process.stdin is not None
+    assert worker.process.stdout is not None
     worker.process.stdin.close()
     worker.process.wait(timeout=60)
     worker.process.stdout.close()
@@ -260,15 +261,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     workers = {name: start(name, options) for name in libraries}
     versions = ", ".join(f"{n} {w.version}" for n, w in workers.items())
     print(f"{processor()}, {options.threads} threads, Python {platform.python_version()}")
-    print(f"{versions}; {options.rounds} rounds, bursts of {options.burst:g} s, size {options.size}")
+    print(f"{versions}; {options.rounds} rounds of {options.burst:g} s, size {options.size}")
     try:
         chosen = [c for c in CASES if c.name in options.cases]
         rows = [measure(c, libraries, workers, options) for c in chosen]
     finally:
         for worker in workers.values():
             stop(worker)
-    print(f"\n{table(rows)}")
-    return int(options.check and any(row.held() is False for row in rows))
+    print(f"\n{table(rows)}\n", flush=True)
+    memory = subprocess.run([sys.executable, str(FOLDER / "memory.py"), "--size", options.size])
+    broken = memory.returncode != 0 or any(row.held() is False for row in rows)
+    return int(options.check and broken)
 
 
 if __name__ == "__main__":

@@ -56,11 +56,6 @@ class Array(Operators):
         """The contents if rank 0 on the CPU, for literals; else None."""
         return self.buffer if not self.type.shape and self.device is None else None
 
-    @property
-    def is_dense(self) -> bool:
-        """True if native code can read the CPU buffer as it is: contiguous, not deleted."""
-        return self._buffer is not None and self._buffer.flags.c_contiguous
-
     def make_dense(self) -> None:
         """Store a CPU array that is a strided view as a contiguous one; the contents stay."""
         if not self.buffer.flags.c_contiguous:

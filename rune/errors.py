@@ -86,6 +86,10 @@ class ArgumentError(RuneError, TypeError, ValueError):
     """An argument of the wrong kind: a string in jit, an unhashable static argument."""
 
 
+class LayoutError(ArgumentError):
+    """An array that compiled code cannot read as it lies in memory."""
+
+
 class TransformError(RuneError, TypeError):
     """A transformation asked for something without meaning: grad of a non-scalar or an integer."""
 

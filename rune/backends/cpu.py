@@ -23,7 +23,7 @@ from rune import dtypes
 from rune.backends.base import Buffer
 from rune.backends.executor import concrete_type, evaluate, size_values, static_shape
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, DeviceError
+from rune.errors import DeviceError, LayoutError
 from rune.lowering.codegen.llvm_types import SUPPORTED
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Plan
@@ -196,7 +196,7 @@ class CpuExecutable:
             return self(same, donated)
         layout = "" if given.flags.c_contiguous else ", not contiguous"
         what = f"{type(given).__name__} {given.dtype}{list(given.shape)}{layout}"
-        raise ArgumentError(
+        raise LayoutError(
             f"{self.plan.name}: cannot run with this argument ({number} is {wanted}, given {what})"
         )
 

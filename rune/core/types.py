@@ -23,10 +23,11 @@ class ArrayType:
     ('f32[3]', True)
     """
 
-    __slots__ = ("__weakref__", "dtype", "shape", "weak")
+    __slots__ = ("__weakref__", "dtype", "is_symbolic", "shape", "weak")
     shape: Shape
     dtype: np.dtype
     weak: bool
+    is_symbolic: bool  # some dimension is symbolic
 
     def __new__(cls, shape: Shape, dtype: np.dtype, weak: bool = False) -> ArrayType:
         """The one instance for these three."""
@@ -39,11 +40,6 @@ class ArrayType:
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)
-
-    @property
-    def is_symbolic(self) -> bool:
-        """True if some dimension is symbolic."""
-        return any(isinstance(d, Dim) for d in self.shape)
 
     def with_shape(self, shape: Shape) -> ArrayType:
         """The same dtype and weakness with another shape."""
@@ -73,4 +69,5 @@ def _intern(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
     object.__setattr__(self, "shape", shape)
     object.__setattr__(self, "dtype", dtype)
     object.__setattr__(self, "weak", weak)
+    object.__setattr__(self, "is_symbolic", any(isinstance(d, Dim) for d in shape))
     return self

@@ -40,7 +40,9 @@ def values(name: str, xs: Any) -> list[Any]:
     if isinstance(xs, Operators | np.ndarray):
         xs = list(value(name, xs))
     if not isinstance(xs, list | tuple):
-        raise ArgumentError(f"{name}: cannot take {type(xs).__name__} (sequence of arrays required)")
+        raise ArgumentError(
+            f"{name}: cannot take {type(xs).__name__} (sequence of arrays required)"
+        )
     if not xs:
         raise ArgumentError(f"{name}: cannot take no arrays (at least one required)")
     return [value(name, x) for x in xs]
@@ -106,5 +108,7 @@ def rank(x: Any) -> int:
 def documented(function: Function, name: str, doc: str, call: str, shown: str) -> Function:
     """`function` under its public name, its docstring made of a sentence and an example."""
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc}\n\n    >>> import rune.numpy as rnp\n    >>> rnp.{call}\n    {shown}\n"
+    function.__doc__ = (
+        f"{doc}\n\n    >>> import rune.numpy as rnp\n    >>> rnp.{call}\n    {shown}\n"
+    )
     return function

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.numpy.arguments import documented, inexact, refuse, static_int, value
 from rune.numpy.types import finfo
-from rune.ops import arithmetic as a
 from rune.ops import conventions as c
-from rune.ops import transcendental as t
 from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted
 
 Unary = Callable[[Any], Any]
@@ -40,15 +38,15 @@ def _convention(name: str, rule: Binary, doc: str, call: str, shown: str) -> Bin
 
 
 add = _binary(
-    "add", a.add, "Sum of x1 and x2; of bools, their logical or.",
+    "add", ops.add, "Sum of x1 and x2; of bools, their logical or.",
     "add(rnp.arange(2), 1)", "Array([1, 2], i32[2], cpu:0)",
 )  # fmt: skip
 subtract = _binary(
-    "subtract", a.sub, "x1 - x2. Errors: DtypeError for bools.",
+    "subtract", ops.sub, "x1 - x2. Errors: DtypeError for bools.",
     "subtract(rnp.arange(2), 1)", "Array([-1,  0], i32[2], cpu:0)",
 )  # fmt: skip
 multiply = _binary(
-    "multiply", a.mul, "Product of x1 and x2; of bools, their logical and.",
+    "multiply", ops.mul, "Product of x1 and x2; of bools, their logical and.",
     "multiply(rnp.arange(2), 3)", "Array([0, 3], i32[2], cpu:0)",
 )  # fmt: skip
 divide = _convention(
@@ -73,11 +71,11 @@ power = _convention(
 )  # fmt: skip
 pow = power
 maximum = _binary(
-    "maximum", a.max, "The larger of x1 and x2; NaN if either is NaN.",
+    "maximum", ops.max, "The larger of x1 and x2; NaN if either is NaN.",
     "maximum(rnp.arange(3), 1)", "Array([1, 1, 2], i32[3], cpu:0)",
 )  # fmt: skip
 minimum = _binary(
-    "minimum", a.min, "The smaller of x1 and x2; NaN if either is NaN.",
+    "minimum", ops.min, "The smaller of x1 and x2; NaN if either is NaN.",
     "minimum(rnp.arange(3), 1)", "Array([0, 1, 1], i32[3], cpu:0)",
 )  # fmt: skip
 
@@ -89,7 +87,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     >>> rnp.fmod(rnp.array([7, -7]), 3)
     Array([ 1, -1], i32[2], cpu:0)
     """
-    return a.rem(*promoted("fmod", x1, x2, kind="numeric"))
+    return ops.rem(*promoted("fmod", x1, x2, kind="numeric"))
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
@@ -109,7 +107,7 @@ def float_power(x1: Any, x2: Any, /) -> Any:
     >>> rnp.float_power(rnp.array([2, 4]), -1)
     Array([0.5 , 0.25], f32[2], cpu:0)
     """
-    return t.pow(*promoted("float_power", x1, x2, kind="inexact"))
+    return ops.pow(*promoted("float_power", x1, x2, kind="inexact"))
 
 
 def fmax(x1: Any, x2: Any, /) -> Any:
@@ -120,7 +118,7 @@ def fmax(x1: Any, x2: Any, /) -> Any:
     Array([1., 0.], f32[2], cpu:0)
     """
     x1, x2 = promoted("fmax", x1, x2)
-    return a.select(a.logical_or(a.gt(x1, x2), a.ne(x2, x2)), x1, x2)
+    return ops.select(ops.logical_or(ops.gt(x1, x2), ops.ne(x2, x2)), x1, x2)
 
 
 def fmin(x1: Any, x2: Any, /) -> Any:
@@ -131,7 +129,7 @@ def fmin(x1: Any, x2: Any, /) -> Any:
     Array([0., 0.], f32[2], cpu:0)
     """
     x1, x2 = promoted("fmin", x1, x2)
-    return a.select(a.logical_or(a.lt(x1, x2), a.ne(x2, x2)), x1, x2)
+    return ops.select(ops.logical_or(ops.lt(x1, x2), ops.ne(x2, x2)), x1, x2)
 
 
 # --- one argument -----------------------------------------------------------------------------
@@ -151,12 +149,12 @@ def _rounding(primitive: Primitive) -> Unary:
 
 def _square(x: Any) -> Any:
     (x,) = promoted("square", x, kind="numeric")
-    return a.mul(x, x)
+    return ops.mul(x, x)
 
 
 def _reciprocal(x: Any) -> Any:
     x = inexact("reciprocal", x)
-    return a.div(constant(1, x), x)
+    return ops.div(constant(1, x), x)
 
 
 positive = _unary(
@@ -164,7 +162,7 @@ positive = _unary(
     "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)",
 )  # fmt: skip
 negative = _unary(
-    "negative", a.neg, "-x; unsigned integers wrap. Errors: DtypeError for bools.",
+    "negative", ops.neg, "-x; unsigned integers wrap. Errors: DtypeError for bools.",
     "negative(rnp.array([1, -2]))", "Array([-1,  2], i32[2], cpu:0)",
 )  # fmt: skip
 absolute = _unary(
@@ -173,11 +171,11 @@ absolute = _unary(
 )  # fmt: skip
 abs = absolute
 fabs = _unary(
-    "fabs", lambda x: a.abs(inexact("fabs", x)), "Magnitude, as a float.",
+    "fabs", lambda x: ops.abs(inexact("fabs", x)), "Magnitude, as a float.",
     "fabs(rnp.array([1, -2]))", "Array([1., 2.], f32[2], cpu:0)",
 )  # fmt: skip
 sign = _unary(
-    "sign", a.sign, "-1, 0 or 1; NaN of NaN. The derivative is 0.",
+    "sign", ops.sign, "-1, 0 or 1; NaN of NaN. The derivative is 0.",
     "sign(rnp.array([3, 0, -2]))", "Array([ 1,  0, -1], i32[3], cpu:0)",
 )  # fmt: skip
 square = _unary(
@@ -189,20 +187,20 @@ reciprocal = _unary(
     "reciprocal(rnp.array([2, 4]))", "Array([0.5 , 0.25], f32[2], cpu:0)",
 )  # fmt: skip
 floor = _unary(
-    "floor", _rounding(a.floor), "The largest whole number not above x; integers as they are.",
+    "floor", _rounding(ops.floor), "The largest whole number not above x; integers as they are.",
     "floor(rnp.array([1.5, -1.5]))", "Array([ 1., -2.], f32[2], cpu:0)",
 )  # fmt: skip
 ceil = _unary(
-    "ceil", _rounding(a.ceil), "The smallest whole number not below x; integers as they are.",
+    "ceil", _rounding(ops.ceil), "The smallest whole number not below x; integers as they are.",
     "ceil(rnp.array([1.5, -1.5]))", "Array([ 2., -1.], f32[2], cpu:0)",
 )  # fmt: skip
 trunc = _unary(
-    "trunc", _rounding(a.trunc), "x without its fraction; integers as they are.",
+    "trunc", _rounding(ops.trunc), "x without its fraction; integers as they are.",
     "trunc(rnp.array([1.5, -1.5]))", "Array([ 1., -1.], f32[2], cpu:0)",
 )  # fmt: skip
 fix = trunc
 rint = _unary(
-    "rint", lambda x: a.round(inexact("rint", x)), "The nearest whole number, halves to even.",
+    "rint", lambda x: ops.round(inexact("rint", x)), "The nearest whole number, halves to even.",
     "rint(rnp.array([0.5, 1.5]))", "Array([0., 2.], f32[2], cpu:0)",
 )  # fmt: skip
 
@@ -238,7 +236,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     >>> rnp.copysign(rnp.array([1.0, 2.0]), -0.0)
     Array([-1., -2.], f32[2], cpu:0)
     """
-    return a.copysign(*promoted("copysign", x1, x2, kind="inexact"))
+    return ops.copysign(*promoted("copysign", x1, x2, kind="inexact"))
 
 
 def nextafter(x1: Any, x2: Any, /) -> Any:
@@ -248,7 +246,7 @@ def nextafter(x1: Any, x2: Any, /) -> Any:
     >>> float(rnp.nextafter(rnp.float32(1), 2)) - 1 == 2.0**-23
     True
     """
-    return a.nextafter(*promoted("nextafter", x1, x2, kind="inexact"))
+    return ops.nextafter(*promoted("nextafter", x1, x2, kind="inexact"))
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
@@ -260,8 +258,8 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     """
     x1, x2 = promoted("heaviside", x1, x2, kind="inexact")
     zero = constant(0, x1)
-    step = a.select(a.gt(x1, zero), constant(1, x1), a.select(a.lt(x1, zero), zero, x1))
-    return a.select(a.eq(x1, zero), x2, step)
+    step = ops.select(ops.gt(x1, zero), constant(1, x1), ops.select(ops.lt(x1, zero), zero, x1))
+    return ops.select(ops.eq(x1, zero), x2, step)
 
 
 def modf(x: Any, /) -> tuple[Any, Any]:
@@ -272,10 +270,10 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     (Array(-0.5, f32*[], cpu:0), Array(-1., f32*[], cpu:0))
     """
     x = inexact("modf", x)
-    whole = a.trunc(x)
-    infinite = a.eq(a.abs(x), constant(np.inf, x))
-    rest = a.select(infinite, constant(0, x), a.sub(x, whole))
-    return a.copysign(rest, x), whole
+    whole = ops.trunc(x)
+    infinite = ops.eq(ops.abs(x), constant(np.inf, x))
+    rest = ops.select(infinite, constant(0, x), ops.sub(x, whole))
+    return ops.copysign(rest, x), whole
 
 
 def nan_to_num(
@@ -292,12 +290,14 @@ def nan_to_num(
     if found not in dtypes.FLOATING:
         return x
     largest = float(finfo(found).max)
-    x = _replaced(x, a.ne(x, x), nan)
-    x = _replaced(x, a.eq(x, constant(np.inf, x)), largest if posinf is None else posinf)
-    return _replaced(x, a.eq(x, constant(-np.inf, x)), -largest if neginf is None else neginf)
+    x = _replaced(x, ops.ne(x, x), nan)
+    x = _replaced(x, ops.eq(x, constant(np.inf, x)), largest if posinf is None else posinf)
+    return _replaced(x, ops.eq(x, constant(-np.inf, x)), -largest if neginf is None else neginf)
 
 
 def _replaced(x: Any, where: Any, by: Any) -> Any:
     found = type_of(x)
-    given = as_type(by if dtypes.scalar_type(by) else value("nan_to_num", by), found.dtype, found.weak)
-    return a.select(*broadcast_together("nan_to_num", [where, given, x]))
+    given = as_type(
+        by if dtypes.scalar_type(by) else value("nan_to_num", by), found.dtype, found.weak
+    )
+    return ops.select(*broadcast_together("nan_to_num", [where, given, x]))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import reductions as r
 from rune.numpy.arguments import inexact, refuse, value
-from rune.ops import arithmetic as a
 from rune.ops import conventions as c
 from rune.ops import statistics as st
-from rune.ops import transcendental
 from rune.ops.conventions import Axis
 from rune.ops.family import wide
-from rune.ops.promote import apply, broadcast_to, constant, promoted
+from rune.ops.promote import apply, broadcast_to, constant
 
 
 def mean(
@@ -42,15 +39,15 @@ def _in_floats(name: str, x: Any, dtype: Any) -> tuple[Any, np.dtype]:
     """x in the dtype to compute in, and the dtype of the result."""
     x = inexact(name, x if dtype is None else c.astype(x, dtypes.as_dtype(dtype)))
     found = type_of(x).dtype
-    return a.cast(x, wide(found)), found
+    return ops.cast(x, wide(found)), found
 
 
 def _masked_mean(name: str, x: Any, where: Any, axis: Axis, dtype: Any, keepdims: bool) -> Any:
     x, found = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
-    total = r.sum(a.select(mask, x, constant(0, x)), axis, keepdims=keepdims)
+    total = r.sum(ops.select(mask, x, constant(0, x)), axis, keepdims=keepdims)
     count = r.sum(mask, axis, type_of(x).dtype, keepdims=keepdims)
-    return a.cast(a.div(total, count), found)
+    return ops.cast(ops.div(total, count), found)
 
 
 def var(
@@ -82,10 +79,10 @@ def _masked_var(
     x, found = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     centre = _masked_mean(name, x, mask, axis, None, True) if mean is None else mean
-    distance = a.select(mask, apply(a.sub, x, centre), constant(0, x))
-    total = r.sum(a.mul(distance, distance), axis, keepdims=keepdims)
+    distance = ops.select(mask, apply(ops.sub, x, centre), constant(0, x))
+    total = r.sum(ops.mul(distance, distance), axis, keepdims=keepdims)
     count = r.sum(mask, axis, type_of(x).dtype, keepdims=keepdims)
-    return a.cast(a.div(total, apply(a.sub, count, float(ddof))), found)
+    return ops.cast(ops.div(total, apply(ops.sub, count, float(ddof))), found)
 
 
 def std(
@@ -102,11 +99,7 @@ def std(
     x, found = _in_floats("std", value("std", a), dtype)
     less = _correction("std", ddof, correction)
     squared = var(x, axis, ddof=less, keepdims=keepdims, where=where, mean=mean)
-    return _as(transcendental.sqrt(squared), found)
-
-
-def _as(x: Any, dtype: np.dtype) -> Any:
-    return a.cast(x, dtype)
+    return ops.cast(ops.sqrt(squared), found)
 
 
 def average(
@@ -114,18 +107,207 @@ def average(
 ) -> Any:
     """Weighted mean; with `returned`, (mean, sum of the weights).
 
-    Shapes: weights as `a`, or one axis as long as `axis` of `a`.
+    Shapes: weights as `a`, or of rank 1 and as long as `axis` of `a`.
+    Errors: ShapeError when the weights fit neither.
 
     >>> import rune.numpy as rnp
     >>> rnp.average(rnp.array([1.0, 3.0]), weights=rnp.array([3.0, 1.0]))
     Array(1.5, f32[], cpu:0)
     """
-    x = value("average", a)
+    x = inexact("average", value("average", a))
     if weights is None:
         found = st.mean(x, axis, None, keepdims)
-        count = r.sum(r_ones(x), axis, keepdims=keepdims)
-    else:
-        x, w = promoted_pair(x, value("average", weights), axis)
-        count = r.sum(w, axis, keepdims=keepdims)
-        found = divided(r.sum(product(x, w), axis, keepdims=keepdims), count)
-    return (found, count) if returned else found
+        ones = broadcast_to("average", constant(1, x), type_of(x).shape)
+        return (found, r.sum(ones, axis, keepdims=keepdims)) if returned else found
+    x, w = c.same_dtype("average", x, _weights(x, value("average", weights), axis))
+    total = r.sum(w, axis, keepdims=keepdims)
+    found = ops.div(r.sum(ops.mul(x, w), axis, keepdims=keepdims), total)
+    return (found, total) if returned else found
+
+
+def _weights(x: Any, w: Any, axis: Axis) -> Any:
+    shape, given = type_of(x).shape, type_of(w).shape
+    if given == shape:
+        return w
+    at = c.normalised_axis("average", axis, len(shape)) if isinstance(axis, int) else None
+    if at is None or given != (shape[at],):
+        raise ShapeError(f"average: cannot weight {type_of(x)} by {type_of(w)} (axis {axis})")
+    spread = tuple(d if i == at else 1 for i, d in enumerate(shape))
+    return broadcast_to("average", ops.reshape(w, shape=spread), shape)
+
+
+# --- without NaN ------------------------------------------------------------------------------
+
+
+def _number(name: str, x: Any) -> tuple[Any, Any]:
+    """x, and where it is a number (None: everywhere)."""
+    x = value(name, x)
+    return x, (ops.eq(x, x) if type_of(x).dtype in dtypes.FLOATING else None)
+
+
+def _both(mask: Any, where: Any) -> Any:
+    if mask is None or where is None:
+        return where if mask is None else mask
+    return apply(ops.logical_and, mask, c.astype(value("where", where), dtypes.bool_))
+
+
+def nansum(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = None,
+) -> Any:  # fmt: skip
+    """Sum of the elements that are numbers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nansum(rnp.array([1.0, rnp.nan]))
+    Array(1., f32[], cpu:0)
+    """
+    x, mask = _number("nansum", a)
+    return r.sum(x, axis, dtype, out, keepdims, initial, _both(mask, where))
+
+
+def nanprod(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = None,
+) -> Any:  # fmt: skip
+    """Product of the elements that are numbers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanprod(rnp.array([3.0, rnp.nan]))
+    Array(3., f32[], cpu:0)
+    """
+    x, mask = _number("nanprod", a)
+    return r.prod(x, axis, dtype, out, keepdims, initial, _both(mask, where))
+
+
+def nanmean(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Mean of the elements that are numbers; NaN where there is none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanmean(rnp.array([1.0, rnp.nan, 3.0]))
+    Array(2., f32[], cpu:0)
+    """
+    x, mask = _number("nanmean", a)
+    return mean(x, axis, dtype, out, keepdims, where=_both(mask, where))
+
+
+def nanvar(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, where: Any = None,
+) -> Any:  # fmt: skip
+    """Variance of the elements that are numbers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanvar(rnp.array([1.0, rnp.nan, 3.0]))
+    Array(1., f32[], cpu:0)
+    """
+    x, mask = _number("nanvar", a)
+    return var(x, axis, dtype, out, ddof, keepdims, where=_both(mask, where))
+
+
+def nanstd(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, where: Any = None,
+) -> Any:  # fmt: skip
+    """Standard deviation of the elements that are numbers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanstd(rnp.array([1.0, rnp.nan, 3.0]))
+    Array(1., f32[], cpu:0)
+    """
+    x, mask = _number("nanstd", a)
+    return std(x, axis, dtype, out, ddof, keepdims, where=_both(mask, where))
+
+
+def _nan_extremum(reduce: Any, fill: float, x: Any, mask: Any, axis: Axis, keepdims: bool) -> Any:
+    """Over numbers only; NaN where a slice has none."""
+    if mask is None:
+        return reduce(x, axis, keepdims)
+    found = reduce(ops.select(mask, x, constant(fill, x)), axis, keepdims)
+    some = st.any(mask, axis, keepdims)
+    return ops.select(some, found, constant(np.nan, found))
+
+
+def nanmax(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+    """Largest of the elements that are numbers; NaN where there is none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanmax(rnp.array([1.0, rnp.nan]))
+    Array(1., f32[], cpu:0)
+    """
+    refuse("nanmax", out=out)
+    return _nan_extremum(st.amax, -np.inf, *_number("nanmax", a), axis, keepdims)
+
+
+def nanmin(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+    """Smallest of the elements that are numbers; NaN where there is none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanmin(rnp.array([1.0, rnp.nan]))
+    Array(1., f32[], cpu:0)
+    """
+    refuse("nanmin", out=out)
+    return _nan_extremum(st.amin, np.inf, *_number("nanmin", a), axis, keepdims)
+
+
+def _nan_position(
+    name: str, reduce: Any, fill: float, x: Any, axis: int | None, keepdims: bool
+) -> Any:
+    """Among numbers only; -1 where a slice has none."""
+    x, mask = _number(name, x)
+    if mask is None:
+        return reduce(x, axis, keepdims)
+    found = reduce(ops.select(mask, x, constant(fill, x)), axis, keepdims)
+    return ops.select(st.any(mask, axis, keepdims), found, constant(-1, found))
+
+
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """Position of the largest number; -1 where there is none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanargmax(rnp.array([rnp.nan, 2.0]))
+    Array(1, i32[], cpu:0)
+    """
+    refuse("nanargmax", out=out)
+    return _nan_position("nanargmax", st.argmax, -np.inf, a, axis, bool(keepdims))
+
+
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """Position of the smallest number; -1 where there is none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanargmin(rnp.array([rnp.nan, 2.0]))
+    Array(1, i32[], cpu:0)
+    """
+    refuse("nanargmin", out=out)
+    return _nan_position("nanargmin", st.argmin, np.inf, a, axis, bool(keepdims))
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Running sum with NaN counted as 0.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nancumsum(rnp.array([1.0, rnp.nan, 2.0]))
+    Array([1., 1., 3.], f32[3], cpu:0)
+    """
+    x, mask = _number("nancumsum", a)
+    kept = x if mask is None else ops.select(mask, x, constant(0, x))
+    return r.cumsum(kept, axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Running product with NaN counted as 1.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nancumprod(rnp.array([2.0, rnp.nan, 3.0]))
+    Array([2., 2., 6.], f32[3], cpu:0)
+    """
+    x, mask = _number("nancumprod", a)
+    kept = x if mask is None else ops.select(mask, x, constant(1, x))
+    return r.cumprod(kept, axis, dtype, out)

@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, ops
 from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.dims import Dim
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import refuse_order, shape_of, static_int, value
-from rune.ops import arithmetic as a
 from rune.ops import conventions as c
-from rune.ops import creation, family, movement
+from rune.ops import family
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, constant, promoted
 
@@ -47,7 +46,9 @@ def array(
     return made if missing <= 0 else c.expand_dims(made, tuple(range(missing)))
 
 
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None) -> Any:
+def asarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None
+) -> Any:
     """`array` that passes arrays through.
 
     Errors: ArgumentError for copy=False where host data has to be copied.
@@ -82,10 +83,12 @@ def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Any:
     found = c.same_dtype("array", *rows)
     shapes = {type_of(row).shape for row in found}
     if len(shapes) != 1:
-        raise ArgumentError(f"array: cannot stack rows of different shapes {sorted(map(str, shapes))}")
+        raise ArgumentError(
+            f"array: cannot stack rows of different shapes {sorted(map(str, shapes))}"
+        )
     joined = [c.expand_dims(row, 0) for row in found]
-    stacked = joined[0] if len(joined) == 1 else movement.concatenate(*joined, axis=0)
-    return a.convert(stacked, dtype=type_of(stacked).dtype)
+    stacked = joined[0] if len(joined) == 1 else ops.concatenate(*joined, axis=0)
+    return ops.convert(stacked, dtype=type_of(stacked).dtype)
 
 
 def _holds_arrays(x: list | tuple) -> bool:
@@ -105,7 +108,7 @@ def _holds_arrays(x: list | tuple) -> bool:
 def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
     if dtype is not None:
         fill = as_type(fill, dtypes.as_dtype(dtype))
-    return family.broadcast(fill, shape=shape, axes=())
+    return ops.broadcast(fill, shape=shape, axes=())
 
 
 def zeros(shape: Any, dtype: Any = None) -> Any:
@@ -160,7 +163,7 @@ def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any) -> Any:
     sizes = found.shape if shape is None else shape_of(name, shape)
     made = full(sizes, fill, found.dtype if dtype is None else dtype)
     weak = found.weak and dtype is None
-    return a.convert(made, dtype=found.dtype, weak=True) if weak else made
+    return ops.convert(made, dtype=found.dtype, weak=True) if weak else made
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
@@ -246,12 +249,12 @@ def _common(*bounds: Any) -> np.dtype:
 def _count_to(count: Any, start: Any, step: int, dtype: np.dtype) -> Any:
     if step != 1 and isinstance(count, Dim):
         raise ShapeError(f"arange: cannot count by {step} to a symbolic size ({count})")
-    made = creation.iota(shape=(count,), axis=0, dtype=dtype)
+    made = ops.iota(shape=(count,), axis=0, dtype=dtype)
     if step != 1:
-        made = a.mul(made, as_type(step, dtype))
+        made = ops.mul(made, as_type(step, dtype))
     if isinstance(start, Dim):
-        return a.add(made, family.size_value(start, dtype))
-    return made if start == 0 else a.add(made, as_type(start, dtype))
+        return ops.add(made, family.size_value(start, dtype))
+    return made if start == 0 else ops.add(made, as_type(start, dtype))
 
 
 def linspace(
@@ -276,28 +279,28 @@ def linspace(
     made = _between(start, stop, num, parts, endpoint)
     target = found if dtype is None else dtypes.as_dtype(dtype)
     if target in dtypes.INTEGER:
-        made = a.floor(made)
+        made = ops.floor(made)
     at = c.normalised_axis("linspace", axis, type_of(made).ndim)
     order = list(range(1, type_of(made).ndim))
     order.insert(at, 0)
     made = c.astype(c.transpose(made, order), target)
     if not retstep:
         return made
-    step = a.div(a.sub(stop, start), as_type(parts or math.nan, found))
+    step = ops.div(ops.sub(stop, start), as_type(parts or math.nan, found))
     return made, step
 
 
 def _between(start: Any, stop: Any, num: int, parts: int, endpoint: bool) -> Any:
     shape = type_of(start).shape or type_of(stop).shape
     dtype = type_of(start).dtype
-    counted = creation.iota(shape=(num, *shape), axis=0, dtype=dtype)
-    t = a.div(counted, as_type(max(parts, 1), dtype))
+    counted = ops.iota(shape=(num, *shape), axis=0, dtype=dtype)
+    t = ops.div(counted, as_type(max(parts, 1), dtype))
     ends = [broadcast_to("linspace", x, (num, *shape)) for x in (start, stop)]
-    mixed = a.add(a.mul(ends[0], a.sub(as_type(1, dtype), t)), a.mul(ends[1], t))
+    mixed = ops.add(ops.mul(ends[0], ops.sub(as_type(1, dtype), t)), ops.mul(ends[1], t))
     # 1 - t and t need not add up to 1 in floats; the last value is exactly stop.
     if not endpoint or num < 2:
         return mixed
-    return a.select(a.eq(counted, as_type(num - 1, dtype)), ends[1], mixed)
+    return ops.select(ops.eq(counted, as_type(num - 1, dtype)), ends[1], mixed)
 
 
 def logspace(
@@ -320,8 +323,8 @@ def logspace(
 def _band(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
     """Row number plus k, and column number, at every place of a matrix."""
     shape = (rows, columns)
-    row, column = (creation.iota(shape=shape, axis=i, dtype=dtypes.i32) for i in (0, 1))
-    return (row if k == 0 else a.add(row, as_type(k, dtypes.i32))), column
+    row, column = (ops.iota(shape=shape, axis=i, dtype=dtypes.i32) for i in (0, 1))
+    return (row if k == 0 else ops.add(row, as_type(k, dtypes.i32))), column
 
 
 def _matrix_sizes(name: str, rows: Any, columns: Any) -> Shape:
@@ -336,7 +339,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     Array([[1., 0.],
            [0., 1.]], f32[2,2], cpu:0)
     """
-    on = a.eq(*_band(*_matrix_sizes("eye", N, M), static_int("eye", "a diagonal", k)))
+    on = ops.eq(*_band(*_matrix_sizes("eye", N, M), static_int("eye", "a diagonal", k)))
     return c.astype(on, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
 
 
@@ -358,7 +361,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     Array([[1, 0],
            [1, 1]], i32[2,2], cpu:0)
     """
-    below = a.ge(*_band(*_matrix_sizes("tri", N, M), static_int("tri", "a diagonal", k)))
+    below = ops.ge(*_band(*_matrix_sizes("tri", N, M), static_int("tri", "a diagonal", k)))
     return c.astype(below, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
 
 
@@ -368,8 +371,8 @@ def _masked(name: str, m: Any, k: int, lower: bool) -> Any:
     if len(shape) < 2:
         raise ShapeError(f"{name}: cannot take a triangle of {type_of(m)} (rank 2 required)")
     row, column = _band(shape[-2], shape[-1], static_int(name, "a diagonal", k))
-    kept = a.ge(row, column) if lower else a.le(row, column)
-    return a.select(broadcast_to(name, kept, shape), m, constant(0, m))
+    kept = ops.ge(row, column) if lower else ops.le(row, column)
+    return ops.select(broadcast_to(name, kept, shape), m, constant(0, m))
 
 
 def tril(m: Any, k: int = 0) -> Any:
@@ -415,7 +418,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     for v, axis in zip(vectors, axes, strict=True):
         sizes[axis] = type_of(v).shape[0]
     spread = [
-        family.reshape(v, shape=tuple(sizes[i] if i == axis else 1 for i in range(n)))
+        ops.reshape(v, shape=tuple(sizes[i] if i == axis else 1 for i in range(n)))
         for v, axis in zip(vectors, axes, strict=True)
     ]
     return spread if sparse else [broadcast_to("meshgrid", v, tuple(sizes)) for v in spread]

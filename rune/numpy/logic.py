@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import documented, value, values
-from rune.ops import arithmetic as a
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.family import fit
@@ -38,12 +37,12 @@ def _compare(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
     )
 
 
-equal = _compare("equal", a.eq, "Whether x1 == x2; False for NaN.", "[False,  True, False]")
-not_equal = _compare("not_equal", a.ne, "Whether x1 != x2.", "[ True, False,  True]")
-less = _compare("less", a.lt, "Whether x1 < x2.", "[ True, False, False]")
-less_equal = _compare("less_equal", a.le, "Whether x1 <= x2.", "[ True,  True, False]")
-greater = _compare("greater", a.gt, "Whether x1 > x2.", "[False, False,  True]")
-greater_equal = _compare("greater_equal", a.ge, "Whether x1 >= x2.", "[False,  True,  True]")
+equal = _compare("equal", ops.eq, "Whether x1 == x2; False for NaN.", "[False,  True, False]")
+not_equal = _compare("not_equal", ops.ne, "Whether x1 != x2.", "[ True, False,  True]")
+less = _compare("less", ops.lt, "Whether x1 < x2.", "[ True, False, False]")
+less_equal = _compare("less_equal", ops.le, "Whether x1 <= x2.", "[ True,  True, False]")
+greater = _compare("greater", ops.gt, "Whether x1 > x2.", "[False, False,  True]")
+greater_equal = _compare("greater_equal", ops.ge, "Whether x1 >= x2.", "[False,  True,  True]")
 
 
 def _truths(name: str, xs: Sequence[Any]) -> list[Any]:
@@ -60,10 +59,12 @@ def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
     )
 
 
-logical_and = _logical("logical_and", a.logical_and, "Whether both are nonzero.", "[False,  True]")
-logical_or = _logical("logical_or", a.logical_or, "Whether one is nonzero.", "[ True,  True]")
+logical_and = _logical(
+    "logical_and", ops.logical_and, "Whether both are nonzero.", "[False,  True]"
+)
+logical_or = _logical("logical_or", ops.logical_or, "Whether one is nonzero.", "[ True,  True]")
 logical_xor = _logical(
-    "logical_xor", a.logical_xor, "Whether exactly one is nonzero.", "[ True, False]"
+    "logical_xor", ops.logical_xor, "Whether exactly one is nonzero.", "[ True, False]"
 )
 
 
@@ -74,7 +75,7 @@ def logical_not(x: Any, /) -> Any:
     >>> rnp.logical_not(rnp.arange(2))
     Array([ True, False], bool[2], cpu:0)
     """
-    return a.logical_not(*_truths("logical_not", (x,)))
+    return ops.logical_not(*_truths("logical_not", (x,)))
 
 
 def _bits(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
@@ -92,23 +93,23 @@ def _shift(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> 
 
 
 bitwise_and = _bits(
-    "bitwise_and", a.logical_and, "Bits set in both; of bools, the logical and.",
+    "bitwise_and", ops.logical_and, "Bits set in both; of bools, the logical and.",
     "bitwise_and(rnp.array([5, 6]), 3)", "[1, 2]",
 )  # fmt: skip
 bitwise_or = _bits(
-    "bitwise_or", a.logical_or, "Bits set in one or both; of bools, the logical or.",
+    "bitwise_or", ops.logical_or, "Bits set in one or both; of bools, the logical or.",
     "bitwise_or(rnp.array([5, 6]), 3)", "[7, 7]",
 )  # fmt: skip
 bitwise_xor = _bits(
-    "bitwise_xor", a.logical_xor, "Bits set in exactly one; of bools, the logical xor.",
+    "bitwise_xor", ops.logical_xor, "Bits set in exactly one; of bools, the logical xor.",
     "bitwise_xor(rnp.array([5, 6]), 3)", "[6, 5]",
 )  # fmt: skip
 left_shift = _shift(
-    "left_shift", a.shl, "x1 * 2**x2 as bits; 0 for a count of the width or more.",
+    "left_shift", ops.shl, "x1 * 2**x2 as bits; 0 for a count of the width or more.",
     "left_shift(rnp.array([1, 3]), 2)", "[ 4, 12]",
 )  # fmt: skip
 right_shift = _shift(
-    "right_shift", a.shr, "x1 // 2**x2 as bits; the sign fills in for signed dtypes.",
+    "right_shift", ops.shr, "x1 // 2**x2 as bits; the sign fills in for signed dtypes.",
     "right_shift(rnp.array([-8, 8]), 2)", "[-2,  2]",
 )  # fmt: skip
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
@@ -121,7 +122,7 @@ def invert(x: Any, /) -> Any:
     >>> rnp.invert(rnp.array([0, 5]))
     Array([-1, -6], i32[2], cpu:0)
     """
-    return a.logical_not(value("invert", x))
+    return ops.logical_not(value("invert", x))
 
 
 bitwise_not = bitwise_invert = invert
@@ -134,7 +135,7 @@ def bitwise_count(x: Any, /) -> Any:
     >>> rnp.bitwise_count(rnp.array([7, -1]))
     Array([3, 1], u8[2], cpu:0)
     """
-    return a.cast(a.popcount(c.absolute(value("bitwise_count", x))), dtypes.u8)
+    return ops.cast(ops.popcount(c.absolute(value("bitwise_count", x))), dtypes.u8)
 
 
 # --- tests of floats --------------------------------------------------------------------------
@@ -156,18 +157,18 @@ def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str) -> Unar
 
 
 def _equals(number: float) -> Unary:
-    return lambda x: a.eq(x, constant(number, x))
+    return lambda x: ops.eq(x, constant(number, x))
 
 
 isnan = _test(
-    "isnan", lambda x: a.ne(x, x), False, "Whether x is NaN.", "[False,  True, False]"
+    "isnan", lambda x: ops.ne(x, x), False, "Whether x is NaN.", "[False,  True, False]"
 )  # fmt: skip
 isfinite = _test(
-    "isfinite", a.is_finite, True, "Whether x is neither infinite nor NaN.",
+    "isfinite", ops.is_finite, True, "Whether x is neither infinite nor NaN.",
     "[False, False,  True]",
 )  # fmt: skip
 isinf = _test(
-    "isinf", lambda x: _equals(np.inf)(a.abs(x)), False, "Whether x is infinite.",
+    "isinf", lambda x: _equals(np.inf)(ops.abs(x)), False, "Whether x is infinite.",
     "[ True, False, False]",
 )  # fmt: skip
 isposinf = _test(
@@ -187,8 +188,8 @@ def signbit(x: Any, /) -> Any:
     """
     x = value("signbit", x)
     if type_of(x).dtype in dtypes.FLOATING:
-        x = a.copysign(constant(1, x), x)
-    return apply(a.lt, x, 0)
+        x = ops.copysign(constant(1, x), x)
+    return apply(ops.lt, x, 0)
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
@@ -203,13 +204,13 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
     x, y = promoted("isclose", x, y, kind="inexact")
-    bound = apply(a.add, apply(a.mul, a.abs(y), rtol), atol)
-    near = apply(a.le, a.abs(a.sub(x, y)), bound)
-    finite = a.logical_and(a.is_finite(x), a.is_finite(y))
-    found = a.logical_or(a.logical_and(near, finite), a.eq(x, y))
+    bound = apply(ops.add, apply(ops.mul, ops.abs(y), rtol), atol)
+    near = apply(ops.le, ops.abs(ops.sub(x, y)), bound)
+    finite = ops.logical_and(ops.is_finite(x), ops.is_finite(y))
+    found = ops.logical_or(ops.logical_and(near, finite), ops.eq(x, y))
     if not equal_nan:
         return found
-    return a.logical_or(found, a.logical_and(a.ne(x, x), a.ne(y, y)))
+    return ops.logical_or(found, ops.logical_and(ops.ne(x, x), ops.ne(y, y)))
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
@@ -232,9 +233,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     x, y = value("array_equal", a1), value("array_equal", a2)
     if type_of(x).shape != type_of(y).shape:
         return value("array_equal", False)
-    found = apply(a.eq, x, y)
+    found = apply(ops.eq, x, y)
     if equal_nan:
-        found = a.logical_or(found, a.logical_and(isnan(x), isnan(y)))
+        found = ops.logical_or(found, ops.logical_and(isnan(x), isnan(y)))
     return st.all(found)
 
 
@@ -247,7 +248,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     """
     x, y = value("array_equiv", a1), value("array_equiv", a2)
     try:
-        return st.all(apply(a.eq, x, y))
+        return st.all(apply(ops.eq, x, y))
     except ShapeError:
         return value("array_equiv", False)
 
@@ -268,12 +269,14 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
         return nonzero(condition)
     if x is None or y is None:
-        raise ArgumentError("where: cannot choose between one array and nothing (give both x and y)")
+        raise ArgumentError(
+            "where: cannot choose between one array and nothing (give both x and y)"
+        )
     (chosen,) = _truths("where", (condition,))
     found = [value("where", v) for v in (x, y)]
     dtype, weak = dtypes.promote(*map(scalar_kind, found))
     sides = [as_type(v, dtype, weak) for v in found]
-    return a.select(*broadcast_together("where", [chosen, *sides]))
+    return ops.select(*broadcast_together("where", [chosen, *sides]))
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:

@@ -6,18 +6,17 @@ one more element. Sums and products widen small integers to 32 bits; half types 
 
 from __future__ import annotations
 
-import numpy as np
 from collections.abc import Callable
 from typing import Any
 
-from rune import dtypes
+import numpy as np
+
+from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.arguments import refuse, static_int, value
 from rune.numpy.types import finfo, iinfo
-from rune.ops import arithmetic as a
 from rune.ops import conventions as c
-from rune.ops import movement
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
 from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant
@@ -28,7 +27,7 @@ def _selected(name: str, x: Any, where: Any, identity: Any) -> Any:
     if where is None:
         return x
     mask = c.astype(value(name, where), dtypes.bool_)
-    return a.select(*broadcast_together(name, [mask, x, constant(identity, x)]))
+    return ops.select(*broadcast_together(name, [mask, x, constant(identity, x)]))
 
 
 def _with_initial(primitive: Callable[[Any, Any], Any], out: Any, initial: Any) -> Any:
@@ -47,7 +46,9 @@ def _total(
     if dtype is None and not promote_integers:
         dtype = type_of(x).dtype
     widened = st.summable(x, dtype)
-    found = reduce(_selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
+    found = reduce(
+        _selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims
+    )
     return _with_initial(combine, found, initial)
 
 
@@ -84,11 +85,11 @@ def prod(
 
 
 def _add(x: Any, y: Any) -> Any:
-    return apply(a.add, x, y)
+    return apply(ops.add, x, y)
 
 
 def _mul(x: Any, y: Any) -> Any:
-    return apply(a.mul, x, y)
+    return apply(ops.mul, x, y)
 
 
 # --- order ------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def min(
     return _extremum("min", st.amin, _MIN, True, a, axis, out, keepdims, initial, where)
 
 
-_MAX, _MIN = a.max, a.min
+_MAX, _MIN = ops.max, ops.min
 amax, amin = max, min
 
 
@@ -267,13 +268,13 @@ def _accumulated(
         return out
     low = tuple(int(i == at) for i in range(ndim))
     zeros = (0,) * ndim
-    return movement.pad(out, constant(first, out), low=low, high=zeros, interior=zeros)
+    return ops.pad(out, constant(first, out), low=low, high=zeros, interior=zeros)
 
 
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Running sum, led by 0 if `include_initial`. Errors: ArgumentError without axis, unless rank 1.
+    """Running sum, led by 0 if `include_initial`. Errors: ArgumentError without axis, save rank 1.
 
     >>> import rune.numpy as rnp
     >>> rnp.cumulative_sum(rnp.array([1, 2]), include_initial=True)
@@ -321,7 +322,7 @@ def _extended(x: Any, axis: int, prepend: Any, append: Any) -> Any:
         return x
     thin = tuple(1 if i == axis else d for i, d in enumerate(type_of(x).shape))
     full = [broadcast_to("diff", p, thin) if not type_of(p).shape else p for p in parts]
-    return movement.concatenate(*c.same_dtype("diff", *full), axis=axis)
+    return ops.concatenate(*c.same_dtype("diff", *full), axis=axis)
 
 
 def _difference(x: Any, axis: int) -> Any:
@@ -330,7 +331,7 @@ def _difference(x: Any, axis: int) -> Any:
         return x
     ones = (1,) * len(shape)
     late, early = (
-        movement.slice_(
+        ops.slice_(
             x,
             start=tuple(shift if i == axis else 0 for i in range(len(shape))),
             limit=tuple(d - 1 + shift if i == axis else d for i, d in enumerate(shape)),
@@ -338,7 +339,7 @@ def _difference(x: Any, axis: int) -> Any:
         )
         for shift in (1, 0)
     )
-    return (a.ne if type_of(x).dtype == dtypes.bool_ else a.sub)(late, early)
+    return (ops.ne if type_of(x).dtype == dtypes.bool_ else ops.sub)(late, early)
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
@@ -352,4 +353,4 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     ends = [None if v is None else c.reshape(value("ediff1d", v), -1) for v in (to_begin, to_end)]
     parts = [p for p in (ends[0], inner, ends[1]) if p is not None]
     found = type_of(inner).dtype
-    return movement.concatenate(*(c.astype(p, found) for p in parts), axis=0)
+    return ops.concatenate(*(c.astype(p, found) for p in parts), axis=0)

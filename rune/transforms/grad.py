@@ -18,11 +18,12 @@ from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops import reshape
 from rune.ops.family import zeros_like
+from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import leaf_path, named, require_callable, value_leaves
 from rune.transforms.jvp import jvp_flat
 from rune.transforms.linearize import LinearMap, linearize_flat
 from rune.transforms.transpose import backward
-from rune.transforms.vmap import vmap
+from rune.transforms.vmap import batch_flat, move_axis
 
 
 class _Flat:
@@ -73,12 +74,18 @@ def _tangent(name: str, primal: Any, tangent: Any) -> Any:
     expected = type_of(primal)
     if not is_differentiable(primal):
         return None
-    if isinstance(tangent, np.ndarray):
-        tangent = tangent.astype(dtypes.canonical(tangent.dtype), copy=False)
+    tangent = _host_as(tangent, expected)
     found = type_of(tangent)
     if found.shape != expected.shape or found.dtype != expected.dtype:
         raise TransformError(f"{name}: cannot use a tangent {found} for a primal {expected}")
     return tangent
+
+
+def _host_as(value: Any, expected: ArrayType) -> Any:
+    """NumPy data as it is where its dtype is the one expected, else with canonical dtype."""
+    if isinstance(value, np.ndarray | np.generic) and value.dtype != expected.dtype:
+        return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
+    return value
 
 
 def _filled(output: Any, tangent: Any) -> Any:
@@ -156,8 +163,7 @@ class VjpFunction:
     def _cotangent(self, number: int, expected: ArrayType, ct: Any) -> Any:
         if expected.dtype not in dtypes.INEXACT:
             return None
-        if isinstance(ct, np.ndarray):
-            ct = ct.astype(dtypes.canonical(ct.dtype), copy=False)
+        ct = _host_as(ct, expected)
         found = type_of(ct)
         if found.shape != expected.shape or found.dtype != expected.dtype:
             where = leaf_path(number, self._out_tree)
@@ -292,7 +298,7 @@ def _one_for(value: Any) -> Any:
         raise TransformError(
             f"grad: cannot differentiate a result {found} (real floating required)"
         )
-    return np.ones((), found.dtype)
+    return Array(np.ones((), found.dtype), ArrayType((), found.dtype))
 
 
 def grad(
@@ -320,7 +326,14 @@ def grad(
 
 def _basis(type: ArrayType) -> Any:
     count = int(np.prod(type.shape, dtype=np.int64))
-    return np.eye(count, dtype=type.dtype).reshape(count, *type.shape)
+    rows = np.eye(count, dtype=type.dtype).reshape(count, *type.shape)
+    return Array(rows, ArrayType(rows.shape, type.dtype))
+
+
+def _on_lanes(function: Callable[[Any], Any], basis: np.ndarray) -> list[Any]:
+    """The leaves of `function` on every row of the basis, lanes leading."""
+    outs, batched = batch_flat(lambda row: tree.leaves(function(row)), len(basis), [basis], [True])
+    return [o if b else repeat_lane(o, len(basis)) for o, b in zip(outs, batched, strict=True)]
 
 
 def _jacobian(name: str, function: Callable[..., Any], argnums: Any, columns: Any) -> Any:
@@ -366,9 +379,9 @@ def _forward_columns(function: Callable[..., Any], args: tuple) -> Any:
 
         def along(direction: Any, i: int = i) -> Any:
             tangents = [direction if j == i else zeros_like(x) for j, x in enumerate(leaves)]
-            return tree.leaves(push(*tree.unflatten(treedef, tangents)))
+            return push(*tree.unflatten(treedef, tangents))
 
-        found = vmap(along, out_axes=-1)(_basis(type_of(leaf)))
+        found = _on_lanes(along, _basis(type_of(leaf)))
         blocks.append([_split_last(b, type_of(leaf).shape) for b in found])
     rows = [
         _Row(tree.unflatten(treedef, [blocks[i][o] for i in range(len(leaves))]))
@@ -378,12 +391,15 @@ def _forward_columns(function: Callable[..., Any], args: tuple) -> Any:
 
 
 def _split_last(x: Any, shape: tuple) -> Any:
-    return reshape(x, shape=(*type_of(x).shape[:-1], *shape))
+    """Lanes [prod(shape), *S] as [*S, *shape]."""
+    rest = type_of(x).shape[1:]
+    return reshape(move_axis(x, 0, len(rest)), shape=(*rest, *shape))
 
 
 def _reverse_columns(function: Callable[..., Any], args: tuple) -> Any:
     outs, pull = vjp(function, *args)
     out_leaves, out_tree = tree.flatten(outs)
+    treedef = tree.flatten(args)[1]
     rows = []
     for o, out in enumerate(out_leaves):
 
@@ -391,9 +407,9 @@ def _reverse_columns(function: Callable[..., Any], args: tuple) -> Any:
             cts = [ct if j == o else zeros_like(x) for j, x in enumerate(out_leaves)]
             return pull(tree.unflatten(out_tree, cts))
 
-        found = vmap(back)(_basis(type_of(out)))
-        shape = type_of(out).shape
-        rows.append(_Row(tree.map(lambda x, s=shape: _split_first(x, s), found)))
+        found = _on_lanes(back, _basis(type_of(out)))
+        split = [_split_first(x, type_of(out).shape) for x in found]
+        rows.append(_Row(tree.unflatten(treedef, split)))
     return tree.unflatten(out_tree, rows)
 
 

@@ -20,7 +20,7 @@ from rune.backends.base import Executable
 from rune.core.interpreter import Tracer, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, LayoutError
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
 from rune.transforms.checks import check_results
 from rune.transforms.compile import compiled, device_for, run_executable, run_program
@@ -42,6 +42,11 @@ class Traced:
     out_types: tuple[ArrayType, ...]
     on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
 
+    @property
+    def closes_over_tracers(self) -> bool:
+        """True if the trace belongs to one call of an outer transformation."""
+        return any(isinstance(v, Tracer) for v in self.captured)
+
 
 class Jitted:
     """A function compiled on first call for each kind of arguments; see `jit`."""
@@ -57,28 +62,42 @@ class Jitted:
         self.function, self.static, self.donate = function, static, donate
         self.symbolic, self.device = symbolic, device
         self._signature = _signature(function) if static or donate else None
+        self.general = bool(static or symbolic or device)
         self._traces: dict[Any, Traced] = {}
+        self._plain: dict[Any, Traced] = {}  # the same, for calls with positional arrays alone
         self._lock = threading.RLock()
         named(self, function, "jit")  # type: ignore[arg-type]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, tracing and compiling where this is needed."""
-        dynamic, statics = (args, kwargs), ()
-        if self.static:
-            dynamic, statics = self._split_static(args, kwargs)
-        leaves, treedef = tree.flatten(dynamic)
+        if self.general or kwargs:
+            return self._call_general(args, kwargs)
+        leaves, treedef = tree.flatten(args)
         for leaf in leaves:
             if type(leaf) is not Array:
-                leaves = value_leaves("jit", leaves, treedef)
-                break
-        traced = self._find(leaves, treedef, statics)
+                return self._call_general(args, kwargs)
+        key = (treedef, tuple([x.type for x in leaves]), config.current())
+        traced = self._plain.get(key)
+        if traced is None:
+            full, full_tree = tree.flatten((args, kwargs))
+            traced = self._find(full, full_tree, ())
+            if not traced.closes_over_tracers:
+                self._plain[key] = traced
         return tree.unflatten(traced.out_tree, self._run(traced, leaves))
+
+    def _call_general(self, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+        traced, leaves = self._lookup(args, kwargs)
+        return tree.unflatten(traced.out_tree, self._run(traced, leaves))
+
+    def _lookup(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Traced, list[Any]]:
+        dynamic, statics = self._split_static(args, kwargs) if self.static else ((args, kwargs), ())
+        leaves, treedef = tree.flatten(dynamic)
+        leaves = value_leaves("jit", leaves, treedef)
+        return self._find(leaves, treedef, statics), leaves
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program traced for these arguments, captured values leading the inputs."""
-        dynamic, statics = self._split_static(args, kwargs) if self.static else ((args, kwargs), ())
-        leaves, treedef = tree.flatten(dynamic)
-        return self._find(value_leaves("jit", leaves, treedef), treedef, statics).program
+        return self._lookup(args, kwargs)[0].program
 
     def cache_size(self) -> int:
         """How many traces are kept."""
@@ -87,6 +106,7 @@ class Jitted:
     def clear_cache(self) -> None:
         """Forget all traces and their compiled code."""
         self._traces.clear()
+        self._plain.clear()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Methods can be jitted: the instance is then the first argument."""
@@ -104,7 +124,7 @@ class Jitted:
             return found
         with self._lock:
             found = self._traces.get(key) or self._trace(types, treedef, statics)
-            if not any(isinstance(v, Tracer) for v in found.captured):
+            if not found.closes_over_tracers:
                 self._traces[key] = found
         return found
 
@@ -130,11 +150,12 @@ class Jitted:
         if not is_evaluating():
             return jit_primitive(*values, program=traced.program)
         if traced.on_cpu is not None:
-            for value in values:
-                if type(value) is not Array or value.device is not None or not value.is_dense:
-                    break
-            else:
-                return run_executable(traced.on_cpu, traced.out_types, [v.buffer for v in values])
+            buffers = [v.buffer for v in values if type(v) is Array and v.device is None]
+            if len(buffers) == len(values):
+                try:
+                    return run_executable(traced.on_cpu, traced.out_types, buffers)
+                except LayoutError:
+                    pass  # a strided view: the general way makes it dense
         return self._run_first(traced, values)
 
     def _run_first(self, traced: Traced, values: Sequence[Any]) -> list[Any]:

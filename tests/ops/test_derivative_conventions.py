@@ -74,7 +74,7 @@ def test_the_gradient_of_a_product_is_right_where_factors_are_zero(values: list[
     found = rune.grad(lambda v: ops.reduce_prod(v, axes=(0,)))(x)
 
     others = [math.prod(v for j, v in enumerate(values) if j != i) for i in range(len(values))]
-    same(np.array(others), np.asarray(found) + 0.0)
+    same(np.array(others, np.float64), np.asarray(found) + 0.0)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

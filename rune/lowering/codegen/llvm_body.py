@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from rune import dims, dtypes
 from rune.dims import Size
 from rune.errors import CompileError
 from rune.lowering.codegen import llvm_index, llvm_scalar
-from rune.lowering.codegen.llvm_lanes import is_contiguous
+from rune.lowering.codegen.llvm_lanes import is_contiguous, straight_cost
 from rune.lowering.codegen.llvm_text import Value, Writer, suffix
 from rune.lowering.codegen.llvm_types import (
     constant,
@@ -48,6 +49,8 @@ from rune.lowering.kernel.nodes import (
 from rune.lowering.kernel.rewrite import names_assigned
 
 MAX_SCRATCH_BYTES = 1 << 20
+UNROLL = 4  # vectors that a sum is held in, where the body costs no more than UNROLL_COST
+UNROLL_COST = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,14 @@ class Env:
 def both(a: Value | None, b: Value) -> Value:
     """The conjunction of masks, where None is all."""
     return b if a is None else a & b
+
+
+class LaneBody(Protocol):
+    """The body of a vectorised loop from its first lane on."""
+
+    def __call__(self, i: Value, mask: Value | None = None, copy: int = 0) -> None:
+        """Write the iteration."""
+        ...
 
 
 @dataclass(slots=True)
@@ -414,29 +425,65 @@ class Body:
 
     def in_lanes(self, loop: For, begin: Value, end: Value, env: Env) -> None:
         """Full vectors first, then what is left, in masked lanes or one by one."""
-        outer = sorted(names_assigned(loop.body) & env.slots.keys())
-        combines = _combines(loop)
-        sums = {name: self.lane_slot(env.slots[name], combines[name]) for name in outer}
-        inner = replace(env, slots={**env.slots, **sums})
-        length = end - begin
-        rest = length & (self.lanes - 1)
+        sums = self.partial_sums(loop, env)
+        rest = (end - begin) & (self.lanes - 1)
         full = end - rest
 
-        def body(i: Value, mask: Value | None = None) -> None:
+        def body(i: Value, mask: Value | None = None, copy: int = 0) -> None:
             lanes = Lanes(loop.var, self.lanes, mask, frozenset({loop.var}))
+            slots = {**env.slots, **{name: held[copy] for name, held in sums.items()}}
             symbols = {**env.symbols, loop.var: i}
-            self.run(loop.body, replace(inner, lanes=lanes, symbols=symbols))
+            self.run(loop.body, replace(env, slots=slots, lanes=lanes, symbols=symbols))
 
-        self.writer.count_up(begin, full, self.lanes, body)
+        first = self.several_at_once(loop, begin, full, sums, body)
+        self.writer.count_up(first, full, self.lanes, body)
         if self.masked and not _always_zero(rest):
             self.masked_tail(full, rest, body)
-        for name in outer:
-            self.fold(sums[name], env.slots[name], combines[name])
+        combines = _combines(loop)
+        for name, (held, *_) in sums.items():
+            self.fold(held, env.slots[name], combines[name])
         if not self.masked and not _always_zero(rest):
             self.one_by_one(loop, full, end, env)
 
+    def partial_sums(self, loop: For, env: Env) -> dict[str, list[Slot]]:
+        """For each Var that the loop accumulates, the vectors that hold it meanwhile."""
+        combines = _combines(loop)
+        names = sorted(names_assigned(loop.body) & env.slots.keys())
+        copies = UNROLL if straight_cost(loop) <= UNROLL_COST else 1
+        return {
+            name: [self.lane_slot(env.slots[name], combines[name]) for _ in range(copies)]
+            for name in names
+        }
+
+    def several_at_once(
+        self, loop: For, begin: Value, full: Value, sums: dict[str, list[Slot]], body: LaneBody
+    ) -> Value:
+        """Sums of several vectors side by side, which hides the latency of an addition.
+
+        The result is where the loop must go on.
+        """
+        copies = len(next(iter(sums.values()), ()))
+        if copies < 2:
+            return begin
+        step = self.lanes * copies
+        length = full - begin
+        until = full - length.binary("urem", length, step)
+
+        def steps(i: Value) -> None:
+            for copy in range(copies):
+                body(i + copy * self.lanes, None, copy)
+
+        self.writer.count_up(begin, until, step, steps)
+        combines = _combines(loop)
+        for name, held in sums.items():
+            total, *others = (self.writer.load(s.type, s.pointer) for s in held)
+            for other in others:
+                total = llvm_scalar.combine(combines[name], held[0].dtype, total, other)
+            self.writer.store(total, held[0].pointer)
+        return until
+
     def masked_tail(
-        self, first: Value, rest: Value, body: Callable[[Value, Value | None], None]
+        self, first: Value, rest: Value, body: LaneBody
     ) -> None:
         """The last vector, of which `rest` lanes are alive."""
         writer = self.writer

@@ -16,6 +16,7 @@ Not done:  scratch inside a vectorised loop, one copy for each lane.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -103,6 +104,13 @@ def trip_count(extent: Size) -> int:
 def instructions(expr: Expr) -> float:
     """What evaluating an expression once costs; shared parts count once."""
     return sum(_COSTS.get(e.name, 1) if isinstance(e, Op) else 1 for e in _distinct(expr))
+
+
+def straight_cost(loop: For) -> float:
+    """What one iteration costs; infinite where it is more than a row of simple statements."""
+    if any(isinstance(s, (For, If)) for s in loop.body):
+        return math.inf
+    return sum(instructions(e) for s in loop.body for e in expressions(s))
 
 
 def _distinct(expr: Expr) -> Iterator[Expr]:
@@ -236,5 +244,5 @@ def _accesses(inside: list[Stmt], buffer: str, aliases: frozenset[str]) -> Itera
 
 __all__ = [
     "Choice", "Dim", "access_cost", "choose", "instructions", "is_contiguous", "is_vectorisable",
-    "reads_any", "trip_count", "varying_names",
+    "reads_any", "straight_cost", "trip_count", "varying_names",
 ]  # fmt: skip

@@ -289,7 +289,7 @@ class Writer:
 
 _FOLDED: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_,
-    "add nsw": operator.add, "mul nsw": operator.mul,
+    "add nsw": operator.add, "mul nsw": operator.mul, "urem": operator.mod,
 }  # fmt: skip
 _INTEGER_OPS = {"+": "add", "-": "sub", "*": "mul"}
 _FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}

@@ -22,7 +22,6 @@ from rune.lowering.optimize import (
     eliminate_common,
     eliminate_dead,
     hoist_invariant,
-    kernel_passes,
     simplify_index,
     unroll,
 )
@@ -71,11 +70,11 @@ def test_any_sequence_of_passes_keeps_the_answer_bit_for_bit(seed):
 
 
 @given(st.integers(0, 10**6))
-def test_the_standard_passes_reach_a_fixpoint(seed):
-    passes = kernel_passes(CPU)
-    once = run_passes(passes, random_code(seed), check, to_text)
+def test_rewrites_together_reach_a_fixpoint(seed):
+    together = fixpoint(*PASSES[:-1])
+    once = together.run(random_code(seed))
 
-    assert run_passes(passes, once, check, to_text) == once
+    assert together.run(once) == once
 
 
 def test_every_pass_fires_on_some_random_code():

@@ -1,0 +1,232 @@
+"""einsum: sums of products named by letters, as a chain of dot_general.
+
+    "…ij,…jk->…ik"      letters of an operand, an ellipsis for axes not named, letters of the result
+
+Operands are contracted in pairs, left to right or along the path that NumPy's optimiser finds. In
+each step a letter that neither the result nor another operand still needs is summed: in both
+operands it is contracted, in one it is summed there, the others are batch or free axes. A letter
+twice in one operand takes the diagonal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import rank, refuse, value
+from rune.numpy.indexing import diagonal
+from rune.ops import conventions as c
+from rune.ops.promote import apply
+
+# Axes that an ellipsis stands for get letters of their own, counted from the last.
+_HIDDEN = [chr(0x2460 + i) for i in range(32)]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An array and the letter of each of its axes."""
+
+    array: Any
+    letters: str
+
+
+def einsum(
+    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = False,
+    precision: Any = None, preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """Sum of products over named axes, as `np.einsum`; also einsum(x, [0, 1], y, [1, 2], [0, 2]).
+
+    optimize: False contracts left to right; True, "greedy", "optimal" or a path as in NumPy.
+    Errors:   ArgumentError for a malformed subscript; ShapeError where sizes of a letter differ.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.einsum("ij,j->i", rnp.eye(2), rnp.array([1.0, 2.0]))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    refuse("einsum", out=out)
+    if not isinstance(subscripts, str):
+        subscripts, operands = _from_lists((subscripts, *operands))
+    arrays = c.same_dtype("einsum", *(value("einsum", x) for x in operands))
+    if preferred_element_type is not None:
+        arrays = [c.astype(x, dtypes.as_dtype(preferred_element_type)) for x in arrays]
+    inputs, output = _parsed(subscripts, arrays)
+    terms = [_term(x, letters) for x, letters in zip(arrays, inputs, strict=True)]
+    terms = _stretched(terms)
+    return _contracted(terms, output, _path(subscripts, arrays, optimize))
+
+
+# --- the notation -----------------------------------------------------------------------------
+
+
+def _from_lists(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """The string form of einsum(x, [0, 1], y, [1, 2], [0, 2])."""
+    operands, lists = given[0 : len(given) // 2 * 2 : 2], given[1::2]
+    text = ",".join(_letters(axes) for axes in lists)
+    return (f"{text}->{_letters(given[-1])}" if len(given) % 2 else text), tuple(operands)
+
+
+def _letters(axes: Any) -> str:
+    return "".join("..." if i is Ellipsis else chr(ord("a") + i) for i in axes)
+
+
+def _parsed(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
+    """The letters of every operand and of the result, with letters for each ellipsis."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    inputs = left.split(",")
+    _check_notation(subscripts, inputs + ([right] if arrow else []))
+    if len(inputs) != len(arrays):
+        raise ArgumentError(
+            f"einsum: cannot match {subscripts!r} to {len(arrays)} operands ({len(inputs)} named)"
+        )
+    hidden = [_hidden(term, x) for term, x in zip(inputs, arrays, strict=True)]
+    named = [t.replace("...", h) for t, h in zip(inputs, hidden, strict=True)]
+    most = max(hidden, key=len)
+    if arrow:
+        output = right.replace("...", most)
+    else:
+        counts = Counter(letter for term in inputs for letter in term.replace("...", ""))
+        output = most + "".join(sorted(k for k, n in counts.items() if n == 1))
+    _check_output(subscripts, named, output)
+    return named, output
+
+
+def _check_notation(subscripts: str, terms: Sequence[str]) -> None:
+    for term in terms:
+        plain = term.replace("...", "", 1)
+        if plain and not (plain.isalpha() and plain.isascii()):
+            raise ArgumentError(f"einsum: cannot read {subscripts!r} (at {term!r})")
+
+
+def _check_output(subscripts: str, inputs: Sequence[str], output: str) -> None:
+    known = set("".join(inputs))
+    if len(set(output)) != len(output) or not set(output) <= known:
+        raise ArgumentError(
+            f"einsum: cannot make the result of {subscripts!r} "
+            "(each of its letters must be in an operand, and once in the result)"
+        )
+
+
+def _hidden(term: str, x: Any) -> str:
+    named = len(term.replace("...", ""))
+    count = rank(x) - named
+    if count < 0 or (count > 0 and "..." not in term):
+        raise ShapeError(f"einsum: cannot name the axes of {type_of(x)} by {term!r}")
+    return "".join(reversed(_HIDDEN[:count]))
+
+
+# --- operands ---------------------------------------------------------------------------------
+
+
+def _term(x: Any, letters: str) -> Term:
+    """An operand with every letter once: repeated ones take the diagonal."""
+    for letter in dict.fromkeys(letters):
+        while letters.count(letter) > 1:
+            i = letters.index(letter)
+            j = letters.index(letter, i + 1)
+            if type_of(x).shape[i] != type_of(x).shape[j]:
+                raise ShapeError(f"einsum: cannot take the diagonal {letter!r} of {type_of(x)}")
+            x = diagonal(x, 0, i, j)
+            letters = "".join(k for n, k in enumerate(letters) if n not in (i, j)) + letter
+    return Term(x, letters)
+
+
+def _stretched(terms: Sequence[Term]) -> list[Term]:
+    """Size-1 axes beside longer ones of the same letter are dropped: they broadcast."""
+    sizes: dict[str, Size] = {}
+    for term in terms:
+        for letter, size in zip(term.letters, type_of(term.array).shape, strict=True):
+            known = sizes.get(letter, 1)
+            if known != 1 and size != 1 and known != size:
+                shapes = ", ".join(str(type_of(t.array)) for t in terms)
+                raise ShapeError(
+                    f"einsum: cannot contract {shapes} (axis {letter!r}: {known} against {size})"
+                )
+            sizes[letter] = size if known == 1 else known
+    return [_without_ones(term, sizes) for term in terms]
+
+
+def _without_ones(term: Term, sizes: dict[str, Size]) -> Term:
+    shape = type_of(term.array).shape
+    gone = [i for i, k in enumerate(term.letters) if shape[i] == 1 and sizes[k] != 1]
+    if not gone:
+        return term
+    kept = "".join(k for i, k in enumerate(term.letters) if i not in gone)
+    return Term(c.squeeze(term.array, tuple(gone)), kept)
+
+
+# --- contraction ------------------------------------------------------------------------------
+
+
+def _path(subscripts: str, arrays: Sequence[Any], optimize: Any) -> list[tuple[int, ...]]:
+    """Which terms to contract in each step; the product goes to the end of the list."""
+    count = len(arrays)
+    if count < 3 or optimize is False or optimize == "auto":
+        return [(0, 1), *((n, 0) for n in range(count - 2, 0, -1))][: count - 1]
+    given = ["einsum_path", *optimize] if _is_bare_path(optimize) else optimize
+    shapes = [np.broadcast_to(np.float32(0), type_of(x).shape) for x in arrays]
+    return np.einsum_path(subscripts, *shapes, optimize=given)[0][1:]
+
+
+def _is_bare_path(optimize: Any) -> bool:
+    return isinstance(optimize, list) and all(isinstance(step, tuple) for step in optimize)
+
+
+def _contracted(terms: list[Term], output: str, path: Sequence[tuple[int, ...]]) -> Any:
+    for chosen in path:
+        picked = [terms[i] for i in chosen]
+        terms = [t for i, t in enumerate(terms) if i not in chosen]
+        while len(picked) > 1:
+            others = "".join(t.letters for t in (*terms, *picked[2:]))
+            picked[:2] = [_product(picked[0], picked[1], output + others)]
+        terms.append(picked[0])
+    last = _summed(terms[0], output)
+    return c.transpose(last.array, [last.letters.index(k) for k in output])
+
+
+def _summed(term: Term, needed: str) -> Term:
+    """The term with the letters that nothing needs summed away."""
+    axes = tuple(i for i, k in enumerate(term.letters) if k not in needed)
+    if not axes:
+        return term
+    is_bool = type_of(term.array).dtype == dtypes.bool_
+    summed = (ops.reduce_or if is_bool else ops.reduce_sum)(term.array, axes=axes)
+    return Term(summed, "".join(k for k in term.letters if k in needed))
+
+
+def _product(x: Term, y: Term, needed: str) -> Term:
+    """Two terms as one: letters of both that nothing else needs are contracted."""
+    x, y = _summed(x, needed + y.letters), _summed(y, needed + x.letters)
+    shared = [k for k in x.letters if k in y.letters]
+    contracted = [k for k in shared if k not in needed]
+    if not contracted:
+        return _multiplied(x, y)
+    batch = [k for k in shared if k in needed]
+    of_x, of_y = (
+        tuple(tuple(t.letters.index(k) for k in group) for group in (contracted, batch))
+        for t in (x, y)
+    )
+    out = c.contract(x.array, y.array, ((of_x[0], of_y[0]), (of_x[1], of_y[1])))
+    free = [k for t in (x, y) for k in t.letters if k not in shared]
+    return Term(out, "".join((*batch, *free)))
+
+
+def _multiplied(x: Term, y: Term) -> Term:
+    """An elementwise product, every operand spread over all letters."""
+    letters = x.letters + "".join(k for k in y.letters if k not in x.letters)
+    return Term(apply(ops.mul, _spread(x, letters), _spread(y, letters)), letters)
+
+
+def _spread(term: Term, letters: str) -> Any:
+    order = [term.letters.index(k) for k in letters if k in term.letters]
+    missing = tuple(i for i, k in enumerate(letters) if k not in term.letters)
+    moved = c.transpose(term.array, order)
+    return c.expand_dims(moved, missing) if missing else moved

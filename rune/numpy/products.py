@@ -1,0 +1,213 @@
+"""Products of vectors, matrices and tensors. Every one is one dot_general, or a multiplication.
+
+Floats are multiplied at full precision and half types accumulate in f32, so `precision=` has
+nothing to ask for: any value of it is satisfied. `preferred_element_type` is the result's dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.dims import product as size_product
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.numpy.arguments import rank, static_int, value
+from rune.numpy.shapes import moveaxis
+from rune.ops import conventions as c
+from rune.ops.promote import apply
+
+
+def _pair(name: str, a: Any, b: Any, dtype: Any) -> list[Any]:
+    """Two arrays of one dtype; of `dtype`, the products' own, if it is given."""
+    found = c.same_dtype(name, value(name, a), value(name, b))
+    if dtype is None:
+        return found
+    return [c.astype(x, dtypes.as_dtype(dtype)) for x in found]
+
+
+def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Matrix product; leading axes broadcast, rank 1 is a vector.
+
+    Shapes: [*B, M, K] @ [*B, K, N] -> [*B, M, N].
+    Errors: ShapeError names both shapes and the axes that conflict.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.matmul(rnp.eye(2), rnp.array([1.0, 2.0]))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    return c.matmul(*_pair("matmul", a, b, preferred_element_type))
+
+
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Sum of products over the last axis of `a` and the last but one of `b`.
+
+    Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.dot(rnp.array([1, 2]), rnp.array([3, 4]))
+    Array(11, i32[], cpu:0)
+    """
+    return c.dot(*_pair("dot", a, b, preferred_element_type))
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Inner product of the flattened arrays. Errors: DtypeError for complex arrays.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.vdot(rnp.ones((2, 2)), rnp.ones((2, 2)))
+    Array(4., f32[], cpu:0)
+    """
+    x, y = _pair("vdot", a, b, preferred_element_type)
+    _require_real("vdot", x)
+    return c.dot(c.reshape(x, -1), c.reshape(y, -1))
+
+
+def _require_real(name: str, x: Any) -> None:
+    if type_of(x).dtype in dtypes.COMPLEX:
+        raise DtypeError(f"{name}: cannot conjugate {type_of(x)} (complex is not supported here)")
+
+
+def vecdot(
+    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """Inner products along one axis, the others broadcast.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.vecdot(rnp.ones((2, 3)), rnp.arange(3.0))
+    Array([3., 3.], f32[2], cpu:0)
+    """
+    x, y = _pair("vecdot", x1, x2, preferred_element_type)
+    _require_real("vecdot", x)
+    x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+    out = c.matmul(c.expand_dims(x, -2), c.expand_dims(y, -1))
+    return c.squeeze(out, (-2, -1))
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Matrix times vector. Shapes: [*B, M, N], [*B, N] -> [*B, M].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.matvec(rnp.eye(2), rnp.array([1.0, 2.0]))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    return c.squeeze(c.matmul(value("matvec", x1), c.expand_dims(value("matvec", x2), -1)), -1)
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """Vector times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.vecmat(rnp.array([1.0, 2.0]), rnp.eye(2))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    x1 = value("vecmat", x1)
+    _require_real("vecmat", x1)
+    return c.squeeze(c.matmul(c.expand_dims(x1, -2), value("vecmat", x2)), -2)
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Sum of products over both last axes. Shapes: [*A, K], [*B, K] -> [*A, *B].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.inner(rnp.ones((2, 3)), rnp.ones((4, 3))).shape
+    (2, 4)
+    """
+    x, y = _pair("inner", a, b, preferred_element_type)
+    if not rank(x) or not rank(y):
+        return apply(ops.mul, x, y)
+    return _contract("inner", x, y, (rank(x) - 1,), (rank(y) - 1,))
+
+
+def _contract(name: str, x: Any, y: Any, of_x: tuple, of_y: tuple) -> Any:
+    for i, j in zip(of_x, of_y, strict=True):
+        if type_of(x).shape[i] != type_of(y).shape[j]:
+            raise ShapeError(
+                f"{name}: cannot contract {type_of(x)} with {type_of(y)} "
+                f"(axis {i}: {type_of(x).shape[i]} against axis {j}: {type_of(y).shape[j]})"
+            )
+    return c.contract(x, y, ((of_x, of_y), ((), ())))
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """Products of all pairs from the flattened arrays. Shapes: [M], [N] -> [M, N].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.outer(rnp.array([1, 2]), rnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], i32[2,2], cpu:0)
+    """
+    if out is not None:
+        raise ArgumentError("outer: cannot use out= (arrays are immutable)")
+    x, y = _pair("outer", a, b, None)
+    return apply(ops.mul, c.reshape(x, (-1, 1)), c.reshape(y, (1, -1)))
+
+
+def tensordot(
+    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """Sum of products over chosen axes.
+
+    axes:   an integer n (the last n of `a` with the first n of `b`), or a pair of axis lists.
+    Shapes: the axes of `a` that are left, then those of `b`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.tensordot(rnp.ones((2, 3)), rnp.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
+    x, y = _pair("tensordot", a, b, preferred_element_type)
+    of_x, of_y = _tensordot_axes(axes, rank(x), rank(y))
+    if len(of_x) != len(of_y):
+        raise ArgumentError(f"tensordot: cannot pair axes {of_x} with {of_y} (counts differ)")
+    return _contract("tensordot", x, y, of_x, of_y)
+
+
+def _tensordot_axes(axes: Any, m: int, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if isinstance(axes, Sequence):
+        first, second = axes
+        return (
+            c.normalised_axes("tensordot", first, m),
+            c.normalised_axes("tensordot", second, n),
+        )
+    count = static_int("tensordot", "a number of axes", axes)
+    if not 0 <= count <= min(m, n):
+        raise ArgumentError(f"tensordot: cannot contract {count} axes of ranks {m} and {n}")
+    return tuple(range(m - count, m)), tuple(range(count))
+
+
+def kron(a: Any, b: Any) -> Any:
+    """Kronecker product: every element of `a` times the whole of `b`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.kron(rnp.array([1, 10]), rnp.array([1, 2]))
+    Array([ 1,  2, 10, 20], i32[4], cpu:0)
+    """
+    x, y = _pair("kron", a, b, None)
+    ndim = max(rank(x), rank(y))
+    p, q = ((1,) * (ndim - rank(v)) + type_of(v).shape for v in (x, y))
+    spread_x = tuple(size for d in p for size in (d, 1))
+    spread_y = tuple(size for d in q for size in (1, d))
+    both = apply(ops.mul, c.reshape(x, spread_x), c.reshape(y, spread_y))
+    return c.reshape(both, tuple(size_product(pair) for pair in zip(p, q, strict=True)))
+
+
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """Cross product of vectors with 3 components. Errors: ShapeError for another number.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.cross(rnp.array([1, 0, 0]), rnp.array([0, 1, 0]))
+    Array([0, 0, 1], i32[3], cpu:0)
+    """
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    x, y = _pair("cross", a, b, None)
+    x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
+    if type_of(x).shape[-1] != 3 or type_of(y).shape[-1] != 3:
+        raise ShapeError(f"cross: cannot multiply {type_of(x)} and {type_of(y)} (size 3 required)")
+    p, q = ([v[..., i] for i in range(3)] for v in (x, y))
+    parts = [p[i - 2] * q[i - 1] - p[i - 1] * q[i - 2] for i in range(3)]
+    joined = ops.concatenate(*(c.expand_dims(v, -1) for v in parts), axis=rank(parts[0]))
+    return moveaxis(joined, -1, axisc)

@@ -1,0 +1,325 @@
+"""Shapes and order of axes. Movement only: none of these computes or copies when compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rune import ops
+from rune.core.interpreter import type_of
+from rune.dims import Dim
+from rune.errors import ArgumentError, AxisError, ShapeError
+from rune.numpy.arguments import rank, refuse, shape_of, static_int, static_ints, value
+from rune.ops import conventions as c
+from rune.ops import promote
+
+
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    """The same elements in another shape; one size may be -1.
+
+    order:  "C" reads and writes rows first, "F" columns first.
+    Errors: ShapeError when the numbers of elements differ.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.reshape(rnp.arange(4), (2, -1), order="F")
+    Array([[0, 2],
+           [1, 3]], i32[2,2], cpu:0)
+    """
+    x = value("reshape", a)
+    given = shape if isinstance(shape, tuple | list) else (shape,)
+    sizes = tuple(s if isinstance(s, Dim) else static_int("reshape", "a size", s) for s in given)
+    if order == "F":
+        return c.transpose(c.reshape(c.transpose(x), sizes[::-1]))
+    if order not in ("C", "A"):
+        refuse("reshape", order=order)
+    return c.reshape(x, sizes)
+
+
+def ravel(a: Any, order: str = "C") -> Any:
+    """All elements along one axis.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.ravel(rnp.zeros((2, 1)))
+    Array([0., 0.], f32[2], cpu:0)
+    """
+    return reshape(a, -1, order)
+
+
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    """Axes permuted; reversed for None. Errors: AxisError when `axes` is no permutation.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.transpose(rnp.zeros((2, 3))).shape
+    (3, 2)
+    """
+    return c.transpose(value("transpose", a), axes)
+
+
+def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+    """Axes permuted.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.permute_dims(rnp.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return c.transpose(value("permute_dims", a), axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two axes exchanged. Errors: ShapeError below rank 2.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.matrix_transpose(rnp.zeros((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    return c.matrix_transpose(value("matrix_transpose", x))
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """Two axes exchanged.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.swapaxes(rnp.zeros((2, 3, 4)), 0, -1).shape
+    (4, 3, 2)
+    """
+    return c.swapaxes(value("swapaxes", a), axis1, axis2)
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Axes moved to new places, the others kept in order.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.moveaxis(rnp.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = value("moveaxis", a)
+    ndim = rank(x)
+    origins = c.normalised_axes("moveaxis", source, ndim)
+    places = c.normalised_axes("moveaxis", destination, ndim)
+    if len(origins) != len(places):
+        raise AxisError(f"moveaxis: cannot move axes {origins} to {places} (counts differ)")
+    order = [i for i in range(ndim) if i not in origins]
+    for place, origin in sorted(zip(places, origins, strict=True)):
+        order.insert(place, origin)
+    return c.transpose(x, order)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """Axis moved to stand before `start`; `moveaxis` says it more clearly.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.rollaxis(rnp.zeros((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    ndim = rank(value("rollaxis", a))
+    origin = c.normalised_axis("rollaxis", axis, ndim)
+    place = start + ndim if start < 0 else start
+    if not 0 <= place <= ndim:
+        raise AxisError(f"rollaxis: cannot move an axis to {start} (the array has {ndim} axes)")
+    return moveaxis(a, origin, place - 1 if place > origin else place)
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """Axes of size 1 inserted, so that they stand at `axis` of the result.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.expand_dims(rnp.zeros(3), (0, -1)).shape
+    (1, 3, 1)
+    """
+    return c.expand_dims(value("expand_dims", a), axis)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Axes of size 1 removed: all, or the given. Errors: ShapeError when one is longer.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.squeeze(rnp.zeros((1, 3, 1))).shape
+    (3,)
+    """
+    return c.squeeze(value("squeeze", a), axis)
+
+
+# --- broadcasting -----------------------------------------------------------------------------
+
+
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """`array` stretched to `shape` by NumPy's rules. Errors: ShapeError when it does not fit.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.broadcast_to(rnp.arange(2), (2, 2))
+    Array([[0, 1],
+           [0, 1]], i32[2,2], cpu:0)
+    """
+    x = value("broadcast_to", array)
+    return promote.broadcast_to("broadcast_to", x, shape_of("broadcast_to", shape))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple:
+    """The shape that arrays of these shapes broadcast to.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    found = [shape_of("broadcast_shapes", s) for s in shapes]
+    return promote.broadcast_shape("broadcast_shapes", *found) if found else ()
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """The arrays, each stretched to their common shape.
+
+    >>> import rune.numpy as rnp
+    >>> [x.shape for x in rnp.broadcast_arrays(rnp.zeros((2, 1)), rnp.zeros(3))]
+    [(2, 3), (2, 3)]
+    """
+    found = [value("broadcast_arrays", x) for x in args]
+    shape = broadcast_shapes(*(type_of(x).shape for x in found))
+    return [promote.broadcast_to("broadcast_arrays", x, shape) for x in found]
+
+
+def _at_least(name: str, arrays: Sequence[Any], spread: Any) -> Any:
+    found = [spread(value(name, x)) for x in arrays]
+    return found[0] if len(found) == 1 else found
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Arrays of rank 1 or more; one array for one argument, else a list.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.atleast_1d(2.0).shape
+    (1,)
+    """
+    return _at_least("atleast_1d", arys, lambda x: x if rank(x) else c.expand_dims(x, 0))
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Arrays of rank 2 or more, new axes in front.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.atleast_2d(rnp.zeros(3)).shape
+    (1, 3)
+    """
+
+    def spread(x: Any) -> Any:
+        return x if rank(x) >= 2 else c.expand_dims(x, tuple(range(2 - rank(x))))
+
+    return _at_least("atleast_2d", arys, spread)
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays of rank 3 or more: [] -> [1,1,1], [N] -> [1,N,1], [M,N] -> [M,N,1].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.atleast_3d(rnp.zeros(3)).shape
+    (1, 3, 1)
+    """
+    added = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
+
+    def spread(x: Any) -> Any:
+        return x if rank(x) >= 3 else c.expand_dims(x, added[rank(x)])
+
+    return _at_least("atleast_3d", arys, spread)
+
+
+# --- reversal ---------------------------------------------------------------------------------
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """Order reversed along axes, all for None.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.flip(rnp.arange(3))
+    Array([2, 1, 0], i32[3], cpu:0)
+    """
+    x = value("flip", m)
+    return ops.reverse(x, axes=c.normalised_axes("flip", axis, rank(x)))
+
+
+def _ranked(name: str, x: Any, least: int) -> Any:
+    x = value(name, x)
+    if rank(x) < least:
+        raise ShapeError(f"{name}: cannot take {type_of(x)} (rank {least} required)")
+    return x
+
+
+def flipud(m: Any) -> Any:
+    """Order of rows (axis 0) reversed.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.flipud(rnp.arange(3))
+    Array([2, 1, 0], i32[3], cpu:0)
+    """
+    return flip(_ranked("flipud", m, 1), 0)
+
+
+def fliplr(m: Any) -> Any:
+    """Order of columns (axis 1) reversed.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fliplr(rnp.array([[1, 2]]))
+    Array([[2, 1]], i32[1,2], cpu:0)
+    """
+    return flip(_ranked("fliplr", m, 2), 1)
+
+
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """Rotated by k quarter turns from the first of `axes` towards the second.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.rot90(rnp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], i32[2,2], cpu:0)
+    """
+    x = _ranked("rot90", m, 2)
+    first, second = c.normalised_axes("rot90", axes, rank(x))
+    turns = static_int("rot90", "a number of turns", k) % 4
+    if turns in (0, 2):
+        return x if turns == 0 else ops.reverse(x, axes=(first, second))
+    if turns == 1:
+        return c.swapaxes(ops.reverse(x, axes=(second,)), first, second)
+    return ops.reverse(c.swapaxes(x, first, second), axes=(second,))
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Elements moved by `shift` along an axis, those that leave coming back at the other end.
+
+    `axis` None rolls the flattened array; tuples roll several axes. Shifts are Python integers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.roll(rnp.arange(4), 1)
+    Array([3, 0, 1, 2], i32[4], cpu:0)
+    """
+    x = value("roll", a)
+    if axis is None:
+        return c.reshape(roll(c.reshape(x, -1), shift, 0), type_of(x).shape)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    shifts = static_ints("roll", "a shift", shift)
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise ArgumentError(f"roll: cannot match {len(shifts)} shifts to {len(axes)} axes")
+    count = max(len(shifts), len(axes))
+    shifts, axes = (v * count if len(v) == 1 else v for v in (shifts, tuple(axes)))
+    for by, at in zip(shifts, axes, strict=True):
+        x = _rolled(x, by, c.normalised_axis("roll", at, rank(x)))
+    return x
+
+
+def _rolled(x: Any, by: int, axis: int) -> Any:
+    shape = type_of(x).shape
+    size = shape[axis]
+    cut = size - by % size if isinstance(size, int) and size else 0
+    if not isinstance(size, int):
+        cut = size - by if by > 0 else -by
+    if cut == 0 or cut == size:
+        return x
+    return ops.concatenate(cut_out(x, axis, cut, size), cut_out(x, axis, 0, cut), axis=axis)
+
+
+def cut_out(x: Any, axis: int, start: Any, limit: Any) -> Any:
+    """x[start:limit] along an axis."""
+    shape = type_of(x).shape
+    return ops.slice_(
+        x,
+        start=tuple(start if i == axis else 0 for i in range(len(shape))),
+        limit=tuple(limit if i == axis else d for i, d in enumerate(shape)),
+        stride=(1,) * len(shape),
+    )

@@ -1,0 +1,85 @@
+"""The benchmark scripts work: tiny sizes here, so that a broken one is noticed before it is needed.
+
+Nothing is claimed about speed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BENCHMARKS = ROOT / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+import cases  # noqa: E402  (a script's neighbour, not a package)
+import run  # noqa: E402
+
+
+def _script(name: str, *options: str) -> str:
+    command = [sys.executable, str(BENCHMARKS / name), *options]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    return _script("run.py", "--size", "tiny", "--rounds", "1", "--burst", "0.005")
+
+
+def test_the_table_has_a_row_for_every_case(printed):
+    rows = [line.split("|")[1].strip() for line in printed.splitlines() if line[:1] == "|"]
+
+    assert rows[2:] == [c.title for c in cases.CASES]
+
+
+def test_every_row_has_a_time_for_rune_and_numpy_where_it_competes(printed):
+    lines = {x.split("|")[1].strip(): x.split("|") for x in printed.splitlines() if x[:1] == "|"}
+
+    for case in cases.CASES:
+        assert lines[case.title][2].strip()
+        assert bool(lines[case.title][3].strip()) == ("numpy" in case.peers)
+
+
+def test_a_missing_peer_is_said_loudly(printed):
+    missing = [n for n in ("jax", "torch") if importlib.util.find_spec(n) is None]
+
+    assert [n for n in missing if f"NOT INSTALLED: {n}" not in printed] == []
+
+
+def test_the_memory_of_the_mlp_step_is_reported(printed):
+    assert "arena" in printed
+    assert "largest sum of live bytes" in printed
+
+
+def test_a_bar_against_a_missing_peer_is_not_called_held():
+    row = run.Row(cases.CASES[0], [{"rune": 1.0, "numpy": 9.0}])
+
+    assert row.held() is None
+    assert "not measured" in run.cells(row)
+
+
+def test_the_ratio_pairs_the_bursts_of_a_round():
+    rounds = [{"rune": 1.0, "jax": 2.0}, {"rune": 30.0, "jax": 40.0}, {"rune": 5.0, "jax": 5.0}]
+
+    assert run.Row(cases.CASES[0], rounds).ratio("jax") == 0.75
+
+
+def test_a_bar_says_when_it_is_broken():
+    bar = cases.Bar(1.3, "jax")
+
+    assert bar.holds(1.3, 1.0)
+    assert not bar.holds(1.31, 1.0)
+    assert cases.Bar(1.0, "numpy", 0.15).holds(0.24, 0.1)
+    assert not cases.Bar(5e-6).holds(6e-6, None)
+
+
+def test_a_short_soak_is_flat():
+    assert _script("soak.py", "--steps", "300").splitlines()[-1] == "flat"

@@ -1,0 +1,80 @@
+"""Every notebook runs from top to bottom, within a minute, and twice to the same outputs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SECONDS = 60
+
+
+def _execute(file: Path) -> tuple[Any, float]:
+    """The executed notebook, and how long that took."""
+    notebook = nbformat.read(file, as_version=4)
+    start = time.perf_counter()
+    resources = {"metadata": {"path": str(FOLDER)}}
+    NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources=resources).execute()
+    return notebook, time.perf_counter() - start
+
+
+def _text(output: Any) -> str:
+    """What an output says: printed text, or a value's text."""
+    return output["text"] if "text" in output else output.get("data", {}).get("text/plain", "")
+
+
+def _texts(notebook: Any) -> list[list[str]]:
+    """Texts by cell. Progress bars go to stderr, and are no result."""
+    cells = (c for c in notebook.cells if c.cell_type == "code")
+    return [[_text(o) for o in c.outputs if o.get("name") != "stderr"] for c in cells]
+
+
+def _pictures(notebook: Any) -> int:
+    outputs = (o for c in notebook.cells if c.cell_type == "code" for o in c.outputs)
+    return sum("image/png" in o.get("data", {}) for o in outputs)
+
+
+@pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda f: f.stem)
+def executed(request) -> tuple[Path, Any, float]:
+    return request.param, *_execute(request.param)
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+def test_a_notebook_runs_within_a_minute(executed):
+    file, _, seconds = executed
+
+    assert seconds < SECONDS, f"{file.name} took {seconds:.0f} s"
+
+
+def test_running_a_notebook_again_gives_the_same_outputs(executed):
+    file, notebook, _ = executed
+
+    again, _ = _execute(file)
+
+    assert _texts(again) == _texts(notebook)
+
+
+def test_a_notebook_shows_pictures_and_arrays(executed):
+    _, notebook, _ = executed
+
+    assert _pictures(notebook) >= 4
+    assert any("Array(" in text and "f32[" in text for cell in _texts(notebook) for text in cell)
+
+
+def test_the_committed_outputs_are_those_of_this_code(executed):
+    # Last bits differ between processors; the words and the accuracies to a percent do not.
+    file, notebook, _ = executed
+    committed = nbformat.read(file, as_version=4)
+
+    for saved, found in zip(_texts(committed), _texts(notebook), strict=True):
+        assert len(saved) == len(found)
+    assert _pictures(committed) == _pictures(notebook)

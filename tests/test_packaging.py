@@ -1,0 +1,70 @@
+"""What is installed: the whole of rune/, nothing else, importable with the required packages only.
+
+The wheel is read, not installed: building it takes a second, and needs hatchling alone.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", build], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return zipfile.ZipFile(folder / done.stdout.split()[-1])
+
+
+def test_the_distribution_is_named_apart_from_the_import():
+    assert PROJECT["name"] == "rune-ml"
+    assert PROJECT["requires-python"] == ">=3.11"
+
+
+def test_the_wheel_holds_every_module(wheel):
+    sources = {str(f.relative_to(ROOT)) for f in (ROOT / "rune").rglob("*.py")}
+
+    assert sources <= set(wheel.namelist())
+
+
+def test_the_wheel_holds_nothing_but_rune_and_its_licence(wheel):
+    tops = {name.split("/")[0] for name in wheel.namelist()}
+
+    assert {t for t in tops if not t.endswith(".dist-info")} == {"rune"}
+    assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
+
+
+def test_the_licence_is_the_whole_apache_text():
+    text = (ROOT / "LICENSE").read_text()
+
+    assert "Apache License" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert PROJECT["license"] == "Apache-2.0"
+
+
+def test_extras_for_each_kind_of_device_are_there():
+    extras = set(PROJECT["optional-dependencies"])
+
+    assert {"opencl", "vulkan", "wgpu", "cuda", "notebook", "distributed", "test"} <= extras
+
+
+def test_importing_rune_imports_no_driver_and_no_extra():
+    optional = "pyopencl matplotlib tqdm scipy hypothesis pytest jax torch pycuda vulkan wgpu"
+    code = f"import sys, rune; print([m for m in {optional.split()} if m in sys.modules])"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[]"

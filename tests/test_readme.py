@@ -1,0 +1,72 @@
+"""The README and the guide tell the truth: their Python runs, and prints what they show.
+
+All ```python blocks of a file run in order, in one namespace. A ```text block right after one shows
+what it printed. Every link to a file of the repository leads somewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+TEXTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.M | re.S)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of Python, and the output shown for it, if any."""
+
+    code: str
+    shown: str | None
+
+
+def blocks(text: str) -> list[Block]:
+    """The Python blocks of a page."""
+    return [Block(code, shown or None) for code, shown in BLOCK.findall(text)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_every_snippet_runs_and_prints_what_the_page_shows(page):
+    names: dict[str, Any] = {}
+    for number, block in enumerate(blocks(page.read_text()), 1):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block.code, f"{page.name} block {number}", "exec"), names)
+        if block.shown is not None:
+            assert printed.getvalue().strip() == block.shown.strip(), f"block {number}"
+
+
+def test_the_readme_begins_with_an_example_of_ten_lines_and_its_output():
+    first = blocks((ROOT / "README.md").read_text())[0]
+
+    assert first.shown is not None
+    assert len([x for x in first.code.splitlines() if x.strip()]) <= 10
+
+
+def test_the_readme_prints_the_commands_that_exist():
+    text = (ROOT / "README.md").read_text()
+    commands = re.findall(r"^(\./scripts/\w+)$", text, re.M)
+
+    assert commands == ["./scripts/digits", "./scripts/test"]
+    assert all((ROOT / c).stat().st_mode & 0o111 for c in commands)
+
+
+def test_continuous_integration_calls_the_second_command_as_printed():
+    assert "./scripts/test" in (ROOT / ".ci" / "run").read_text().splitlines()[-1].split()
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_to_files_lead_somewhere(page):
+    targets = LINK.findall(page.read_text())
+
+    assert [t for t in targets if not (page.parent / t).exists()] == []
