@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from rune import dtypes
@@ -63,8 +61,17 @@ class ArrayType:
         return ArrayType, (self.shape, self.dtype, self.weak)
 
 
-@functools.cache
+_interned: dict[tuple[Shape, np.dtype, bool], ArrayType] = {}
+
+
 def _intern(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
+    key = (shape, dtype, weak)
+    found = _interned.get(key)
+    # setdefault is atomic: of two threads that make the same type, both get the first one.
+    return _interned.setdefault(key, _make(*key)) if found is None else found
+
+
+def _make(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
     self = object.__new__(ArrayType)
     object.__setattr__(self, "shape", shape)
     object.__setattr__(self, "dtype", dtype)

@@ -94,8 +94,8 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """(floor_divide, remainder).
 
     >>> import rune.numpy as rnp
-    >>> rnp.divmod(rnp.array(-7), 3)
-    (Array(-3, i32[], cpu:0), Array(2, i32[], cpu:0))
+    >>> rnp.divmod(rnp.array([-7]), 3)
+    (Array([-3], i32[1], cpu:0), Array([2], i32[1], cpu:0))
     """
     return c.floor_divide(x1, x2), c.remainder(x1, x2)
 

@@ -185,6 +185,10 @@ def _is_kind(found: np.dtype, kind: Any) -> bool:
     return found == dtypes.as_dtype(kind)
 
 
+def _dtype_of(x: Any) -> np.dtype:
+    return x.dtype if isinstance(x, Operators) else dtypes.as_dtype(x)
+
+
 def finfo(dtype: Any) -> Any:
     """Limits of a floating dtype: bits, eps, max, min, tiny.
 
@@ -192,7 +196,7 @@ def finfo(dtype: Any) -> Any:
     >>> float(rnp.finfo(rnp.bfloat16).eps)
     0.0078125
     """
-    found = dtypes.as_dtype(dtype if not hasattr(dtype, "type") else dtype.dtype)
+    found = _dtype_of(dtype)
     if found not in dtypes.INEXACT:
         raise DtypeError(f"finfo: cannot describe {dtypes.short(found)} (floating dtype required)")
     return np.finfo(found) if found in dtypes.COMPLEX else ml_dtypes.finfo(found)
@@ -205,7 +209,7 @@ def iinfo(dtype: Any) -> Any:
     >>> rnp.iinfo(rnp.int8).max
     127
     """
-    found = dtypes.as_dtype(dtype if not hasattr(dtype, "type") else dtype.dtype)
+    found = _dtype_of(dtype)
     if found not in dtypes.INTEGER:
         raise DtypeError(f"iinfo: cannot describe {dtypes.short(found)} (integer dtype required)")
     return ml_dtypes.iinfo(found)

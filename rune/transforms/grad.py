@@ -13,14 +13,14 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array
-from rune.core.interpreter import is_differentiable, type_of
+from rune.core.interpreter import current, is_differentiable, type_of
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops import reshape
 from rune.ops.family import zeros_like
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import leaf_path, named, require_callable, value_leaves
-from rune.transforms.jvp import jvp_flat
+from rune.transforms.jvp import Jvp, jvp_flat
 from rune.transforms.linearize import LinearMap, linearize_flat
 from rune.transforms.transpose import backward
 from rune.transforms.vmap import batch_flat, move_axis
@@ -56,7 +56,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jvp(rnp.sin, (0.0,), (2.0,))[1]
-    Array(2., f32[], cpu:0)
+    Array(2., f32*[], cpu:0)
     """
     leaves, flat = _flatten("jvp", function, primals)
     given, treedef = tree.flatten(tuple(tangents))
@@ -211,18 +211,15 @@ class _Aux:
         found = self.function(*args, **kwargs)
         if not isinstance(found, tuple) or len(found) != 2:
             raise TransformError("has_aux: cannot split the result (a pair (value, aux) required)")
-        value, self._kept = found
+        interpreter = current()
+        assert isinstance(interpreter, Jvp)
+        value, aux = found
+        self._kept = tree.map(lambda x: interpreter.split(x)[0], aux)
         return value
 
     def aux(self) -> Any:
-        """The second part of the last result, without tangents."""
-        return tree.map(_primal, self._kept)
-
-
-def _primal(value: Any) -> Any:
-    while hasattr(value, "primal"):
-        value = value.primal
-    return value
+        """The second part of the last result, without the tangents of this derivative."""
+        return self._kept
 
 
 def value_and_grad(

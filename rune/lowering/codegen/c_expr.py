@@ -70,13 +70,18 @@ class Expressions:
         if isinstance(factor, Symbol):
             name = self.names[factor.name]
             return f"({self.dialect.index_type}){name}" if factor.name in self.narrow else name
-        numerator, denominator = factor.numerator, factor.denominator
-        plain = dims.at_most(0, numerator) and dims.less(0, denominator)
-        a, b = self.size(numerator), self.size(denominator)
-        if plain:
-            sign = "/" if isinstance(factor, FloorDiv) else "%"
-            return f"({_atom(a)} {sign} {_atom(b)})"
-        return f"rune_{'floordiv' if isinstance(factor, FloorDiv) else 'mod'}({a}, {b})"
+        return self._division(factor.numerator, factor.denominator, isinstance(factor, FloorDiv))
+
+    def _division(self, x: Size, d: Size, quotient: bool) -> str:
+        """x // d or x % d: plain / and % once x is moved up to where it is not negative."""
+        low = dims.bounds(x)[0]
+        up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
+        moved = x + up * d
+        a, b = self.size(moved), self.size(d)
+        if dims.at_most(0, moved) and dims.less(0, d):
+            down = f" - {up}" if up and quotient else ""
+            return f"({atom(a)} {'/' if quotient else '%'} {atom(b)}{down})"
+        return f"rune_{'floordiv' if quotient else 'mod'}({a}, {b})"
 
     # --- values ------------------------------------------------------------------------------
 
@@ -154,7 +159,7 @@ class Expressions:
             return text
         from_, to = self.scalar(source), self.scalar(target)
         if from_.computes_as is not None or source == dtypes.bool_:
-            text = from_.store.format(text)
+            text = self._element(text, from_)
         elif source in dtypes.FLOATING:
             text = self.dialect.to_bits[source].format(text)
         if to.computes_as is not None or target == dtypes.bool_:
@@ -170,14 +175,17 @@ class Expressions:
         return scalar.load.format(scalar.store.format(text))
 
     def stored(self, value: Expr) -> str:
-        """The value as an element in memory; a rounded one is not rounded again."""
-        scalar, text = self.scalar(value.dtype), self.expr(value)
+        """The value as an element in memory."""
+        return bare(self._element(self.expr(value), self.scalar(value.dtype)))
+
+    def _element(self, text: str, scalar: Scalar) -> str:
+        """A register value as in memory; what comes from there goes back with all its bits."""
         before = scalar.load.partition("{0}")[0]
         if scalar.computes_as is not None and text.startswith(before):
             inner = text[len(before) - 1 :]
             if bare(inner) != inner:
-                return bare(inner)
-        return bare(scalar.store.format(text))
+                return inner
+        return scalar.store.format(text)
 
     # --- operations --------------------------------------------------------------------------
 
@@ -253,5 +261,6 @@ def bare(text: str) -> str:
     return text
 
 
-def _atom(text: str) -> str:
+def atom(text: str) -> str:
+    """An index expression as an operand."""
     return text if text.isidentifier() or text.isdigit() else f"({text})"

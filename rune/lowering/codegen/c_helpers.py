@@ -66,7 +66,8 @@ _FLOAT = {
     "erf_inv": f"""(T y) {{
   const T a = C(abs, y);
   if (!(a < 1)) return a == 1 ? C(copysign, INFINITE, y) : NOT_A_NUMBER;
-  T w = -C(log, (L(1.0) - a) * (L(1.0) + a)), x;
+  const T beside = (L(1.0) - a) * (L(1.0) + a);
+  T w = -C(log, beside), x;
   if (w < 5) {{
     w -= L(2.5);
     x = HORNER({", ".join(map(repr, ERF_INV_CENTRAL))});

@@ -27,7 +27,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.c_expr import Expressions, bare
+from rune.lowering.codegen.c_expr import Expressions, atom, bare
 from rune.lowering.codegen.c_helpers import needed
 from rune.lowering.codegen.dialect import Dialect
 from rune.lowering.kernel.expr import Expr, Load, Local, Op
@@ -111,7 +111,7 @@ class _Renderer:
     def name(self, name: str) -> str:
         """A C name for a name of the kernel; the same one every time."""
         if name not in self.names:
-            made = re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)
+            made = _ascii(name)
             reserved = made in _KEYWORDS | self.dialect.reserved
             if reserved or made.startswith(("rune_", "run_", "_")):
                 made = f"v_{made}"
@@ -127,7 +127,7 @@ class _Renderer:
 
     def kernel(self) -> Rendered:
         code, dialect = self.code, self.dialect
-        pieces = [piece for p in code.params for piece in self.parameter(p)]
+        pieces = [self.parameter(p) for p in code.params]
         pieces += [f"const {dialect.index_type} {self.name(size)}" for size in code.sizes]
         grid_loops, body = _nest(code.body, Kind.GRID)
         thread_loops = _threads(body)
@@ -137,27 +137,24 @@ class _Renderer:
         if not thread_loops:
             self.bounds_check(grid_loops)
         self.body(body)
-        head = f"{dialect.kernel} run_{self.ascii(code.name)}({', '.join(pieces)}) {{"
-        text = "\n".join([head, *self.lines, "}"])
+        name = f"run_{_ascii(code.name)}"
+        signature = ",\n".join(f"    {piece}" for piece in pieces)
+        text = "\n".join([f"{dialect.kernel} {name}(\n{signature}) {{", *self.lines, "}"])
         used = frozenset(self.expressions.used)
         workgroup = tuple(int(str(t)) for t in threads)
-        return Rendered(
-            f"run_{self.ascii(code.name)}", text, code.params, code.sizes, grid, workgroup, used
-        )
+        return Rendered(name, text, code.params, code.sizes, grid, workgroup, used)
 
-    def ascii(self, name: str) -> str:
-        return re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)
-
-    def parameter(self, p: Param) -> list[str]:
+    def parameter(self, p: Param) -> str:
         dialect, name = self.dialect, self.name(p.name)
         aliased = any(p.name in pair for pair in self.code.aliases)
         pointer = dialect.const_pointer if p.access is Access.READ else dialect.global_pointer
         type_ = self.expressions.scalar(p.dtype).storage
         restrict = "" if aliased else dialect.restrict
         if not dialect.pointer_offsets:
-            return [pointer.format(type_, restrict + name)]
+            return pointer.format(type_, restrict + name)
         self.emit(f"{pointer.format(type_, restrict + name)} = {name}_base + {name}_at;")
-        return [pointer.format(type_, f"{name}_base"), f"const {dialect.index_type} {name}_at"]
+        base = pointer.format(type_, f"{name}_base")
+        return f"{base}, const {dialect.index_type} {name}_at"
 
     def positions(self, loops: Sequence[For], position: str) -> None:
         """Bind the variables of a nest to the launch's position."""
@@ -178,10 +175,11 @@ class _Renderer:
         self.emit(f"const {type_} at_{whole} = {position};")
         for number, loop in enumerate(loops):
             inner = product(x.extent for x in loops[number + 1 :])
-            at = f"at_{whole}" if inner == 1 else f"at_{whole} / ({self.expressions.size(inner)})"
+            at = f"at_{whole}"
+            if inner != 1:
+                at += f" / {atom(self.expressions.size(inner))}"
             if number:
-                extent = self.expressions.size(loop.extent)
-                at = f"{at} % ({extent})" if inner == 1 else f"({at}) % ({extent})"
+                at = f"{atom(at)} % {atom(self.expressions.size(loop.extent))}"
             self.emit(f"const {type_} {self.name(loop.var)} = {at};")
 
     def bounds_check(self, loops: Sequence[For]) -> None:
@@ -259,6 +257,10 @@ class _Renderer:
         shared = self.dialect.shared if stmt.space is AddressSpace.SHARED else ""
         type_ = self.expressions.scalar(stmt.dtype).storage
         self.emit(f"{shared}{type_} {self.name(stmt.name)}[{stmt.size}];")
+
+
+def _ascii(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)
 
 
 def _combined(combine: str, old: Expr, value: Expr, contract: bool) -> Expr:

@@ -108,7 +108,7 @@ def _order(state: Fusion) -> list[int]:
     """Groups so that each comes after those that it reads; else by their last member."""
     return sorted(
         state.groups,
-        key=lambda g: (state.groups[g].above.bit_count(), state.groups[g].members[-1]),
+        key=lambda g: (state.above[g].bit_count(), state.groups[g].members[-1]),
     )
 
 

@@ -45,6 +45,7 @@ PART = 4096  # elements of one part of such a reduction
 
 DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generated code
 MAX_BUFFERS = 24  # of one kernel: some drivers limit arguments
+MAX_MEMBERS = 100  # stored values of one kernel
 MAX_CELLS = 9  # ranges into which a concatenation or padding may split a write
 MAX_PLACES = 16  # places at which one value may be computed again before it is stored anyway
 MAX_AGAIN = 64  # cost of an element that is computed again, which keeps code in proportion

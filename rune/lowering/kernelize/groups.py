@@ -15,7 +15,7 @@ Cost: every edge is tried at most a few times; reachability is kept as bit sets.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rune.core.program import Var
 from rune.dims import Size
@@ -34,13 +34,15 @@ class Group:
     members: tuple[int, ...]
     domain: tuple[Size, ...]
     places: Mapping[int, tuple[int, ...]]
-    above: int = 0  # bit set of the groups that this one depends on, by number
-    below: int = 0
 
 
 @dataclass(slots=True)
 class Fusion:
-    """The state of the search: roots, and the group of each."""
+    """The state of the search: roots, and the group of each.
+
+    `above`, `below`: for each group, the groups it depends on and those that depend on it, as
+    bit sets by number.
+    """
 
     roots: tuple[Root, ...]
     makers: Mapping[Var, tuple[int, ...]]
@@ -49,6 +51,8 @@ class Fusion:
     aligned: Mapping[tuple[int, int], tuple[int | None, ...]]
     groups: dict[int, Group]
     owner: list[int]
+    above: list[int]
+    below: list[int]
 
     def group(self, root: int) -> Group:
         """The group that a root is in."""
@@ -83,9 +87,13 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var]) -> Fusion:
         for var, found in root.reads.items()
         for q in makers.get(var, ())
     }
-    groups = _reachability(roots, aligned)
+    groups = {
+        r.number: Group((r.number,), tuple(r.sizes[a] for a in r.parallel), {r.number: r.parallel})
+        for r in roots
+    }
     owner = [r.number for r in roots]
-    return Fusion(roots, makers, readers, results, aligned, groups, owner)
+    above, below = _reachability(len(roots), aligned)
+    return Fusion(roots, makers, readers, results, aligned, groups, owner, above, below)
 
 
 def _alignment(reader: Root, read: Root, found: Iterable[tuple]) -> tuple[int | None, ...]:
@@ -111,20 +119,14 @@ def _only(found: set[int | None]) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _reachability(roots: tuple[Root, ...], aligned: Mapping) -> dict[int, Group]:
-    above, below = [0] * len(roots), [0] * len(roots)
-    edges = sorted(aligned, key=lambda edge: edge[1])
-    for q, r in edges:
+def _reachability(count: int, edges: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """What each root depends on, and what depends on it."""
+    above, below = [0] * count, [0] * count
+    for q, r in sorted(edges, key=lambda edge: edge[1]):
         above[r] |= above[q] | 1 << q
-    for q, r in sorted(aligned, key=lambda edge: -edge[0]):
+    for q, r in sorted(edges, key=lambda edge: -edge[0]):
         below[q] |= below[r] | 1 << r
-    return {
-        r.number: Group(
-            (r.number,), tuple(r.sizes[a] for a in r.parallel), {r.number: r.parallel},
-            above[r.number], below[r.number],
-        )
-        for r in roots
-    }  # fmt: skip
+    return above, below
 
 
 # --- producers and consumers ------------------------------------------------------------------
@@ -147,7 +149,7 @@ def match(state: Fusion, a: int, b: int) -> Pairs | str:
     refusal = _refuse_kinds(state, first, second)
     if refusal:
         return refusal
-    if first.below & second.above:
+    if state.below[a] & state.above[b]:
         return "another kernel lies between them"
     if any(not state.roots[q].is_whole for q, _ in _edges(state, first, second)):
         return "a part of a value is read as a whole"
@@ -167,6 +169,8 @@ def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
         return "a scan or scatter is a kernel of its own"
     if Kind.DOT in kinds and (kinds.count(Kind.DOT) > 1 or Kind.REDUCE in kinds):
         return "a dot takes no second reduction"
+    if len(kinds) > cost.MAX_MEMBERS:
+        return "the kernel would grow too large"
     return "" if _buffers(state, first, second) <= cost.MAX_BUFFERS else "too many buffers"
 
 
@@ -248,24 +252,32 @@ def _places(group: Group, side: int, pairs: Pairs) -> dict[int, tuple[int, ...]]
 def _join(state: Fusion, a: int, b: int, pairs: Pairs) -> None:
     """Replace groups a and b by one, under the number a."""
     first, second = state.groups[a], state.groups.pop(b)
-    both = 1 << a | 1 << b
-    above, below = (first.above | second.above) & ~both, (first.below | second.below) & ~both
     state.groups[a] = Group(
         tuple(sorted((*first.members, *second.members))),
         tuple(second.domain[y] for _, y in pairs),
         _places(first, 0, pairs) | _places(second, 1, pairs),
-        above,
-        below,
     )
     for m in second.members:
         state.owner[m] = a
-    for number, group in state.groups.items():
-        if number == a:
-            continue
-        up = (group.above & ~both) | ((above | 1 << a) if group.above & both else 0)
-        down = (group.below & ~both) | ((below | 1 << a) if group.below & both else 0)
-        if up != group.above or down != group.below:
-            state.groups[number] = replace(group, above=up, below=down)
+    for forward, backward in ((state.above, state.below), (state.below, state.above)):
+        _join_reach(forward, backward, a, b)
+
+
+def _join_reach(reach: list[int], back: list[int], a: int, b: int) -> None:
+    """Group b becomes group a in one direction; `back` is the other one, not yet or just done."""
+    both = 1 << a | 1 << b
+    joined = (reach[a] | reach[b]) & ~both
+    reach[a], reach[b] = joined, 0
+    for number in _bits((back[a] | back[b]) & ~both):
+        reach[number] = (reach[number] & ~both) | joined | 1 << a
+
+
+def _bits(mask: int) -> Iterable[int]:
+    """The numbers in a bit set."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
 
 
 # --- siblings ---------------------------------------------------------------------------------
@@ -285,7 +297,7 @@ def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
     kinds = {state.roots[m].kind for m in (*first.members, *second.members)}
     if kinds & (SEPARATE | {Kind.DOT}) or first.domain != second.domain:
         return False
-    if (first.above | first.below) >> b & 1 or _buffers(state, first, second) > cost.MAX_BUFFERS:
+    if (state.above[a] | state.below[a]) >> b & 1 or _buffers(state, first, second) > cost.MAX_BUFFERS:
         return False
     ways = [_way(state, g, var) for g in (first, second)]
     large = cost.count(var.type.shape) >= max(cost.count(first.domain), 2)
@@ -313,7 +325,7 @@ def _fuse_ranges(state: Fusion) -> None:
     for numbers in state.makers.values():
         for x, y in zip(numbers, numbers[1:]):
             a, b = state.owner[x], state.owner[y]
-            if a == b or (state.groups[a].above | state.groups[a].below) >> b & 1:
+            if a == b or (state.above[a] | state.below[a]) >> b & 1:
                 continue
             pairs = _undivided(state, state.groups[a], state.groups[b], x, y)
             if pairs is not None:

@@ -219,18 +219,17 @@ def _drop_needless(
     if not chosen:
         return forced
     prices: dict[Var, _Price] = {}
-    for equation in equations:
-        result = equation.results[0]
-        price = _price(equation, prices)
-        if result not in forced and result not in chosen:
-            prices[result] = price
     dots = _dots(equations)
     demands = _demands(equations, forced | chosen)
     kept = set(forced)
     for equation in equations:
         result = equation.results[0]
-        if result in chosen and _wants_storing(
-            equation, _price(equation, prices), demands.get(result, {}), dots
-        ):
+        if result in forced:
+            continue
+        price = _price(equation, prices)
+        demand = demands.get(result, {})
+        if result in chosen and _wants_storing(equation, price, demand, dots):
             kept.add(result)
+        else:
+            prices[result] = price
     return frozenset(kept)

@@ -35,7 +35,34 @@ def test_loops_scratch_and_helpers(expect):
     expect(
         source(TEXTS["softmax"]),
         """
-        """,
+        #pragma OPENCL FP_CONTRACT OFF
+
+        float rune_max__f32(float a, float b) { return a > b || a != a ? a : b; }
+
+        __kernel void run_softmax(
+            __global const float* x_base, const long x_at,
+            __global float* y_base, const long y_at,
+            const long n) {
+          __global const float* restrict x = x_base + x_at;
+          __global float* restrict y = y_base + y_at;
+          const long i = get_global_id(0);
+          if (i >= n) return;
+          float e[64];
+          float m = as_float(0xff800000u);
+          for (long j = 0; j < 64; j++) {
+            m = rune_max__f32(m, x[64 * i + j]);
+          }
+          float s = 0.0f;
+          for (long j = 0; j < 64; j++) {
+            const float t = exp((x[64 * i + j] - m));
+            e[j] = t;
+            s = s + t;
+          }
+          for (long j = 0; j < 64; j++) {
+            y[64 * i + j] = e[j] / s;
+          }
+        }
+""",
     )
 
 
@@ -43,7 +70,16 @@ def test_a_guarded_load_reads_memory_only_where_it_may(expect):
     expect(
         kernel(TEXTS["pad"]),
         """
-        """,
+        __kernel void run_pad(
+            __global const float* x_base, const long x_at,
+            __global float* y_base, const long y_at) {
+          __global const float* restrict x = x_base + x_at;
+          __global float* restrict y = y_base + y_at;
+          const long i = get_global_id(0);
+          if (i >= 12) return;
+          const bool inside = ((long)(i) >= 2L) & ((long)(i) < 10L);
+          y[i] = inside ? x[i - 2] : 0.0f;
+        }""",
     )
 
 
@@ -51,7 +87,22 @@ def test_a_contracted_product_is_an_fma_and_the_inner_grid_axis_is_the_first(exp
     expect(
         kernel(TEXTS["dot"]),
         """
-        """,
+        __kernel void run_dot(
+            __global const float* a_base, const long a_at,
+            __global const float* b_base, const long b_at,
+            __global float* c_base, const long c_at) {
+          __global const float* restrict a = a_base + a_at;
+          __global const float* restrict b = b_base + b_at;
+          __global float* restrict c = c_base + c_at;
+          const long j = get_global_id(0);
+          const long i = get_global_id(1);
+          if (i >= 18 || j >= 10) return;
+          float acc = 0.0f;
+          for (long k = 0; k < 12; k++) {
+            acc = fma(a[12 * i + k], b[j + 10 * k], acc);
+          }
+          c[10 * i + j] = acc;
+        }""",
     )
 
 
@@ -59,7 +110,19 @@ def test_grid_axes_beyond_three_are_folded_into_the_first(expect):
     expect(
         kernel(TEXTS["four_axes"]),
         """
-        """,
+        __kernel void run_transpose(
+            __global const double* x_base, const long x_at,
+            __global double* y_base, const long y_at) {
+          __global const double* restrict x = x_base + x_at;
+          __global double* restrict y = y_base + y_at;
+          const long at_a_d = get_global_id(0);
+          const long a = at_a_d / 5;
+          const long d = at_a_d % 5;
+          const long c = get_global_id(1);
+          const long b = get_global_id(2);
+          if (a >= 2 || b >= 3 || c >= 4 || d >= 5) return;
+          y[a + 2 * b + 6 * c + 24 * d] = x[60 * a + 20 * b + 5 * c + d];
+        }""",
     )
 
 
@@ -67,7 +130,18 @@ def test_threads_share_memory_and_wait(expect):
     expect(
         kernel(TEXTS["workgroup"]),
         """
-        """,
+        __kernel void run_reverse(
+            __global const float* x_base, const long x_at,
+            __global float* y_base, const long y_at) {
+          __global const float* restrict x = x_base + x_at;
+          __global float* restrict y = y_base + y_at;
+          const long g = get_group_id(0);
+          __local float tile[8];
+          const long t = get_local_id(0);
+          tile[t] = x[8 * g + t];
+          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+          y[8 * g + t] = tile[-t + 7];
+        }""",
     )
 
 
@@ -83,7 +157,19 @@ def test_narrow_floats_are_loaded_rounded_and_stored_as_bits(expect):
     expect(
         kernel(text),
         """
-        """,
+        __kernel void run_f(
+            __global const ushort* x_base, const long x_at,
+            __global ushort* y_base, const long y_at,
+            __global uchar* z_base, const long z_at) {
+          __global const ushort* restrict x = x_base + x_at;
+          __global ushort* restrict y = y_base + y_at;
+          __global uchar* restrict z = z_base + z_at;
+          const long i = get_global_id(0);
+          if (i >= 8) return;
+          const float a = rune_bf16_load(rune_bf16_store((rune_bf16_load(x[i]) + 1.0f)));
+          y[i] = rune_bf16_store(exp(a));
+          z[i] = (uchar)(a < rune_bf16_load(x[i]));
+        }""",
     )
 
 
@@ -163,23 +249,35 @@ def test_integers_wrap_in_unsigned_types():
     assert expression(Op("mul", (byte, byte), dtypes.i8)).startswith("(char)((uint)(char)1 *")
 
 
-def test_division_is_plain_where_bounds_allow_and_floors_elsewhere():
+def test_division_is_plain_where_bounds_allow_and_moves_up_elsewhere():
     text = """
     code f(x: read f32[99], y: write f32[99]) {
-      for i in 9 grid { for j in 9 serial { store y[i//2 + j] = x[(i - j + 9)//2 + (i - j)//3 + 4] } }
+      for i in 9 grid {
+        for j in 9 serial { store y[i//2 + j] = x[(i - j + 9)//2 + (i - j)//3 + 4] }
+      }
     }"""
     rendered = kernel(text)
 
     assert "(i / 2)" in rendered
-    assert "((i - j + 9) / 2)" in rendered
-    assert "rune_floordiv(i - j, 3)" in rendered
+    assert "((i - j + 9) / 2 - 4) + ((i - j + 9) / 3 - 3) + 8" in rendered
+
+
+def test_division_floors_where_no_bound_is_known():
+    text = """
+    code f(x: read f32[n], y: write f32[n]) sizes n in 0.. {
+      for i in n grid { store y[i] = x[(i - n)//3 + n] }
+    }"""
+
+    assert "rune_floordiv(i - n, 3)" in kernel(text)
 
 
 def test_a_helper_comes_after_those_it_uses():
     text = "code f(y: write bf16[1]) { store y[0] = nextafter(1.0_bf16, 2.0_bf16) }"
     rendered = source(text)
 
-    definitions = [rendered.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter__bf16")]
+    definitions = [
+        rendered.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter__bf16")
+    ]
     assert definitions == sorted(definitions)
 
 

@@ -1,0 +1,247 @@
+"""Activations: elementwise, smooth where the function is smooth.
+
+Where a function has a corner the derivative is a convention, JAX's: relu'(0) = 0, elu'(0) = 1,
+leaky_relu'(0) = 1, hard_tanh'(±1) = 1, relu6'(0) = relu6'(6) = 0. Seams of smooth functions are
+chosen by `where` on safe operands, so that derivatives of every order hold on both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+
+
+def identity(x: Any) -> Any:
+    """x itself.
+
+    >>> import rune.nn as nn
+    >>> nn.identity(2.0)
+    2.0
+    """
+    return x
+
+
+def relu(x: Any) -> Any:
+    """The larger of x and 0; the derivative at 0 is 0. Source: Nair & Hinton 2010.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.relu(rnp.array([-1.0, 2.0]))
+    Array([0., 2.], f32[2], cpu:0)
+    """
+    return rnp.where(rnp.greater(x, 0), x, rnp.zeros_like(x))
+
+
+def relu6(x: Any) -> Any:
+    """x kept within [0, 6]; the derivative at both ends is 0.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.relu6(rnp.array([-1.0, 8.0]))
+    Array([0., 6.], f32[2], cpu:0)
+    """
+    inside = rnp.logical_and(rnp.greater(x, 0), rnp.less(x, 6))
+    return rnp.where(inside, x, ops.stop_gradient(rnp.clip(x, 0, 6)))
+
+
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """x, and negative_slope x below 0.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.leaky_relu(rnp.array([-100.0, 2.0]))
+    Array([-1.,  2.], f32[2], cpu:0)
+    """
+    return rnp.where(rnp.greater_equal(x, 0), x, rnp.multiply(x, negative_slope))
+
+
+def hard_tanh(x: Any) -> Any:
+    """x kept within [-1, 1].
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.hard_tanh(rnp.array([-2.0, 0.5]))
+    Array([-1. ,  0.5], f32[2], cpu:0)
+    """
+    inside = rnp.less_equal(rnp.abs(x), 1)
+    return rnp.where(inside, x, ops.stop_gradient(rnp.sign(x)))
+
+
+# --- exponential ------------------------------------------------------------------------------
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)).
+
+    >>> import rune.nn as nn
+    >>> nn.sigmoid(0.0)
+    Array(0.5, f32*[], cpu:0)
+    """
+    return ops.logistic(_real(x))
+
+
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent.
+
+    >>> import rune.nn as nn
+    >>> nn.tanh(0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return rnp.tanh(x)
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)), without overflow.
+
+    >>> import rune.nn as nn
+    >>> nn.softplus(1e4)
+    Array(10000., f32*[], cpu:0)
+    """
+    return rnp.logaddexp(x, 0)
+
+
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)), without underflow.
+
+    >>> import rune.nn as nn
+    >>> nn.log_sigmoid(-1e4)
+    Array(-10000., f32*[], cpu:0)
+    """
+    return rnp.negative(softplus(rnp.negative(x)))
+
+
+def silu(x: Any) -> Any:
+    """x sigmoid(x). Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
+
+    >>> import rune.nn as nn
+    >>> nn.silu(0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return rnp.multiply(x, sigmoid(x))
+
+
+swish = silu
+
+
+def mish(x: Any) -> Any:
+    """x tanh(softplus(x)). Source: Misra 2019, arXiv:1908.08681.
+
+    >>> import rune.nn as nn
+    >>> nn.mish(0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return rnp.multiply(x, rnp.tanh(softplus(x)))
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """x, and alpha (exp(x) - 1) below 0. Source: Clevert et al. 2015, arXiv:1511.07289.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.elu(rnp.array([-1e4, 2.0]))
+    Array([-1.,  2.], f32[2], cpu:0)
+    """
+    above = rnp.greater(x, 0)
+    below = rnp.expm1(rnp.where(above, rnp.zeros_like(x), x))
+    return rnp.where(above, x, rnp.multiply(below, alpha))
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """x, and alpha (exp(x / alpha) - 1) below 0. Source: Barron 2017, arXiv:1704.07483.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.celu(rnp.array([-1e4, 2.0]), 2.0)
+    Array([-2.,  2.], f32[2], cpu:0)
+    """
+    above = rnp.greater(x, 0)
+    below = rnp.expm1(rnp.divide(rnp.where(above, rnp.zeros_like(x), x), alpha))
+    return rnp.where(above, x, rnp.multiply(below, alpha))
+
+
+def selu(x: Any) -> Any:
+    """elu scaled to keep mean 0 and variance 1. Source: Klambauer et al. 2017, arXiv:1706.02515.
+
+    >>> import rune.nn as nn
+    >>> nn.selu(1.0)
+    Array(1.050701, f32*[], cpu:0)
+    """
+    return rnp.multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x Φ(x), Φ the normal distribution; by tanh if `approximate`, else by erf.
+
+    Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
+
+    >>> import rune.nn as nn
+    >>> nn.gelu(0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    x = _real(x)
+    if not approximate:
+        return 0.5 * x * ops.erfc(-x * math.sqrt(0.5))
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+    return 0.5 * x * (1.0 + rnp.tanh(inner))
+
+
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x² + b)) / 2. Source: Barron 2021, arXiv:2112.11687.
+
+    >>> import rune.nn as nn
+    >>> nn.squareplus(0.0)
+    Array(1., f32*[], cpu:0)
+    """
+    x = _real(x)
+    return 0.5 * (x + rnp.sqrt(x * x + b))
+
+
+def soft_sign(x: Any) -> Any:
+    """x / (1 + |x|).
+
+    >>> import rune.nn as nn
+    >>> nn.soft_sign(1.0)
+    Array(0.5, f32*[], cpu:0)
+    """
+    return rnp.divide(x, rnp.abs(x) + 1)
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6.
+
+    >>> import rune.nn as nn
+    >>> nn.hard_sigmoid(0.0)
+    Array(0.5, f32*[], cpu:0)
+    """
+    return relu6(rnp.add(x, 3.0)) / 6.0
+
+
+def hard_silu(x: Any) -> Any:
+    """x hard_sigmoid(x). Source: Howard et al. 2019, arXiv:1905.02244.
+
+    >>> import rune.nn as nn
+    >>> nn.hard_silu(3.0)
+    Array(3., f32*[], cpu:0)
+    """
+    return rnp.multiply(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half along an axis times the sigmoid of the second.
+
+    Source: Dauphin et al. 2016, arXiv:1612.08083.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.glu(rnp.array([3.0, 0.0]))
+    Array([1.5], f32[1], cpu:0)
+    """
+    first, second = rnp.split(x, 2, axis)
+    return first * sigmoid(second)
+
+
+def _real(x: Any) -> Any:
+    return (
+        rnp.multiply(x, 1.0)
+        if not rnp.issubdtype(rnp.result_type(x), rnp.floating)
+        else rnp.positive(x)
+    )

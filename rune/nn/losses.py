@@ -1,0 +1,71 @@
+"""Losses: one number per example, for the caller to average (mse: one number)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rune.numpy as rnp
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.errors import DtypeError
+from rune.nn.activations import log_sigmoid
+from rune.nn.normalisation import log_softmax
+from rune.numpy.arguments import value
+
+
+def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
+    """-sum(labels log(softmax(logits))) over an axis: labels are distributions.
+
+    Shapes: logits, labels [*B, C] -> [*B].
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.softmax_cross_entropy(rnp.array([1e4, 0.0]), rnp.array([1.0, 0.0]))
+    Array(0., f32[], cpu:0)
+    """
+    terms = rnp.multiply(labels, log_softmax(logits, axis))
+    # A class of probability 0 adds nothing, even where its logit is -inf.
+    terms = rnp.where(rnp.equal(labels, 0), 0.0, terms)
+    return rnp.negative(rnp.sum(terms, axis))
+
+
+def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: int = -1) -> Any:
+    """-log(softmax(logits)) at the label of each example.
+
+    Shapes: logits [*B, C], labels [*B] -> [*B]. A label out of range gives NaN.
+    Errors: DtypeError for labels that are no integers.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.softmax_cross_entropy_with_integer_labels(rnp.array([[0.0, 1e4]]), rnp.array([1]))
+    Array([0.], f32[1], cpu:0)
+    """
+    labels = value("softmax_cross_entropy_with_integer_labels", labels)
+    if type_of(labels).dtype not in dtypes.INTEGER:
+        raise DtypeError(
+            f"softmax_cross_entropy_with_integer_labels: cannot use labels {type_of(labels)} "
+            "(integer dtype required)",
+            hint="softmax_cross_entropy takes distributions",
+        )
+    places = rnp.expand_dims(labels, axis)
+    found = rnp.take_along_axis(log_softmax(logits, axis), places, axis)
+    return rnp.negative(rnp.squeeze(found, axis))
+
+
+def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:
+    """-log(sigmoid(logits)) where labels are 1, -log(1 - sigmoid(logits)) where they are 0.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.sigmoid_binary_cross_entropy(rnp.array([1e4, 1e4]), rnp.array([1.0, 0.0]))
+    Array([    0., 10000.], f32[2], cpu:0)
+    """
+    miss = rnp.multiply(rnp.subtract(1, labels), log_sigmoid(rnp.negative(logits)))
+    return rnp.negative(rnp.multiply(labels, log_sigmoid(logits)) + miss)
+
+
+def mse(predictions: Any, targets: Any) -> Any:
+    """Mean squared difference over all elements.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.mse(rnp.array([1.0, 3.0]), 1.0)
+    Array(2., f32[], cpu:0)
+    """
+    return rnp.mean(rnp.square(rnp.subtract(predictions, targets)))

@@ -1,0 +1,169 @@
+"""Softmax and its kin, and normalisation over axes.
+
+Each is one max or mean and one sum over the same axes, the form that becomes a single kernel. The
+maximum that keeps exp from overflowing carries no derivative: it cancels, so its own would only
+add noise. Half types are normalised in f32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError
+from rune.numpy.arguments import inexact, value
+from rune.ops.conventions import Axis
+from rune.ops.family import wide
+
+
+def _shift(x: Any, axis: Axis, where: Any) -> Any:
+    """The largest element of each slice, 0 where that is infinite, as a constant.
+
+    -inf alone would give -inf - -inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
+    """
+    largest = rnp.max(x, axis, keepdims=True, initial=-np.inf, where=where)
+    return ops.stop_gradient(rnp.where(rnp.isfinite(largest), largest, 0.0))
+
+
+def logsumexp(
+    a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """log(sum(b exp(a))) over axes, without overflow; -inf for a slice of -inf.
+
+    return_sign: also the sign of the sum, whose magnitude the logarithm is then taken of.
+    Errors: a negative sum gives NaN without `return_sign`.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.logsumexp(rnp.array([1e4, -1e4]))
+    Array(10000., f32[], cpu:0)
+    """
+    x = inexact("logsumexp", value("logsumexp", a))
+    shift = _shift(x, axis, where)
+    terms = rnp.exp(x - shift)
+    total = rnp.sum(terms if b is None else terms * b, axis, keepdims=keepdims, where=where)
+    sign = rnp.sign(total)
+    out = rnp.log(rnp.abs(total) if return_sign else total)
+    out = out + (shift if keepdims else rnp.reshape(shift, type_of(out).shape))
+    return (out, sign) if return_sign else out
+
+
+def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) over an axis, without overflow; 0 where the mask is False.
+
+    Errors: a slice that is all -inf, or holds +inf or NaN, gives NaN.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.softmax(rnp.array([1e4, 1e4]))
+    Array([0.5, 0.5], f32[2], cpu:0)
+    """
+    x = inexact("softmax", value("softmax", x))
+    terms = rnp.exp(x - _plain_shift(x, axis, where))
+    if where is not None:
+        terms = rnp.where(where, terms, 0.0)
+    return terms / rnp.sum(terms, axis, keepdims=True)
+
+
+def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """log(softmax(x)) over an axis, without underflow; -inf where the mask is False.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.log_softmax(rnp.array([1e4, -1e4]))
+    Array([     0., -20000.], f32[2], cpu:0)
+    """
+    x = inexact("log_softmax", value("log_softmax", x))
+    shifted = x - _plain_shift(x, axis, where)
+    out = shifted - rnp.log(rnp.sum(rnp.exp(shifted), axis, keepdims=True, where=where))
+    return out if where is None else rnp.where(where, out, -np.inf)
+
+
+def _plain_shift(x: Any, axis: Axis, where: Any) -> Any:
+    initial = None if where is None else -np.inf
+    return ops.stop_gradient(rnp.max(x, axis, keepdims=True, initial=initial, where=where))
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """1 at the class of each label, else 0; all 0 for a label outside 0…num_classes-1.
+
+    Shapes: x [*I] -> [*I, num_classes], the new axis at `axis`. Types: f32 unless given.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.one_hot(rnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], f32[2,3], cpu:0)
+    """
+    labels = value("one_hot", x)
+    if type_of(labels).dtype not in dtypes.NUMERIC:
+        raise ArgumentError(f"one_hot: cannot use {type_of(labels)} as labels (integers required)")
+    labels = rnp.expand_dims(labels, axis)
+    ndim = type_of(labels).ndim
+    spread = tuple(num_classes if i == axis % ndim else 1 for i in range(ndim))
+    classes = rnp.arange(num_classes, dtype=type_of(labels).dtype).reshape(spread)
+    return rnp.astype(rnp.equal(labels, classes), dtype)
+
+
+# --- normalisation ----------------------------------------------------------------------------
+
+
+def _in_f32(name: str, x: Any) -> tuple[Any, np.dtype]:
+    """x in the dtype to compute in, and its own."""
+    x = inexact(name, value(name, x))
+    found = type_of(x).dtype
+    return ops.cast(x, wide(found)), found
+
+
+def standardize(
+    x: Any, axis: Axis = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """(x - mean) / sqrt(variance + epsilon) over an axis.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.standardize(rnp.array([-1.0, 1.0]), epsilon=0.0)
+    Array([-1.,  1.], f32[2], cpu:0)
+    """
+    x, kept = _in_f32("standardize", x)
+    if mean is None:
+        mean = rnp.mean(x, axis, keepdims=True, where=where)
+    if variance is None:
+        variance = rnp.var(x, axis, keepdims=True, where=where, mean=mean)
+    return ops.cast((x - mean) * _reciprocal_root(variance, epsilon), kept)
+
+
+def _reciprocal_root(variance: Any, epsilon: Any) -> Any:
+    return ops.rsqrt(inexact("rsqrt", rnp.add(variance, epsilon)))
+
+
+def layer_norm(
+    x: Any, scale: Any = None, bias: Any = None, axis: Axis = -1, epsilon: float = 1e-5
+) -> Any:
+    """`standardize`, then times scale and plus bias. Source: Ba et al. 2016, arXiv:1607.06450.
+
+    Shapes: scale and bias broadcast against x.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.layer_norm(rnp.array([-1.0, 1.0]), scale=2.0, bias=1.0, epsilon=0.0)
+    Array([-1.,  3.], f32[2], cpu:0)
+    """
+    out = standardize(x, axis, epsilon=epsilon)
+    out = out if scale is None else out * scale
+    return out if bias is None else out + bias
+
+
+def rms_norm(x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = 1e-5) -> Any:
+    """x / sqrt(mean(x²) + epsilon) over an axis, times scale.
+
+    Source: Zhang & Sennrich 2019, arXiv:1910.07467.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.rms_norm(rnp.array([2.0, -2.0]), epsilon=0.0)
+    Array([ 1., -1.], f32[2], cpu:0)
+    """
+    x, kept = _in_f32("rms_norm", x)
+    square = rnp.mean(x * x, axis, keepdims=True)
+    out = ops.cast(x * _reciprocal_root(square, epsilon), kept)
+    return out if scale is None else out * scale

@@ -1,0 +1,158 @@
+"""Traced values: what they refuse, what they show, and when they end.
+
+A traced value has a type and no contents: reading it is an error that names the line where it
+was made. After its transformation has ended it cannot be used at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import ops
+from rune.errors import (
+    EscapedTracerError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerError,
+    TracerIntegerConversionError,
+)
+from tests.support.arrays import array
+
+X = array([1.0, 2.0, 3.0])
+TRANSFORMS = {
+    "jit": rune.jit,
+    "grad": rune.grad,
+    "vmap": rune.vmap,
+    "jvp": lambda f: lambda x: rune.jvp(f, (x,), (x,)),
+    "make_program": rune.make_program,
+    "linearize": lambda f: lambda x: rune.linearize(f, x),
+}
+each_transform = pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+
+
+@each_transform
+def test_a_traced_value_is_no_truth_value(transform: Any):
+    with pytest.raises(TracerBoolConversionError, match="as a truth value"):
+        transform(lambda x: x if x.sum() > 0 else -x)(X)
+
+
+@each_transform
+def test_a_traced_value_is_no_python_integer(transform: Any):
+    with pytest.raises(TracerIntegerConversionError, match="as a Python integer"):
+        transform(lambda x: range(x.sum()))(X)
+
+
+@each_transform
+def test_a_traced_value_is_no_python_float(transform: Any):
+    with pytest.raises(TracerError, match="to a Python number"):
+        transform(lambda x: float(x.sum()))(X)
+
+
+@each_transform
+def test_a_traced_value_is_no_numpy_array(transform: Any):
+    with pytest.raises(TracerArrayConversionError, match="hand a traced value to NumPy"):
+        transform(lambda x: np.asarray(x))(X)
+
+
+@each_transform
+def test_numpy_functions_do_not_convert_silently(transform: Any):
+    with pytest.raises(TypeError):
+        transform(lambda x: np.sin(x))(X)
+
+
+def test_the_message_names_the_line_that_made_the_value():
+    def function(x: Any) -> Any:
+        y = ops.sin(x)  # the line that made it
+        return bool(y)
+
+    with pytest.raises(TracerBoolConversionError, match=r"y = ops.sin\(x\)  # the line that made"):
+        rune.jit(function)(X)
+
+
+@each_transform
+def test_a_traced_value_used_after_its_transformation_is_an_error(transform: Any):
+    kept = []
+
+    def function(x: Any) -> Any:
+        kept.append(x * 2.0)
+        return x.sum()
+
+    try:
+        transform(function)(X)
+    except Exception:
+        raise AssertionError("the transformation itself must work") from None
+
+    with pytest.raises(EscapedTracerError, match="after its transformation ended"):
+        kept[0] + 1.0
+
+
+def test_the_error_of_an_escaped_value_names_the_line_that_made_it():
+    kept = []
+
+    def function(x: Any) -> Any:
+        kept.append(x * 2.0)  # this line
+        return x
+
+    rune.jit(function)(X)
+
+    with pytest.raises(EscapedTracerError, match="# this line"):
+        ops.sin(kept[0])
+
+
+def test_an_escaped_value_is_refused_by_every_other_transformation():
+    kept = []
+    rune.jit(lambda x: kept.append(x) or x)(X)
+
+    for transform in TRANSFORMS.values():
+        with pytest.raises(EscapedTracerError):
+            transform(lambda x: (x * kept[0]).sum())(X)
+
+
+def test_an_escaped_value_of_an_inner_transformation_is_refused_by_the_outer_one():
+    def outer(x: Any) -> Any:
+        kept = []
+        rune.vmap(lambda y: kept.append(y) or y)(x)
+        return kept[0] * x
+
+    with pytest.raises(EscapedTracerError):
+        rune.jit(outer)(X)
+
+
+def test_everything_works_after_an_error_while_tracing():
+    def broken(x: Any) -> Any:
+        raise KeyError("from the user")
+
+    for transform in TRANSFORMS.values():
+        with pytest.raises(KeyError, match="from the user"):
+            transform(broken)(X)
+
+    assert float(rune.grad(lambda x: x * x)(3.0)) == 6.0
+
+
+def test_a_traced_value_shows_its_type_and_not_its_value():
+    seen = []
+
+    rune.jit(lambda x: seen.append(repr(x)) or x)(X)
+
+    assert seen == ["Traced<f32[3]>"]
+
+
+def test_a_traced_value_has_shape_dtype_and_methods():
+    def function(x: Any) -> Any:
+        assert (x.shape, x.ndim, x.size, x.dtype) == ((3,), 1, 3, np.float32)
+        return x.sum() + x.max() + len(x)
+
+    assert float(rune.jit(function)(X)) == 12.0
+
+
+def test_arrays_and_numpy_on_the_left_defer_to_traced_values():
+    host = np.ones(3, np.float32)
+
+    found = rune.jit(lambda x: (host * x, 2.0 - x, X + x))(X)
+
+    assert np.asarray(found[0]).tolist() == [1.0, 2.0, 3.0]
+    assert np.asarray(found[1]).tolist() == [1.0, 0.0, -1.0]
