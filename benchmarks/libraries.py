@@ -139,7 +139,7 @@ def rune_library() -> Library:
     import rune.nn
     import rune.numpy as rnp
 
-    return traced_library("tree", rune, rnp, rune.nn, lambda x: x.block_until_ready())
+    return traced_library(rune.__version__, rune, rnp, rune.nn, lambda x: x.block_until_ready())
 
 
 def jax_library() -> Library:

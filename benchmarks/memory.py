@@ -1,6 +1,6 @@
 """Memory of the MLP step: the plan's arena beside the most bytes that are alive at once.
 
-    python benchmarks/memory.py
+python benchmarks/memory.py
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def measured(size: str) -> tuple[int, int]:
     """Arena and largest sum of live bytes of the step. Units: bytes."""
     data = mlp_data(SIZES[size])
     step = mlp_step(rune.jit, rune.value_and_grad, rnp, rune.nn)
-    costs = rune.explain(step)(data.weights, data.images, data.labels).costs()
+    costs = rune.explain(step)(data.weights, data.images, data.labels).costs
     return int(costs.arena_bytes), int(costs.live_peak_bytes)
 
 

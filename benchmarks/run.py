@@ -21,6 +21,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -113,10 +114,12 @@ def stop(worker: Worker) -> None:
     worker.process.stdout.close()
 
 
-def import_seconds(library: str) -> float:
-    """Seconds of importing a library in a fresh process."""
+def import_seconds(library: str, bytecode: str) -> float:
+    """Seconds of importing a library in a fresh process; its byte code is kept in a folder."""
     code = f"import time; t = time.perf_counter(); import {library}; print(time.perf_counter() - t)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-X", f"pycache_prefix={bytecode}", "-c", code]
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=kept)
     return float(done.stdout)
 
 
@@ -136,6 +139,8 @@ def measure(
     """All rounds of one case."""
     taking = [n for n in libraries if n == "rune" or n in case.peers]
     row, checks = Row(case), {}
+    for name in taking if case.how == "import" else ():
+        import_seconds(name, options.bytecode)  # writes the byte code, as an installation does
     for number in range(options.rounds):
         turn = number % len(taking)
         found = {}
@@ -155,7 +160,7 @@ def _seconds(
     checks: dict[str, float],
 ) -> float:
     if case.how == "import":
-        return import_seconds(name)
+        return import_seconds(name, options.bytecode)
     if case.how == "first":
         return first_seconds(name, case.name, options)
     answer = workers[name].ask(case.name)
@@ -253,21 +258,26 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print."""
-    options = arguments(argv)
-    use_threads(options.threads)
-    libraries = installed()
+def measure_all(libraries: Sequence[str], options: argparse.Namespace) -> list[Row]:
+    """Start the libraries, say what runs, measure the chosen cases."""
     workers = {name: start(name, options) for name in libraries}
     versions = ", ".join(f"{n} {w.version}" for n, w in workers.items())
     print(f"{processor()}, {options.threads} threads, Python {platform.python_version()}")
     print(f"{versions}; {options.rounds} rounds of {options.burst:g} s, size {options.size}")
     try:
-        chosen = [c for c in CASES if c.name in options.cases]
-        rows = [measure(c, libraries, workers, options) for c in chosen]
+        return [measure(c, libraries, workers, options) for c in CASES if c.name in options.cases]
     finally:
         for worker in workers.values():
             stop(worker)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    options = arguments(argv)
+    use_threads(options.threads)
+    libraries = installed()
+    with tempfile.TemporaryDirectory() as options.bytecode:
+        rows = measure_all(libraries, options)
     print(f"\n{table(rows)}\n", flush=True)
     memory = subprocess.run([sys.executable, str(FOLDER / "memory.py"), "--size", options.size])
     broken = memory.returncode != 0 or any(row.held() is False for row in rows)

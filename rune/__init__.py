@@ -8,13 +8,15 @@ rewrite it and compose freely. `jit` compiles for the CPU or an OpenCL device.
 Array([ 0.,  3., 12.], f32[3], cpu:0)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from rune.core.types import ArrayType
 from rune.array import Array
 from rune.backends import devices, missing
 from rune.config import configure, enable_x64
 from rune.counts import counters, counting
 from rune.transforms import evaluate as _evaluate  # installs the outermost interpreter
-from rune.transforms.explain import explain
 from rune.transforms.grad import (
     grad,
     hessian,
@@ -31,7 +33,18 @@ from rune.transforms.stage import make_program
 from rune.transforms.vmap import vmap
 from rune import errors, nn, numpy, optim, tree
 
+if TYPE_CHECKING:
+    from rune.transforms.explain import explain
+
 make_jaxpr = make_program
+
+
+def __getattr__(name: str):
+    # explain shows the compiler's stages; it loads the compiler, which `import rune` does not.
+    if name == "explain":
+        return import_module("rune.transforms.explain").explain
+    raise AttributeError(f"module 'rune' has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 __all__ = [

@@ -143,8 +143,8 @@ def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
 
     >>> short(promote((bf16, False), (f16, False))[0]), short(promote((i8, False), (u8, False))[0])
     ('f32', 'i16')
-    >>> promote((i32, False), (f32, True))
-    (dtype('float32'), True)
+    >>> promote((i32, False), (f32, True)), promote((i64, False), (f32, True))
+    ((dtype('float32'), True), (dtype('float64'), True))
     """
     distinct = frozenset(_node(dtype, weak) for dtype, weak in types)
     if len(distinct) == 1 and len({d for d, _ in types}) == 1:
@@ -152,8 +152,10 @@ def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     found = _least_upper_bound(distinct)
     if isinstance(found, str):
         # Weak operands of one kind may still differ in width (a weak f64): the widest is kept.
-        kind = [d for d, w in types if _node(d, w) == found]
-        return (max(kind, key=lambda d: d.itemsize) if kind else _WEAK_DTYPE[found]), True
+        kind = [d for d, w in types if _node(d, w) == found] or [_WEAK_DTYPE[found]]
+        if any(d in (i64, u64) and not w for d, w in types):
+            kind += [{"f*": f64, "c*": c128}.get(found, i64)]
+        return max(kind, key=lambda d: d.itemsize), True
     return found, False
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
+from importlib import import_module
 from typing import Any, Protocol
 
-from rune.backends import cpu, null, opencl, reference
 from rune.backends.base import Backend
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
@@ -57,11 +56,13 @@ def _open(device: Device) -> Backend:
     return device.file.open_device(device.target)
 
 
+# One file each, the default first. They and their drivers are imported when first asked for.
+_NAMES = ("cpu", "opencl", "reference", "null")
+
+
 def _files() -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "cpu": cpu, "opencl": opencl, "reference": reference, "null": null,
-    }  # fmt: skip
-    for entry in entry_points(group="rune.backends"):
+    found: dict[str, Any] = {name: import_module(f"rune.backends.{name}") for name in _NAMES}
+    for entry in import_module("importlib.metadata").entry_points(group="rune.backends"):
         found[entry.name] = entry.load()
     return found
 

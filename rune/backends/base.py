@@ -7,13 +7,15 @@ A backend compiles a whole plan: `record(plan)` renders and compiles its kernels
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
-from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.lowering.plan import Plan
 
 # What `alloc` returns; only the backend that made it knows what it is. On the CPU it is the
 # NumPy array itself, so that arrays and NumPy share memory.

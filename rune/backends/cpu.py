@@ -16,6 +16,7 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -135,7 +136,10 @@ class CpuExecutable:
         Errors: ArgumentError for an array that the plan was not made for; DimensionError for a
         size out of its range; OutOfMemory.
         """
-        sizes = tuple([arguments[a].shape[axis] for a, axis in self._axes])
+        try:
+            sizes = tuple([arguments[a].shape[axis] for a, axis in self._axes])
+        except (IndexError, AttributeError):
+            raise self._misfit(arguments) from None
         layout = self._layouts.get(sizes) or self._layout(arguments, sizes)
         results = [make() for make in layout.results]
         if donated:
@@ -187,18 +191,29 @@ class CpuExecutable:
     ) -> list[Buffer]:
         """Say why the native code refused the arguments, or repair what is equal but not same."""
         size_values(self.plan, [a.shape for a in arguments])
-        number = code - 1
-        given, wanted = arguments[number], self.plan.arguments[number]
+        given, wanted = arguments[code - 1], self.plan.arguments[code - 1]
         equal = given.dtype == wanted.dtype and given.dtype is not wanted.dtype
         if equal and given.flags.c_contiguous and given.flags.aligned:
             # Equal dtypes need not be one object; the view has the one that is compared.
             same = [a.view(t.dtype) for a, t in zip(arguments, self.plan.arguments, strict=True)]
             return self(same, donated)
-        layout = "" if given.flags.c_contiguous else ", not contiguous"
-        what = f"{type(given).__name__} {given.dtype}{list(given.shape)}{layout}"
-        raise LayoutError(
-            f"{self.plan.name}: cannot run with this argument ({number} is {wanted}, given {what})"
+        raise self._misfit(arguments)
+
+    def _misfit(self, arguments: Sequence[Buffer]) -> LayoutError:
+        """The error for arguments that are no dense arrays of the right rank and dtype."""
+        taken = ", ".join(map(str, self.plan.arguments))
+        given = ", ".join(map(_described, arguments))
+        return LayoutError(
+            f"{self.plan.name}: cannot run with these arguments ({given} given, {taken} taken)"
         )
+
+
+def _described(array: Any) -> str:
+    """An argument as messages show it."""
+    if type(array) is not np.ndarray:
+        return type(array).__name__
+    dense = "" if array.flags.c_contiguous else " not contiguous"
+    return f"{dtypes.short(array.dtype)}{list(array.shape)}{dense}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,16 @@ class FreeList:
 _free = FreeList()
 
 
+def kept_bytes() -> int:
+    """Bytes that wait to be used again."""
+    return _free.kept
+
+
+def clear() -> None:
+    """Give all kept blocks back to the system."""
+    _free.clear()
+
+
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An uninitialised array; large ones are aligned and recycled.
 

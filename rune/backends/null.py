@@ -204,10 +204,10 @@ class _Run:
         params = list(zip(code.params, places, strict=True))
         for i, (p, a) in enumerate(params):
             for q, b in params[:i]:
-                writes = Access.READ in (p.access, q.access) and p.access is q.access
+                only_read = p.access is Access.READ and q.access is Access.READ
                 declared = frozenset((p.name, q.name)) in aliases and self.same(a, b)
-                if self.overlap(a, b) and not writes and not declared:
-                    self.fail(f"{p.name} and {q.name} of {code.name} overlap, and are no aliases")
+                if self.overlap(a, b) and not only_read and not declared:
+                    self.fail(f"{q.name} and {p.name} of {code.name} overlap, and are no aliases")
         for p, place in params:
             if p.access is not Access.WRITE:
                 self.read(place)

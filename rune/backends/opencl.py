@@ -17,7 +17,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,10 @@ from rune.backends.executor import (
     Concrete,
     Concretes,
     ConcreteStep,
-    Place,
     evaluate,
     result_buffers,
     size_bytes,
+    slots_of,
     static_shape,
 )
 from rune.core.types import ArrayType
@@ -38,7 +38,7 @@ from rune.errors import ArgumentError, CompileError, DeviceError, OutOfMemory
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.codegen.target import Target
-from rune.lowering.plan import Call, Copy, Launch, Plan, Space
+from rune.lowering.plan import Call, Launch, Plan, Space
 
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
 _WORKGROUP = 256  # threads, where the kernel leaves the choice
@@ -55,19 +55,21 @@ def _driver() -> Any:
 
 
 def _handles() -> list[Any]:
-    return [d for platform in _driver().get_platforms() for d in platform.get_devices()]
+    """The devices that can compile and run, GPUs first."""
+    found = [d for platform in _driver().get_platforms() for d in platform.get_devices()]
+    usable = [d for d in found if d.available and d.compiler_available]
+    return sorted(usable, key=lambda d: not d.type & _driver().device_type.GPU)
 
 
 def probe() -> tuple[list[Target], str | None]:
     """The OpenCL devices of all platforms, GPUs first."""
     try:
-        handles = _handles()
+        found = [_target(number, handle) for number, handle in enumerate(_handles())]
     except ImportError as error:
         return [], f"pyopencl cannot be imported ({error}); pip install pyopencl"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"no OpenCL platform ({type(error).__name__}: {error})"
-    found = [_target(number, handle) for number, handle in enumerate(handles)]
-    return found, None if found else "the OpenCL platforms have no device"
+    return found, None if found else "the OpenCL platforms have no usable device"
 
 
 def _target(number: int, device: Any) -> Target:
@@ -123,8 +125,9 @@ class OpenCLBackend:
         self.device = device
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
-        self.lock = threading.Lock()
+        self.lock = threading.Lock()  # from setting arguments to enqueueing
         self.used_bytes = 0
+        self._counting = threading.RLock()  # a finalizer may run inside it
         self._arena: Memory | None = None
 
     # --- memory ------------------------------------------------------------------------------
@@ -134,20 +137,22 @@ class OpenCLBackend:
         cl = _driver()
         limit = min(self.device.max_mem_alloc_size, self.device.global_mem_size - self.used_bytes)
         if asked > limit:
-            raise self._out_of_memory(asked)
+            raise self.out_of_memory(asked)
         try:
             handle = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, asked))
         except (cl.MemoryError, cl.RuntimeError) as error:
-            raise self._out_of_memory(asked) from error
+            raise self.out_of_memory(asked) from error
         memory = Memory(handle, asked)
-        self.used_bytes += asked
-        weakref.finalize(memory, self._release, asked)
+        self._count(asked)
+        weakref.finalize(memory, self._count, -asked)
         return memory
 
-    def _release(self, size: int) -> None:
-        self.used_bytes -= size
+    def _count(self, change: int) -> None:
+        with self._counting:
+            self.used_bytes += change
 
-    def _out_of_memory(self, asked: int) -> OutOfMemory:
+    def out_of_memory(self, asked: int) -> OutOfMemory:
+        """The error to raise."""
         total, largest = self.device.global_mem_size, self.device.max_mem_alloc_size
         return OutOfMemory(
             f"alloc: cannot allocate {asked} B on {self.target.name} "
@@ -214,25 +219,43 @@ class OpenCLBackend:
 
 @dataclass(slots=True)
 class _Kernel:
-    """The kernel of one launch. `given` are the arguments it holds now."""
+    """The kernel of one launch; it keeps its arguments from call to call.
+
+    `memory` is held weakly: an argument of the last call must not outlive its array.
+    """
 
     handle: Any
     rendered: Rendered
     most_threads: int
     multiple: int
-    given: list[Any] = field(default_factory=list)
+    memory: list[weakref.ref[Memory] | None]
+    numbers: tuple[int, ...] = ()
 
-    def set_arguments(self, values: Sequence[Any]) -> None:
-        """Set what differs from the last call."""
-        if not self.given:
-            self.given = [None] * len(values)
-        for number, value in enumerate(values):
-            # Memory is held weakly: an argument of the last call must not outlive its array.
-            held = weakref.ref(value) if isinstance(value, Memory) else value
-            if self.given[number] != held:
-                raw = value.handle if isinstance(value, Memory) else np.int64(value)
-                self.handle.set_arg(number, raw)
-                self.given[number] = held
+    def set_arguments(self, memory: Sequence[Memory], numbers: tuple[int, ...]) -> None:
+        """Set what differs from the last call: pairs of buffer and offset, then sizes."""
+        for position, new in enumerate(memory):
+            old = self.memory[position]
+            if old is None or old() is not new:
+                self.handle.set_arg(2 * position, new.handle)
+                self.memory[position] = weakref.ref(new)
+        if self.numbers != numbers:
+            count = len(memory)
+            for position, number in enumerate(numbers):
+                argument = 2 * position + 1 if position < count else position + count
+                self.handle.set_arg(argument, np.int64(number))
+            self.numbers = numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A step for one choice of sizes, all but its buffers: `held` says which those are."""
+
+    held: tuple[tuple[Space, int], ...]
+    kernel: _Kernel | None = None  # None: a copy
+    numbers: tuple[int, ...] = ()  # element offsets, then sizes
+    total: tuple[int, ...] = ()
+    local: tuple[int, ...] = ()
+    copied: tuple[int, int, int] = (0, 0, 0)  # bytes, offset in the target, in the source
 
 
 class OpenCLExecutable:
@@ -249,6 +272,9 @@ class OpenCLExecutable:
             self._kernel(program, kernels[step.kernel]) if isinstance(step, Launch) else None
             for step in plan.steps
         ]
+        slots = (slot for step in plan.steps for slot in slots_of(step))
+        self._uses_arena = any(slot.space is Space.ARENA for slot in slots)
+        self._commands: dict[int, list[_Command]] = {}  # by id of the concrete plan, kept above
 
     def _kernel(self, program: Any, rendered: Rendered) -> _Kernel:
         cl, device = _driver(), self._backend.device
@@ -257,7 +283,8 @@ class OpenCLExecutable:
         most = handle.get_work_group_info(info.WORK_GROUP_SIZE, device)
         multiple = handle.get_work_group_info(info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
         on_cpu = device.type & cl.device_type.CPU
-        return _Kernel(handle, rendered, most, 1 if on_cpu else multiple)
+        unset: list[weakref.ref[Memory] | None] = [None] * len(rendered.params)
+        return _Kernel(handle, rendered, most, 1 if on_cpu else multiple, unset)
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
@@ -275,47 +302,56 @@ class OpenCLExecutable:
         backend = self._backend
         results = result_buffers(self.plan, made, arguments, donated, backend.alloc, _reuse)
         with backend.lock:
-            memories = {
+            memory = {
                 Space.ARGUMENT: [a.memory for a in arguments],
                 Space.RESULT: [r.memory for r in results],
-                Space.ARENA: [backend.arena(made.arena_bytes)] if made.arena_bytes else [],
+                Space.ARENA: [backend.arena(made.arena_bytes)] if self._uses_arena else [],
             }
-            for step, kernel in zip(made.steps, self._kernels, strict=True):
-                self._enqueue(step, kernel, memories, made)
+            for command in self._prepared(made):
+                self._enqueue(command, [memory[space][number] for space, number in command.held])
             backend.queue.flush()
         return results
 
-    def _enqueue(
-        self,
-        step: ConcreteStep,
-        kernel: _Kernel | None,
-        memories: dict[Space, list[Memory]],
-        made: Concrete,
-    ) -> None:
-        cl, queue = _driver(), self._backend.queue
-        held = [memories[p.space][_number(p)] for p in step.places]
-        if isinstance(step.step, Copy):
-            target, source = step.places
-            if target.bytes:
-                cl.enqueue_copy(
-                    queue, held[0].handle, held[1].handle, byte_count=target.bytes,
-                    dst_offset=target.offset, src_offset=source.offset,
-                )  # fmt: skip
-            return
-        assert kernel is not None
+    def _prepared(self, made: Concrete) -> list[_Command]:
+        if id(made) not in self._commands:
+            both = zip(made.steps, self._kernels, strict=True)
+            found = (self._command(step, kernel, made) for step, kernel in both)
+            self._commands[id(made)] = [command for command in found if command is not None]
+        return self._commands[id(made)]
+
+    def _command(
+        self, step: ConcreteStep, kernel: _Kernel | None, made: Concrete
+    ) -> _Command | None:
+        """The step's command; None where there is nothing to do."""
+        places = step.places
+        held = tuple((p.space, 0 if p.space is Space.ARENA else p.number) for p in places)
+        if kernel is None:
+            target, source = places
+            copied = (target.bytes, target.offset, source.offset)
+            # Nothing of no size exists: the arena may not even have been allocated.
+            return _Command(held, copied=copied) if target.bytes else None
         grid = [evaluate(x, made.sizes) for x in kernel.rendered.grid] or [1]
         if 0 in grid:
-            return
-        values: list[Any] = []
-        for memory, place in zip(held, step.places, strict=True):
-            values += [memory, place.offset // place.type.dtype.itemsize]
-        values += [made.sizes[name] for name in kernel.rendered.sizes]
-        kernel.set_arguments(values)
+            return None
+        sizes = [made.sizes[name] for name in kernel.rendered.sizes]
+        offsets = [p.offset // p.type.dtype.itemsize for p in places]
         total, local = self._shape(kernel, grid)
+        return _Command(held, kernel, (*offsets, *sizes), tuple(total), tuple(local))
+
+    def _enqueue(self, command: _Command, memory: Sequence[Memory]) -> None:
+        cl, queue, kernel = _driver(), self._backend.queue, command.kernel
         try:
-            cl.enqueue_nd_range_kernel(queue, kernel.handle, total, local)
+            if kernel is None:
+                size, to, at = command.copied
+                target, source = (m.handle for m in memory)
+                cl.enqueue_copy(
+                    queue, target, source, byte_count=size, dst_offset=to, src_offset=at
+                )
+            else:
+                kernel.set_arguments(memory, command.numbers)
+                cl.enqueue_nd_range_kernel(queue, kernel.handle, command.total, command.local)
         except cl.MemoryError as error:
-            raise self._backend._out_of_memory(made.arena_bytes) from error
+            raise self._backend.out_of_memory(sum(m.bytes for m in memory)) from error
 
     def _shape(self, kernel: _Kernel, grid: list[int]) -> tuple[list[int], list[int]]:
         """Global and local sizes: the kernel's own workgroup, or one that fills the device."""
@@ -325,15 +361,19 @@ class OpenCLExecutable:
             local += [1] * (dimensions - len(local))
             groups = grid + [1] * (dimensions - len(grid))
             return [g * t for g, t in zip(groups, local, strict=True)], local
-        points = math.prod(grid)
-        per_core = points // (4 * self._backend.target.cores)
-        threads = max(kernel.multiple, min(_WORKGROUP, 1 << per_core.bit_length() >> 1))
+        per_core = math.prod(grid) // (4 * self._backend.target.cores)
+        threads = max(kernel.multiple, min(_WORKGROUP, _power_of_two_in(per_core)))
         left = min(threads, kernel.most_threads)
         local = []
         for extent in grid:
-            local.append(min(left, 1 << (extent - 1).bit_length()))
+            local.append(min(left, _power_of_two_in(2 * extent - 1)))
             left //= local[-1]
         return [-(-g // t) * t for g, t in zip(grid, local, strict=True)], local
+
+
+def _power_of_two_in(x: int) -> int:
+    """The largest power of two that is at most x, and at least 1."""
+    return 1 << max(0, x.bit_length() - 1)
 
 
 def _excerpt(source: str, log: str) -> str:
@@ -350,10 +390,6 @@ def _excerpt(source: str, log: str) -> str:
         shown.update(range(first, last + 1))
     numbers = sorted(shown) or range(1, len(lines) + 1)
     return "\n".join(f"{n:4d}  {lines[n - 1]}" for n in numbers)
-
-
-def _number(place: Place) -> int:
-    return 0 if place.space is Space.ARENA else place.number
 
 
 def _reuse(buffer: OpenCLBuffer, type: ArrayType) -> OpenCLBuffer:

@@ -6,6 +6,7 @@ losses           softmax_cross_entropy, mse, …
 Parameters are the caller's: any tree of arrays. There are no layers here that hold them.
 """
 
+# isort: off
 from rune.nn.activations import (
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
     log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus, squareplus, swish,

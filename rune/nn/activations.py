@@ -12,6 +12,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.nn.support import real
 
 
 def identity(x: Any) -> Any:
@@ -76,7 +77,7 @@ def sigmoid(x: Any) -> Any:
     >>> nn.sigmoid(0.0)
     Array(0.5, f32*[], cpu:0)
     """
-    return ops.logistic(_real(x))
+    return ops.logistic(real(x))
 
 
 def tanh(x: Any) -> Any:
@@ -175,7 +176,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     >>> nn.gelu(0.0)
     Array(0., f32*[], cpu:0)
     """
-    x = _real(x)
+    x = real(x)
     if not approximate:
         return 0.5 * x * ops.erfc(-x * math.sqrt(0.5))
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
@@ -189,7 +190,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     >>> nn.squareplus(0.0)
     Array(1., f32*[], cpu:0)
     """
-    x = _real(x)
+    x = real(x)
     return 0.5 * (x + rnp.sqrt(x * x + b))
 
 
@@ -237,11 +238,3 @@ def glu(x: Any, axis: int = -1) -> Any:
     """
     first, second = rnp.split(x, 2, axis)
     return first * sigmoid(second)
-
-
-def _real(x: Any) -> Any:
-    return (
-        rnp.multiply(x, 1.0)
-        if not rnp.issubdtype(rnp.result_type(x), rnp.floating)
-        else rnp.positive(x)
-    )

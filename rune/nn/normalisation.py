@@ -7,26 +7,21 @@ add noise. Half types are normalised in f32 and rounded once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 import rune.numpy as rnp
-from rune import dtypes, ops
-from rune.core.interpreter import type_of
+from rune import ops
 from rune.errors import ArgumentError
-from rune.numpy.arguments import inexact, value
-from rune.ops.conventions import Axis
-from rune.ops.family import wide
+from rune.nn.support import real, rounded, widened
+
+Axis = int | Sequence[int] | None
 
 
-def _shift(x: Any, axis: Axis, where: Any) -> Any:
-    """The largest element of each slice, 0 where that is infinite, as a constant.
-
-    -inf alone would give -inf - -inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
-    """
-    largest = rnp.max(x, axis, keepdims=True, initial=-np.inf, where=where)
-    return ops.stop_gradient(rnp.where(rnp.isfinite(largest), largest, 0.0))
+def _largest(x: Any, axis: Axis, where: Any) -> Any:
+    """The largest element of each slice (-inf of none), as a constant of differentiation."""
+    initial = -rnp.inf if where is not None or 0 in x.shape else None
+    return ops.stop_gradient(rnp.max(x, axis, keepdims=True, initial=initial, where=where))
 
 
 def logsumexp(
@@ -42,14 +37,15 @@ def logsumexp(
     >>> nn.logsumexp(rnp.array([1e4, -1e4]))
     Array(10000., f32[], cpu:0)
     """
-    x = inexact("logsumexp", value("logsumexp", a))
-    shift = _shift(x, axis, where)
+    x, kept = widened(a)
+    largest = _largest(x, axis, where)
+    # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
+    shift = rnp.where(rnp.isfinite(largest), largest, 0.0)
     terms = rnp.exp(x - shift)
     total = rnp.sum(terms if b is None else terms * b, axis, keepdims=keepdims, where=where)
-    sign = rnp.sign(total)
     out = rnp.log(rnp.abs(total) if return_sign else total)
-    out = out + (shift if keepdims else rnp.reshape(shift, type_of(out).shape))
-    return (out, sign) if return_sign else out
+    out = rounded(out + rnp.reshape(shift, out.shape), kept)
+    return (out, rounded(rnp.sign(total), kept)) if return_sign else out
 
 
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
@@ -61,11 +57,11 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     >>> nn.softmax(rnp.array([1e4, 1e4]))
     Array([0.5, 0.5], f32[2], cpu:0)
     """
-    x = inexact("softmax", value("softmax", x))
-    terms = rnp.exp(x - _plain_shift(x, axis, where))
+    x, kept = widened(x)
+    terms = rnp.exp(x - _largest(x, axis, where))
     if where is not None:
         terms = rnp.where(where, terms, 0.0)
-    return terms / rnp.sum(terms, axis, keepdims=True)
+    return rounded(terms / rnp.sum(terms, axis, keepdims=True), kept)
 
 
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
@@ -75,15 +71,10 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     >>> nn.log_softmax(rnp.array([1e4, -1e4]))
     Array([     0., -20000.], f32[2], cpu:0)
     """
-    x = inexact("log_softmax", value("log_softmax", x))
-    shifted = x - _plain_shift(x, axis, where)
+    x, kept = widened(x)
+    shifted = x - _largest(x, axis, where)
     out = shifted - rnp.log(rnp.sum(rnp.exp(shifted), axis, keepdims=True, where=where))
-    return out if where is None else rnp.where(where, out, -np.inf)
-
-
-def _plain_shift(x: Any, axis: Axis, where: Any) -> Any:
-    initial = None if where is None else -np.inf
-    return ops.stop_gradient(rnp.max(x, axis, keepdims=True, initial=initial, where=where))
+    return rounded(out if where is None else rnp.where(where, out, -rnp.inf), kept)
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
@@ -96,24 +87,15 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     Array([[1., 0., 0.],
            [0., 0., 1.]], f32[2,3], cpu:0)
     """
-    labels = value("one_hot", x)
-    if type_of(labels).dtype not in dtypes.NUMERIC:
-        raise ArgumentError(f"one_hot: cannot use {type_of(labels)} as labels (integers required)")
-    labels = rnp.expand_dims(labels, axis)
-    ndim = type_of(labels).ndim
-    spread = tuple(num_classes if i == axis % ndim else 1 for i in range(ndim))
-    classes = rnp.arange(num_classes, dtype=type_of(labels).dtype).reshape(spread)
+    labels = rnp.expand_dims(rnp.asarray(x), axis)
+    if labels.dtype == rnp.bool_:
+        raise ArgumentError("one_hot: cannot use bools as labels (integers required)")
+    spread = tuple(num_classes if i == axis % labels.ndim else 1 for i in range(labels.ndim))
+    classes = rnp.arange(num_classes, dtype=labels.dtype).reshape(spread)
     return rnp.astype(rnp.equal(labels, classes), dtype)
 
 
 # --- normalisation ----------------------------------------------------------------------------
-
-
-def _in_f32(name: str, x: Any) -> tuple[Any, np.dtype]:
-    """x in the dtype to compute in, and its own."""
-    x = inexact(name, value(name, x))
-    found = type_of(x).dtype
-    return ops.cast(x, wide(found)), found
 
 
 def standardize(
@@ -126,16 +108,16 @@ def standardize(
     >>> nn.standardize(rnp.array([-1.0, 1.0]), epsilon=0.0)
     Array([-1.,  1.], f32[2], cpu:0)
     """
-    x, kept = _in_f32("standardize", x)
+    x, kept = widened(x)
     if mean is None:
         mean = rnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:
         variance = rnp.var(x, axis, keepdims=True, where=where, mean=mean)
-    return ops.cast((x - mean) * _reciprocal_root(variance, epsilon), kept)
+    return rounded((x - mean) * _reciprocal_root(variance, epsilon), kept)
 
 
 def _reciprocal_root(variance: Any, epsilon: Any) -> Any:
-    return ops.rsqrt(inexact("rsqrt", rnp.add(variance, epsilon)))
+    return ops.rsqrt(real(rnp.add(variance, epsilon)))
 
 
 def layer_norm(
@@ -163,7 +145,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = 1e-5) 
     >>> nn.rms_norm(rnp.array([2.0, -2.0]), epsilon=0.0)
     Array([ 1., -1.], f32[2], cpu:0)
     """
-    x, kept = _in_f32("rms_norm", x)
+    x, kept = widened(x)
     square = rnp.mean(x * x, axis, keepdims=True)
-    out = ops.cast(x * _reciprocal_root(square, epsilon), kept)
+    out = rounded(x * _reciprocal_root(square, epsilon), kept)
     return out if scale is None else out * scale

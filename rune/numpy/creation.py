@@ -22,7 +22,7 @@ from rune.numpy.arguments import refuse_order, shape_of, static_int, value
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
-from rune.ops.promote import as_type, broadcast_to, constant, promoted
+from rune.ops.promote import as_type, broadcast_to, promoted
 
 # --- host data --------------------------------------------------------------------------------
 
@@ -315,86 +315,6 @@ def logspace(
     """
     made = c.power(base, linspace(start, stop, num, endpoint, axis=axis))
     return made if dtype is None else c.astype(made, dtypes.as_dtype(dtype))
-
-
-# --- matrices ---------------------------------------------------------------------------------
-
-
-def _band(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
-    """Row number plus k, and column number, at every place of a matrix."""
-    shape = (rows, columns)
-    row, column = (ops.iota(shape=shape, axis=i, dtype=dtypes.i32) for i in (0, 1))
-    return (row if k == 0 else ops.add(row, as_type(k, dtypes.i32))), column
-
-
-def _matrix_sizes(name: str, rows: Any, columns: Any) -> Shape:
-    return shape_of(name, (rows, rows if columns is None else columns))
-
-
-def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
-    """Ones on diagonal `k` of an N by M matrix, zeros elsewhere.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.eye(2)
-    Array([[1., 0.],
-           [0., 1.]], f32[2,2], cpu:0)
-    """
-    on = ops.eq(*_band(*_matrix_sizes("eye", N, M), static_int("eye", "a diagonal", k)))
-    return c.astype(on, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
-
-
-def identity(n: Any, dtype: Any = None) -> Any:
-    """The identity matrix.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.identity(1)
-    Array([[1.]], f32[1,1], cpu:0)
-    """
-    return eye(n, dtype=dtype)
-
-
-def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
-    """Ones at and below diagonal `k`, zeros above.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.tri(2, dtype=int)
-    Array([[1, 0],
-           [1, 1]], i32[2,2], cpu:0)
-    """
-    below = ops.ge(*_band(*_matrix_sizes("tri", N, M), static_int("tri", "a diagonal", k)))
-    return c.astype(below, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
-
-
-def _masked(name: str, m: Any, k: int, lower: bool) -> Any:
-    m = value(name, m)
-    shape = type_of(m).shape
-    if len(shape) < 2:
-        raise ShapeError(f"{name}: cannot take a triangle of {type_of(m)} (rank 2 required)")
-    row, column = _band(shape[-2], shape[-1], static_int(name, "a diagonal", k))
-    kept = ops.ge(row, column) if lower else ops.le(row, column)
-    return ops.select(broadcast_to(name, kept, shape), m, constant(0, m))
-
-
-def tril(m: Any, k: int = 0) -> Any:
-    """`m` with zeros above diagonal `k` of the last two axes.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.tril(rnp.ones((2, 2)))
-    Array([[1., 0.],
-           [1., 1.]], f32[2,2], cpu:0)
-    """
-    return _masked("tril", m, k, lower=True)
-
-
-def triu(m: Any, k: int = 0) -> Any:
-    """`m` with zeros below diagonal `k` of the last two axes.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.triu(rnp.ones((2, 2)))
-    Array([[1., 1.],
-           [0., 1.]], f32[2,2], cpu:0)
-    """
-    return _masked("triu", m, k, lower=False)
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:

@@ -21,8 +21,8 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import rank, refuse, value
-from rune.numpy.indexing import diagonal
+from rune.numpy.arguments import rank, refuse, static_int, value
+from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops.promote import apply
 
@@ -172,7 +172,8 @@ def _path(subscripts: str, arrays: Sequence[Any], optimize: Any) -> list[tuple[i
     if count < 3 or optimize is False or optimize == "auto":
         return [(0, 1), *((n, 0) for n in range(count - 2, 0, -1))][: count - 1]
     given = ["einsum_path", *optimize] if _is_bare_path(optimize) else optimize
-    shapes = [np.broadcast_to(np.float32(0), type_of(x).shape) for x in arrays]
+    sizes = [[static_int("einsum", "a size", d) for d in type_of(x).shape] for x in arrays]
+    shapes = [np.broadcast_to(np.float32(0), size) for size in sizes]
     return np.einsum_path(subscripts, *shapes, optimize=given)[0][1:]
 
 

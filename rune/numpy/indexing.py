@@ -1,4 +1,4 @@
-"""Reading by computed positions: take, take_along_axis, diagonals.
+"""Reading by computed positions: take and take_along_axis.
 
 Positions out of bounds follow `mode`: "fill" (the default: NaN, the smallest signed, the largest
 unsigned integer, True), "clip" or "wrap"; negative positions count from the end, except in "clip".
@@ -14,11 +14,9 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.numpy.arguments import rank, refuse, static_int, value
-from rune.numpy.shapes import moveaxis
+from rune.numpy.arguments import rank, refuse, value
 from rune.numpy.types import iinfo
 from rune.ops import conventions as c
-from rune.ops import statistics as st
 from rune.ops.family import size_value
 from rune.ops.indexing import IndexDims
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant
@@ -135,101 +133,3 @@ def _others_broadcast(x: Any, places: Any, axis: int) -> tuple[Any, Any]:
         )
         for v, s in zip((x, places), shapes, strict=True)
     )  # type: ignore[return-value]
-
-
-# --- diagonals --------------------------------------------------------------------------------
-
-
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonal of two axes, as the last axis of the result; `offset` counts to the right.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.diagonal(rnp.arange(4).reshape(2, 2))
-    Array([0, 3], i32[2], cpu:0)
-    """
-    x = value("diagonal", a)
-    if rank(x) < 2:
-        raise ShapeError(f"diagonal: cannot take a diagonal of {type_of(x)} (rank 2 required)")
-    x = moveaxis(x, (axis1, axis2), (-2, -1))
-    *lead, rows, columns = type_of(x).shape
-    k = static_int("diagonal", "an offset", offset)
-    top, left = max(-k, 0), max(k, 0)
-    count = max(0, min(rows - top, columns - left))
-    if count == 0:
-        return ops.broadcast(constant(0, x), shape=(*lead, 0), axes=())
-    zeros, ones = (0,) * len(lead), (1,) * len(lead)
-    square = ops.slice_(
-        x, start=(*zeros, top, left), limit=(*lead, top + count, left + count), stride=(*ones, 1, 1)
-    )
-    # In a flattened square, neighbours on the diagonal are count + 1 apart.
-    flat = ops.reshape(square, shape=(*lead, count * count))
-    return ops.slice_(
-        flat, start=(*zeros, 0), limit=(*lead, count * count), stride=(*ones, count + 1)
-    )
-
-
-def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
-    """Sum of a diagonal. Types: as `sum`.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.trace(rnp.eye(3))
-    Array(3., f32[], cpu:0)
-    """
-    refuse("trace", out=out)
-    return st.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
-
-
-def diag(v: Any, k: int = 0) -> Any:
-    """A matrix with `v` on diagonal k, or diagonal k of a matrix.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.diag(rnp.array([1, 2]))
-    Array([[1, 0],
-           [0, 2]], i32[2,2], cpu:0)
-    """
-    x = value("diag", v)
-    if rank(x) == 2:
-        return diagonal(x, k)
-    if rank(x) != 1:
-        raise ShapeError(f"diag: cannot use {type_of(x)} (rank 1 or 2 required)")
-    off = static_int("diag", "a diagonal", k)
-    padded = ops.pad(x, constant(0, x), low=(max(-off, 0),), high=(max(off, 0),), interior=(0,))
-    (size,) = type_of(padded).shape
-    row, column = (ops.iota(shape=(size, size), axis=i, dtype=dtypes.i32) for i in (0, 1))
-    on = ops.eq(row if off == 0 else ops.add(row, constant(off, row)), column)
-    rows = ops.broadcast(padded, shape=(size, size), axes=(0,))
-    return ops.select(on, rows, constant(0, x))
-
-
-def diagflat(v: Any, k: int = 0) -> Any:
-    """A matrix with the flattened `v` on diagonal k.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.diagflat(rnp.array([[1, 2]])).shape
-    (2, 2)
-    """
-    return diag(c.reshape(value("diagflat", v), -1), k)
-
-
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """Rows and columns of the entries at and below diagonal k.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.tril_indices(2)
-    (Array([0, 1, 1], i32[3], cpu:0), Array([0, 0, 1], i32[3], cpu:0))
-    """
-    rows, columns = np.tril_indices(n, k, m)
-    return value("tril_indices", rows), value("tril_indices", columns)
-
-
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """Rows and columns of the entries at and above diagonal k.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.triu_indices(2)
-    (Array([0, 0, 1], i32[3], cpu:0), Array([0, 1, 1], i32[3], cpu:0))
-    """
-    rows, columns = np.triu_indices(n, k, m)
-    return value("triu_indices", rows), value("triu_indices", columns)

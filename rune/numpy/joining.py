@@ -1,4 +1,4 @@
-"""Joining, splitting, repeating and padding. Movement only, like shapes.py."""
+"""Joining, splitting and repeating. Movement only, like shapes.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, refuse, static_int, static_ints, value, values
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
 from rune.ops import conventions as c
-from rune.ops import promote
 
 
 def _joined(name: str, arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
@@ -243,14 +242,15 @@ def repeat(
     if any(n < 0 for n in counts):
         raise ArgumentError(f"repeat: cannot repeat {counts} times (a count is negative)")
     if len(counts) == 1:
-        return _repeated(x, counts[0], at)
+        return repeated(x, counts[0], at)
     if len(counts) != type_of(x).shape[at]:
         raise ShapeError(f"repeat: cannot repeat {type_of(x)} {len(counts)} times along axis {at}")
-    parts = [_repeated(cut_out(x, at, i, i + 1), n, at) for i, n in enumerate(counts)]
+    parts = [repeated(cut_out(x, at, i, i + 1), n, at) for i, n in enumerate(counts)]
     return _joined("repeat", parts, at, None) if parts else x
 
 
-def _repeated(x: Any, times: int, axis: int) -> Any:
+def repeated(x: Any, times: int, axis: int) -> Any:
+    """Every slice along `axis` `times` times in a row."""
     shape = type_of(x).shape
     spread = (*shape[: axis + 1], times, *shape[axis + 1 :])
     kept = tuple(i if i <= axis else i + 1 for i in range(len(shape)))
@@ -278,96 +278,3 @@ def tile(A: Any, reps: Any) -> Any:
     kept = tuple(2 * i + 1 for i in range(ndim))
     wide = ops.broadcast(c.reshape(x, shape), shape=spread, axes=kept)
     return c.reshape(wide, tuple(n * d for n, d in zip(times, shape, strict=True)))
-
-
-# --- padding ----------------------------------------------------------------------------------
-
-_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
-
-
-def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
-    """`array` with elements added at both ends of each axis.
-
-    pad_width: an integer, (before, after), or such a pair per axis.
-    mode:      constant (constant_values=0), edge, reflect, symmetric, wrap.
-    Errors:    ArgumentError for another mode or option.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.pad(rnp.arange(3), (1, 2)), rnp.pad(rnp.arange(3), 2, mode="reflect")
-    (Array([0, 0, 1, 2, 0, 0], i32[6], cpu:0), Array([2, 1, 0, 1, 2, 1, 0], i32[7], cpu:0))
-    """
-    x = value("pad", array)
-    if mode not in _MODES:
-        raise ArgumentError(f"pad: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
-    unknown = set(kwargs) - ({"constant_values"} if mode == "constant" else set())
-    if unknown:
-        raise ArgumentError(f"pad: cannot use {', '.join(sorted(unknown))} with mode={mode!r}")
-    widths = np.broadcast_to(_pairs(pad_width), (rank(x), 2)).tolist()
-    if any(w < 0 for pair in widths for w in pair):
-        raise ArgumentError(f"pad: cannot pad by {pad_width} (a width is negative)")
-    if mode == "constant":
-        return _pad_constant(x, widths, kwargs.get("constant_values", 0))
-    for axis, (low, high) in enumerate(widths):
-        x = _pad_axis(x, axis, low, high, mode)
-    return x
-
-
-def _pairs(pad_width: Any) -> np.ndarray:
-    if isinstance(pad_width, dict):
-        raise ArgumentError("pad: cannot use a dict as pad_width (pairs per axis required)")
-    found = np.asarray(pad_width)
-    if found.dtype.kind not in "iu":
-        raise ArgumentError(f"pad: cannot use pad_width={pad_width!r} (integers required)")
-    return found
-
-
-def _pad_constant(x: Any, widths: list, fill: Any) -> Any:
-    found = type_of(x)
-    zeros = (0,) * found.ndim
-    if np.ndim(fill) == 0:
-        low, high = (tuple(pair[side] for pair in widths) for side in (0, 1))
-        number = promote.as_type(fill, found.dtype, found.weak)
-        return ops.pad(x, number, low=low, high=high, interior=zeros)
-    fills = np.broadcast_to(np.asarray(fill), (found.ndim, 2))
-    for axis, pair in enumerate(widths):
-        for side, width in enumerate(pair):
-            at = tuple(width if i == axis else 0 for i in range(found.ndim))
-            low, high = (at, zeros) if side == 0 else (zeros, at)
-            number = fills[axis, side].astype(found.dtype)
-            x = ops.pad(x, number, low=low, high=high, interior=zeros)
-    return x
-
-
-def _pad_axis(x: Any, axis: int, low: int, high: int, mode: Any) -> Any:
-    """NumPy says which element goes where; runs of neighbours become slices of x."""
-    if low == high == 0:
-        return x
-    size = static_int("pad", "a size", type_of(x).shape[axis])
-    if size == 0:
-        raise ShapeError(f"pad: cannot pad {type_of(x)} with mode={mode!r} (axis {axis} is empty)")
-    source = np.pad(np.arange(size), (low, high), mode=mode).tolist()
-    parts = [_run(x, axis, run) for run in _runs(source)]
-    return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
-
-
-def _runs(source: list[int]) -> list[tuple[int, int, int]]:
-    """(first, step, count) of maximal runs with a step of 1, -1 or 0."""
-    runs: list[tuple[int, int, int]] = []
-    for at in source:
-        if runs:
-            first, step, count = runs[-1]
-            gap = at - (first + step * (count - 1))
-            if (count == 1 and abs(gap) <= 1) or gap == step:
-                runs[-1] = (first, gap, count + 1)
-                continue
-        runs.append((at, 1, 1))
-    return runs
-
-
-def _run(x: Any, axis: int, run: tuple[int, int, int]) -> Any:
-    first, step, count = run
-    if step == 0:
-        return _repeated(cut_out(x, axis, first, first + 1), count, axis)
-    if step == 1 or count == 1:
-        return cut_out(x, axis, first, first + count)
-    return ops.reverse(cut_out(x, axis, first - count + 1, first + 1), axes=(axis,))

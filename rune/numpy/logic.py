@@ -148,7 +148,7 @@ def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str) -> Unar
         x = value(name, x)
         if type_of(x).dtype in dtypes.FLOATING:
             return rule(x)
-        return fit(np.asarray(otherwise), type_of(x).shape)
+        return fit(value(name, otherwise), type_of(x).shape)
 
     return documented(
         function, name, doc, f"{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))",

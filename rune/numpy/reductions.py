@@ -117,7 +117,7 @@ def _extremum(
     x = value(name, x)
     axes = c.normalised_axes(name, axis, type_of(x).ndim)
     identity = _limit(x, largest)
-    if initial is not None and any(type_of(x).shape[i] == 0 for i in axes):
+    if initial is not None and 0 in [type_of(x).shape[i] for i in axes]:
         shape = tuple(d for i, d in enumerate(type_of(x).shape) if keepdims or i not in axes)
         shape = tuple(1 if d == 0 else d for d in shape) if keepdims else shape
         return broadcast_to(name, as_type(value(name, initial), type_of(x).dtype), shape)

@@ -161,7 +161,7 @@ def round(x: Any, decimals: int = 0) -> Any:
     """x to so many decimals, halves to even; integers as they are."""
     x = operand("round", x)
     if type_of(x).dtype not in dtypes.FLOATING:
-        if decimals < 0:
+        if decimals < 0 or type_of(x).dtype == dtypes.bool_:
             raise DtypeError(f"round: cannot round {type_of(x)} to {decimals} decimals")
         return x
     if decimals == 0:

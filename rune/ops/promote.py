@@ -151,13 +151,14 @@ def apply(primitive: Primitive, *values: Any) -> Any:
             if scalar is not None:
                 return primitive(a, scalar)
         else:
-            type_a = getattr(a, "type", None)
-            if type_a is getattr(b, "type", a) and type_a.dtype is not dtypes.bool_:
+            found = getattr(a, "type", None)
+            same = found is not None and found is getattr(b, "type", None)
+            if same and found.dtype is not dtypes.bool_:  # type: ignore[union-attr]
                 return primitive(a, b)
-    found = promoted(primitive.name, *values)
-    if primitive in _OF_BOOL and type_of(found[0]).dtype == dtypes.bool_:
+    operands = promoted(primitive.name, *values)
+    if primitive in _OF_BOOL and type_of(operands[0]).dtype == dtypes.bool_:
         primitive = _OF_BOOL[primitive]
-    return primitive(*found)
+    return primitive(*operands)
 
 
 # NumPy's sum and product of two bools are bool.

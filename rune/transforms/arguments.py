@@ -49,17 +49,16 @@ def leaf_path(number: int, treedef: Any) -> str:
 
 def named(wrapper: Callable[..., Any], function: Callable[..., Any], by: str) -> Callable[..., Any]:
     """`wrapper` with the name and docstring of `function`."""
-    try:
-        functools.update_wrapper(wrapper, function)
-    except AttributeError:
-        pass
+    # The function's own attributes stay its own: the wrapper may have some of the same names.
+    functools.update_wrapper(wrapper, function, updated=())
     wrapper.__name__ = f"{by}({function_name(function)})"
     return wrapper
 
 
 def function_name(function: Callable[..., Any]) -> str:
     """A name for programs: the function's own, letters and digits only."""
-    found = getattr(function, "__name__", type(function).__name__)
+    named_so = getattr(function, "name", type(function).__name__)
+    found = str(getattr(function, "__name__", named_so))
     return "".join(c if c.isalnum() or c == "_" else "_" for c in found).strip("_") or "f"
 
 

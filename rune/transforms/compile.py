@@ -7,23 +7,30 @@ device, donation and configuration.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from rune import config, counts
 from rune.array import Array, put
-from rune.backends import Device, device_named, null
+from rune.backends import Device, device_named
 from rune.backends.base import Executable
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
-from rune.lowering.pipeline import lower
 from rune.transforms.memo import per_program
 
 _lock = threading.RLock()
+
+
+@functools.cache
+def _compiler() -> Any:
+    """The lowering, loaded when a program is first compiled, so that `import rune` stays light."""
+    return import_module("rune.lowering.pipeline")
 
 
 @per_program
@@ -31,9 +38,9 @@ def _compiled(
     program: Program, device: Device, donated: tuple[int, ...], check: bool
 ) -> Executable:
     next(counts.compiles)
-    plan = lower(program, device.target, donated, check=check)
+    plan = _compiler().lower(program, device.target, donated, check=check)
     if check:
-        null.check_plan(plan)
+        import_module("rune.backends.null").check_plan(plan)
     return device.backend.record(plan)
 
 
@@ -67,6 +74,9 @@ def run_program(
     """The results of the compiled program on concrete arguments."""
     executable = compiled(program, device_for(device), donated)
     buffers = [buffer_on(a, type_of(a), device) for a in args]
+    for number in donated:
+        if not isinstance(args[number], Array):  # the caller's own NumPy memory is not ours to give
+            buffers[number] = buffer_on(np.array(args[number]), type_of(args[number]), device)
     return run_executable(executable, program.output_types, buffers, device, donated)
 
 

@@ -59,9 +59,10 @@ class Jitted:
         symbolic: SymbolicAxes | None,
         device: str | None,
     ):
-        self.function, self.static, self.donate = function, static, donate
-        self.symbolic, self.device = symbolic, device
-        self._signature = _signature(function) if static or donate else None
+        self._signature = _signature(function) if static or donate else ()
+        self.function, self.symbolic, self.device = function, symbolic, device
+        self.static = _with_names(static, self._signature)
+        self.donate = _with_names(donate, self._signature)
         self.general = bool(static or symbolic or device)
         self._traces: dict[Any, Traced] = {}
         self._plain: dict[Any, Traced] = {}  # the same, for calls with positional arrays alone
@@ -173,8 +174,7 @@ class Jitted:
     # --- static and donated arguments -------------------------------------------------------
 
     def _split_static(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Any, tuple]:
-        names = self._names(len(args))
-        positions = {i for i in range(len(args)) if i in self.static or names[i] in self.static}
+        positions = self._chosen(self.static, len(args))
         statics = [(i, args[i]) for i in sorted(positions)]
         statics += [(k, kwargs[k]) for k in sorted(kwargs) if k in self.static]
         for where, value in statics:
@@ -183,15 +183,19 @@ class Jitted:
         rest = {k: v for k, v in kwargs.items() if k not in self.static}
         return (dynamic, rest), tuple((w, type(v), v) for w, v in statics)
 
+    def _chosen(self, wanted: frozenset[int | str], count: int) -> set[int]:
+        """The positions of `count` arguments that `wanted` numbers, from either end, or names."""
+        names = self._names(count)
+        return {i for i in range(count) if not wanted.isdisjoint((i, i - count, names[i]))}
+
     def _names(self, count: int) -> Sequence[str | None]:
-        known = self._signature or ()
+        known = self._signature
         return [known[i] if i < len(known) else None for i in range(count)]
 
     def _donated_leaves(self, treedef: Any, offset: int) -> tuple[int, ...]:
         numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
         args, kwargs = numbers
-        names = self._names(len(args))
-        chosen = [a for i, a in enumerate(args) if i in self.donate or names[i] in self.donate]
+        chosen = [args[i] for i in sorted(self._chosen(self.donate, len(args)))]
         chosen += [v for k, v in kwargs.items() if k in self.donate]
         return tuple(tree.leaves(chosen))
 
@@ -212,11 +216,22 @@ def _release(value: Any, device: Device | None) -> None:
         value.delete()
 
 
-def _signature(function: Callable[..., Any]) -> tuple[str, ...] | None:
+def _signature(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the positional parameters; none where the function takes any number."""
     try:
-        return tuple(inspect.signature(function).parameters)
+        found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return None
+        return ()
+    if any(p.kind is p.VAR_POSITIONAL for p in found):
+        return ()
+    return tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
+def _with_names(wanted: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
+    """Numbers counted from the front, each with its parameter's name beside it."""
+    numbers = {n + len(names) if n < 0 else n for n in wanted if isinstance(n, int)}
+    known = {names[n] for n in numbers if 0 <= n < len(names)}
+    return frozenset({*(w for w in wanted if isinstance(w, str)), *numbers, *known})
 
 
 def _require_hashable(function: Callable[..., Any], where: int | str, value: Any) -> None:

@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rune.core.evaluate import eval_program
-from rune.core.interpreter import Interpreter, current, is_differentiable, running, type_of, use
+from rune.core.interpreter import (
+    Interpreter,
+    Tracer,
+    current,
+    is_differentiable,
+    running,
+    type_of,
+    use,
+)
 from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive, Zero
 from rune.core.program import Program
 from rune.core.staging import stage
@@ -36,6 +44,12 @@ class JvpTracer(ValueTracer):
     def type(self):
         """The primal's type."""
         return type_of(self.primal)
+
+    def known(self) -> Any:
+        """The primal, if it is concrete."""
+        if isinstance(self.primal, ValueTracer):
+            return self.primal.known()
+        return None if isinstance(self.primal, Tracer) else self.primal
 
 
 class Jvp(Interpreter):

@@ -1,8 +1,15 @@
-"""Tracers with arithmetic: the core's tracers joined with the operators of `rune.ops`."""
+"""Tracers with arithmetic: the core's tracers joined with the operators of `rune.ops`.
+
+Reading one is an error that says where it was made, but for a derivative of concrete values:
+there the primal is known, so Python may branch on it.
+"""
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NoReturn
+
+import numpy as np
 
 from rune.core.interpreter import Interpreter, Tracer, check_live, current
 from rune.core.staging import Staged, StageTracer, stage
@@ -21,39 +28,57 @@ class ValueTracer(Tracer, Operators):
 
     __slots__ = ()
 
+    def known(self) -> Any:
+        """The concrete value behind the tracer, if its transformation computes one; else None."""
+        return None
+
     def _refuse(self, error: type[TracerError], what: str, hint: str) -> NoReturn:
-        check_live(self)
         made = f"\nthe value was made at {self.frame}" if self.frame else ""
         raise error(f"tracer: cannot {what} (a traced {self.type} has no value yet){made}", hint)
 
+    def _read(self, error: type[TracerError], what: str, hint: str) -> Any:
+        check_live(self)
+        found = self.known()
+        return self._refuse(error, what, hint) if found is None else found
+
     def __bool__(self) -> bool:
-        self._refuse(
-            TracerBoolConversionError, "use a traced value as a truth value",
-            "use rune.numpy.where, or mark the argument static with static_argnums",
+        return bool(
+            self._read(
+                TracerBoolConversionError, "use a traced value as a truth value",
+                "use rune.numpy.where, or mark the argument static with static_argnums",
+            )
         )  # fmt: skip
 
-    def __index__(self) -> int:
-        self._refuse(
+    def _integer(self) -> Any:
+        return self._read(
             TracerIntegerConversionError, "use a traced value as a Python integer",
             "mark the argument static with static_argnums",
         )  # fmt: skip
 
-    __int__ = __index__
+    def __index__(self) -> int:
+        return operator.index(self._integer())
 
-    def __float__(self) -> float:
-        self._refuse(
+    def __int__(self) -> int:
+        return int(self._integer())
+
+    def _number(self) -> Any:
+        return self._read(
             TracerError, "convert a traced value to a Python number",
             "keep computing with rune.numpy, or return the value and convert it outside",
         )  # fmt: skip
 
+    def __float__(self) -> float:
+        return float(self._number())
+
     def __complex__(self) -> complex:
-        return self.__float__()
+        return complex(self._number())
 
     def item(self) -> Any:
-        """Refused: a traced value has no contents."""
-        return self.__float__()
+        """The single element as a Python scalar, where there is a value."""
+        return np.asarray(self._number()).item()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        check_live(self)
         self._refuse(
             TracerArrayConversionError, "hand a traced value to NumPy",
             "use the function of the same name in rune.numpy",

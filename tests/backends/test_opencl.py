@@ -288,6 +288,25 @@ def test_nothing_is_launched_over_an_empty_grid(device):
     assert y.shape == (0,)
 
 
+def test_a_sum_over_nothing_in_the_arena_is_zero(device):
+    code = parse("""
+    code total(x: read f32[n], y: write f32[2]) sizes n in 0..9 {
+      for i in 2 grid {
+        var s: f32 = 0.0_f32
+        for j in n serial { s add= x[j] }
+        store y[i] = s
+      }
+    }""")
+    plan = plan_of(code, {"x": (n0,)}, [SizeSource("n", 0, 0, 0, 9)])
+    middle = Slot(Space.ARENA, plan.arguments[0])
+    copy = Copy(middle, Slot(Space.ARGUMENT, middle.type))
+    steps = (copy, Launch("total", (middle, Slot(Space.RESULT, plan.results[0]))))
+
+    (y,) = run(device, replace(plan, steps=steps, arena_bytes=4 * n0), np.zeros(0, np.float32))
+
+    assert y.tolist() == [0, 0]
+
+
 def test_a_refused_program_shows_the_numbered_source_of_its_kernel(device):
     source = "__kernel void run_good() {}\n\n__kernel void run_bad() {\n  undeclared = 1;\n}\n"
 

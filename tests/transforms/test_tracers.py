@@ -31,25 +31,52 @@ TRANSFORMS = {
     "make_program": rune.make_program,
     "linearize": lambda f: lambda x: rune.linearize(f, x),
 }
+BLIND = {
+    "jit": rune.jit,
+    "vmap": lambda f: lambda x: rune.vmap(lambda y: f(x * y))(x),
+    "make_program": rune.make_program,
+    "jit of grad": lambda f: rune.jit(rune.grad(f)),
+    "grad of jit": lambda f: rune.grad(rune.jit(f)),
+    "vmap of grad": lambda f: lambda x: rune.vmap(rune.grad(lambda y: f(x * y)))(x),
+}
+each_blind = pytest.mark.parametrize("transform", BLIND.values(), ids=BLIND)
 each_transform = pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 
 
-@each_transform
+@each_blind
 def test_a_traced_value_is_no_truth_value(transform: Any):
     with pytest.raises(TracerBoolConversionError, match="as a truth value"):
         transform(lambda x: x if x.sum() > 0 else -x)(X)
 
 
-@each_transform
+@each_blind
 def test_a_traced_value_is_no_python_integer(transform: Any):
     with pytest.raises(TracerIntegerConversionError, match="as a Python integer"):
         transform(lambda x: range(x.sum()))(X)
 
 
-@each_transform
+@each_blind
 def test_a_traced_value_is_no_python_float(transform: Any):
     with pytest.raises(TracerError, match="to a Python number"):
         transform(lambda x: float(x.sum()))(X)
+
+
+@pytest.mark.parametrize("name", ["grad", "jvp", "linearize"])
+def test_a_derivative_of_concrete_values_may_read_them(name: str):
+    def function(x: Any) -> Any:
+        assert float(x.sum()) == 6.0
+        assert int(x.max()) == 3
+        assert x[0].item() == 1.0
+        return x.sum() if x.sum() > 0 else -x.sum()
+
+    assert TRANSFORMS[name](function)(X) is not None
+
+
+def test_python_may_branch_on_the_value_under_nested_derivatives():
+    def piecewise(x: Any) -> Any:
+        return x * x * x if x > 0 else -x
+
+    assert [float(rune.grad(rune.grad(piecewise))(x)) for x in (2.0, -2.0)] == [12.0, 0.0]
 
 
 @each_transform

@@ -147,7 +147,7 @@ class Expressions:
             return f"({text} != 0)"
         wide = self.scalar(source).computes_as or source
         if source in dtypes.FLOATING and target in dtypes.INTEGER:
-            return f"rune_cast__{dtypes.short(wide)}__{dtypes.short(target)}({text})"
+            return f"rune_cast_{dtypes.short(wide)}_{dtypes.short(target)}({text})"
         if to.computes_as is not None:
             plain = text if wide == to.computes_as else f"({to.register}){text}"
             return self.rounded(plain, target)
@@ -215,7 +215,7 @@ class Expressions:
         if name in known:
             return known[name].format(*args)
         if name in _HELPERS_OF_INTEGERS:
-            return f"rune_{name}__{dtypes.short(dtype)}({', '.join(args)})"
+            return f"rune_{name}_{dtypes.short(dtype)}({', '.join(args)})"
         if name in ("and", "or", "xor"):
             return f"({type_})({args[0]} {_SIGNS[name]} {args[1]})"
         if name == "not":
@@ -235,12 +235,12 @@ class Expressions:
         if name == "neg":
             return f"(-{args[0]})"
         if name == "nextafter" and wide != dtype:
-            return f"rune_nextafter__{dtypes.short(dtype)}({', '.join(args)})"
+            return f"rune_nextafter_{dtypes.short(dtype)}({', '.join(args)})"
         known = self.dialect.functions[wide]
         if name in known:
             return known[name].format(*args)
         if name in _HELPERS_OF_FLOATS:
-            return f"rune_{name}__{dtypes.short(wide)}({', '.join(args)})"
+            return f"rune_{name}_{dtypes.short(wide)}({', '.join(args)})"
         given = f"{name} of {dtypes.short(dtype)} in {self.dialect.name}"
         raise DtypeError(f"render: cannot use {given} (the dialect has no such function)")
 

@@ -124,15 +124,16 @@ def helper(name: str, dialect: Dialect) -> str:
     """The C text of one helper function."""
     if name in dialect.helpers:
         return dialect.helpers[name]
-    operation, _, rest = name.removeprefix("rune_").partition("__")
-    if operation in _FLOOR:
-        body = _FLOOR[operation].replace("T", dialect.index_type)
+    own = name.removeprefix("rune_")
+    if own in _FLOOR:
         i = dialect.index_type
+        body = _FLOOR[own].replace("T", i)
         return f"{dialect.function}{i} {name}({i} a, {i} b) {body}"
-    if operation == "cast":
-        source, target = (dtypes.FROM_SHORT[x] for x in rest.split("__"))
+    if own.startswith("cast_"):
+        source, target = (dtypes.FROM_SHORT[x] for x in own.split("_")[1:])
         return _saturating_cast(name, source, target, dialect)
-    return _fill(operation, name, dtypes.FROM_SHORT[rest], dialect)
+    operation, _, short = own.rpartition("_")
+    return _fill(operation, name, dtypes.FROM_SHORT[short], dialect)
 
 
 def _template(operation: str, dtype: np.dtype) -> str:

@@ -100,6 +100,7 @@ class _Renderer:
     lines: list[str] = field(default_factory=list)
     depth: int = 1
     names: dict[str, str] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
     expressions: Expressions = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,9 +116,10 @@ class _Renderer:
             reserved = made in _KEYWORDS | self.dialect.reserved
             if reserved or made.startswith(("rune_", "run_", "_")):
                 made = f"v_{made}"
-            while made in self.names.values():
+            while made in self.given:
                 made += "_"
             self.names[name] = made
+            self.given.add(made)
         return self.names[name]
 
     def expr(self, expr: Expr) -> str:

@@ -463,10 +463,10 @@ class Body:
         The result is where the loop must go on.
         """
         copies = len(next(iter(sums.values()), ()))
-        if copies < 2:
-            return begin
         step = self.lanes * copies
         length = full - begin
+        if copies < 2 or (length.is_constant and int(length.text) < step):
+            return begin
         until = full - length.binary("urem", length, step)
 
         def steps(i: Value) -> None:
@@ -492,7 +492,11 @@ class Body:
             lane = writer.iota(self.lanes, "i32")
             body(first, lane.compare("ult", writer.splat(rest.cast("trunc", "i32"), self.lanes)))
 
-        writer.either(rest.compare("ne", 0), tail)
+        if rest.is_constant:
+            alive = [f"i1 {int(k < int(rest.text))}" for k in range(self.lanes)]
+            body(first, Value(writer, f"<{self.lanes} x i1>", f"<{', '.join(alive)}>"))
+        else:
+            writer.either(rest.compare("ne", 0), tail)
 
     def lane_slot(self, slot: Slot, combine: str) -> Slot:
         """A vector that starts as the identity of `combine`."""

@@ -258,6 +258,10 @@ class Writer:
         self, begin: Value, end: Value, step: int, body: Callable[[Value], None]
     ) -> None:
         """for (i = begin; i < end; i += step) body(i), where step divides end - begin."""
+        if begin.is_constant and end.is_constant and int(end.text) - int(begin.text) <= step:
+            if int(begin.text) < int(end.text):
+                body(begin)
+            return
         head, last, after = self.name("loop"), self.name("next"), self.name("done")
         before = self.block
         self.branch(begin < end, head, after)

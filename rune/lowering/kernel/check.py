@@ -44,6 +44,7 @@ from rune.lowering.kernel.nodes import (
 from rune.lowering.kernel.notation import RESERVED
 from rune.lowering.kernel.rewrite import (
     Body,
+    bound_name,
     expr_sizes,
     expressions,
     loop_symbol,
@@ -113,27 +114,28 @@ class _Buffer:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What a statement sees. `names`: Local dtypes; `symbols`: what an index may mention."""
+    """What a statement sees. The tables are shared by all scopes: a body leaves as it found them.
 
-    names: dict[str, np.dtype]
-    symbols: dict[str, Dim | None]  # None: an integer Let, whose symbol is fixed by first use
-    variables: frozenset[str]
-    frozen: frozenset[str]  # Vars that a VECTOR loop around may accumulate but not read or assign
-    buffers: dict[str, _Buffer]
+    `names`: dtypes of locals; `symbols`: what an index may mention, an integer Let with None, as
+    its symbol is fixed by the first use; `frozen`: Vars that a VECTOR loop around accumulates.
+    """
+
+    names: dict[str, np.dtype] = field(default_factory=dict)
+    symbols: dict[str, Dim | None] = field(default_factory=dict)
+    variables: set[str] = field(default_factory=set)
+    buffers: dict[str, _Buffer] = field(default_factory=dict)
+    frozen: frozenset[str] = frozenset()
     loops: tuple[For, ...] = ()
     in_if: bool = False
 
     def taken(self, name: str) -> bool:
         return name in self.names or name in self.buffers or name in self.symbols
 
-    def with_local(self, name: str, dtype: np.dtype, mutable: bool) -> _Scope:
-        symbols = self.symbols
-        if not mutable and dtype in dtypes.INTEGER:
-            symbols = {**symbols, name: None}
-        variables = self.variables | {name} if mutable else self.variables
-        return replace(
-            self, names={**self.names, name: dtype}, symbols=symbols, variables=variables
-        )
+    def forget(self, name: str) -> None:
+        """The end of a name's body."""
+        for table in (self.names, self.symbols, self.buffers):
+            table.pop(name, None)
+        self.variables.discard(name)
 
 
 @dataclass(slots=True)
@@ -159,21 +161,23 @@ class _Checker:
         if not isinstance(x, Dim):
             return
         for s in dims.symbols(x):
-            self.require(s.name in scope.symbols, f"{s.name} in [{x}] is no index symbol here")
+            if s.name not in scope.symbols:
+                self.fail(f"{s.name} in [{x}] is no index symbol here")
             given = dims.symbol(s.name, s.low, s.high)
             known = scope.symbols[s.name]
             known = self.seen.setdefault(s.name, given) if known is None else known
-            self.require(
-                known is given,
-                f"{s.name} in [{x}] has bounds {s.low}..{s.high} here, elsewhere {_range(known)}",
-            )
+            if known is not given:
+                elsewhere = f"elsewhere {_range(known)}"
+                self.fail(f"{s.name} in [{x}] has bounds {s.low}..{s.high} here, {elsewhere}")
 
     def expr(self, expr: Expr, scope: _Scope) -> None:
         depth, nodes = _measure(expr)
-        small = depth <= MAX_DEPTH and nodes <= MAX_NODES
-        self.require(small, f"an expression of {depth} levels and {nodes} nodes")
+        if depth > MAX_DEPTH or nodes > MAX_NODES:
+            self.fail(f"an expression of {depth} levels and {nodes} nodes")
         for part in walk_expr(expr):
-            self.require(type_error(part) is None, f"{type_error(part)}")
+            wrong = type_error(part)
+            if wrong is not None:
+                self.fail(wrong)
             for size in expr_sizes(part):
                 self.size(size, scope)
             if isinstance(part, Local):
@@ -183,18 +187,22 @@ class _Checker:
 
     def local(self, local: Local, scope: _Scope) -> None:
         name = local.name
-        self.require(name in scope.names, f"{name} is no local here")
-        self.require(scope.names[name] == local.dtype, f"{name} is not {dtypes.short(local.dtype)}")
-        self.require(name not in scope.frozen, f"{name} is read in the VECTOR loop that changes it")
+        if name not in scope.names:
+            self.fail(f"{name} is no local here")
+        if scope.names[name] != local.dtype:
+            self.fail(f"{name} is not {dtypes.short(local.dtype)}")
+        if name in scope.frozen:
+            self.fail(f"{name} is read in the VECTOR loop that changes it")
 
     def load(self, load: Load, scope: _Scope) -> None:
-        self.require(load.buffer in scope.buffers, f"{load.buffer} is no buffer here")
-        buffer = scope.buffers[load.buffer]
-        self.require(len(load.indices) == 1, f"{load.buffer} has {len(load.indices)} indices")
-        self.require(
-            buffer.dtype == load.dtype,
-            f"{load.buffer} holds {dtypes.short(buffer.dtype)}, not {dtypes.short(load.dtype)}",
-        )
+        if load.buffer not in scope.buffers:
+            self.fail(f"{load.buffer} is no buffer here")
+        if len(load.indices) != 1:
+            self.fail(f"{load.buffer} has {len(load.indices)} indices")
+        held = scope.buffers[load.buffer].dtype
+        if held != load.dtype:
+            given = dtypes.short(load.dtype)
+            self.fail(f"{load.buffer} holds {dtypes.short(held)}, not {given}")
 
     # --- statements --------------------------------------------------------------------------
 
@@ -202,13 +210,23 @@ class _Checker:
         for stmt in body:
             for expr in expressions(stmt):
                 self.expr(expr, scope)
-            scope = self.stmt(stmt, scope)
+            self.stmt(stmt, scope)
+        for stmt in body:
+            name = bound_name(stmt)
+            if name is not None:
+                scope.forget(name)
 
-    def stmt(self, stmt: Stmt, scope: _Scope) -> _Scope:
+    def stmt(self, stmt: Stmt, scope: _Scope) -> None:
         match stmt:
-            case Let(name=name, value=value) | Var(name=name, init=value):
+            case Let(name=name, value=value):
                 self.new_name(name, scope)
-                return scope.with_local(name, value.dtype, mutable=isinstance(stmt, Var))
+                scope.names[name] = value.dtype
+                if value.dtype in dtypes.INTEGER:
+                    scope.symbols[name] = None
+            case Var(name=name, init=init):
+                self.new_name(name, scope)
+                scope.names[name] = init.dtype
+                scope.variables.add(name)
             case Assign() | Accumulate():
                 self.change(stmt, scope)
             case Store():
@@ -220,10 +238,9 @@ class _Checker:
                 self.body(body, replace(scope, in_if=True))
                 self.body(orelse, replace(scope, in_if=True))
             case Alloc():
-                return self.alloc(stmt, scope)
+                self.alloc(stmt, scope)
             case Barrier():
                 self.barrier(scope)
-        return scope
 
     def change(self, stmt: Assign | Accumulate, scope: _Scope) -> None:
         name = stmt.name
@@ -252,13 +269,13 @@ class _Checker:
         if stmt.combine is not None:
             self.combine(stmt.combine, value.dtype)
 
-    def alloc(self, stmt: Alloc, scope: _Scope) -> _Scope:
+    def alloc(self, stmt: Alloc, scope: _Scope) -> None:
         self.new_name(stmt.name, scope)
         self.require(isinstance(stmt.size, int) and stmt.size > 0, f"{stmt.name}[{stmt.size}]")
         if stmt.space is AddressSpace.SHARED:
             at_grid = all(loop.kind is Kind.GRID for loop in scope.loops)
             self.require(at_grid and not scope.in_if, f"{stmt.name} is shared, within the threads")
-        return replace(scope, buffers={**scope.buffers, stmt.name: _Buffer(stmt.dtype, True)})
+        scope.buffers[stmt.name] = _Buffer(stmt.dtype, True)
 
     def loop(self, loop: For, scope: _Scope) -> None:
         self.new_name(loop.var, scope)
@@ -274,13 +291,9 @@ class _Checker:
             inside = any(outer.kind is Kind.VECTOR for outer in scope.loops)
             self.require(not inside, f"vector {loop.var} is inside another")
             frozen = frozen | (names_assigned(loop.body) & scope.variables)
-        inner = replace(
-            scope,
-            symbols={**scope.symbols, loop.var: loop_symbol(loop)},
-            frozen=frozen,
-            loops=(*scope.loops, loop),
-        )
-        self.body(loop.body, inner)
+        scope.symbols[loop.var] = loop_symbol(loop)
+        self.body(loop.body, replace(scope, frozen=frozen, loops=(*scope.loops, loop)))
+        scope.forget(loop.var)
 
     def barrier(self, scope: _Scope) -> None:
         kinds = [loop.kind for loop in scope.loops]
@@ -296,16 +309,15 @@ class _Checker:
 
     def kernel(self) -> None:
         code = self.code
-        scope = _Scope({}, {}, frozenset(), frozenset(), {})
+        scope = _Scope()
         self.seen.update(_size_symbols(code))
         for name in code.sizes:
             self.new_name(name, scope)
-            scope = replace(scope, symbols={**scope.symbols, name: None})
+            scope.symbols[name] = None
         for p in code.params:
             self.new_name(p.name, scope)
             self.size(p.size, scope)
-            buffer = _Buffer(p.dtype, writable=p.access is not Access.READ)
-            scope = replace(scope, buffers={**scope.buffers, p.name: buffer})
+            scope.buffers[p.name] = _Buffer(p.dtype, writable=p.access is not Access.READ)
         self.aliases()
         self.nests()
         self.body(code.body, scope)

@@ -55,7 +55,9 @@ class _Token(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Reader:
+class Reader:
+    """A position among tokens, and what the names in scope stand for."""
+
     text: str
     tokens: list[_Token]
     at: int = 0
@@ -120,7 +122,7 @@ class _Reader:
         low = self.dim("..")
         self.take("..")
         high = None if self.tokens[self.at].text in ends else self.dim(*ends)
-        self.symbols = {**self.symbols, name: dims.symbol(name, low, high)}
+        self.symbols[name] = dims.symbol(name, low, high)
 
     # --- the whole ---------------------------------------------------------------------------
 
@@ -191,6 +193,7 @@ class _Reader:
     def body(self) -> Body:
         self.take("{")
         outer = self.symbols, self.locals, self.buffers
+        self.symbols = dict(self.symbols)
         self.locals, self.buffers = dict(self.locals), dict(self.buffers)
         found: list[Stmt] = []
         while not self.skip("}"):
@@ -235,12 +238,9 @@ class _Reader:
         name = self.word()
         self.take(":")
         dtype = self.dtype()
-        symbols = self.symbols
         self.range(name, "=")
-        symbols, self.symbols = self.symbols, symbols
         self.take("=")
         value = self.expr()
-        self.symbols = symbols
         self.locals[name] = dtype
         return Var(name, value) if mutable else Let(name, value)
 
@@ -337,10 +337,13 @@ class _Reader:
         if buffer not in self.buffers:
             self.fail(f"a buffer before {buffer!r}")
         self.take("[")
-        index = self.dim("]", "if")
+        indices: list[Size] = []
+        while not (self.peek("]") or self.peek("if")):
+            indices.append(self.dim("]", "if", ","))
+            self.skip(",")
         guard = self.expr() if self.skip("if") else None
         self.take("]")
-        return Load(buffer, (index,), self.buffers[buffer], guard)
+        return Load(buffer, tuple(indices), self.buffers[buffer], guard)
 
 
 def _op(name: str, args: tuple[Expr, ...]) -> Op:
@@ -349,7 +352,7 @@ def _op(name: str, args: tuple[Expr, ...]) -> Op:
     return Op(name, args, result)
 
 
-def _tokens(text: str) -> list[_Token]:
+def tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
     at = 0
     while at < len(text):
@@ -368,4 +371,4 @@ def parse(text: str) -> KernelCode:
 
     Errors: CheckError "parse: cannot read kernel code (line 3: 'in', not 'of')".
     """
-    return _Reader(text, _tokens(text)).code()
+    return Reader(text, tokens(text)).code()

@@ -228,7 +228,9 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
         return "a dot keeps its whole domain"
     places = _places(first, 0, pairs) | _places(second, 1, pairs)
     columns = any(_is_strided(state.roots[m], places[m]) for m in members)
-    if columns and not any(r.kind is Kind.REDUCE for r in roots):
+    if columns and (
+        not any(r.kind is Kind.REDUCE for r in roots) or _needs_rows(state, places)
+    ):
         return "one would walk through the other's columns"
     before = max(cost.count(first.domain), cost.count(second.domain))
     work = max(r.work for r in roots)
@@ -243,6 +245,15 @@ def _is_strided(root: Root, places: tuple[int, ...]) -> bool:
         operand = root.equation.operands[0].type
         return operand.ndim - 1 not in root.equation.params["axes"]
     return len(places) < len(root.sizes) and len(root.sizes) - 1 in places
+
+
+def _needs_rows(state: Fusion, places: Mapping[int, tuple[int, ...]]) -> bool:
+    """Whether a member would keep a row, inner axes and all, for others to read."""
+    return any(
+        len(places[m]) < len(state.roots[m].sizes)
+        and any(r in places for r in state.readers.get(state.roots[m].var, ()))
+        for m in places
+    )
 
 
 def _places(group: Group, side: int, pairs: Pairs) -> dict[int, tuple[int, ...]]:

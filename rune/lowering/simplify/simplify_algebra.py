@@ -21,6 +21,8 @@ from rune.lowering.passes import Pass
 from rune.lowering.simplify.scalar_laws import SCALAR_LAWS, Answer, Seen
 from rune.lowering.simplify.view_laws import laws_of
 
+ROUNDS = 8  # laws applied to one equation; each makes it smaller, so few are needed
+
 
 def simplify_algebra(program: Program) -> Program:
     """The program with every law applied once, from inputs to outputs."""
@@ -47,14 +49,24 @@ def _resolve(equation: Equation, replaced: Mapping[Var, Atom]) -> Equation:
 
 
 def _rewrite(equation: Equation, definitions: Mapping[Var, Equation]) -> Atom | Equation:
-    """What the first law that applies answers; the equation itself where none does."""
+    """What the laws make of one equation, each answer being looked at again."""
+    for _ in range(ROUNDS):
+        answer = _first_answer(equation, definitions)
+        if not isinstance(answer, Equation):
+            return equation if answer is None else answer
+        equation = answer
+    return equation
+
+
+def _first_answer(equation: Equation, definitions: Mapping[Var, Equation]) -> Answer:
+    """The answer of the first law that applies and keeps the type."""
     primitive = equation.primitive
     seen = Seen(equation, definitions)
     for law in (*SCALAR_LAWS.get(primitive, ()), *laws_of(primitive)):
         answer = law(seen)
         if answer is not None and _type(answer) is equation.results[0].type:
             return answer
-    return equation
+    return None
 
 
 def _type(answer: Answer) -> ArrayType | None:

@@ -20,7 +20,7 @@ from tests.lowering.kernel.examples import TEXTS, example
 
 
 def source(text: str) -> str:
-    return assemble([render(parse(text), OPENCL_C)], OPENCL_C)
+    return assemble([render(parse(text), OPENCL_C)], OPENCL_C).rstrip()
 
 
 def kernel(text: str) -> str:
@@ -37,7 +37,7 @@ def test_loops_scratch_and_helpers(expect):
         """
         #pragma OPENCL FP_CONTRACT OFF
 
-        float rune_max__f32(float a, float b) { return a > b || a != a ? a : b; }
+        float rune_max_f32(float a, float b) { return a > b || a != a ? a : b; }
 
         __kernel void run_softmax(
             __global const float* x_base, const long x_at,
@@ -50,7 +50,7 @@ def test_loops_scratch_and_helpers(expect):
           float e[64];
           float m = as_float(0xff800000u);
           for (long j = 0; j < 64; j++) {
-            m = rune_max__f32(m, x[64 * i + j]);
+            m = rune_max_f32(m, x[64 * i + j]);
           }
           float s = 0.0f;
           for (long j = 0; j < 64; j++) {
@@ -61,8 +61,7 @@ def test_loops_scratch_and_helpers(expect):
           for (long j = 0; j < 64; j++) {
             y[64 * i + j] = e[j] / s;
           }
-        }
-""",
+        }""",
     )
 
 
@@ -276,7 +275,7 @@ def test_a_helper_comes_after_those_it_uses():
     rendered = source(text)
 
     definitions = [
-        rendered.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter__bf16")
+        rendered.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter_bf16")
     ]
     assert definitions == sorted(definitions)
 

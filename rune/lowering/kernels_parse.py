@@ -1,0 +1,271 @@
+"""Read kernels from text; the grammar stands in kernels_text.py.
+
+Expressions, sizes and ranges are read by the parser of kernel code.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rune import dims, dtypes
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size
+from rune.lowering.kernel.expr import Expr
+from rune.lowering.kernel.nodes import Let
+from rune.lowering.kernel.parse import Reader, tokens
+from rune.lowering.kernels import (
+    Axis,
+    Buffer,
+    Fill,
+    Invoke,
+    Kernel,
+    KernelProgram,
+    KernelStep,
+    Reduce,
+    Routine,
+    Scan,
+    Statement,
+    Value,
+    Write,
+)
+from rune.lowering.kernels_text import COMBINE_WORDS
+
+_BY_WORD = {word: name for name, word in COMBINE_WORDS.items()}
+_SIZES = re.compile(r"(\w+) in (\d+)\.\.(\d*)")
+_BINDING = re.compile(r"%(\d+): (\w+\*?\[[^\]]*\])")
+_TYPE = re.compile(r"(\w+)(\*?)\[(.*)\]$")
+_PARAMETERS = re.compile(r"\s*\{(.*)\}$")
+_REASON = re.compile(r"^#.*$", re.MULTILINE)
+
+
+class _KernelReader(Reader):
+    """Reads one kernel."""
+
+    def kernel(self) -> Kernel:
+        """`kernel name(...) -> (...) sizes ... { ... }`."""
+        self.take("kernel")
+        name, opened = self.word(), self.at
+        self.declare_sizes()
+        self.at = opened
+        inputs = self.typed_buffers()
+        self.take("-")
+        self.take(">")
+        outputs = self.typed_buffers()
+        while not self.peek("{"):
+            self.at += 1
+        self.take("{")
+        domain = self.domain()
+        body: list[Statement] = []
+        while not self.skip("}"):
+            body.append(self.statement())
+        if domain:
+            self.take("}")
+        return Kernel(name, inputs, outputs, domain, tuple(body))
+
+    def declare_sizes(self) -> None:
+        """Sizes stand behind the buffers whose types mention them: they are read first."""
+        while not self.peek("{"):
+            if self.peek("sizes"):
+                self.at += 1
+                self.size()
+                while self.skip(","):
+                    self.size()
+                return
+            self.at += 1
+
+    def typed_buffers(self) -> tuple[Buffer, ...]:
+        """`(x0: f32[3,n], ...)`."""
+        self.take("(")
+        found: list[Buffer] = []
+        while not self.skip(")"):
+            if found:
+                self.take(",")
+            name = self.word()
+            self.take(":")
+            dtype = self.buffers[name] = self.dtype()
+            found.append(Buffer(name, ArrayType(self.indices(), dtype)))
+        return tuple(found)
+
+    def indices(self) -> tuple[Size, ...]:
+        """`[i0, j0 + 3]`."""
+        self.take("[")
+        found: list[Size] = []
+        while not self.skip("]"):
+            found.append(self.dim("]", ","))
+            self.skip(",")
+        return tuple(found)
+
+    def domain(self) -> tuple[Axis, ...]:
+        """`for i0 in 3, i1 in n parallel {`, or nothing."""
+        if not self.skip("for"):
+            return ()
+        found = self.axes("parallel")
+        self.take("parallel")
+        self.take("{")
+        return found
+
+    def axes(self, *ends: str) -> tuple[Axis, ...]:
+        """`j0 in 3, j1 in n`, whose symbols are in scope from here on."""
+        found: list[Axis] = []
+        while not found or self.skip(","):
+            name = self.word()
+            self.take("in")
+            size = self.dim(",", *ends)
+            last = max(0, size - 1) if isinstance(size, int) else size - 1
+            self.symbols = {**self.symbols, name: dims.symbol(name, 0, last)}
+            found.append(Axis(name, size))
+        return tuple(found)
+
+    # --- statements --------------------------------------------------------------------------
+
+    def statement(self) -> Statement:
+        """One statement of the body."""
+        symbols, outer = self.symbols, dict(self.locals)
+        if self.peek(":", 1):
+            return self.let()
+        made = self.compound()
+        self.symbols, self.locals = symbols, outer
+        if isinstance(made, Reduce):
+            self.locals[made.name] = made.dtype
+        elif isinstance(made, Fill):
+            self.buffers[made.name] = made.value.dtype
+        return made
+
+    def let(self) -> Let:
+        """`t1: f32 = ...`."""
+        made = self.binding(mutable=False)
+        assert isinstance(made, Let)
+        return made
+
+    def compound(self) -> Statement:
+        """A statement over inner axes."""
+        if self.skip("fill"):
+            name = self.word()
+            self.take("[")
+            axes = self.axes("]")
+            self.take("]")
+            lets, value, _ = self.tail()
+            return Fill(name, axes, lets, value)
+        if self.skip("scan"):
+            return self.scan()
+        if self.peek("ordered") or self.peek("write"):
+            return self.write()
+        name = self.word()
+        self.take("=")
+        combine = _BY_WORD[self.take(*_BY_WORD)]
+        contract = self.skip("contract")
+        axes = () if self.peek(":") or self.peek("{") else self.axes(":", "{")
+        lets, value, _ = self.tail()
+        return Reduce(name, combine, axes, lets, value, contract)
+
+    def scan(self) -> Scan:
+        """`scan y0[i0, j0] sum j0 in 7 ...`: the indices mention an axis that follows."""
+        output, start = self.word(), self.at
+        self.skip_brackets()
+        combine = _BY_WORD[self.take(*_BY_WORD)]
+        (axis,) = self.axes(":", "{")
+        indices = self.indices_at(start)
+        lets, value, _ = self.tail()
+        return Scan(output, combine, axis, indices, lets, value)
+
+    def write(self) -> Write:
+        """`write y0[i0, j0] over j0 in 7 ...`: indices may mention axes and lets that follow."""
+        ordered = self.skip("ordered")
+        self.take("write")
+        output, start = self.word(), self.at
+        self.skip_brackets()
+        combine = _BY_WORD[self.take(*_BY_WORD)] if self.tokens[self.at].text in _BY_WORD else None
+        axes = self.axes(":", "{") if self.skip("over") else ()
+        lets, value, condition = self.tail()
+        indices = self.indices_at(start)
+        return Write(output, axes, indices, lets, value, condition, combine, ordered)
+
+    def skip_brackets(self) -> None:
+        """Move behind `[...]`."""
+        while not self.skip("]"):
+            self.at += 1
+
+    def indices_at(self, start: int) -> tuple[Size, ...]:
+        """Read indices that stand further up, now that their symbols are known."""
+        here, self.at = self.at, start
+        found = self.indices()
+        self.at = here
+        return found
+
+    def tail(self) -> tuple[tuple[Let, ...], Expr, Expr | None]:
+        """`: expr if expr`, or `{ lets : expr if expr }`."""
+        lets: list[Let] = []
+        block = self.skip("{")
+        while block and not self.peek(":"):
+            lets.append(self.let())
+        self.take(":")
+        value = self.expr()
+        condition = self.expr() if self.skip("if") else None
+        if block:
+            self.take("}")
+        return tuple(lets), value, condition
+
+
+def parse(text: str) -> Kernel:
+    """The kernel that `to_text` printed.
+
+    Errors: CheckError "parse: cannot read kernel code (line 3: 'in', not 'of')".
+    """
+    return _KernelReader(text, tokens(text)).kernel()
+
+
+# --- programs ---------------------------------------------------------------------------------
+
+
+def parse_program(text: str) -> KernelProgram:
+    """The kernel program that `program_text` printed, without the reasons."""
+    text = _REASON.sub("", text)
+    head, *chunks = re.split(r"^kernel ", text, flags=re.MULTILINE)
+    kernels = [parse(f"kernel {chunk}") for chunk in chunks]
+    first, *lines = [line.strip() for line in head.strip().splitlines()]
+    symbols = {
+        name: dims.symbol(name, int(low), int(high) if high else None)
+        for name, low, high in _SIZES.findall(first.rpartition(" sizes ")[2])
+    }
+    values: dict[str, Value] = {}
+    inputs = _bindings(first, values, symbols)
+    steps = tuple(_step(line, values, symbols) for line in lines if " = " in line)
+    (returned,) = (line for line in lines if line.startswith("return"))
+    results = _BINDING.findall(returned)
+    for number, type in results:  # a result of no elements has no step
+        values.setdefault(number, Value(int(number), _type(type, symbols)))
+    return KernelProgram(
+        first.removeprefix("kernels ").partition("(")[0], inputs, steps,
+        tuple(values[n] for n, _ in results), tuple(_type(t, symbols) for _, t in results),
+        {k.name: k for k in kernels},
+    )  # fmt: skip
+
+
+def _bindings(
+    text: str, values: dict[str, Value], symbols: dict[str, Dim]
+) -> tuple[Value, ...]:
+    found = _BINDING.findall(text)
+    values.update((n, Value(int(n), _type(type, symbols))) for n, type in found)
+    return tuple(values[n] for n, _ in found)
+
+
+def _type(text: str, symbols: dict[str, Dim]) -> ArrayType:
+    found = _TYPE.match(text)
+    assert found is not None
+    shape = tuple(dims.parse(d, symbols) for d in found[3].split(",")) if found[3] else ()
+    return ArrayType(shape, dtypes.FROM_SHORT[found[1]], bool(found[2]))
+
+
+def _step(line: str, values: dict[str, Value], symbols: dict[str, Dim]) -> KernelStep:
+    left, _, right = line.partition(" = ")
+    results = _bindings(left, values, symbols)
+    words = _PARAMETERS.sub("", right).replace(",", " ").split()
+    operands = tuple(values[w[1:]] for w in words if w.startswith("%"))
+    if words[0] != "call":
+        return Invoke(words[0], results, operands)
+    found = _PARAMETERS.search(right)
+    pairs = (p.split("=") for p in found[1].split(", ")) if found else ()
+    parameters = tuple(
+        (k, v == "True" if v in ("True", "False") else dims.parse(v, symbols)) for k, v in pairs
+    )
+    return Routine(words[1], results, operands, parameters)

@@ -1,0 +1,194 @@
+"""Matrices with a pattern, triangles and diagonals. Patterns are compared counts, never data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.core.types import Shape
+from rune.errors import ShapeError
+from rune.numpy.arguments import rank, refuse, shape_of, static_int, value
+from rune.numpy.shapes import moveaxis
+from rune.ops import conventions as c
+from rune.ops import statistics as st
+from rune.ops.promote import as_type, broadcast_to, constant
+
+
+def _band(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
+    """Row number plus k, and column number, at every place of a matrix."""
+    shape = (rows, columns)
+    row, column = (ops.iota(shape=shape, axis=i, dtype=dtypes.i32) for i in (0, 1))
+    return (row if k == 0 else ops.add(row, as_type(k, dtypes.i32))), column
+
+
+def _matrix_sizes(name: str, rows: Any, columns: Any) -> Shape:
+    return shape_of(name, (rows, rows if columns is None else columns))
+
+
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones on diagonal `k` of an N by M matrix, zeros elsewhere.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.eye(2)
+    Array([[1., 0.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    rows, columns = _matrix_sizes("eye", N, M)
+    on = ops.eq(*_band(rows, columns, static_int("eye", "a diagonal", k)))
+    return c.astype(on, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
+
+
+def identity(n: Any, dtype: Any = None) -> Any:
+    """The identity matrix.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.identity(1)
+    Array([[1.]], f32[1,1], cpu:0)
+    """
+    return eye(n, dtype=dtype)
+
+
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones at and below diagonal `k`, zeros above.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.tri(2, dtype=int)
+    Array([[1, 0],
+           [1, 1]], i32[2,2], cpu:0)
+    """
+    rows, columns = _matrix_sizes("tri", N, M)
+    below = ops.ge(*_band(rows, columns, static_int("tri", "a diagonal", k)))
+    return c.astype(below, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
+
+
+def _masked(name: str, m: Any, k: int, lower: bool) -> Any:
+    m = value(name, m)
+    shape = type_of(m).shape
+    if len(shape) < 2:
+        raise ShapeError(f"{name}: cannot take a triangle of {type_of(m)} (rank 2 required)")
+    row, column = _band(shape[-2], shape[-1], static_int(name, "a diagonal", k))
+    kept = ops.ge(row, column) if lower else ops.le(row, column)
+    return ops.select(broadcast_to(name, kept, shape), m, constant(0, m))
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """`m` with zeros above diagonal `k` of the last two axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.tril(rnp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], f32[2,2], cpu:0)
+    """
+    return _masked("tril", m, k, lower=True)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """`m` with zeros below diagonal `k` of the last two axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.triu(rnp.ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    return _masked("triu", m, k, lower=False)
+
+
+# --- diagonals --------------------------------------------------------------------------------
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonal of two axes, as the last axis of the result; `offset` counts to the right.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.diagonal(rnp.arange(4).reshape(2, 2))
+    Array([0, 3], i32[2], cpu:0)
+    """
+    x = value("diagonal", a)
+    if rank(x) < 2:
+        raise ShapeError(f"diagonal: cannot take a diagonal of {type_of(x)} (rank 2 required)")
+    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    *lead, rows, columns = type_of(x).shape
+    k = static_int("diagonal", "an offset", offset)
+    top, left = max(-k, 0), max(k, 0)
+    count = max(0, min(rows - top, columns - left))
+    if count == 0:
+        return ops.broadcast(constant(0, x), shape=(*lead, 0), axes=())
+    zeros, ones = (0,) * len(lead), (1,) * len(lead)
+    square = ops.slice_(
+        x, start=(*zeros, top, left), limit=(*lead, top + count, left + count), stride=(*ones, 1, 1)
+    )
+    # In a flattened square, neighbours on the diagonal are count + 1 apart.
+    flat = ops.reshape(square, shape=(*lead, count * count))
+    return ops.slice_(
+        flat, start=(*zeros, 0), limit=(*lead, count * count), stride=(*ones, count + 1)
+    )
+
+
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
+    """Sum of a diagonal. Types: as `sum`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.trace(rnp.eye(3))
+    Array(3., f32[], cpu:0)
+    """
+    refuse("trace", out=out)
+    return st.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """A matrix with `v` on diagonal k, or diagonal k of a matrix.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.diag(rnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], i32[2,2], cpu:0)
+    """
+    x = value("diag", v)
+    if rank(x) == 2:
+        return diagonal(x, k)
+    if rank(x) != 1:
+        raise ShapeError(f"diag: cannot use {type_of(x)} (rank 1 or 2 required)")
+    off = static_int("diag", "a diagonal", k)
+    padded = ops.pad(x, constant(0, x), low=(max(-off, 0),), high=(max(off, 0),), interior=(0,))
+    (size,) = type_of(padded).shape
+    row, column = (ops.iota(shape=(size, size), axis=i, dtype=dtypes.i32) for i in (0, 1))
+    on = ops.eq(row if off == 0 else ops.add(row, constant(off, row)), column)
+    rows = ops.broadcast(padded, shape=(size, size), axes=(0,))
+    return ops.select(on, rows, constant(0, x))
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """A matrix with the flattened `v` on diagonal k.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.diagflat(rnp.array([[1, 2]])).shape
+    (2, 2)
+    """
+    return diag(c.reshape(value("diagflat", v), -1), k)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """Rows and columns of the entries at and below diagonal k.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.tril_indices(2)
+    (Array([0, 1, 1], i32[3], cpu:0), Array([0, 0, 1], i32[3], cpu:0))
+    """
+    rows, columns = np.tril_indices(n, k, m)
+    return value("tril_indices", rows), value("tril_indices", columns)
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """Rows and columns of the entries at and above diagonal k.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.triu_indices(2)
+    (Array([0, 0, 1], i32[3], cpu:0), Array([0, 1, 1], i32[3], cpu:0))
+    """
+    rows, columns = np.triu_indices(n, k, m)
+    return value("triu_indices", rows), value("triu_indices", columns)

@@ -1,0 +1,191 @@
+"""The parts optimisers are made of: each turns gradients into updates and carries its own state.
+
+A part is an `Optimizer` too, so that parts chain. States are named tuples of trees; the step
+count is an i32 array, never a Python number, so that counting does not retrace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import tree
+from rune.errors import ArgumentError
+
+Tree = Any
+Rate = Any  # a number, an array, or a function of the step count
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """init(params) -> state;  update(grads, state, params) -> (updates, state)."""
+
+    init: Callable[[Tree], Tree]
+    update: Callable[..., tuple[Tree, Tree]]
+
+
+class AdamState(NamedTuple):
+    """Step count, and running means of the gradient and of its square."""
+
+    count: Any
+    mu: Tree
+    nu: Tree
+
+
+class TraceState(NamedTuple):
+    """The velocity of momentum."""
+
+    trace: Tree
+
+
+class CountState(NamedTuple):
+    """The step count of a schedule."""
+
+    count: Any
+
+
+def apply_updates(params: Tree, updates: Tree) -> Tree:
+    """params + updates, leaf by leaf, each in the dtype of its parameter.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.apply_updates({"w": rnp.ones(1)}, {"w": rnp.ones(1)})
+    {'w': Array([2.], f32[1], cpu:0)}
+    """
+    return tree.map(lambda p, u: rnp.astype(rnp.add(p, u), rnp.result_type(p)), params, updates)
+
+
+def chain(*parts: Optimizer) -> Optimizer:
+    """The parts one after another: the updates of one are the gradients of the next."""
+
+    def init(params: Tree) -> Tree:
+        return tuple(part.init(params) for part in parts)
+
+    def update(grads: Tree, state: Tree, params: Tree = None) -> tuple[Tree, Tree]:
+        if len(state) != len(parts):
+            raise ArgumentError(f"chain: cannot use a state of {len(state)} for {len(parts)} parts")
+        states = []
+        for part, old in zip(parts, state, strict=True):
+            grads, new = part.update(grads, old, params)
+            states.append(new)
+        return grads, tuple(states)
+
+    return Optimizer(init, update)
+
+
+def _stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
+    def update(grads: Tree, state: Tree, params: Tree = None) -> tuple[Tree, Tree]:
+        return rule(grads, params), state
+
+    return Optimizer(lambda params: (), update)
+
+
+def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
+    """Updates times minus the learning rate; of a schedule, its value at the step, from 0."""
+    if not callable(learning_rate):
+        return _stateless(lambda grads, _: _scaled(grads, learning_rate))
+
+    def update(grads: Tree, state: CountState, params: Tree = None) -> tuple[Tree, Tree]:
+        return _scaled(grads, learning_rate(state.count)), CountState(state.count + 1)
+
+    return Optimizer(lambda params: CountState(_no_steps()), update)
+
+
+def _no_steps() -> Any:
+    return rnp.zeros((), "i32")
+
+
+def _scaled(grads: Tree, rate: Any) -> Tree:
+    return tree.map(lambda g: rnp.astype(rnp.multiply(g, -rate), rnp.result_type(g)), grads)
+
+
+def trace(decay: float, nesterov: bool = False) -> Optimizer:
+    """Momentum: v = g + decay v; the update is v, or g + decay v with `nesterov`.
+
+    Source: Sutskever et al. 2013, On the importance of initialization and momentum, ICML.
+    """
+
+    def update(grads: Tree, state: TraceState, params: Tree = None) -> tuple[Tree, Tree]:
+        velocity = tree.map(lambda g, v: g + decay * v, grads, state.trace)
+        used = tree.map(lambda g, v: g + decay * v, grads, velocity) if nesterov else velocity
+        return used, TraceState(velocity)
+
+    return Optimizer(lambda params: TraceState(tree.map(rnp.zeros_like, params)), update)
+
+
+def scale_by_adam(
+    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0
+) -> Optimizer:
+    """The gradient's running mean over the root of its square's, both corrected for their start.
+
+    Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 1.
+    """
+
+    def init(params: Tree) -> AdamState:
+        zeros = tree.map(rnp.zeros_like, params)
+        return AdamState(_no_steps(), zeros, zeros)
+
+    def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, Tree]:
+        count = state.count + 1
+        mu = tree.map(lambda g, m: (1 - b1) * g + b1 * m, grads, state.mu)
+        nu = tree.map(lambda g, v: (1 - b2) * (g * g) + b2 * v, grads, state.nu)
+        first, second = _correction(b1, count), _correction(b2, count)
+
+        def direction(m: Any, v: Any) -> Any:
+            found = (m / first) / (rnp.sqrt(v / second + eps_root) + eps)
+            return rnp.astype(found, m.dtype)
+
+        return tree.map(direction, mu, nu), AdamState(count, mu, nu)
+
+    return Optimizer(init, update)
+
+
+def _correction(decay: float, count: Any) -> Any:
+    """1 - decay**count, through expm1: near 1 the difference would lose its digits in f32."""
+    if decay == 0:
+        return 1.0
+    return -rnp.expm1(rnp.astype(count, "f32") * math.log(decay))
+
+
+def add_decayed_weights(weight_decay: float) -> Optimizer:
+    """Updates plus weight_decay times the parameters. Errors: ArgumentError without params."""
+
+    def rule(grads: Tree, params: Tree) -> Tree:
+        if params is None:
+            raise ArgumentError(
+                "add_decayed_weights: cannot decay without parameters",
+                hint="call update(grads, state, params)",
+            )
+        return tree.map(lambda g, p: g + weight_decay * p, grads, params)
+
+    return _stateless(rule)
+
+
+def global_norm(updates: Tree) -> Any:
+    """The Euclidean norm of all leaves together.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.global_norm([rnp.array([3.0]), rnp.array([4.0])])
+    Array(5., f32[], cpu:0)
+    """
+    squares = [rnp.sum(rnp.square(rnp.astype(x, "f32"))) for x in tree.leaves(updates)]
+    total = rnp.zeros(())
+    for square in squares:
+        total = total + square
+    return rnp.sqrt(total)
+
+
+def clip_by_global_norm(max_norm: float) -> Optimizer:
+    """Updates scaled down together so that their global norm is at most `max_norm`.
+
+    Source: Pascanu et al. 2012, arXiv:1211.5063.
+    """
+
+    def rule(grads: Tree, params: Tree) -> Tree:
+        norm = global_norm(grads)
+        factor = rnp.where(norm > max_norm, max_norm / norm, 1.0)
+        return tree.map(lambda g: rnp.astype(g * factor, rnp.result_type(g)), grads)
+
+    return _stateless(rule)

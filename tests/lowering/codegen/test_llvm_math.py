@@ -1,0 +1,161 @@
+"""Our mathematical functions: at most 2 ulp over the whole domain, special values as IEEE 754.
+
+The oracle has more digits: f64 for f32, and the C library's extended precision for f64 where the
+machine has one. Samples are random bit patterns, the usual ranges, and every edge.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rune.lowering.codegen import llvm_math
+from tests.lowering.codegen.llvm_run import MACHINES, apply
+
+special = pytest.importorskip("scipy.special")
+EXTENDED = np.finfo(np.longdouble).nmant > 60
+EDGES = [0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -1e-45, 1, -1, 0.5, -0.5, 2, 88.7228, 89,
+         -103.97, -87.3, 0.625, 1e9, 1e10, 3.4e38, -3.4e38, math.pi, -100, 16777216.0]  # fmt: skip
+
+ORACLE = {
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh, "erf": special.erf, "erfc": special.erfc,
+    "erf_inv": special.erfinv, "logistic": lambda x: np.where(
+        x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))),
+}  # fmt: skip
+NO_EXTENDED_ORACLE = {"erf", "erfc", "erf_inv"}
+FROM_LIBRARY = {"asinh", "acosh", "atanh"}  # f64 by the C library, which errs a little more
+UNARY = sorted(llvm_math.UNARY)
+
+
+def samples(dtype: type, count: int = 20_000) -> np.ndarray:
+    """Arguments from everywhere."""
+    rng = np.random.default_rng(7)
+    bits = rng.integers(0, 2 ** (8 * np.dtype(dtype).itemsize) - 1, count, dtype=f"u{dtype(0).nbytes}")
+    parts = [
+        np.array(EDGES), rng.standard_normal(count), rng.standard_normal(count) * 30,
+        rng.uniform(-1, 1, count), rng.standard_normal(count) * 1e-3, rng.uniform(-110, 100, count),
+        1 + rng.standard_normal(count) * 1e-3, rng.uniform(-750, 720, count),
+    ]  # fmt: skip
+    with np.errstate(all="ignore"):
+        return np.concatenate([bits.view(dtype), *(p.astype(dtype) for p in parts)])
+
+
+def errors(actual: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Errors in ulps of the exact value; infinite where one is NaN or has the wrong sign."""
+    dtype = actual.dtype
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(dtype)
+        ulp = np.spacing(np.minimum(np.abs(rounded), np.finfo(dtype).max)).astype(exact.dtype)
+        steps = np.abs(actual.astype(exact.dtype) - exact) / ulp
+    matching = (actual == rounded) & ~np.isfinite(rounded) | np.isnan(actual) & np.isnan(rounded)
+    return np.where(matching, 0, np.where(np.isnan(steps), np.inf, steps))
+
+
+def exact(name: str, x: np.ndarray) -> np.ndarray:
+    wide = np.float64 if x.dtype == np.float32 else np.longdouble
+    with np.errstate(all="ignore"):
+        return np.asarray(ORACLE.get(name, getattr(np, name, None))(x.astype(wide)))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_f32_is_within_2_ulp(name):
+    x = samples(np.float32)
+
+    found = errors(apply(name, x), exact(name, x))
+
+    worst = int(np.argmax(found))
+    assert found[worst] <= 2, (x[worst], found[worst])
+
+
+@pytest.mark.skipif(not EXTENDED, reason="no extended precision to compare with")
+@pytest.mark.parametrize("name", sorted(set(UNARY) - NO_EXTENDED_ORACLE))
+def test_f64_is_within_2_ulp(name):
+    x = samples(np.float64)
+
+    found = errors(apply(name, x), exact(name, x))
+
+    worst = int(np.argmax(found))
+    assert found[worst] <= (2.5 if name in FROM_LIBRARY else 2), (x[worst], found[worst])
+
+
+@pytest.mark.parametrize("name", sorted(NO_EXTENDED_ORACLE - {"erf_inv"}))
+def test_f64_error_functions_are_near_the_c_librarys(name):
+    # math.erf errs by up to 1 ulp itself. Denormal results are left out: it flushes some.
+    x = samples(np.float64, 5_000)
+    x = x[(np.abs(x) < 26) & (np.abs(x) > 1e-300)]
+    expected = np.array([getattr(math, name)(v) for v in x])
+
+    found = errors(apply(name, x), expected)
+
+    assert found.max() <= 3, x[np.argmax(found)]
+
+
+def test_f64_erf_inv_undoes_erf():
+    y = np.concatenate([np.linspace(-3, 3, 5001), 10.0 ** -np.arange(1, 300)])
+    x = np.array([math.erf(v) for v in y])
+
+    found = apply("erf_inv", x)
+
+    # What rounding x loses grows with the slope of erf_inv.
+    slope = np.sqrt(np.pi) / 2 * np.exp(y * y)
+    assert (np.abs(found - y) <= 3 * np.spacing(np.abs(y)) + np.spacing(np.abs(x)) * slope).all()
+
+
+POWERS = [0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, math.inf, -math.inf, math.nan, 1e30, 1e-30,
+          2.5, 1e10, 16777215.0, 16777216.0]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["pow", "atan2"])
+def test_special_pairs_follow_ieee(name, dtype):
+    x, y = (a.ravel() for a in np.meshgrid(np.array(POWERS, dtype), np.array(POWERS, dtype)))
+    with np.errstate(all="ignore"):
+        expected = {"pow": np.power, "atan2": np.arctan2}[name](x, y)
+
+    actual = apply(name, x, y)
+
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    zeros = expected == 0
+    assert (np.signbit(actual[zeros]) == np.signbit(expected[zeros])).all()
+
+
+@pytest.mark.parametrize("name", ["pow", "atan2"])
+def test_f32_functions_of_two_arguments_are_within_2_ulp(name):
+    rng = np.random.default_rng(3)
+    x = np.abs(rng.standard_normal(40_000) * 10 ** rng.uniform(-4, 4, 40_000)).astype(np.float32)
+    y = (rng.standard_normal(40_000) * 9).astype(np.float32)
+    with np.errstate(all="ignore"):
+        wide = {"pow": np.power, "atan2": np.arctan2}[name](x.astype("d"), y.astype("d"))
+
+    assert errors(apply(name, x, y), wide).max() <= 2
+
+
+@pytest.mark.skipif(not EXTENDED, reason="no extended precision to compare with")
+def test_f64_atan2_is_within_2_ulp():
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal(40_000) * 10 ** rng.uniform(-9, 9, 40_000) for _ in range(2))
+
+    found = errors(apply("atan2", x, y), np.arctan2(x.astype(np.longdouble), y))
+
+    assert found.max() <= 2
+
+
+@pytest.mark.parametrize("name", ["sin", "tan", "asin", "atan", "sinh", "tanh", "erf", "expm1",
+                                  "log1p", "asinh", "atanh", "cbrt", "erf_inv"])  # fmt: skip
+def test_odd_functions_keep_the_sign_of_zero(name):
+    for dtype in (np.float32, np.float64):
+        assert np.signbit(apply(name, np.array([-0.0, 0.0], dtype))).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "log", "sin", "erf"])
+def test_every_lane_count_gives_the_same_bits(name):
+    x = samples(np.float32, 500)
+    if not MACHINES["host"].masked:
+        pytest.skip("the host has no fused multiply-add at every width")
+
+    found = {key: apply(name, x, on=on).view(np.uint32) for key, on in MACHINES.items()}
+
+    assert (found["narrow"] == found["wide"]).all()

@@ -1,0 +1,53 @@
+"""Text cases of program passes: a title, a program, the pass, and what the pass makes of it.
+
+    == title
+    program f(...) { ... }
+    -- pass-name
+    program f(...) { ... }
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from rune.core.program import Program
+from rune.lowering.passes import Pass
+from rune.lowering.simplify import (
+    eliminate_common,
+    eliminate_dead,
+    fold_constants,
+    simplify_algebra,
+)
+from rune.transforms.stage import parse_program
+
+PASSES: dict[str, Pass[Program]] = {
+    module.PASS.name: module.PASS
+    for module in (eliminate_dead, eliminate_common, fold_constants, simplify_algebra)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case."""
+
+    title: str
+    before: str
+    rewrite: Pass[Program]
+    after: str
+
+
+def read_cases(name: str) -> list[Case]:
+    """The cases of a file beside this one."""
+    found = []
+    for block in re.split(r"^== ", (Path(__file__).parent / name).read_text(), flags=re.M)[1:]:
+        title, _, rest = block.partition("\n")
+        before, passed, after = re.split(r"^-- ([\w-]+)\n", rest, flags=re.M)
+        found.append(Case(title, before.strip(), PASSES[passed], after.strip()))
+    return found
+
+
+def normal(text: str) -> str:
+    """A program's text with its variables numbered from 0."""
+    return str(parse_program(text))

@@ -1,0 +1,31 @@
+"""Program passes, case by case: the text files beside this one say before and after.
+
+Every case runs the pass once. Where before and after differ, the pass fires; a pass that changes
+nothing gives back the very program it was given, so that fixpoints end.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from rune.core.check import check_program
+from rune.transforms.stage import parse_program
+from tests.lowering.simplify.cases import PASSES, Case, normal, read_cases
+
+CASES = [case for name in ("eliminate.txt", "fold.txt", "algebra.txt") for case in read_cases(name)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_case(case: Case):
+    before = parse_program(case.before)
+
+    after = case.rewrite.run(before)
+
+    check_program(after)
+    assert normal(str(after)) == normal(case.after)
+    assert (after is before) == (normal(case.before) == normal(case.after))
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_pass_fires_in_some_case(name: str):
+    assert any(c.rewrite.name == name and normal(c.before) != normal(c.after) for c in CASES)

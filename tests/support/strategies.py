@@ -1,0 +1,173 @@
+"""Random well-typed programs, drawn from the table of primitives.
+
+A step of a program is a sample of some primitive (tests/ops/samples.py) whose operands are made
+from values that the program already has: flattened, cut or padded, converted, and moved into the
+sample's domain. So a new primitive takes part as soon as it has a sample, and floating values stay
+of moderate size. Some steps are wrapped in jit, and some operands are closed-over constants.
+
+    programs()                      any primitive, over the dtypes given
+    programs(primitives=SMOOTH, floating=f64)    programs that can be held against differences
+    arguments(program)              arrays for its inputs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import rune
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.types import ArrayType
+from tests.ops.samples import Operand, Sample, samples
+from tests.support.arrays import array
+
+# Where a step or a tie may lie anywhere, derivatives cannot be held against differences; and what
+# cuts derivatives has none.
+UNSMOOTH = frozenset(
+    {"max", "min", "reduce_max", "reduce_min", "cummax", "cummin", "abs", "sign", "floor", "ceil",
+     "round", "trunc", "rem", "copysign", "nextafter", "bitcast", "stop_gradient"}
+)  # fmt: skip
+SHAPES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3), (4, 1), (2, 0), (2, 3, 2))
+
+
+def _is_smooth(primitive: Primitive) -> bool:
+    differentiable = any(s.active for s in samples(primitive)) and primitive.name not in UNSMOOTH
+    return differentiable and primitive.family not in ("comparison", "bits")
+
+
+ANY: tuple[Primitive, ...] = ops.PRIMITIVES
+SMOOTH: tuple[Primitive, ...] = tuple(p for p in ops.PRIMITIVES if _is_smooth(p))
+
+
+def shapes() -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes of rank 0 to 3, size 1 and size 0 included."""
+    return st.sampled_from(SHAPES)
+
+
+def types(kinds: Sequence[np.dtype]) -> st.SearchStrategy[ArrayType]:
+    """Array types of the given dtypes."""
+    return st.builds(ArrayType, shapes(), st.sampled_from(kinds))
+
+
+@st.composite
+def programs(
+    draw: st.DrawFn,
+    primitives: Sequence[Primitive] = ANY,
+    floating: np.dtype = dtypes.f32,
+    others: Sequence[np.dtype] = (dtypes.i32, dtypes.bool_),
+    max_steps: int = 4,
+) -> Program:
+    """A program of a few steps, its floating values all of one dtype."""
+    kinds = (floating, *others)
+    inputs = [draw(types([floating])), *draw(st.lists(types(kinds), max_size=2))]
+    steps = draw(st.lists(st.sampled_from(primitives), min_size=1, max_size=max_steps))
+
+    def function(*args: Any) -> list[Any]:
+        pool = list(args)
+        for primitive in steps:
+            sample = draw(st.sampled_from(_fitting(primitive, kinds)))
+            pool.append(_step(draw, sample, pool))
+        earlier = draw(st.lists(st.sampled_from(pool), max_size=2))
+        return [pool[-1], *earlier]
+
+    return rune.make_program(function)(*inputs)
+
+
+def _fitting(primitive: Primitive, kinds: Sequence[np.dtype]) -> list[Sample]:
+    """Samples in the program's dtypes: those in f64 are moved to its floating one."""
+    found = {str(m): m for s in samples(primitive) if _uses(m := _in(s, kinds[0]), kinds)}
+    assert found, f"{primitive.name}: no sample in {', '.join(map(dtypes.short, kinds))}"
+    return list(found.values())
+
+
+def _in(sample: Sample, floating: np.dtype) -> Sample:
+    def moved(dtype: np.dtype) -> np.dtype:
+        return floating if dtype in (dtypes.f32, dtypes.f64) else dtype
+
+    operands = tuple(replace(o, dtype=moved(o.dtype)) for o in sample.operands)
+    params = {k: moved(v) if isinstance(v, np.dtype) else v for k, v in sample.params.items()}
+    return replace(sample, operands=operands, params=params)
+
+
+def _uses(sample: Sample, kinds: Sequence[np.dtype]) -> bool:
+    try:
+        out = sample.primitive.type_rule(*sample.types, **sample.params)
+    except rune.errors.RuneError:
+        return False
+    return all(t.dtype in kinds for t in (*sample.types, out))
+
+
+def _step(draw: st.DrawFn, sample: Sample, pool: Sequence[Any]) -> Any:
+    operands = [_operand(draw, o, pool) for o in sample.operands]
+
+    def apply(*values: Any) -> Any:
+        return sample.primitive(*values, **sample.params)
+
+    nested = bool(operands) and draw(st.integers(0, 4)) == 4
+    return rune.jit(apply)(*operands) if nested else apply(*operands)
+
+
+def _operand(draw: st.DrawFn, wanted: Operand, pool: Sequence[Any]) -> Any:
+    """A value of the wanted type and domain, made from one of the pool, or a constant."""
+    if draw(st.integers(0, 5)) == 5:
+        return array(wanted.draw(np.random.default_rng(draw(st.integers(0, 9)))))
+    value = draw(st.sampled_from(pool))
+    return in_domain(_converted(reshaped(value, wanted.shape), wanted.dtype), wanted)
+
+
+def reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+    """A value of any shape from another: cut, or padded with zeros, in row-major order."""
+    found, count = type_of(value), int(np.prod(shape))
+    if found.shape == shape:
+        return value
+    size = int(np.prod(found.shape))
+    flat = ops.reshape(value, shape=(size,))
+    if size > count:
+        flat = ops.slice_(flat, start=(0,), limit=(count,), stride=(1,))
+    if size < count:
+        zero = np.zeros((), found.dtype)
+        flat = ops.pad(flat, zero, low=(0,), high=(count - size,), interior=(0,))
+    return ops.reshape(flat, shape=shape)
+
+
+def _converted(value: Any, dtype: np.dtype) -> Any:
+    found = type_of(value).dtype
+    if found == dtype:
+        return value
+    if dtype == dtypes.bool_:
+        return ops.ne(value, np.zeros((), found))
+    return ops.convert(value, dtype=dtype)
+
+
+def in_domain(value: Any, wanted: Operand) -> Any:
+    """The value moved between the bounds of the sample, smoothly where it is floating."""
+    dtype = wanted.dtype
+    low, high = (np.asarray(b).astype(dtype) for b in (wanted.low, wanted.high))
+    if dtype in dtypes.FLOATING:
+        return ops.add(ops.mul(ops.logistic(value), high - low), low)
+    if dtype in dtypes.INTEGER:
+        return ops.max(ops.min(value, high), low)
+    return value
+
+
+def concrete(type: ArrayType, rng: np.random.Generator) -> Any:
+    """An array of a type."""
+    if type.dtype in dtypes.FLOATING:
+        return array(rng.uniform(-2, 2, type.shape).astype(type.dtype))
+    if type.dtype == dtypes.bool_:
+        return array(rng.integers(0, 2, type.shape).astype(bool))
+    return array(rng.integers(-5, 6, type.shape).astype(type.dtype))
+
+
+@st.composite
+def arguments(draw: st.DrawFn, program: Program) -> list[Any]:
+    """Arrays for the inputs of a program."""
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    return [concrete(t, rng) for t in program.input_types]
