@@ -42,6 +42,7 @@ from rune.lowering.plan import Call, Launch, Plan, Space
 
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
 _WORKGROUP = 256  # threads, where the kernel leaves the choice
+_SCRATCH_BYTES = 1 << 20  # private arrays of a workgroup's threads: on a CPU they share one stack
 
 
 @functools.cache
@@ -362,7 +363,9 @@ class OpenCLExecutable:
             groups = grid + [1] * (dimensions - len(grid))
             return [g * t for g, t in zip(groups, local, strict=True)], local
         per_core = math.prod(grid) // (4 * self._backend.target.cores)
-        threads = max(kernel.multiple, min(_WORKGROUP, _power_of_two_in(per_core)))
+        room = _SCRATCH_BYTES // max(1, kernel.rendered.scratch_bytes)
+        most = min(_WORKGROUP, _power_of_two_in(per_core), _power_of_two_in(room))
+        threads = max(kernel.multiple, most)
         left = min(threads, kernel.most_threads)
         local = []
         for extent in grid:

@@ -64,7 +64,7 @@ class Joint:
     rule: Rule
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Primitive:
     """One operation. Compared by identity; `name` is unique."""
 

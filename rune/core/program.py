@@ -72,7 +72,7 @@ class Equation:
     frame: Frame | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Program:
     """inputs -> outputs. `constants` are the closed-over arrays, explicit and in order."""
 
@@ -98,6 +98,8 @@ class Program:
 
     def __str__(self) -> str:
         return program_text(self)
+
+    __repr__ = __str__
 
     def with_equations(self, equations: Iterable[Equation], outputs: Iterable[Atom]) -> Program:
         """The same inputs and constants with another body."""

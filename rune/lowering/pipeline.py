@@ -36,6 +36,7 @@ from rune.lowering.passes import Pass, fixpoint, run_passes
 from rune.lowering.plan import Plan
 from rune.lowering.schedule import schedule
 from rune.lowering.simplify import (
+    drop_unit_axes,
     eliminate_common,
     eliminate_dead,
     fold_constants,
@@ -45,6 +46,8 @@ from rune.lowering.simplify import (
 PROGRAM_PASSES: tuple[Pass[Program], ...] = (
     # First: everything later sees only primitives with a lowering.
     Pass("decompose", "inline nested programs, expand primitives", decompose),
+    # Before the laws, which join the reshapes that it leaves.
+    drop_unit_axes.PASS,
     # Together: a folded constant makes laws apply, and a law makes equations equal.
     fixpoint(fold_constants.PASS, simplify_algebra.PASS, eliminate_common.PASS),
     # Last: all of them leave equations that nothing needs.

@@ -139,9 +139,9 @@ DOT = Call(
 
 
 def test_a_routines_operands_must_have_its_shapes():
-    types = {"arguments": (DOT.inputs[0].type,), "results": (DOT.outputs[0].type,)}
+    broken = replace(plan(DOT), arguments=(DOT.inputs[0].type,), results=(DOT.outputs[0].type,))
 
-    assert "result 0 is f32[1,3], the routine takes [1, 1, 1]" in refused(plan(DOT, **types))
+    assert "result 0 is f32[1,3], the routine takes [1, 1, 1]" in refused(broken)
 
 
 def test_the_steps_are_checked_with_and_without_donation():

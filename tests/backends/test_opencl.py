@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from rune import dims, dtypes
 from rune.backends import opencl
-from rune.backends.executor import evaluate
+from rune.backends.executor import evaluate, slots_of
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, CompileError, DimensionError, OutOfMemory
 from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Expr, Load, Op
@@ -31,7 +31,7 @@ from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space
 from tests.backends.plans import plan_of, run
 from tests.lowering.kernel.examples import TEXTS
 from tests.lowering.kernel.random_code import random_code, random_inputs
-from tests.lowering.optimize.test_passes import PASSES
+from tests.lowering.optimize.bodies import PASSES
 from tests.support.close import close, same, ulp_distance
 
 TARGETS, WHY = opencl.probe()
@@ -141,7 +141,8 @@ def test_every_conversion_is_exact(device, dtype):
 def test_every_bitcast_moves_the_bits(device, dtype):
     a = Load("a", (dims.symbol("i", 0, N - 1),), dtype)
     targets = [d for d in DTYPES if d.itemsize == dtype.itemsize and dtypes.bool_ not in (d, dtype)]
-    exprs = [Op("bitcast", (a,), d) for d in targets] or [a]
+    exprs: list[Expr] = [Op("bitcast", (a,), d) for d in targets]
+    exprs = exprs or [a]
     rows = both(device, elementwise("bits", dtype, exprs), dtype)
 
     for expected, actual in rows.values():
@@ -157,7 +158,10 @@ INPUTS = {
     "softmax": ([rng.normal(size=(20, 64)).astype(np.float32)], {"n": 20}),
     "dot": ([rng.normal(size=s).astype(np.float32) for s in (216, 120)], {}),
     "pad": ([rng.normal(size=8).astype(np.float32)], {}),
-    "gather": ([rng.normal(size=10).astype(np.float32), np.int32([3, -5, 99, 0])], {"n": 4}),
+    "gather": (
+        [rng.normal(size=10).astype(np.float32), np.array([3, -5, 99, 0], np.int32)],
+        {"n": 4},
+    ),
     "cumsum": ([rng.integers(-9, 9, 60).astype(np.int32)], {}),
     "four_axes": ([rng.normal(size=120)], {}),
     "workgroup": ([rng.normal(size=32).astype(np.float32)], {}),
@@ -184,7 +188,7 @@ def test_user_arithmetic_is_not_contracted(device):
     code f(a: read f32[1], b: read f32[1], x: read f32[1], y: write f32[1]) {
       store y[0] = (a[0] * x[0]) + (b[0] * x[0])
     }"""
-    a, x = np.float32([1e20]), np.float32([1e10])
+    a, x = (np.array([v], np.float32) for v in (1e20, 1e10))
 
     (y,) = run(device, plan_of(parse(text)), a, -a, x)
 
@@ -210,8 +214,9 @@ def test_random_kernels_agree_bit_for_bit_before_and_after_passes(device, seed):
 def several(codes: list[KernelCode]) -> Plan:
     """Kernels of the same parameters side by side, a result for each."""
     first = plan_of(codes[0])
+    inputs = slots_of(first.steps[0])[:2]
     steps = tuple(
-        Launch(c.name, (*first.steps[0].slots[:2], Slot(Space.RESULT, first.results[0], k)))
+        Launch(c.name, (*inputs, Slot(Space.RESULT, first.results[0], k)))
         for k, c in enumerate(codes)
     )
     kernels = {c.name: c for c in codes}

@@ -48,7 +48,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import Body
+from rune.lowering.kernel.rewrite import Body, walk
 
 _KEYWORDS = frozenset(
     """auto bool break case char const continue default do double else enum extern false float for
@@ -63,7 +63,7 @@ class Rendered:
 
     `grid` [grid points] and `workgroup` [threads] have one extent per launch dimension, the first
     varying fastest; an empty `workgroup` leaves the choice to the launch, which may round the
-    number of threads up.
+    number of threads up. `scratch_bytes` is what the arrays of one thread take.
     """
 
     name: str
@@ -73,6 +73,7 @@ class Rendered:
     grid: tuple[Size, ...]
     workgroup: tuple[int, ...]
     dtypes: frozenset[np.dtype]
+    scratch_bytes: int
 
 
 def render(code: KernelCode, dialect: Dialect) -> Rendered:
@@ -144,7 +145,7 @@ class _Renderer:
         text = "\n".join([f"{dialect.kernel} {name}(\n{signature}) {{", *self.lines, "}"])
         used = frozenset(self.expressions.used)
         workgroup = tuple(int(str(t)) for t in threads)
-        return Rendered(name, text, code.params, code.sizes, grid, workgroup, used)
+        return Rendered(name, text, code.params, code.sizes, grid, workgroup, used, _scratch(code))
 
     def parameter(self, p: Param) -> str:
         dialect, name = self.dialect, self.name(p.name)
@@ -259,6 +260,11 @@ class _Renderer:
         shared = self.dialect.shared if stmt.space is AddressSpace.SHARED else ""
         type_ = self.expressions.scalar(stmt.dtype).storage
         self.emit(f"{shared}{type_} {self.name(stmt.name)}[{stmt.size}];")
+
+
+def _scratch(code: KernelCode) -> int:
+    local = (s for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL)
+    return sum(s.size * s.dtype.itemsize for s in local)
 
 
 def _ascii(name: str) -> str:

@@ -231,10 +231,14 @@ class Writer:
 
     def part(self, vector: Value, first: int, count: int) -> Value:
         """`count` lanes of a vector, from `first` on."""
-        type = f"<{count} x {vector.scalar_type}>"
-        mask = ", ".join(f"i32 {first + k}" for k in range(count))
-        operands = f"{vector.type} {vector.text}, {vector.type} poison"
-        return self.emit(type, f"shufflevector {operands}, <{count} x i32> <{mask}>")
+        return self.shuffle(vector, vector, range(first, first + count))
+
+    def shuffle(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
+        """These lanes of a and b, which are numbered one after the other."""
+        type = f"<{len(lanes)} x {a.scalar_type}>"
+        mask = ", ".join(f"i32 {k}" for k in lanes)
+        operands = f"{a.type} {a.text}, {b.type} {b.text}"
+        return self.emit(type, f"shufflevector {operands}, <{len(lanes)} x i32> <{mask}>")
 
     def lane(self, vector: Value, number: int) -> Value:
         """One lane of a vector."""

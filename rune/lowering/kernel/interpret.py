@@ -20,14 +20,21 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rune import dims
-from rune.dims import Dim, FloorDiv, Mod, Size, Symbol
+from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.kernel.carried import Carried
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
-from rune.lowering.kernel.memory import Fault, Lane, Level, Storage, View
+from rune.lowering.kernel.memory import (
+    Fault,
+    Lane,
+    Level,
+    Storage,
+    View,
+    bind,
+    size_of,
+)
 from rune.lowering.kernel.nodes import (
-    Access,
     Accumulate,
     Alloc,
     Assign,
@@ -37,14 +44,12 @@ from rune.lowering.kernel.nodes import (
     KernelCode,
     Kind,
     Let,
-    Param,
     Stmt,
     Store,
     Var,
 )
 from rune.lowering.kernel.rewrite import (
     Body,
-    buffers_written,
     names_bound,
     size_names,
     symbols_used,
@@ -62,79 +67,32 @@ def interpret(
 
     Errors: CheckError "interpret: cannot load x in kernel pad (index 12 of 10, at i=3)".
     """
-    machine = _Machine(code, dict(sizes or {}))
-    machine.bind(buffers)
+    known = dict(sizes or {})
+    try:
+        views = bind(code, buffers, known)
+    except Fault as fault:
+        message = f"interpret: cannot call kernel {code.name} ({fault.message})"
+        raise CheckError(message) from fault
+    storages = list({id(v.storage): v.storage for v in views.values()}.values())
+    machine = _Machine(code, known, views, storages, symbols_used(code))
     with np.errstate(all="ignore"):
         machine.body(code.body)
-
-
-def _size_of(x: Size, values: Mapping[str, Any]) -> Any:
-    """The dimension with arrays for its symbols."""
-    if not isinstance(x, Dim):
-        return x
-    total: Any = 0
-    for coefficient, factors in x.terms:
-        term: Any = coefficient
-        for factor in factors:
-            term = term * _factor(factor, values)
-        total = total + term
-    return total
-
-
-def _factor(factor: Symbol | FloorDiv | Mod, values: Mapping[str, Any]) -> Any:
-    if isinstance(factor, Symbol):
-        return values[factor.name]
-    numerator, denominator = (_size_of(x, values) for x in (factor.numerator, factor.denominator))
-    return numerator // denominator if isinstance(factor, FloorDiv) else numerator % denominator
 
 
 @dataclass(slots=True)
 class _Machine:
     code: KernelCode
     indices: dict[str, Any]  # sizes, loop variables and integer Lets: what an index may mention
+    views: dict[str, View]
+    storages: list[Storage]
+    symbols: dict[str, Dim]
     locals: dict[str, Any] = field(default_factory=dict)
     var_depth: dict[str, int] = field(default_factory=dict)
-    views: dict[str, View] = field(default_factory=dict)
     shape: tuple[int, ...] = ()  # lanes: one axis per loop that runs at once
     mask: Any = True  # the lanes that run; True for all
     levels: list[Level] = field(default_factory=list)
-    storages: list[Storage] = field(default_factory=list)
     loops: list[tuple[str, Any]] = field(default_factory=list)
-    symbols: dict[str, Dim] = field(default_factory=dict)
     carried: Carried = field(default_factory=Carried)
-
-    # --- parameters --------------------------------------------------------------------------
-
-    def bind(self, buffers: Sequence[np.ndarray]) -> None:
-        code = self.code
-        self.symbols = symbols_used(code)
-        missing = [name for name in code.sizes if name not in self.indices]
-        if missing or len(buffers) != len(code.params):
-            self.fail("call", f"{len(buffers)} buffers for {len(code.params)}, no size {missing}")
-        written = buffers_written(code.body)
-        together = {frozenset(pair) for pair in code.aliases}
-        for p, array in zip(code.params, buffers, strict=True):
-            for other, view in self.views.items():
-                shared = np.may_share_memory(view.storage.data, array)
-                if shared and {p.name, other} & written and {p.name, other} not in together:
-                    self.fail("call", f"{other} and {p.name} share memory")
-            self.views[p.name] = View(self.storage(p, array, written), array.size)
-
-    def storage(self, p: Param, array: np.ndarray, written: frozenset[str]) -> Storage:
-        size = _size_of(p.size, self.indices)
-        if array.size != size or array.dtype != p.dtype or not array.flags.c_contiguous:
-            given = f"{array.dtype}[{array.size}]"
-            self.fail("call", f"{p.name} is {p.dtype}[{size}], given is {given}")
-        data = array.reshape(-1)
-        for view in self.views.values():
-            if np.may_share_memory(view.storage.data, data) and view.storage.data.dtype == p.dtype:
-                view.storage.tracked |= p.name in written
-                return view.storage
-        fresh = p.access is Access.WRITE and not any(p.name in pair for pair in self.code.aliases)
-        flags = np.zeros(size, np.bool_) if fresh else None
-        made = Storage(data, flags, tracked=p.name in written)
-        self.storages.append(made)
-        return made
 
     # --- failures ----------------------------------------------------------------------------
 
@@ -168,7 +126,7 @@ class _Machine:
         if not isinstance(x, Dim):
             return x
         names = {s.name for s in dims.symbols(x)}
-        return _size_of(x, {name: self.lift(self.indices[name]) for name in names})
+        return size_of(x, {name: self.lift(self.indices[name]) for name in names})
 
     def active(self) -> Any:
         return self.mask if self.mask is True else self.lift(self.mask)

@@ -7,10 +7,15 @@ is two members of one Level touching the same element with at least one write be
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from rune.dims import Dim, FloorDiv, Mod, Size, Symbol
+from rune.lowering.kernel.nodes import Access, KernelCode, Param
+from rune.lowering.kernel.rewrite import buffers_written
 
 _NONE, _SEVERAL = -1, -2
 
@@ -117,3 +122,62 @@ class View:
             combine.at(data, at, value)
         if written is not None:
             written[at] = True
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+def size_of(x: Size, values: Mapping[str, Any]) -> Any:
+    """The dimension with arrays for its symbols."""
+    if not isinstance(x, Dim):
+        return x
+    total: Any = 0
+    for coefficient, factors in x.terms:
+        term: Any = coefficient
+        for factor in factors:
+            term = term * _factor(factor, values)
+        total = total + term
+    return total
+
+
+def _factor(factor: Symbol | FloorDiv | Mod, values: Mapping[str, Any]) -> Any:
+    if isinstance(factor, Symbol):
+        return values[factor.name]
+    numerator, denominator = (size_of(x, values) for x in (factor.numerator, factor.denominator))
+    return numerator // denominator if isinstance(factor, FloorDiv) else numerator % denominator
+
+
+def bind(
+    code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[str, int]
+) -> dict[str, View]:
+    """The parameters' views of the caller's arrays; a Fault where these do not fit."""
+    missing = [name for name in code.sizes if name not in sizes]
+    if missing or len(buffers) != len(code.params):
+        raise Fault(f"{len(buffers)} buffers for {len(code.params)}, no size {missing}")
+    written = buffers_written(code.body)
+    together = {frozenset(pair) for pair in code.aliases}
+    views: dict[str, View] = {}
+    for p, array in zip(code.params, buffers, strict=True):
+        size = size_of(p.size, sizes)
+        if array.size != size or array.dtype != p.dtype or not array.flags.c_contiguous:
+            given = f"{array.dtype}[{array.size}]"
+            raise Fault(f"{p.name} is {p.dtype}[{size}], given is {given}")
+        for other, view in views.items():
+            shared = np.may_share_memory(view.storage.data, array)
+            if shared and {p.name, other} & written and {p.name, other} not in together:
+                raise Fault(f"{other} and {p.name} share memory")
+        views[p.name] = View(_storage(code, p, array.reshape(-1), views, written), array.size)
+    return views
+
+
+def _storage(
+    code: KernelCode, p: Param, data: np.ndarray, views: Mapping[str, View], written: frozenset[str]
+) -> Storage:
+    for view in views.values():
+        held = view.storage
+        if np.may_share_memory(held.data, data) and held.data.dtype == p.dtype:
+            held.tracked |= p.name in written
+            return held
+    fresh = p.access is Access.WRITE and not any(p.name in pair for pair in code.aliases)
+    flags = np.zeros(data.size, np.bool_) if fresh else None
+    return Storage(data, flags, tracked=p.name in written)

@@ -15,6 +15,7 @@ from pathlib import Path
 from rune.core.program import Program
 from rune.lowering.passes import Pass
 from rune.lowering.simplify import (
+    drop_unit_axes,
     eliminate_common,
     eliminate_dead,
     fold_constants,
@@ -24,7 +25,9 @@ from rune.transforms.stage import parse_program
 
 PASSES: dict[str, Pass[Program]] = {
     module.PASS.name: module.PASS
-    for module in (eliminate_dead, eliminate_common, fold_constants, simplify_algebra)
+    for module in (
+        drop_unit_axes, eliminate_dead, eliminate_common, fold_constants, simplify_algebra
+    )
 }
 
 

@@ -1,0 +1,267 @@
+"""Fusion and storing: what shares a kernel, what is stored, and why not.
+
+The cost function alone; which values it stores in graphs; the laws of grouping (convex, every
+root in one group); the reasons that are given; and that compiling stays linear.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rune import ops
+from rune.core.program import Var
+from rune.dims import symbol
+from rune.lowering.kernelize import cost, kernelize
+from rune.lowering.kernelize.groups import fuse
+from rune.lowering.kernelize.roots import find_roots
+from rune.lowering.kernelize.stored import choose
+from rune.lowering.kernelize.two_step import split_reductions
+from rune.lowering.kernels import Fill, Let, Reduce, Write
+from rune.lowering.kernels_check import check
+from tests.lowering import models
+from tests.support.lowering import PLAIN, WITH_DOT, f32, number, only_kernel, program_of, target
+from tests.support.random_programs import random_program
+
+# --- the cost function ------------------------------------------------------------------------
+
+LARGE = 1 << 20
+
+
+def test_a_value_that_is_used_once_is_not_stored():
+    assert not cost.is_worth_storing(20, loads=1, elements=LARGE, evaluations=LARGE)
+
+
+def test_a_dear_value_that_is_used_twice_is_stored():
+    assert cost.is_worth_storing(20, loads=1, elements=LARGE, evaluations=2 * LARGE)
+
+
+def test_a_cheap_value_that_is_used_twice_is_computed_again():
+    assert not cost.is_worth_storing(1, loads=2, elements=LARGE, evaluations=2 * LARGE)
+
+
+def test_a_cheap_value_that_is_used_often_is_stored():
+    assert cost.is_worth_storing(3, loads=2, elements=LARGE, evaluations=10 * LARGE)
+
+
+def test_few_elements_are_not_worth_a_kernel():
+    assert not cost.is_worth_storing(20, loads=1, elements=10, evaluations=40)
+
+
+def test_whatever_is_very_dear_is_stored_even_then():
+    assert cost.is_worth_storing(cost.MAX_AGAIN + 1, loads=0, elements=10, evaluations=20)
+
+
+def test_a_value_of_which_little_is_asked_is_not_stored():
+    # A gather of a few rows of a large table.
+    assert not cost.is_worth_storing(20, loads=1, elements=LARGE, evaluations=100)
+
+
+def test_a_kernel_keeps_enough_parallel_points_or_has_little_work():
+    assert cost.keeps_parallel(512, before=512 * 64, work=LARGE, columns=False)
+    assert not cost.keeps_parallel(1, before=512, work=LARGE, columns=False)
+    assert cost.keeps_parallel(1, before=512, work=1000, columns=False)
+    assert not cost.keeps_parallel(64, before=512 * 64, work=LARGE, columns=True)
+
+
+def test_symbolic_sizes_have_typical_values_within_their_bounds():
+    assert cost.estimate(symbol("n", 1)) == cost.TYPICAL_SIZE
+    assert cost.estimate(2 * symbol("n", 1, 8)) == 16
+    assert cost.estimate(symbol("n", 5000)) == 5000
+
+
+# --- what is stored ---------------------------------------------------------------------------
+
+
+def names(program) -> list[str]:
+    """The primitives of the stored values, in order."""
+    stored = choose(program)
+    return [e.primitive.name for e in stored.equations if e.results[0] in stored.stored]
+
+
+def test_softmax_stores_the_exponential_for_two_uses():
+    assert names(program_of(models.softmax, f32(512, 512))) == [
+        "reduce_max", "exp", "reduce_sum", "div",
+    ]  # fmt: skip
+
+
+def test_layernorm_computes_the_difference_again():
+    assert "sub" not in names(program_of(models.layernorm, f32(512, 512), f32(512), f32(512)))
+
+
+def test_two_dear_values_in_a_row_are_stored_once():
+    # The inner one is asked for by the outer one only, once that is stored.
+    def function(x):
+        y = ops.tanh(ops.exp(x))
+        return ops.mul(y, number(2)), ops.reduce_sum(y, axes=(1,))
+
+    assert names(program_of(function, f32(512, 512))) == ["tanh", "mul", "reduce_sum"]
+
+
+def test_a_dear_operand_of_a_dot_is_stored_and_a_cheap_one_is_not():
+    def dear(x, w):
+        return models.dot(ops.tanh(x), w)
+
+    def cheap(x, w):
+        return models.dot(ops.mul(x, number(2)), w)
+
+    types = f32(256, 256), f32(256, 256)
+    assert names(program_of(dear, *types)) == ["tanh", "dot_general"]
+    assert names(program_of(cheap, *types)) == ["dot_general"]
+
+
+def test_a_stencil_of_dear_values_is_stored():
+    def function(x):
+        y = ops.exp(x)
+        shifted = [
+            ops.slice_(y, start=(k,), limit=(LARGE - 4 + k,), stride=(1,)) for k in range(3)
+        ]
+        return ops.add(shifted[0], ops.add(shifted[1], shifted[2]))
+
+    assert names(program_of(function, f32(LARGE))) == ["exp", "add"]
+
+
+# --- groups -----------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 1 << 20))
+def test_groups_are_convex_and_hold_every_root_once(seed: int):
+    program = split_reductions(random_program(seed, length=30))
+    stored = choose(program)
+    results = frozenset(a for a in stored.outputs if isinstance(a, Var))
+
+    state = fuse(find_roots(program, stored), results)
+
+    members = sorted(m for g in state.groups.values() for m in g.members)
+    assert members == list(range(len(state.roots)))
+    edges = {(state.owner[q], state.owner[r]) for q, r in state.aligned}
+    assert is_acyclic({(a, b) for a, b in edges if a != b})
+
+
+def is_acyclic(edges: set[tuple[int, int]]) -> bool:
+    while edges:
+        sources = {a for a, _ in edges} - {b for _, b in edges}
+        if not sources:
+            return False
+        edges = {(a, b) for a, b in edges if a not in sources}
+    return True
+
+
+@given(st.integers(0, 1 << 20))
+def test_every_kernel_program_passes_its_check(seed: int):
+    check(kernelize(random_program(seed, length=20), WITH_DOT))
+
+
+def test_the_row_of_a_softmax_lives_in_scratch():
+    kernel = only_kernel(kernelize(program_of(models.softmax, f32(64, 512)), PLAIN))
+
+    assert [type(s) for s in kernel.body] == [Reduce, Fill, Reduce, Write]
+
+
+def test_a_row_that_does_not_fit_scratch_is_computed_again():
+    small = target(scratch_bytes=1024)
+
+    kernel = only_kernel(kernelize(program_of(models.softmax, f32(64, 512)), small))
+
+    assert [type(s) for s in kernel.body] == [Reduce, Reduce, Write]
+
+
+def test_what_does_not_depend_on_the_row_is_computed_once_outside():
+    kernel = only_kernel(
+        kernelize(program_of(models.layernorm, f32(64, 512), f32(512), f32(512)), PLAIN)
+    )
+
+    assert [type(s) for s in kernel.body] == [Reduce, Let, Reduce, Let, Write]
+
+
+# --- reasons ----------------------------------------------------------------------------------
+
+
+def reasons(function, *types, device=PLAIN) -> set[str]:
+    return {n.why for n in kernelize(program_of(function, *types), device).not_fused}
+
+
+def test_reasons_are_given_for_what_is_not_fused():
+    def dots(x, w):
+        return models.dot(models.dot(x, w), w)
+
+    def scan(x):
+        return ops.neg(ops.cumsum(x, axis=0, reverse=False))
+
+    def whole(x):
+        total = ops.reduce_sum(x, axes=(0, 1))
+        return ops.div(x, ops.broadcast(total, shape=x.type.shape, axes=()))
+
+    assert reasons(dots, f32(64, 64), f32(64, 64)) == {"a dot takes no second reduction"}
+    assert reasons(scan, f32(64, 64)) == {"a scan or scatter is a kernel of its own"}
+    assert reasons(whole, f32(64, 256)) == {"too little would run in parallel (1 points)"}
+    assert reasons(models.linear, f32(64, 64), f32(64, 64), f32(64), device=WITH_DOT) == {
+        "a library routine"
+    }
+
+
+# --- compile time -----------------------------------------------------------------------------
+
+
+def straight(count: int):
+    """Elementwise, with the input used again and again."""
+
+    def function(x):
+        y = x
+        for k in range(count // 2):
+            y = ops.add(ops.mul(y, number(1 + k)), x)
+        return y
+
+    return program_of(function, f32(64, 64))
+
+
+def reductions(count: int):
+    """Every step needs the sum of the one before."""
+
+    def function(x):
+        y = x
+        for _ in range(count // 3):
+            y = ops.mul(y, models.over_rows(ops.reduce_sum, y))
+        return y
+
+    return program_of(function, f32(64, 64))
+
+
+def diamonds(count: int):
+    """Every value is used twice: without memory of answers the walk is exponential."""
+
+    def function(x):
+        for _ in range(count):
+            x = ops.mul(x, x)
+        return x
+
+    return program_of(function, f32(64, 64))
+
+
+def shifts(count: int):
+    """Every value is used at two places."""
+
+    def function(x):
+        for _ in range(count // 2):
+            x = ops.add(x, ops.reverse(x, axes=(0,)))
+        return x
+
+    return program_of(function, f32(64, 64))
+
+
+@pytest.mark.parametrize("build", [straight, reductions, diamonds, shifts])
+def test_compile_time_is_about_linear_in_the_number_of_equations(build):
+    def seconds(count: int) -> float:
+        program = build(count)
+        start = time.perf_counter()
+        kernelize(program, PLAIN)
+        return time.perf_counter() - start
+
+    seconds(100)
+    one, four = seconds(250), seconds(1000)
+
+    assert four < 12 * one + 0.1
+    assert four < 1

@@ -1,0 +1,179 @@
+"""Conventions that are JAX's and not NumPy's, and derivatives where there is none.
+
+Reading out of bounds, weak constants, running sums of small integers, f16 means; then corners and
+ties, points where a formula divides by zero, and second derivatives at the seams.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes
+from tests.support.arrays import array
+from tests.support.close import near, same
+
+# --- values -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dtype", "filled"),
+    [("f4", np.nan), ("i4", -(2**31)), ("u1", 255), ("?", True)],
+)
+def test_take_out_of_bounds_reads_a_fill_value(dtype: str, filled: Any):
+    x = np.zeros(5, dtype)
+
+    found = rnp.take(array(x), rnp.array([-6, 5, -5, 4]))
+
+    same(np.array([filled, filled, 0, 0], dtype), found)
+
+
+def test_take_can_clip_wrap_or_fill():
+    x = rnp.arange(5)
+    at = rnp.array([-1, -6, 9])
+
+    assert rnp.take(x, at, mode="clip").tolist() == [0, 0, 4]
+    assert rnp.take(x, at, mode="wrap").tolist() == [4, 4, 4]
+    assert rnp.take(x, at, fill_value=7).tolist() == [4, 7, 7]
+
+
+def test_the_gradient_of_an_element_out_of_bounds_is_zero():
+    found = rune.grad(lambda x: rnp.take(x, rnp.array([1, 9]), fill_value=0.0).sum())(rnp.ones(3))
+
+    assert found.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_python_scalar_makes_weak_constants_and_an_array_strong_ones():
+    assert rnp.array(1.0).weak_type
+    assert rnp.full(2, 1.0).weak_type
+    assert not rnp.array([1.0]).weak_type
+    assert not rnp.full(2, 1.0, "f32").weak_type
+    assert not rnp.zeros(2).weak_type
+
+
+def test_an_explicit_64_bit_dtype_is_honoured_and_others_arrive_as_32_bit():
+    assert rnp.array(np.arange(3)).dtype == rnp.int32
+    assert rnp.array(np.ones(3)).dtype == rnp.float32
+    assert rnp.array([1], dtype="i64").dtype == np.int64
+    assert rnp.float64(1).dtype == rnp.linspace(rnp.float64(0), 1.0, 3).dtype == np.float64
+    assert rnp.sin(rnp.array([1], dtype="i64")).dtype == np.float64
+
+
+def test_the_mean_of_large_f16_does_not_overflow_on_the_way():
+    x = np.full(1000, 100, np.float16)
+
+    assert float(rnp.mean(array(x))) == 100.0
+    assert float(rnp.var(array(x))) == 0.0
+
+
+def test_a_list_is_no_array_but_makes_one():
+    with pytest.raises(TypeError, match="cannot take list as an array"):
+        rnp.sum([1, 2])  # type: ignore[arg-type]
+    assert rnp.array([[1, 2], [3, 4]]).shape == (2, 2)
+
+
+def test_a_list_of_traced_values_makes_a_traced_array():
+    found = rune.grad(lambda x: rnp.array([[x, 2.0], [3.0, x * x]]).sum())(3.0)
+
+    assert float(found) == 7.0
+
+
+def test_constants_inside_a_trace_are_not_captured():
+    program = rune.make_program(lambda x: x + rnp.ones((100, 100)) + rnp.arange(100.0))(1.0)
+
+    assert program.constants == ()
+
+
+def test_an_array_has_the_methods_of_the_functions():
+    x = rnp.array([[1.0, 5.0], [3.0, 7.0]])
+
+    for name in ("sum prod mean var std max min ptp any all argmax argmin cumsum cumprod").split():
+        same(getattr(rnp, name)(x, axis=1), getattr(x, name)(axis=1))
+    same(rnp.clip(x, 2.0, 6.0), x.clip(2.0, 6.0))
+    same(rnp.swapaxes(x, 0, 1), x.swapaxes(0, 1))
+    same(rnp.round(x, 1), x.round(1))
+
+
+# --- derivatives at corners -------------------------------------------------------------------
+
+
+def slopes(function: Any, *at: float) -> list[float]:
+    """The partial derivatives at a point, in f64."""
+    args = [array(np.float64(x)) for x in at]
+    return [float(d) for d in rune.grad(function, tuple(range(len(at))))(*args)]
+
+
+def second(function: Any, at: float) -> float:
+    """The second derivative at a point, in f64."""
+    return float(rune.grad(rune.grad(function))(array(np.float64(at))))
+
+
+@pytest.mark.parametrize(
+    ("call", "at", "expected"),
+    [
+        (rnp.abs, (0.0,), [1.0]),
+        (rnp.fabs, (0.0,), [1.0]),
+        (rnp.sign, (0.0,), [0.0]),
+        (rnp.floor, (1.0,), [0.0]),
+        (rnp.maximum, (2.0, 2.0), [0.5, 0.5]),
+        (rnp.minimum, (2.0, 2.0), [0.5, 0.5]),
+        (rnp.fmax, (1.0, np.nan), [1.0, 0.0]),
+        (lambda x: rnp.clip(x, 0.0, 1.0), (0.0,), [0.5]),
+        (lambda x: rnp.clip(x, 0.0, 1.0), (1.0,), [0.5]),
+        (rnp.logaddexp, (1.0, 1.0), [0.5, 0.5]),
+        (rnp.logaddexp2, (1.0, 1.0), [0.5, 0.5]),
+        (rnp.logaddexp, (1.0, -np.inf), [1.0, 0.0]),
+        (rnp.hypot, (0.0, 0.0), [0.5, 0.5]),
+        (rnp.sinc, (0.0,), [0.0]),
+        (rnp.remainder, (4.0, 2.0), [1.0, -2.0]),
+        (rnp.remainder, (-5.0, 2.0), [1.0, 3.0]),
+        (rnp.fmod, (-5.0, 2.0), [1.0, 2.0]),
+        (rnp.floor_divide, (5.0, 2.0), [0.0, 0.0]),
+        (rnp.copysign, (-2.0, 1.0), [-1.0, 0.0]),
+        (rnp.heaviside, (0.0, 0.5), [0.0, 1.0]),
+        (rnp.nan_to_num, (np.nan,), [0.0]),
+        (lambda x: rnp.power(x, 2), (0.0,), [0.0]),
+        (lambda x: rnp.power(x, 0), (0.0,), [0.0]),
+        (lambda y: rnp.power(0.0, y), (2.0,), [0.0]),
+        (rnp.sqrt, (0.0,), [math.inf]),
+        (lambda x: rnp.power(x, 0.0), (0.0,), [math.nan]),
+        (lambda x: rnp.where(x > 0, rnp.sqrt(x), 0.0), (0.0,), [math.nan]),
+        (lambda x: rnp.std(x * rnp.ones(3)), (1.0,), [math.nan]),
+    ],
+)
+def test_the_derivative_at_a_corner_is_jaxs(call: Any, at: tuple, expected: list[float]):
+    found = slopes(lambda *xs: rnp.sum(call(*xs)), *at)
+
+    near(np.array(expected), np.array(found), relative=1e-12, why="exact up to rounding")
+
+
+@pytest.mark.parametrize("name", ["max", "min", "amax", "nanmax"])
+def test_ties_of_an_extremum_share_the_derivative(name: str):
+    found = rune.grad(getattr(rnp, name))(rnp.array([5.0, 5.0, 5.0, 5.0]))
+
+    assert found.tolist() == [0.25] * 4
+
+
+def test_products_with_zeros_have_the_right_derivative():
+    assert rune.grad(rnp.prod)(rnp.array([2.0, 0.0, 3.0])).tolist() == [0.0, 6.0, 0.0]
+    assert rune.grad(rnp.prod)(rnp.array([0.0, 0.0, 3.0])).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_second_derivatives_hold_at_the_seams():
+    assert second(rnp.sinc, 0.0) == pytest.approx(-math.pi**2 / 3, rel=1e-12)
+    assert second(lambda x: rnp.logaddexp(x, 0.0), 0.0) == pytest.approx(0.25, rel=1e-12)
+    assert second(lambda x: rnp.power(x, 3), 0.0) == 0.0
+
+
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
+def test_where_sends_the_derivative_to_the_chosen_side_alone(dtype: np.dtype):
+    x, y = array(np.array([1, -1]).astype(dtype)), array(np.array([5, 6]).astype(dtype))
+
+    dx, dy = rune.grad(lambda x, y: rnp.where(x > 0, x, y).sum(), (0, 1))(x, y)
+
+    assert (dx.tolist(), dy.tolist()) == ([1.0, 0.0], [0.0, 1.0])
