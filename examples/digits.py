@@ -89,7 +89,8 @@ def report(trained: Trained, digits: Digits, held_out: Digits) -> np.ndarray:
     """Print losses, accuracies and times; return which held-out images were misread."""
     wrong = trained.predict(held_out.images) != held_out.labels
     fitted = np.mean(trained.predict(digits.images) == digits.labels)
-    print(f"  loss           {trained.losses[0]:.4f} at first, {trained.losses[-1]:.6f} at last")
+    last = np.mean(trained.losses[-(-(-len(digits) // BATCH)) :])
+    print(f"  loss           {trained.losses[0]:.4f} at first, {last:.5f} in the last epoch")
     print(f"  training set   {fitted:.2%} of {len(digits)} images")
     print(f"  held-out fifth {1 - np.mean(wrong):.2%} of {len(held_out)} images")
     print(

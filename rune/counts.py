@@ -26,7 +26,7 @@ traces, compiles, runs = itertools.count(), itertools.count(), itertools.count()
 
 
 def _value(counter: itertools.count) -> int:
-    return counter.__reduce__()[1][0]
+    return int(counter.__reduce__()[1][0])
 
 
 def counters() -> Counters:

@@ -26,3 +26,13 @@ settings.register_profile(
     "thorough", max_examples=1000, deadline=None, suppress_health_check=_SLOW
 )
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))
+
+
+def pytest_terminal_summary(terminalreporter: object) -> None:
+    """Say which executors the tests ran on, and why others are absent."""
+    from rune.backends import devices, missing
+
+    write = terminalreporter.write_line  # type: ignore[attr-defined]
+    write(f"executors: {', '.join(d.name for d in devices())}")
+    for name, why in missing().items():
+        write(f"absent: {name} ({why})")

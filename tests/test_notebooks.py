@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+pytestmark = pytest.mark.xdist_group("notebooks")
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SECONDS = 60
@@ -70,11 +72,15 @@ def test_a_notebook_shows_pictures_and_arrays(executed):
     assert any("Array(" in text and "f32[" in text for cell in _texts(notebook) for text in cell)
 
 
+def _words(text: str) -> str:
+    """The text without its numbers: last bits, and so an accuracy, differ between processors."""
+    return re.sub(r"[-+]?\d[\d.e+-]*", "#", re.sub(r"\s+", " ", text))
+
+
 def test_the_committed_outputs_are_those_of_this_code(executed):
-    # Last bits differ between processors; the words and the accuracies to a percent do not.
     file, notebook, _ = executed
     committed = nbformat.read(file, as_version=4)
 
     for saved, found in zip(_texts(committed), _texts(notebook), strict=True):
-        assert len(saved) == len(found)
+        assert list(map(_words, saved)) == list(map(_words, found))
     assert _pictures(committed) == _pictures(notebook)

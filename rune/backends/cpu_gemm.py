@@ -28,6 +28,7 @@ from rune.lowering.codegen.llvm_text import Value, Writer, suffix
 
 DEPTH = 256
 PANELS = 3  # vectors in one panel of B
+FEW = 4  # rows of A up to which contiguous columns of B are not packed
 PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores
 SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 BYTES = {"float": 4, "double": 8}
@@ -76,6 +77,11 @@ def _at(pointer: Value, index: Value | int, type: str) -> Value:
     """The address of the element `index` elements on."""
     text = index if isinstance(index, int) else index.text
     return pointer.writer.emit("ptr", f"getelementptr {type}, ptr {pointer.text}, i64 {text}")
+
+
+def _listed(*values: Value) -> str:
+    """Values as the arguments of a call."""
+    return ", ".join(f"{v.type} {v.text}" for v in values)
 
 
 def _least(a: Value, b: Value | int) -> Value:
@@ -130,7 +136,7 @@ def _put_row(
         if v < len(totals) - 1:
             _put(writer, shape, at, total, add, None)
         elif shape.masked:
-            _put(writer, shape, at, total, add, _mask(tail, shape))
+            _put(writer, shape, at, total, add, tail)
         else:
             writer.either(
                 tail.equals(shape.lanes),
@@ -147,23 +153,19 @@ def _mask(alive: Value, shape: Shape) -> Value:
 
 
 def _put(
-    writer: Writer, shape: Shape, at: Value, total: Value, add: Value, mask: Value | None
+    writer: Writer, shape: Shape, at: Value, total: Value, add: Value, count: Value | None
 ) -> None:
     align = BYTES[shape.scalar]
 
     def write(value: Value) -> None:
-        if mask is None:
+        if count is None:
             writer.store(value, at, align)
         else:
             name = f"@llvm.masked.store.{suffix(shape.vector)}.p0"
-            writer.run(name, value, at, writer.constant("i32", align), mask)
+            writer.run(name, value, at, writer.constant("i32", align), _mask(count, shape))
 
     def read() -> Value:
-        if mask is None:
-            return writer.load(shape.vector, at, align)
-        name = f"@llvm.masked.load.{suffix(shape.vector)}.p0"
-        zero = writer.constant(shape.vector, 0.0)
-        return writer.call(shape.vector, name, at, writer.constant("i32", align), mask, zero)
+        return _load_some(writer, shape, at, count)
 
     writer.either(add, lambda: write(read() + total), lambda: write(total))
 
@@ -186,19 +188,20 @@ def _put_by_one(
 
 
 def pack_function(shape: Shape) -> str:
-    """Copy `depth` x `columns` of B to panels: rows of a panel one after the other, zero-padded.
+    """Copy `depth` x `columns` of B to panels: the rows of one panel, then those of the next.
 
-    The rows of a panel have as many vectors as its columns need.
+    The rows of a panel have as many vectors as its columns need. What stands in lanes beyond the
+    columns, and in rows beyond the depth, which the next panel overwrites, is of no consequence.
     """
     writer = Writer(block="start")
     source, target = _value(writer, "ptr", "b"), _value(writer, "ptr", "to")
     depth, columns = _value(writer, "i64", "depth"), _value(writer, "i64", "columns")
-    row_step, column_step = _value(writer, "i64", "rs"), _value(writer, "i64", "cs")
+    column_step = _value(writer, "i64", "cs")
+    zero = writer.constant("i64", 0)
 
     def panel(number: Value) -> None:
         first = number * shape.panel
-        wide = _least(columns - first, shape.panel)
-        vectors = (wide + (shape.lanes - 1)).binary("udiv", wide + (shape.lanes - 1), shape.lanes)
+        vectors = _blocks(_least(columns - first, shape.panel), shape.lanes)
         start = _at(target, first * depth, shape.scalar)
 
         def vector(v: Value) -> None:
@@ -206,69 +209,67 @@ def pack_function(shape: Shape) -> str:
             alive = _least(columns - column, shape.lanes)
             put = _at(start, v * shape.lanes, shape.scalar)
             take = _at(source, column * column_step, shape.scalar)
-            step = vectors * shape.lanes
-            _pack_vector(writer, shape, take, put, step, alive)
+            _pack_vector(writer, shape, take, put, vectors * shape.lanes, alive)
 
-        writer.count_up(writer.constant("i64", 0), vectors, 1, vector)
+        writer.count_up(zero, vectors, 1, vector)
 
-    count = (columns + (shape.panel - 1)).binary("udiv", columns + (shape.panel - 1), shape.panel)
-    writer.count_up(writer.constant("i64", 0), count, 1, panel)
-    del depth, row_step
+    writer.count_up(zero, _blocks(columns, shape.panel), 1, panel)
     return _function("@pack(ptr %b, i64 %rs, i64 %cs, ptr %to, i64 %depth, i64 %columns)", writer)
 
 
 def _pack_vector(
     writer: Writer, shape: Shape, take: Value, put: Value, step: Value, alive: Value
 ) -> None:
-    """One vector of columns, all rows: by rows where they are contiguous, else transposed."""
+    """One vector of columns, all rows: copied where its rows are contiguous, else transposed."""
     row_step, column_step = _value(writer, "i64", "rs"), _value(writer, "i64", "cs")
-    depth = _value(writer, "i64", "depth")
-    zero = writer.constant("i64", 0)
+    depth, zero = _value(writer, "i64", "depth"), writer.constant("i64", 0)
+    lanes, align = shape.lanes, BYTES[shape.scalar]
 
-    def whole_row(p: Value) -> None:
-        value = writer.load(
-            shape.vector, _at(take, p * row_step, shape.scalar), BYTES[shape.scalar]
-        )
-        writer.store(value, _at(put, p * step, shape.scalar), BYTES[shape.scalar])
+    def copied(count: Value | None) -> None:
+        def row(p: Value) -> None:
+            line = _load_some(writer, shape, _at(take, p * row_step, shape.scalar), count)
+            writer.store(line, _at(put, p * step, shape.scalar), align)
 
-    def part_row(p: Value) -> None:
-        line, to = _at(take, p * row_step, shape.scalar), _at(put, p * step, shape.scalar)
-        writer.store(writer.constant(shape.vector, 0.0), to, BYTES[shape.scalar])
+        writer.count_up(zero, depth, 1, row)
 
-        def one(k: Value) -> None:
-            x = writer.load(shape.scalar, _at(line, k * column_step, shape.scalar))
-            writer.store(x, _at(to, k, shape.scalar))
-
-        writer.count_up(zero, alive, 1, one)
-
-    def transposed(block: Value) -> None:
-        first = block * shape.lanes
-        lines = [
-            writer.load(
-                shape.vector,
-                _at(take, column_step * k + first, shape.scalar),
-                BYTES[shape.scalar],
-            )
-            for k in range(shape.lanes)
-        ]
+    def transposed(block: Value, count: Value | None) -> None:
+        first = block * lanes
+        places = [_least(alive - 1, k) * column_step + first for k in range(lanes)]
+        lines = [_load_some(writer, shape, _at(take, x, shape.scalar), count) for x in places]
         for k, line in enumerate(transpose(lines)):
-            writer.store(line, _at(put, (first + k) * step, shape.scalar), BYTES[shape.scalar])
+            writer.store(line, _at(put, (first + k) * step, shape.scalar), align)
 
     def all_transposed() -> None:
-        blocks = depth.binary("udiv", depth, shape.lanes)
-        writer.count_up(zero, blocks, 1, transposed)
-        writer.count_up(blocks * shape.lanes, depth, 1, part_row)
+        full = depth.binary("udiv", depth, lanes)
+        rest = depth - full * lanes
+        writer.count_up(zero, full, 1, lambda block: transposed(block, None))
+        writer.either(rest > 0, lambda: transposed(full, rest))
 
-    full = alive.equals(shape.lanes)
-    writer.either(
-        full & column_step.equals(1),
-        lambda: writer.count_up(zero, depth, 1, whole_row),
-        lambda: writer.either(
-            full & row_step.equals(1),
-            all_transposed,
-            lambda: writer.count_up(zero, depth, 1, part_row),
-        ),
-    )
+    def contiguous() -> None:
+        whole = alive.equals(lanes)
+        writer.either(whole, lambda: copied(None), lambda: copied(alive))
+
+    writer.either(column_step.equals(1), contiguous, all_transposed)
+
+
+def _load_some(writer: Writer, shape: Shape, at: Value, count: Value | None) -> Value:
+    """A vector of which the first `count` lanes are read, all for None; the others are 0."""
+    align, zero = BYTES[shape.scalar], writer.constant(shape.vector, 0.0)
+    if count is None:
+        return writer.load(shape.vector, at, align)
+    if shape.masked:
+        name = f"@llvm.masked.load.{suffix(shape.vector)}.p0"
+        alignment = writer.constant("i32", align)
+        return writer.call(shape.vector, name, at, alignment, _mask(count, shape), zero)
+    held = writer.allocate(shape.vector)
+    writer.store(zero, held)
+
+    def one(k: Value) -> None:
+        value = writer.load(shape.scalar, _at(at, k, shape.scalar))
+        writer.store(value, _at(held, k, shape.scalar))
+
+    writer.count_up(writer.constant("i64", 0), count, 1, one)
+    return writer.load(shape.vector, held)
 
 
 def transpose(lines: list[Value]) -> list[Value]:
@@ -313,13 +314,68 @@ def stripe_function(shape: Shape) -> str:
         c = _at(w["c"], i * w["m"] * w["n"], shape.scalar)
         i0, i1 = writer.select(by_rows, low, 0), writer.select(by_rows, high, w["m"])
         j0, j1 = writer.select(by_rows, 0, low), writer.select(by_rows, w["n"], high)
-        given = [a, b, c, w["n"], i0, i1, j0, j1, *(w[x] for x in ("k", "ars", "acs", "brs", "bcs"))]
-        writer.do(f"call void @block({', '.join(f'{v.type} {v.text}' for v in given)})")
+        steps = [w[x] for x in ("k", "ars", "acs", "brs", "bcs")]
+        given = _listed(a, b, c, w["n"], i0, i1, j0, j1, *steps)
+        few = (w["m"] <= FEW) & w["acs"].equals(1) & w["brs"].equals(1)
+        writer.either(
+            few,
+            lambda: writer.do(f"call void @rows({given})"),
+            lambda: writer.do(f"call void @block({given})"),
+        )
 
     units = w["units"]
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
     writer.count_up(begin.binary("udiv", begin, units), last, 1, one_batch)
     return _function("@stripes(ptr %words, i64 %begin, i64 %end)", writer)
+
+
+def rows_function(shape: Shape) -> str:
+    """A few rows of A by columns of B that are contiguous: FEW sums over vectors of p at once."""
+    writer = Writer(block="start")
+    a, b, c = (_value(writer, "ptr", x) for x in "abc")
+    n, i0, i1, j0, j1, k = (_value(writer, "i64", x) for x in ("n", "i0", "i1", "j0", "j1", "k"))
+    ars, bcs = _value(writer, "i64", "ars"), _value(writer, "i64", "bcs")
+    zero = writer.constant("i64", 0)
+    whole = k.binary("udiv", k, shape.lanes)
+    rest = k - whole * shape.lanes
+
+    def four(i: Value, block: Value) -> None:
+        j = j0 + block * FEW
+        left = _at(a, i * ars, shape.scalar)
+        lines = [_at(b, _least(j1 - 1, j + r) * bcs, shape.scalar) for r in range(FEW)]
+        slots = [writer.allocate(shape.vector) for _ in lines]
+        for slot in slots:
+            writer.store(writer.constant(shape.vector, 0.0), slot)
+
+        def step(number: Value, count: Value | None) -> None:
+            p = number * shape.lanes
+            x = _load_some(writer, shape, _at(left, p, shape.scalar), count)
+            for line, slot in zip(lines, slots, strict=True):
+                y = _load_some(writer, shape, _at(line, p, shape.scalar), count)
+                writer.store(x.fma(y, writer.load(shape.vector, slot)), slot)
+
+        writer.count_up(zero, whole, 1, lambda number: step(number, None))
+        writer.either(rest > 0, lambda: step(whole, rest))
+        for r, slot in enumerate(slots):
+            total = _sum_of_lanes(writer.load(shape.vector, slot))
+            at = _at(c, i * n + j + r, shape.scalar)
+            writer.either(j1 > j + r, functools.partial(writer.store, total, at))
+
+    def row(i: Value) -> None:
+        writer.count_up(zero, _blocks(j1 - j0, FEW), 1, functools.partial(four, i))
+
+    writer.count_up(i0, i1, 1, row)
+    names = "ptr %a, ptr %b, ptr %c, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k, "
+    return _function(f"@rows({names}i64 %ars, i64 %acs, i64 %brs, i64 %bcs)", writer)
+
+
+def _sum_of_lanes(value: Value) -> Value:
+    """The lanes added by halves."""
+    count = value.lanes
+    while count > 1:
+        count //= 2
+        value = value.writer.part(value, 0, count) + value.writer.part(value, count, count)
+    return value.writer.lane(value, 0)
 
 
 def block_function(shape: Shape) -> str:
@@ -328,7 +384,8 @@ def block_function(shape: Shape) -> str:
     a, b, c = (_value(writer, "ptr", x) for x in "abc")
     n, i0, i1, j0, j1, k = (_value(writer, "i64", x) for x in ("n", "i0", "i1", "j0", "j1", "k"))
     ars, acs, brs, bcs = (_value(writer, "i64", x) for x in ("ars", "acs", "brs", "bcs"))
-    packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes)
+    slack = shape.lanes * PANELS  # vectors that a transposed last panel may write beyond its end
+    packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
     zero = writer.constant("i64", 0)
 
     def columns(block: Value) -> None:
@@ -339,8 +396,7 @@ def block_function(shape: Shape) -> str:
             p = number * DEPTH
             depth = _least(k - p, DEPTH)
             start = _at(b, p * brs + j * bcs, shape.scalar)
-            given = [start, brs, bcs, packed, depth, wide]
-            writer.do(f"call void @pack({', '.join(f'{v.type} {v.text}' for v in given)})")
+            writer.do(f"call void @pack({_listed(start, brs, bcs, packed, depth, wide)})")
             add = number.compare("ne", 0)
             left = _at(a, p * acs, shape.scalar)
             corner = _at(c, j, shape.scalar)
@@ -382,8 +438,7 @@ def _tiles(
             i = i0 + block * shape.rows
             height = _least(i1 - i, shape.rows)
             left, corner = _at(a, i * ars, shape.scalar), _at(c, i * ldc + first, shape.scalar)
-            given = [left, ars, acs, b, step, corner, ldc, depth, height, tail, add]
-            text = ", ".join(f"{v.type} {v.text}" for v in given)
+            text = _listed(left, ars, acs, b, step, corner, ldc, depth, height, tail, add)
             writer.do(f"call void @tile{count}({text})")
 
         blocks = _blocks(i1 - i0, shape.rows)
@@ -409,14 +464,24 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     batch, m, n, k = (_value(writer, "i64", x) for x in names)
     trans_a, trans_b = _value(writer, "i1", "ta"), _value(writer, "i1", "tb")
     select, one = writer.select, writer.constant("i64", 1)
+    # A product with one column is the transposed one with one row.
+    flip = n.equals(1) & (m > 1)
+    left, right = _value(writer, "ptr", "a"), _value(writer, "ptr", "b")
+    a_steps = select(trans_a, one, k), select(trans_a, m, one)
+    b_steps = select(trans_b, one, n), select(trans_b, k, one)
+    left, right = select(flip, right, left), select(flip, left, right)
+    steps = [
+        select(flip, b_steps[1], a_steps[0]), select(flip, b_steps[0], a_steps[1]),
+        select(flip, a_steps[1], b_steps[0]), select(flip, a_steps[0], b_steps[1]),
+    ]  # fmt: skip
+    m, n = select(flip, n, m), select(flip, m, n)
     rows, columns = _blocks(m, shape.rows), _blocks(n, shape.panel)
     by_rows = (columns < 2 * cores) & (rows > columns)
     units = select(by_rows, rows, columns)
     words = writer.allocate("i64", len(_WORDS))
     values = [
-        *(_value(writer, "ptr", x) for x in "abc"), m, n, k,
-        select(trans_a, one, k), select(trans_a, m, one),
-        select(trans_b, one, n), select(trans_b, k, one), by_rows.cast("zext", "i64"), units,
+        left, right, _value(writer, "ptr", "c"), m, n, k, *steps,
+        by_rows.cast("zext", "i64"), units,
     ]  # fmt: skip
     for number, value in enumerate(values):
         writer.store(value, _at(words, number, "i64"))
@@ -463,7 +528,8 @@ def module_text(dtype: np.dtype, cores: int, parallel: int) -> str:
     """The whole module."""
     shape = shape_for(cpu_compile.machine(), SCALARS[dtype])
     parts = [tile_kernel(shape, v) for v in range(1, PANELS + 1)]
-    parts += [pack_function(shape), stripe_function(shape), block_function(shape)]
+    parts += [pack_function(shape), rows_function(shape)]
+    parts += [stripe_function(shape), block_function(shape)]
     parts += [dot_function(shape, cores, parallel)]
     v = suffix(shape.vector)
     declared = [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rune import dims, dtypes
+from rune import dims
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DimensionError
@@ -170,8 +170,3 @@ def dot_shapes(
     a = (batch, k, m) if parameters["trans_a"] else (batch, m, k)
     b = (batch, n, k) if parameters["trans_b"] else (batch, k, n)
     return a, b, (batch, m, n)
-
-
-def type_text(type: ArrayType) -> str:
-    """The type as messages show it."""
-    return f"{dtypes.short(type.dtype)}[{','.join(map(str, type.shape))}]"

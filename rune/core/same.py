@@ -77,7 +77,7 @@ def _same_but_nan(x: np.ndarray, y: np.ndarray) -> bool:
     if x.dtype.kind in "biu":
         return False
     if x.dtype.kind == "c":
-        x, y = (np.stack([v.real, v.imag]) for v in (x, y))
+        x, y = (np.stack([np.real(v), np.imag(v)]) for v in (x, y))
     nan = x != x
     zeros = np.where(nan, np.zeros((), x.dtype), x), np.where(nan, np.zeros((), x.dtype), y)
     return bool((nan == (y != y)).all()) and zeros[0].tobytes() == zeros[1].tobytes()

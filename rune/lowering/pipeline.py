@@ -40,6 +40,7 @@ from rune.lowering.simplify import (
     eliminate_common,
     eliminate_dead,
     fold_constants,
+    narrow,
     simplify_algebra,
 )
 
@@ -49,7 +50,7 @@ PROGRAM_PASSES: tuple[Pass[Program], ...] = (
     # Before the laws, which join the reshapes that it leaves.
     drop_unit_axes.PASS,
     # Together: a folded constant makes laws apply, and a law makes equations equal.
-    fixpoint(fold_constants.PASS, simplify_algebra.PASS, eliminate_common.PASS),
+    fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS),
     # Last: all of them leave equations that nothing needs.
     eliminate_dead.PASS,
 )

@@ -161,8 +161,9 @@ def nansum(
     >>> rnp.nansum(rnp.array([1.0, rnp.nan]))
     Array(1., f32[], cpu:0)
     """
+    refuse("nansum", out=out)
     x, mask = _number("nansum", a)
-    return r.sum(x, axis, dtype, out, keepdims, initial, _both(mask, where))
+    return r.sum(x, axis, dtype, None, keepdims, initial, _both(mask, where))
 
 
 def nanprod(
@@ -175,8 +176,9 @@ def nanprod(
     >>> rnp.nanprod(rnp.array([3.0, rnp.nan]))
     Array(3., f32[], cpu:0)
     """
+    refuse("nanprod", out=out)
     x, mask = _number("nanprod", a)
-    return r.prod(x, axis, dtype, out, keepdims, initial, _both(mask, where))
+    return r.prod(x, axis, dtype, None, keepdims, initial, _both(mask, where))
 
 
 def nanmean(
@@ -189,8 +191,9 @@ def nanmean(
     >>> rnp.nanmean(rnp.array([1.0, rnp.nan, 3.0]))
     Array(2., f32[], cpu:0)
     """
+    refuse("nanmean", out=out)
     x, mask = _number("nanmean", a)
-    return mean(x, axis, dtype, out, keepdims, where=_both(mask, where))
+    return mean(x, axis, dtype, None, keepdims, where=_both(mask, where))
 
 
 def nanvar(
@@ -203,8 +206,9 @@ def nanvar(
     >>> rnp.nanvar(rnp.array([1.0, rnp.nan, 3.0]))
     Array(1., f32[], cpu:0)
     """
+    refuse("nanvar", out=out)
     x, mask = _number("nanvar", a)
-    return var(x, axis, dtype, out, ddof, keepdims, where=_both(mask, where))
+    return var(x, axis, dtype, None, ddof, keepdims, where=_both(mask, where))
 
 
 def nanstd(
@@ -217,8 +221,9 @@ def nanstd(
     >>> rnp.nanstd(rnp.array([1.0, rnp.nan, 3.0]))
     Array(1., f32[], cpu:0)
     """
+    refuse("nanstd", out=out)
     x, mask = _number("nanstd", a)
-    return std(x, axis, dtype, out, ddof, keepdims, where=_both(mask, where))
+    return std(x, axis, dtype, None, ddof, keepdims, where=_both(mask, where))
 
 
 def _nan_extremum(reduce: Any, fill: float, x: Any, mask: Any, axis: Axis, keepdims: bool) -> Any:
@@ -296,9 +301,10 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     >>> rnp.nancumsum(rnp.array([1.0, rnp.nan, 2.0]))
     Array([1., 1., 3.], f32[3], cpu:0)
     """
+    refuse("nancumsum", out=out)
     x, mask = _number("nancumsum", a)
     kept = x if mask is None else ops.select(mask, x, constant(0, x))
-    return r.cumsum(kept, axis, dtype, out)
+    return r.cumsum(kept, axis, dtype)
 
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -308,6 +314,7 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
     >>> rnp.nancumprod(rnp.array([2.0, rnp.nan, 3.0]))
     Array([2., 2., 6.], f32[3], cpu:0)
     """
+    refuse("nancumprod", out=out)
     x, mask = _number("nancumprod", a)
     kept = x if mask is None else ops.select(mask, x, constant(1, x))
-    return r.cumprod(kept, axis, dtype, out)
+    return r.cumprod(kept, axis, dtype)

@@ -158,7 +158,7 @@ def _start(
 
 
 def _positions(
-    operand: np.ndarray, indices: np.ndarray, dims: IndexDims, sizes: Shape, clip: bool
+    operand: np.ndarray, indices: np.ndarray, dims: IndexDims, sizes: Any, clip: bool
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Index arrays into the operand for every element of the result, and where they are inside."""
     window = dims.window_axes(operand.ndim)
@@ -208,8 +208,7 @@ def _gather_reference(
     operand: np.ndarray, indices: np.ndarray, fill: np.ndarray, *, dims: IndexDims,
     slice_sizes: Any, mode: str,
 ) -> np.ndarray:  # fmt: skip
-    shape = _gather_type(*map(type_of, (operand, indices, fill)),
-                         dims=dims, slice_sizes=slice_sizes, mode=mode).shape  # fmt: skip
+    shape: Any = _result_shape(type_of(indices), dims, slice_sizes)
     if 0 in shape or 0 in operand.shape:
         return np.broadcast_to(fill, shape)
     at, inside = _positions(operand, indices, dims, slice_sizes, mode != "fill")

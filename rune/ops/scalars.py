@@ -178,7 +178,7 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """NumPy's conversion, but float to integer saturates and NaN becomes 0."""
     x = np.asarray(x)
     if x.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
-        x = x.real
+        x = np.real(x)
     if x.dtype in NIBBLES and dtype in NIBBLES:
         return x.astype(NIBBLES[x.dtype]).astype(dtype)
     if x.dtype not in dtypes.FLOATING or dtype not in dtypes.INTEGER:

@@ -1,4 +1,4 @@
-"""The NaN check: `with rune.configure(check_nans=True)` names the operation that makes the first NaN.
+"""The NaN check: `with rune.configure(check_nans=True)` names the operation that makes a NaN.
 
 A compiled call checks its results; only if one holds a NaN is the program evaluated again,
 equation by equation, to find where it came from.

@@ -15,9 +15,10 @@ from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import current, is_differentiable, type_of
 from rune.core.types import ArrayType
+from rune.dims import product
 from rune.errors import TransformError
 from rune.ops import reshape
-from rune.ops.family import zeros_like
+from rune.ops.family import fit, zeros_like
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import leaf_path, named, require_callable, value_leaves
 from rune.transforms.jvp import Jvp, jvp_flat
@@ -181,7 +182,7 @@ def _input_cotangent(type: ArrayType, ct: Any) -> Any:
 
 def zeros_of(type: ArrayType) -> Any:
     """Zeros of a type."""
-    return zeros_like(np.broadcast_to(np.zeros((), type.dtype), type.shape))
+    return fit(np.zeros((), type.dtype), type.shape)
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -322,7 +323,9 @@ def grad(
 
 
 def _basis(type: ArrayType) -> Any:
-    count = int(np.prod(type.shape, dtype=np.int64))
+    count = product(type.shape)
+    if not isinstance(count, int):
+        raise TransformError(f"jacobian: cannot differentiate along {type} (symbolic size)")
     rows = np.eye(count, dtype=type.dtype).reshape(count, *type.shape)
     return Array(rows, ArrayType(rows.shape, type.dtype))
 

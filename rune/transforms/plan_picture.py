@@ -74,7 +74,8 @@ def plan_svg(plan: Plan) -> str:
     scale = HEIGHT / plan.arena_bytes
     drawn = "".join(_rect(b, scale) for b in bars(plan))
     labels = "".join(
-        f'<text x="{i * STEP_WIDTH + 3}" y="{HEIGHT + 12}">{i}: {html.escape(step_name(s)[:12])}</text>'
+        f'<text x="{i * STEP_WIDTH + 3}" y="{HEIGHT + 12}">'
+        f"{i}: {html.escape(step_name(s)[:12])}</text>"
         for i, s in enumerate(plan.steps)
     )
     return (

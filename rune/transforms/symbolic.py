@@ -69,7 +69,7 @@ class SymbolicAxes:
 
 
 def _apply(
-    type: ArrayType, pattern: str, made: Mapping[str, Dim], sizes: dict[str, int], name: str
+    type: ArrayType, pattern: str, made: Mapping[str, Dim], sizes: dict[str, Any], name: str
 ) -> ArrayType:
     axes = [part.strip() for part in pattern.split(",")]
     if len(axes) > type.ndim:

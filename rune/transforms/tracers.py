@@ -23,7 +23,7 @@ from rune.errors import (
 from rune.ops.operators import Operators
 
 
-class ValueTracer(Tracer, Operators):
+class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVariableOverride]
     """A tracer that refuses to be read, and says where it was made."""
 
     __slots__ = ()

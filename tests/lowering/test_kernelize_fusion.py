@@ -22,6 +22,7 @@ from rune.lowering.kernelize.stored import choose
 from rune.lowering.kernelize.two_step import split_reductions
 from rune.lowering.kernels import Fill, Let, Reduce, Write
 from rune.lowering.kernels_check import check
+from rune.lowering.pipeline import stages
 from tests.lowering import models
 from tests.support.lowering import PLAIN, WITH_DOT, f32, number, only_kernel, program_of, target
 from tests.support.random_programs import random_program
@@ -170,9 +171,9 @@ def test_a_row_that_does_not_fit_scratch_is_computed_again():
 
 
 def test_what_does_not_depend_on_the_row_is_computed_once_outside():
-    kernel = only_kernel(
-        kernelize(program_of(models.layernorm, f32(64, 512), f32(512), f32(512)), PLAIN)
-    )
+    program = program_of(models.layernorm, f32(64, 512), f32(512), f32(512))
+
+    kernel = only_kernel(stages(program, PLAIN).kernels)
 
     assert [type(s) for s in kernel.body] == [Reduce, Let, Reduce, Let, Write]
 

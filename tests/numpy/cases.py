@@ -139,7 +139,8 @@ REDUCTIONS = [
     *named("any all count_nonzero argmax argmin nanargmax nanargmin", i(3, 4), smooth=False),
     *named("cumsum cumprod nancumsum nancumprod ediff1d diff average", f(3, 4)),
     *[
-        case(f"{name} over an axis", lambda xp, x, name=name: getattr(xp, name)(x, axis=1), f(2, 3, 4))
+        case(f"{name} over an axis",
+             lambda xp, x, name=name: getattr(xp, name)(x, axis=1), f(2, 3, 4))
         for name in (*_FOLDS.split(), "cumsum", "cumprod", "diff", "average")
     ],
     *[
@@ -164,10 +165,12 @@ REDUCTIONS = [
     case("any where", lambda xp, x, w: xp.any(x, where=w), b(3, 4), b(4), smooth=False),
     case("all where", lambda xp, x, w: xp.all(x, axis=0, where=w), b(3, 4), b(3, 4), smooth=False),
     case("average weighted", lambda xp, x, w: xp.average(x, 1, w), f(3, 4), pos(4)),
-    case("average returned", lambda xp, x, w: xp.average(x, 0, w, returned=True), f(3, 4), pos(3, 4)),
+    case("average returned",
+         lambda xp, x, w: xp.average(x, 0, w, returned=True), f(3, 4), pos(3, 4)),
     case("diff twice", lambda xp, x: xp.diff(x, 2, axis=0), f(5, 2)),
     case("diff extended", lambda xp, x: xp.diff(x, prepend=0.0, append=x[:, :2]), f(3, 4)),
-    case("cumulative_sum", lambda xp, x: xp.cumulative_sum(x, axis=1, include_initial=True), f(3, 4)),
+    case("cumulative_sum",
+         lambda xp, x: xp.cumulative_sum(x, axis=1, include_initial=True), f(3, 4)),
     case("cumulative_prod", lambda xp, x: xp.cumulative_prod(x, axis=0), f(3, 4)),
     case("nan left out", lambda xp, x: xp.nanmean(xp.where(x > 2.5, xp.nan, x), axis=1), f(3, 9)),
     case("bool sum", lambda xp, x: xp.sum(x, axis=0), b(3, 4), smooth=False),
@@ -221,7 +224,8 @@ SHAPES = [
     case("tile", lambda xp, x: xp.tile(x, 2), f(2, 3)),
     case("tile axes", lambda xp, x: xp.tile(x, (2, 1, 3)), f(2, 3)),
     *[
-        case(f"pad {mode}", lambda xp, x, mode=mode: xp.pad(x, ((1, 2), (0, 7)), mode=mode), f(3, 4))
+        case(f"pad {mode}",
+             lambda xp, x, mode=mode: xp.pad(x, ((1, 2), (0, 7)), mode=mode), f(3, 4))
         for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
     ],
     case("pad with a number", lambda xp, x: xp.pad(x, 1, constant_values=5.0), f(2, 3)),
@@ -235,7 +239,8 @@ INDEXING = [
     case("take wrap", lambda xp, x, i: xp.take(x, i, axis=0, mode="wrap"), f(3, 4), i(5)),
     case("take clip", lambda xp, x, i: xp.take(x, i, axis=0, mode="clip"), f(3, 4), i(5)),
     case("take_along_axis", lambda xp, x, i: xp.take_along_axis(x, i, 1), f(2, 3, 4), n(2, 5, 4)),
-    case("take_along_axis broadcast", lambda xp, x, i: xp.take_along_axis(x, i, 0), f(3, 4), n(2, 1)),
+    case("take_along_axis broadcast",
+         lambda xp, x, i: xp.take_along_axis(x, i, 0), f(3, 4), n(2, 1)),
     *named("diag diagonal trace diagflat tril triu", f(3, 4)),
     case("diag of a vector", lambda xp, x: xp.diag(x, -2), f(3)),
     case("diag above", lambda xp, x: xp.diag(x, 1), f(3)),
@@ -272,7 +277,8 @@ PRODUCTS = [
     case("vecmat", lambda xp, x, y: xp.vecmat(x, y), f(4, 2), f(2, 3)),
     case("tensordot", lambda xp, x, y: xp.tensordot(x, y), f(2, 3, 4), f(3, 4, 5)),
     case("tensordot outer", lambda xp, x, y: xp.tensordot(x, y, 0), f(2, 3), f(4)),
-    case("tensordot axes", lambda xp, x, y: xp.tensordot(x, y, ([0, 2], [1, 0])), f(2, 3, 4), f(4, 2)),
+    case("tensordot axes",
+         lambda xp, x, y: xp.tensordot(x, y, ([0, 2], [1, 0])), f(2, 3, 4), f(4, 2)),
     case("tensordot axis", lambda xp, x, y: xp.tensordot(x, y, (1, 0)), f(2, 3), f(3, 4)),
     case("bool matmul", lambda xp, x, y: xp.matmul(x, y), b(3, 4), b(4, 2), smooth=False),
     case("integer matmul", lambda xp, x, y: xp.matmul(x, y), i(3, 4), i(4, 2), smooth=False),
@@ -299,10 +305,12 @@ EINSUM = [
     ],
     case("einsum greedy", lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize="greedy"),
          f(5, 2), f(2, 6), f(6, 2)),
-    case("einsum lists", lambda xp, x, y: xp.einsum(x, [0, 1], y, [1, 2], [2, 0]), f(2, 3), f(3, 4)),
+    case("einsum lists",
+         lambda xp, x, y: xp.einsum(x, [0, 1], y, [1, 2], [2, 0]), f(2, 3), f(3, 4)),
     case("einsum lists with an ellipsis",
          lambda xp, x, y: xp.einsum(x, [..., 0, 1], y, [..., 1]), f(5, 2, 3), f(5, 3)),
-    case("einsum of bools", lambda xp, x, y: xp.einsum("ij,jk", x, y), b(3, 4), b(4, 2), smooth=False),
+    case("einsum of bools",
+         lambda xp, x, y: xp.einsum("ij,jk", x, y), b(3, 4), b(4, 2), smooth=False),
 ]  # fmt: skip
 
 CREATION = [

@@ -165,7 +165,7 @@ def test_products_with_zeros_have_the_right_derivative():
 
 
 def test_second_derivatives_hold_at_the_seams():
-    assert second(rnp.sinc, 0.0) == pytest.approx(-math.pi**2 / 3, rel=1e-12)
+    assert second(rnp.sinc, 0.0) == pytest.approx(-(math.pi**2) / 3, rel=1e-12)
     assert second(lambda x: rnp.logaddexp(x, 0.0), 0.0) == pytest.approx(0.25, rel=1e-12)
     assert second(lambda x: rnp.power(x, 3), 0.0) == 0.0
 

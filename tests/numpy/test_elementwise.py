@@ -19,9 +19,13 @@ from tests.support.close import close, near, same
 
 SHAPES = [((0,), ()), ((1,), (4,)), ((2, 1, 3), (4, 1)), ((), (2, 2)), ((3, 0), (1, 1)), ((), ())]
 REAL = "add subtract multiply divide maximum minimum fmax fmin arctan2 hypot logaddexp copysign"
-INTEGER = "add subtract multiply floor_divide remainder fmod maximum minimum bitwise_and bitwise_xor"
+INTEGER = (
+    "add subtract multiply floor_divide remainder fmod maximum minimum bitwise_and bitwise_xor"
+)
 COMPARE = "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor"
-UNARY = "sin cos tan exp expm1 sqrt cbrt tanh arctan floor ceil trunc rint square abs sign reciprocal"
+UNARY = (
+    "sin cos tan exp expm1 sqrt cbrt tanh arctan floor ceil trunc rint square abs sign reciprocal"
+)
 
 
 def numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
@@ -101,8 +105,8 @@ PAIRS = np.array(list(itertools.product(SPECIAL, SPECIAL)), np.float32).T
 
 @pytest.mark.parametrize(
     "name",
-    "add multiply divide floor_divide maximum minimum fmax fmin remainder fmod arctan2 hypot copysign nextafter "
-    "heaviside power equal less logical_and".split(),
+    "add multiply divide floor_divide maximum minimum fmax fmin remainder fmod arctan2 hypot "
+    "copysign nextafter heaviside power equal less logical_and".split(),
 )
 def test_special_values_of_two_operands_are_numpys(name: str):
     x, y = PAIRS

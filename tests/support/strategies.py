@@ -6,12 +6,14 @@ sample's domain. So a new primitive takes part as soon as it has a sample, and f
 of moderate size. Some steps are wrapped in jit, and some operands are closed-over constants.
 
     programs()                      any primitive, over the dtypes given
-    programs(primitives=SMOOTH, floating=f64)    programs that can be held against differences
+    programs(SMOOTH, f64)           programs that can be held against differences
+    programs(WHOLE, i32)            programs of whole numbers and bools alone
     arguments(program)              arrays for its inputs
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -42,49 +44,13 @@ def _is_smooth(primitive: Primitive) -> bool:
     return differentiable and primitive.family not in ("comparison", "bits")
 
 
-ANY: tuple[Primitive, ...] = ops.PRIMITIVES
-SMOOTH: tuple[Primitive, ...] = tuple(p for p in ops.PRIMITIVES if _is_smooth(p))
 
 
-def shapes() -> st.SearchStrategy[tuple[int, ...]]:
-    """Shapes of rank 0 to 3, size 1 and size 0 included."""
-    return st.sampled_from(SHAPES)
-
-
-def types(kinds: Sequence[np.dtype]) -> st.SearchStrategy[ArrayType]:
-    """Array types of the given dtypes."""
-    return st.builds(ArrayType, shapes(), st.sampled_from(kinds))
-
-
-@st.composite
-def programs(
-    draw: st.DrawFn,
-    primitives: Sequence[Primitive] = ANY,
-    floating: np.dtype = dtypes.f32,
-    others: Sequence[np.dtype] = (dtypes.i32, dtypes.bool_),
-    max_steps: int = 4,
-) -> Program:
-    """A program of a few steps, its floating values all of one dtype."""
-    kinds = (floating, *others)
-    inputs = [draw(types([floating])), *draw(st.lists(types(kinds), max_size=2))]
-    steps = draw(st.lists(st.sampled_from(primitives), min_size=1, max_size=max_steps))
-
-    def function(*args: Any) -> list[Any]:
-        pool = list(args)
-        for primitive in steps:
-            sample = draw(st.sampled_from(_fitting(primitive, kinds)))
-            pool.append(_step(draw, sample, pool))
-        earlier = draw(st.lists(st.sampled_from(pool), max_size=2))
-        return [pool[-1], *earlier]
-
-    return rune.make_program(function)(*inputs)
-
-
-def _fitting(primitive: Primitive, kinds: Sequence[np.dtype]) -> list[Sample]:
-    """Samples in the program's dtypes: those in f64 are moved to its floating one."""
+@functools.cache
+def _samples_in(primitive: Primitive, kinds: tuple[np.dtype, ...]) -> tuple[Sample, ...]:
+    """Samples in the program's dtypes: those in f64 are moved to the first of them."""
     found = {str(m): m for s in samples(primitive) if _uses(m := _in(s, kinds[0]), kinds)}
-    assert found, f"{primitive.name}: no sample in {', '.join(map(dtypes.short, kinds))}"
-    return list(found.values())
+    return tuple(found.values())
 
 
 def _in(sample: Sample, floating: np.dtype) -> Sample:
@@ -102,6 +68,57 @@ def _uses(sample: Sample, kinds: Sequence[np.dtype]) -> bool:
     except rune.errors.RuneError:
         return False
     return all(t.dtype in kinds for t in (*sample.types, out))
+
+
+ANY: tuple[Primitive, ...] = ops.PRIMITIVES
+SMOOTH: tuple[Primitive, ...] = tuple(p for p in ops.PRIMITIVES if _is_smooth(p))
+WHOLE: tuple[Primitive, ...] = tuple(
+    p for p in ops.PRIMITIVES if _samples_in(p, (dtypes.i32, dtypes.bool_))
+)
+
+
+def shapes() -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes of rank 0 to 3, size 1 and size 0 included."""
+    return st.sampled_from(SHAPES)
+
+
+def types(kinds: Sequence[np.dtype]) -> st.SearchStrategy[ArrayType]:
+    """Array types of the given dtypes."""
+    return st.builds(ArrayType, shapes(), st.sampled_from(kinds))
+
+
+@st.composite
+def programs(
+    draw: st.DrawFn,
+    primitives: Sequence[Primitive] = ANY,
+    floating: np.dtype = dtypes.f32,
+    input_kinds: Sequence[np.dtype] = (dtypes.i32, dtypes.bool_),
+    max_steps: int = 4,
+) -> Program:
+    """A program of a few steps; its values are of the floating dtype, i32 and bool.
+
+    Inputs are of the floating dtype and of `input_kinds`.
+    """
+    kinds = (floating, dtypes.i32, dtypes.bool_)
+    first, rest = types([floating]), types([floating, *input_kinds])
+    inputs = [draw(first), *draw(st.lists(rest, max_size=2))]
+    steps = draw(st.lists(st.sampled_from(primitives), min_size=1, max_size=max_steps))
+
+    def function(*args: Any) -> list[Any]:
+        pool = list(args)
+        for primitive in steps:
+            sample = draw(st.sampled_from(_fitting(primitive, kinds)))
+            pool.append(_step(draw, sample, pool))
+        earlier = draw(st.lists(st.sampled_from(pool), max_size=2))
+        return [pool[-1], *earlier]
+
+    return rune.make_program(function)(*inputs)
+
+
+def _fitting(primitive: Primitive, kinds: tuple[np.dtype, ...]) -> tuple[Sample, ...]:
+    found = _samples_in(primitive, kinds)
+    assert found, f"{primitive.name}: no sample in {', '.join(map(dtypes.short, kinds))}"
+    return found
 
 
 def _step(draw: st.DrawFn, sample: Sample, pool: Sequence[Any]) -> Any:

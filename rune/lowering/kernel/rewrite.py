@@ -279,26 +279,16 @@ def map_stmts(function: Callable[[Stmt], Iterable[Stmt]], body: Body) -> Body:
     return inside(body)
 
 
-def replace_names(
-    body: Body, values: Mapping[str, Expr], sizes: Mapping[str, Size] | None = None
-) -> Body:
-    """The body with locals replaced by expressions and symbols by index expressions.
-
-    A loop whose extent changes gets the loop symbol of its new bounds.
-    """
+def replace_symbols(body: Body, sizes: Mapping[str, Size]) -> Body:
+    """The body with index symbols replaced by index expressions, in bounds too."""
 
     def on_size(x: Size) -> Size:
-        return dims.substitute(x, sizes) if sizes and isinstance(x, Dim) else x
+        return dims.substitute(x, sizes) if isinstance(x, Dim) else x
 
-    def on_node(expr: Expr) -> Expr:
-        if isinstance(expr, Local):
-            return values.get(expr.name, expr)
-        return with_sizes(on_size, expr) if sizes else expr
+    def on_expr(expr: Expr) -> Expr:
+        return map_expr(lambda part: with_sizes(on_size, part), expr)
 
-    def on_stmt(stmt: Stmt) -> tuple[Stmt]:
-        return (map_parts(stmt, lambda e: map_expr(on_node, e), on_size),)
-
-    return map_stmts(on_stmt, body)
+    return map_stmts(lambda stmt: (map_parts(stmt, on_expr, on_size),), body)
 
 
 def rename_size(x: Size, names: Mapping[str, str]) -> Size:

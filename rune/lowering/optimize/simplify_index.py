@@ -27,7 +27,7 @@ from rune.lowering.kernel.rewrite import (
     map_bodies,
     map_expr,
     map_parts,
-    replace_names,
+    replace_symbols,
     unique_names,
     with_sizes,
 )
@@ -100,7 +100,7 @@ class _Simplifier:
             case If(condition=Const() as condition, body=body, orelse=orelse):
                 return self.body(body if condition.value else orelse)
             case For() if stmt.kind is not Kind.WORKGROUP and stmt.extent == 1:
-                return self.body(replace_names(stmt.body, {}, {stmt.var: 0}))
+                return self.body(replace_symbols(stmt.body, {stmt.var: 0}))
             case For(kind=kind, extent=extent) if kind is not Kind.GRID and extent == 0:
                 return () if kind is not Kind.WORKGROUP else (stmt,)
             case _:

@@ -24,7 +24,7 @@ from rune.lowering.kernel.rewrite import (
     map_stmts,
     names_bound,
     rename,
-    replace_names,
+    replace_symbols,
     unique_names,
     walk,
 )
@@ -60,7 +60,7 @@ def _copy(loop: For, number: int, taken: set[str]) -> Body:
             names[name] = fresh(name, taken)
             taken.add(names[name])
         body = rename(body, names)
-    return replace_names(body, {}, {loop.var: number})
+    return replace_symbols(body, {loop.var: number})
 
 
 PASS = Pass("unroll", "write UNROLLED loops out", unroll)

@@ -38,10 +38,9 @@ def fold_constants(program: Program) -> Program:
         if folded is not None:
             replaced[equation.results[0]] = folded
             continue
-        made = _narrowed(changed, scalars)
-        body += made
-        if (source := _broadcast_scalar(made[-1])) is not None:
-            scalars[made[-1].results[0]] = source
+        body.append(changed)
+        if (source := _broadcast_scalar(changed)) is not None:
+            scalars[changed.results[0]] = source
     if not replaced and all(a is b for a, b in zip(body, program.equations)):
         return program
     return substitute(program, replaced, body)
@@ -68,33 +67,13 @@ def _with_scalars(equation: Equation, scalars: Mapping[Var, Atom]) -> Equation:
     if all(a is b for a, b in zip(operands, equation.operands)):
         return equation
     if not any(a.type.shape for a in operands):
-        return equation  # its shape would be lost; `_narrowed` sees to that
+        return equation  # its shape would be lost; `narrow` sees to that
     changed = replace(equation, operands=operands)
     return changed if _type(changed) is equation.results[0].type else equation
 
 
 def _type(equation: Equation) -> ArrayType:
     return equation.primitive.type_rule(*(a.type for a in equation.operands), **equation.params)
-
-
-def _narrowed(equation: Equation, scalars: Mapping[Var, Atom]) -> list[Equation]:
-    """An elementwise equation of broadcasts only: computed at rank 0, then broadcast."""
-    result = equation.results[0] if len(equation.results) == 1 else None
-    if result is None or not result.type.shape:
-        return [equation]
-    if not isinstance(equation.primitive.lower, ELEMENTWISE):
-        return [equation]
-    operands = tuple(scalars.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
-    if not operands or any(a.type.shape for a in operands):
-        return [equation]
-    small = replace(equation, operands=operands, results=(Var(result.type.with_shape(())),))
-    if _type(small) is not small.results[0].type:
-        return [equation]
-    constant = _fold(small)
-    source = small.results[0] if constant is None else constant
-    params = {"shape": result.type.shape, "axes": ()}
-    spread = Equation(broadcast, (source,), params, (result,), equation.frame)
-    return [spread] if constant is not None else [small, spread]
 
 
 def _fold(equation: Equation) -> Literal | None:

@@ -1,0 +1,82 @@
+"""Narrow: compute before broadcasting instead of after.
+
+Before   %1: f32[8,512] = broadcast %0 {axes=(0,)};  %2: f32[8,512] = div %1, 512.0
+After    %1: f32[8] = div %0, 512.0;  %2: f32[8,512] = broadcast %1 {axes=(0,)}
+
+An elementwise equation whose ranked operands are all broadcast along the same axes from one
+smaller shape is computed in that shape; rank-0 operands stand beside as they are.
+
+Invariant: every value keeps its bits.  Cost: linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rune.core.lower import Bitcast, Convert, Scalar
+from rune.core.program import Atom, Equation, Program, Var
+from rune.core.types import ArrayType, Shape
+from rune.dims import product
+from rune.lowering.passes import Pass
+from rune.ops.family import broadcast
+
+ELEMENTWISE = (Scalar, Convert, Bitcast)
+Spread = tuple[Shape, Shape, tuple[int, ...]]  # from one shape to another, along axes
+
+
+def narrow(program: Program) -> Program:
+    """The program with elementwise equations moved in front of the broadcasts they read."""
+    broadcasts: dict[Var, Equation] = {}
+    body: list[Equation] = []
+    for equation in program.equations:
+        made = _narrowed(equation, broadcasts)
+        body += made
+        if made[-1].primitive is broadcast:
+            broadcasts[made[-1].results[0]] = made[-1]
+    same = len(body) == len(program.equations)
+    return program if same else program.with_equations(body, program.outputs)
+
+
+def _narrowed(equation: Equation, broadcasts: Mapping[Var, Equation]) -> list[Equation]:
+    """The equation in front of its operands' broadcast, and the broadcast; or as it is."""
+    if not isinstance(equation.primitive.lower, ELEMENTWISE):
+        return [equation]
+    spread = _common_spread(equation, broadcasts)
+    if spread is None:
+        return [equation]
+    source, shape, axes = spread
+    operands = tuple(_behind(a, broadcasts) for a in equation.operands)
+    result = equation.results[0]
+    small = replace(equation, operands=operands, results=(Var(result.type.with_shape(source)),))
+    if _type(small) is not small.results[0].type:
+        return [equation]
+    params = {"shape": shape, "axes": axes}
+    return [small, Equation(broadcast, small.results, params, (result,), equation.frame)]
+
+
+def _common_spread(equation: Equation, broadcasts: Mapping[Var, Equation]) -> Spread | None:
+    """How all ranked operands were broadcast, if in one way and to more elements."""
+    found: set[Spread] = set()
+    for atom in equation.operands:
+        if not atom.type.shape:
+            continue
+        inner = broadcasts.get(atom) if isinstance(atom, Var) else None
+        if inner is None:
+            return None
+        found.add((inner.operands[0].type.shape, atom.type.shape, inner.params["axes"]))
+    if len(found) != 1:
+        return None
+    (spread,) = found
+    return spread if product(spread[0]) != product(spread[1]) else None
+
+
+def _behind(atom: Atom, broadcasts: Mapping[Var, Equation]) -> Atom:
+    return broadcasts[atom].operands[0] if isinstance(atom, Var) and atom.type.shape else atom
+
+
+def _type(equation: Equation) -> ArrayType:
+    return equation.primitive.type_rule(*(a.type for a in equation.operands), **equation.params)
+
+
+PASS = Pass("narrow", "compute before broadcasting", narrow)

@@ -1,0 +1,128 @@
+"""What rune.numpy refuses: the message names the operation, the types and the axis.
+
+Wrong shapes and axes, wrong dtypes, arguments of NumPy that make no sense here, and traced values
+where a Python number is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rune
+import rune.numpy as rnp
+
+X = rnp.zeros((2, 3))
+I = rnp.arange(3)  # noqa: E741
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: rnp.add(X, rnp.zeros(4)), r"add: cannot broadcast shapes \[2,3\] and \[4\] \(axis 1"),
+    (lambda: rnp.matmul(X, X), r"matmul: cannot multiply f32\[2,3\] and f32\[2,3\] \(axis 1"),
+    (lambda: rnp.matmul(1.0, X), r"matmul: cannot multiply f32\*\[\] and f32\[2,3\] \(rank 0"),
+    (lambda: rnp.dot(X, X), r"dot: cannot multiply"),
+    (lambda: rnp.inner(X, rnp.zeros(2)), r"inner: cannot contract f32\[2,3\] with f32\[2\]"),
+    (lambda: rnp.tensordot(X, X.T), r"tensordot: cannot contract"),
+    (lambda: rnp.tensordot(X, X, 3), r"tensordot: cannot contract 3 axes of ranks 2 and 2"),
+    (lambda: rnp.cross(rnp.zeros(2), rnp.zeros(2)), r"cross: cannot multiply .* \(size 3"),
+    (lambda: rnp.sum(X, axis=2), r"sum: cannot find axis 2 \(the array has 2 axes\)"),
+    (lambda: rnp.mean(X, axis=(0, 0)), r"mean: cannot use axes \(0, 0\) \(an axis twice\)"),
+    (lambda: rnp.max(rnp.zeros((0, 2)), axis=0), r"cannot reduce f32\[0,2\] .*\(no elements\)"),
+    (lambda: rnp.max(X, where=X > 0), r"max: cannot use where= without initial="),
+    (lambda: rnp.var(X, ddof=1, correction=1), r"var: cannot use both ddof and correction"),
+    (lambda: rnp.average(X, 0, rnp.ones(3)), r"average: cannot weight f32\[2,3\] by f32\[3\]"),
+    (lambda: rnp.reshape(X, (4, -1)), r"reshape: cannot reshape f32\[2,3\] to \(4, -1\)"),
+    (lambda: rnp.transpose(X, (0, 0)), r"transpose: cannot use axes"),
+    (lambda: rnp.squeeze(X, 0), r"squeeze: cannot remove axis 0 of f32\[2,3\] \(size 2\)"),
+    (lambda: rnp.broadcast_to(X, (3, 2)), r"broadcast_to: cannot broadcast"),
+    (lambda: rnp.concatenate([X, rnp.zeros((3, 2))]), r"concatenate: cannot join"),
+    (lambda: rnp.concatenate([]), r"concatenate: cannot take no arrays"),
+    (lambda: rnp.concatenate([1.0, 2.0]), r"concatenate: cannot join arrays of rank 0"),
+    (lambda: rnp.stack([X, I]), r"stack: cannot stack shapes \(2, 3\), \(3,\)"),
+    (lambda: rnp.split(I, 2), r"split: cannot split i32\[3\] into 2 equal parts \(axis 0: 3\)"),
+    (lambda: rnp.repeat(I, rnp.array([1, 2])), r"repeat: cannot repeat i32\[3\] 2 times"),
+    (lambda: rnp.pad(I, -1), r"pad: cannot pad by -1 \(a width is negative\)"),
+    (lambda: rnp.pad(I, 1, mode="mean"), r"pad: cannot use mode='mean' \(one of constant"),
+    (lambda: rnp.pad(I, 1, mode="edge", constant_values=1), r"pad: cannot use constant_values"),
+    (lambda: rnp.take(I, 1.0), r"take: cannot index with .* \(integer dtype required\)"),
+    (lambda: rnp.take(I, 0, mode="raise"), r"take: cannot use mode='raise'"),
+    (lambda: rnp.take_along_axis(X, I, 0), r"take_along_axis: cannot index .* \(ranks differ\)"),
+    (lambda: rnp.diagonal(I), r"diagonal: cannot take a diagonal of i32\[3\] \(rank 2"),
+    (lambda: rnp.einsum("ij,jk", X, X), r"einsum: cannot contract .* \(axis 'j': 3 against 2\)"),
+    (lambda: rnp.einsum("ij,j", X), r"einsum: cannot match 'ij,j' to 1 operands"),
+    (lambda: rnp.einsum("ijk", X), r"einsum: cannot name the axes of f32\[2,3\] by 'ijk'"),
+    (lambda: rnp.einsum("ij->k", X), r"einsum: cannot make the result of 'ij->k'"),
+    (lambda: rnp.einsum("ij->ii", X), r"einsum: cannot make the result of 'ij->ii'"),
+    (lambda: rnp.einsum("i j-j", X), r"einsum: cannot read 'i j-j'"),
+    (lambda: rnp.zeros((2, -1)), r"zeros: cannot make the shape \(2, -1\) \(a size is negative\)"),
+    (lambda: rnp.zeros(2.5), r"zeros: cannot use 2.5 as a size \(integer required\)"),
+    (lambda: rnp.array([[1], [2, 3]]), r"array: cannot make an array of ragged lists"),
+    (lambda: rnp.array(["a"]), r"array: cannot hold list"),
+    (lambda: rnp.meshgrid(I, indexing="ji"), r"meshgrid: cannot use indexing='ji'"),
+    (lambda: rnp.where(X > 0, X), r"where: cannot choose between one array and nothing"),
+    (lambda: rnp.subtract(X > 0, X > 0), r"sub: cannot take bool\[2,3\], bool\[2,3\]"),
+    (lambda: rnp.bitwise_and(X, 1), r"and: cannot take .* \(bool or integer dtype required\)"),
+    (lambda: rnp.float8_e5m2(1) + rnp.float16(1), r"promote: cannot promote f16 and f8_e5m2"),
+    (lambda: rnp.round(I, -1), r"round: cannot round i32\[3\] to -1 decimals"),
+    (lambda: rnp.finfo("i32"), r"finfo: cannot describe i32 \(floating dtype required\)"),
+    (lambda: rnp.isdtype("f32", "real"), r"isdtype: cannot use the kind 'real'"),
+    (lambda: rnp.sum([1.0]), r"sum: cannot take list as an array\nhint: convert with"),
+    (lambda: X + [1.0], r"operator: cannot combine an array with a list"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "message"), REFUSED, ids=lambda v: v if isinstance(v, str) else ""
+)
+def test_a_call_without_meaning_says_why(call: Callable[[], Any], message: str):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+OUT = "sum prod max min mean var std any all argmax argmin cumsum cumprod ptp nansum nanmean nancumsum nanmax"
+
+
+@pytest.mark.parametrize("name", OUT.split())
+def test_out_is_refused_by_name(name: str):
+    with pytest.raises(ValueError, match=rf"{name}: cannot use out= \(given Array\)"):
+        getattr(rnp, name)(X, out=X)
+
+
+def test_a_memory_order_other_than_by_rows_is_refused():
+    with pytest.raises(ValueError, match="array: cannot use order="):
+        rnp.array([1.0], order="F")
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, [2**31]])
+def test_a_python_integer_out_of_range_overflows(value: Any):
+    with pytest.raises(OverflowError):
+        rnp.array(value)
+
+
+def test_an_operand_out_of_the_arrays_range_overflows():
+    with pytest.raises(OverflowError, match="300 does not fit in i8"):
+        rnp.add(rnp.zeros(2, "i8"), 300)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: rnp.zeros(x),
+        lambda x: rnp.arange(x),
+        lambda x: rnp.eye(x),
+        lambda x: rnp.repeat(rnp.arange(3), x),
+        lambda x: rnp.reshape(rnp.arange(4), (x, 2)),
+        lambda x: rnp.split(rnp.arange(4), x),
+        lambda x: rnp.roll(rnp.arange(4), x),
+        lambda x: rnp.nonzero(x),
+    ],
+)
+def test_a_traced_value_is_no_size(call: Callable[[Any], Any]):
+    with pytest.raises(TypeError, match=r"tracer: cannot (use a traced value as|hand a traced)"):
+        rune.jit(call)(2)
+
+
+def test_an_array_cannot_be_assigned_to():
+    with pytest.raises(TypeError, match=r"array: cannot assign to an element of i32\[3\]"):
+        I[0] = 1
