@@ -1,0 +1,94 @@
+"""Flatten: every access of a kernel gets one row-major position instead of one index per axis.
+
+Before   y0[i0, j0] = x0[j0, i0]          x0: f32[3,5], y0: f32[5,3]
+After    y0[3*i0 + j0] = x0[5*j0 + i0]
+
+Axes of one point disappear on the way. Invariant: the same elements are read and written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from rune import dims
+from rune.dims import Dim, Size
+from rune.lowering.kernel.expr import Expr, Load
+from rune.lowering.kernel.nodes import Let
+from rune.lowering.kernel.rewrite import map_expr, with_sizes
+from rune.lowering.kernels import Axis, Fill, Kernel, Reduce, Scan, Statement, Write, inner_axes
+
+Shapes = Mapping[str, tuple[Size, ...]]
+
+
+def flat_index(indices: Iterable[Size], shape: Iterable[Size]) -> Size:
+    """The row-major position of an element."""
+    flat: Size = 0
+    for index, size in zip(indices, shape):
+        flat = flat * size + index
+    return flat
+
+
+def shapes_of(kernel: Kernel) -> dict[str, tuple[Size, ...]]:
+    """The shape of every buffer and scratch row."""
+    found = {b.name: b.type.shape for b in (*kernel.inputs, *kernel.outputs)}
+    for statement in kernel.body:
+        if isinstance(statement, Fill):
+            found[statement.name] = tuple(axis.size for axis in statement.axes)
+    return found
+
+
+def flatten(kernel: Kernel) -> Kernel:
+    """The kernel with flat accesses and without axes of size 1."""
+    shapes = shapes_of(kernel)
+    single = {a.name: 0 for a in kernel.domain if a.size == 1}
+    domain = tuple(a for a in kernel.domain if a.size != 1)
+    body = tuple(_statement(s, shapes, single) for s in kernel.body)
+    return replace(kernel, domain=domain, body=body)
+
+
+def _statement(statement: Statement, shapes: Shapes, single: Mapping[str, Size]) -> Statement:
+    zeros = single | {a.name: 0 for a in _droppable(statement) if a.size == 1}
+
+    def on_size(x: Size) -> Size:
+        return dims.substitute(x, zeros) if zeros and isinstance(x, Dim) else x
+
+    def on_expr(expr: Expr) -> Expr:
+        if isinstance(expr, Load):
+            flat = flat_index(expr.indices, shapes[expr.buffer])
+            return replace(expr, indices=(on_size(flat),))
+        return with_sizes(on_size, expr)
+
+    changed = map_statement(statement, lambda e: map_expr(on_expr, e))
+    match changed:
+        case Write(output=output, indices=indices) | Scan(output=output, indices=indices):
+            changed = replace(changed, indices=(on_size(flat_index(indices, shapes[output])),))
+    if isinstance(changed, Reduce | Fill | Write):
+        return replace(changed, axes=tuple(a for a in changed.axes if a.size != 1))
+    return changed
+
+
+def _droppable(statement: Statement) -> tuple[Axis, ...]:
+    return () if isinstance(statement, Scan) else inner_axes(statement)
+
+
+def map_statement(statement: Statement, on_expr: Callable[[Expr], Expr]) -> Statement:
+    """The statement with every expression changed; indices of writes stay."""
+    if isinstance(statement, Let):
+        return Let(statement.name, on_expr(statement.value))
+    lets = tuple(Let(let.name, on_expr(let.value)) for let in statement.lets)
+    value = on_expr(statement.value)
+    if isinstance(statement, Write) and statement.condition is not None:
+        condition = on_expr(statement.condition)
+        return replace(statement, lets=lets, value=value, condition=condition)
+    return replace(statement, lets=lets, value=value)
+
+
+def map_sizes(statement: Statement, function: Callable[[Size], Size]) -> Statement:
+    """The statement with every index expression changed, those of writes included."""
+    changed = map_statement(
+        statement, lambda e: map_expr(lambda part: with_sizes(function, part), e)
+    )
+    if isinstance(changed, Write | Scan):
+        return replace(changed, indices=tuple(map(function, changed.indices)))
+    return changed

@@ -1,0 +1,35 @@
+"""Choices of loop structure, one small table for each language. Numbers, and why.
+
+The renderers choose by themselves which loop runs in vector lanes (llvm) or threads (opencl), so
+what is left to decide here is how many rows of a dot one point computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What build asks about a language."""
+
+    dot_rows: int = 1  # rows of a dot at one point: accumulators beside what they share
+    dot_points: int = 1  # points that must remain for the processors, when rows are tiled
+    columns: int = 1  # vectors of neighbouring columns at one point
+    column_points: int = 1  # points that must remain, for each processor
+    block_bytes: int = 0  # side of the square in which a transposition walks [B]
+
+
+LANGUAGES = {
+    # 8 vector accumulators and what they share stay in 16 registers; more columns do not pay for
+    # a dot (measured on AVX-512), but do for sums, which only read.
+    # A square of whole cache lines is walked along both of its sides.
+    "llvm": Choices(dot_rows=8, dot_points=64, columns=4, column_points=2, block_bytes=64),
+    # A processor hides latency by many threads; a small tile halves loads and keeps them many.
+    "opencl": Choices(dot_rows=4, dot_points=1 << 14),
+}
+
+
+def choices(language: str) -> Choices:
+    """The table of a language; one that is not listed gets plain loops."""
+    return LANGUAGES.get(language, Choices())

@@ -1,0 +1,215 @@
+"""Write statements as loops.
+
+Consecutive statements over the same inner axes share one loop nest where none of them needs what
+another one has only when its loop has ended: two sums over one row, or a scratch row and the sum
+of it, are read and written in one go.
+
+Every nest is serial but for its innermost loop, whose iterations are independent (VECTOR); the
+ordered writes of a scatter stay serial throughout, and so does a scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from rune import dims
+from rune.dims import Size
+from rune.lowering.build.collapse import collapse_inner
+from rune.lowering.kernel import nodes
+from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op
+from rune.lowering.kernel.nodes import AddressSpace, Kind, Let, Stmt
+from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernels import (
+    Axis,
+    Fill,
+    Reduce,
+    Scan,
+    Statement,
+    Write,
+    expressions,
+    inner_axes,
+)
+
+Together = tuple[Statement, ...]
+
+
+def group(statements: Iterable[Statement]) -> Iterator[Together]:
+    """Statements in order, those that share a loop nest together."""
+    current: Together = ()
+    for statement in statements:
+        if current and not _joins(current, statement):
+            yield current
+            current = ()
+        current = (*current, statement)
+    if current:
+        yield current
+
+
+def _joins(current: Together, statement: Statement) -> bool:
+    """Whether the statement may run in the loop nest of `current`."""
+    first = current[0]
+    if not _is_free(first) or not _is_free(statement) or inner_axes(first) != inner_axes(statement):
+        return False
+    late = {s.name for s in current if isinstance(s, Reduce)}
+    made = {_target(s): _indices(s) for s in current if isinstance(s, Fill | Write)}
+    for expr in expressions(statement):
+        for part in walk_expr(expr):
+            if isinstance(part, Local) and part.name in late:
+                return False
+            if isinstance(part, Load) and part.buffer in made:
+                if part.indices != made[part.buffer]:
+                    return False
+    return True
+
+
+def _is_free(statement: Statement) -> bool:
+    """Over inner axes whose order does not matter."""
+    if isinstance(statement, Let | Scan) or not statement.axes:
+        return False
+    return not (isinstance(statement, Write) and statement.ordered)
+
+
+def _target(statement: Fill | Write) -> str:
+    return statement.name if isinstance(statement, Fill) else statement.output
+
+
+def _indices(statement: Fill | Write) -> tuple[Size, ...]:
+    return (row_index(statement),) if isinstance(statement, Fill) else statement.indices
+
+
+def row_index(fill: Fill) -> Size:
+    """The flat position in a scratch row."""
+    flat: Size = 0
+    for axis in fill.axes:
+        flat = flat * axis.size + axis.symbol
+    return flat
+
+
+# --- statements -------------------------------------------------------------------------------
+
+
+def body(
+    statements: Iterable[Statement], rows: Mapping[str, int], stored: Mapping[str, np.dtype]
+) -> list[Stmt]:
+    """The loops of some statements.
+
+    rows:   elements to allocate for each scratch row. stored: the dtype of each output.
+    """
+    found: list[Stmt] = []
+    for together in group(statements):
+        first = together[0]
+        if isinstance(first, Let):
+            found.append(first)
+        elif isinstance(first, Scan):
+            found += _scan(first, stored[first.output])
+        elif isinstance(first, Write) and not _is_free(first):
+            kinds = [Kind.SERIAL] * len(first.axes)
+            found += nest(first.axes, kinds, _inner(first))
+        elif not inner_axes(first):
+            found += _without_axes(together)
+        else:
+            found += _together(together, rows)
+    return found
+
+
+def _without_axes(together: Together) -> Iterator[Stmt]:
+    """Statements whose axes all had one point: they run once."""
+    for statement in together:
+        assert isinstance(statement, Reduce | Fill | Write)
+        if isinstance(statement, Reduce):
+            yield from statement.lets
+            yield Let(statement.name, statement.value)
+        elif isinstance(statement, Fill):
+            yield nodes.Alloc(statement.name, statement.value.dtype, 1, AddressSpace.LOCAL)
+            yield from _inner(statement)
+        else:
+            yield from _inner(statement)
+
+
+def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
+    """One loop nest for all, the allocations before and the sums after it."""
+    indices = {s.name: row_index(s) for s in together if isinstance(s, Fill)}
+    together = _placed(together, indices)
+    for statement in together:
+        if isinstance(statement, Write) and statement.output in indices:
+            size = rows[statement.output]
+            yield nodes.Alloc(statement.output, statement.value.dtype, size, AddressSpace.LOCAL)
+        elif isinstance(statement, Reduce):
+            identity = COMBINE[statement.combine].identity(statement.dtype)
+            yield nodes.Var(_accumulator(statement), identity)
+    together = collapse_inner(together)
+    axes = inner_axes(together[0])
+    kinds = [*[Kind.SERIAL] * (len(axes) - 1), Kind.VECTOR]
+    yield from nest(axes, kinds, [s for statement in together for s in _inner(statement)])
+    for statement in together:
+        if isinstance(statement, Reduce):
+            yield Let(statement.name, Local(_accumulator(statement), statement.dtype))
+
+
+def _placed(together: Together, indices: Mapping[str, Size]) -> Together:
+    """Fills as writes to their flat position, so that all are told what they store."""
+    return tuple(
+        Write(s.name, s.axes, (indices[s.name],), s.lets, s.value) if isinstance(s, Fill) else s
+        for s in together
+    )
+
+
+def _accumulator(statement: Reduce) -> str:
+    return f"{statement.name}_acc"
+
+
+def nest(axes: Iterable[Axis], kinds: Iterable[Kind], inner: Iterable[Stmt]) -> list[Stmt]:
+    """`inner` within loops, the first axis outermost."""
+    made = list(inner)
+    for axis, kind in reversed(list(zip(axes, kinds))):
+        made = [nodes.For(axis.name, axis.size, kind, tuple(made))]
+    return made
+
+
+def _inner(statement: Statement) -> list[Stmt]:
+    """What one inner point does."""
+    match statement:
+        case Reduce(combine=combine, lets=lets, value=value, contract=contract):
+            name = _accumulator(statement)
+            return [*lets, nodes.Accumulate(name, combine, value, contract)]
+        case Fill(name=name, lets=lets, value=value):
+            return [*lets, nodes.Store(name, 0, value)]
+        case Write(output=output, indices=(index,), lets=lets, value=value):
+            store: Stmt = nodes.Store(output, index, value, statement.combine)
+            if statement.condition is not None:
+                store = nodes.If(statement.condition, (store,))
+            return [*lets, store]
+        case _:
+            raise AssertionError(statement)
+
+
+def _scan(scan: Scan, stored: np.dtype) -> Iterator[Stmt]:
+    """A running value in the accumulator's dtype, stored at every position in the output's."""
+    name, dtype = f"{scan.output}_acc", scan.value.dtype
+    yield nodes.Var(name, COMBINE[scan.combine].identity(dtype))
+    held: Expr = Local(name, dtype)
+    step = nodes.Assign(name, Op(scan.combine, (held, scan.value), dtype))
+    out = held if dtype == stored else Cast(held, stored)
+    yield nodes.For(
+        scan.axis.name, scan.axis.size, Kind.SERIAL,
+        (*scan.lets, step, nodes.Store(scan.output, scan.indices[0], out)),
+    )  # fmt: skip
+
+
+def row_sizes(statements: Iterable[Statement]) -> dict[str, int]:
+    """Elements to allocate for each scratch row: its size, or the most it can be."""
+    found = {}
+    for statement in statements:
+        if isinstance(statement, Fill):
+            found[statement.name] = 1
+            for axis in statement.axes:
+                high = dims.bounds(axis.size)[1]
+                assert high is not None, "kernelize puts only bounded rows into scratch"
+                found[statement.name] *= max(1, high)
+    return found
+
+
+__all__ = ["Cast", "body", "group", "nest", "row_sizes"]
