@@ -84,8 +84,12 @@ class Row:
 # --- processes ----------------------------------------------------------------------------------
 
 
+def _python(options: argparse.Namespace) -> list[str]:
+    return [sys.executable, "-X", f"pycache_prefix={options.bytecode}"]
+
+
 def _command(library: str, options: argparse.Namespace, *more: str) -> list[str]:
-    worker = [sys.executable, str(FOLDER / "worker.py"), library]
+    worker = [*_python(options), str(FOLDER / "worker.py"), library]
     return [*worker, "--size", options.size, "--burst", str(options.burst), *more]
 
 
@@ -114,12 +118,10 @@ def stop(worker: Worker) -> None:
     worker.process.stdout.close()
 
 
-def import_seconds(library: str, bytecode: str) -> float:
-    """Seconds of importing a library in a fresh process; its byte code is kept in a folder."""
+def import_seconds(library: str, options: argparse.Namespace) -> float:
+    """Seconds of importing a library in a fresh process."""
     code = f"import time; t = time.perf_counter(); import {library}; print(time.perf_counter() - t)"
-    command = [sys.executable, "-X", f"pycache_prefix={bytecode}", "-c", code]
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=kept)
+    done = subprocess.run([*_python(options), "-c", code], stdout=subprocess.PIPE, check=True)
     return float(done.stdout)
 
 
@@ -139,8 +141,9 @@ def measure(
     """All rounds of one case."""
     taking = [n for n in libraries if n == "rune" or n in case.peers]
     row, checks = Row(case), {}
-    for name in taking if case.how == "import" else ():
-        import_seconds(name, options.bytecode)  # writes the byte code, as an installation does
+    if case.how != "warm":  # once unmeasured: writes the byte code, as an installation does
+        for name in taking:
+            _seconds(case, name, workers, options, checks)
     for number in range(options.rounds):
         turn = number % len(taking)
         found = {}
@@ -160,7 +163,7 @@ def _seconds(
     checks: dict[str, float],
 ) -> float:
     if case.how == "import":
-        return import_seconds(name, options.bytecode)
+        return import_seconds(name, options)
     if case.how == "first":
         return first_seconds(name, case.name, options)
     answer = workers[name].ask(case.name)
@@ -275,6 +278,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     options = arguments(argv)
     use_threads(options.threads)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     libraries = installed()
     with tempfile.TemporaryDirectory() as options.bytecode:
         rows = measure_all(libraries, options)

@@ -85,11 +85,16 @@ def train(model: Model, digits: Digits, epochs: int) -> Trained:
     return Trained(make_predict(model, params), np.array(losses), first_call, rate)
 
 
+def steps_per_epoch(digits: Digits) -> int:
+    """Minibatches in one epoch, the smaller last one included."""
+    return -(-len(digits) // BATCH)
+
+
 def report(trained: Trained, digits: Digits, held_out: Digits) -> np.ndarray:
     """Print losses, accuracies and times; return which held-out images were misread."""
     wrong = trained.predict(held_out.images) != held_out.labels
     fitted = np.mean(trained.predict(digits.images) == digits.labels)
-    last = np.mean(trained.losses[-(-(-len(digits) // BATCH)) :])
+    last = np.mean(trained.losses[-steps_per_epoch(digits) :])
     print(f"  loss           {trained.losses[0]:.4f} at first, {last:.5f} in the last epoch")
     print(f"  training set   {fitted:.2%} of {len(digits)} images")
     print(f"  held-out fifth {1 - np.mean(wrong):.2%} of {len(held_out)} images")
@@ -137,8 +142,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             report(trained, digits, held_out)
             losses[model.name] = trained.losses
             files.append(show_mistakes(options.out, model, trained, held_out))
-    steps = -(-len(digits) // BATCH)
-    files.append(figures.save_losses(options.out / "loss.png", losses, steps))
+    file = options.out / "loss.png"
+    files.append(figures.save_losses(file, losses, steps_per_epoch(digits)))
     print("figures:", *files, sep="\n  ")
     return 0
 

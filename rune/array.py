@@ -6,6 +6,7 @@ On another device it is what that backend's `alloc` returns, and reading it copi
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,18 @@ class Array(Operators):
     def rank0(self) -> np.ndarray | None:
         """The contents if rank 0 on the CPU, for literals; else None."""
         return self.buffer if not self.type.shape and self.device is None else None
+
+    @property
+    def is_sole_owner(self) -> bool:
+        """True if no other array, no view and no NumPy array shares the memory.
+
+        An eager transpose or slice on the CPU is a view, so memory is lent only after this.
+        """
+        buffer = self.buffer
+        if self.device is not None:
+            return True
+        # Three references: the array's slot, the name here, and the call's own argument.
+        return type(buffer.base) is not np.ndarray and sys.getrefcount(buffer) <= 3
 
     def make_dense(self) -> None:
         """Store a CPU array that is a strided view as a contiguous one; the contents stay."""

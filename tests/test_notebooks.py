@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
-pytestmark = pytest.mark.xdist_group("notebooks")
-FOLDER = Path(__file__).parent.parent / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-SECONDS = 60
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "notebooks"))
 
-
-def _execute(file: Path) -> tuple[Any, float]:
-    """The executed notebook, and how long that took."""
-    notebook = nbformat.read(file, as_version=4)
-    start = time.perf_counter()
-    resources = {"metadata": {"path": str(FOLDER)}}
-    NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources=resources).execute()
-    return notebook, time.perf_counter() - start
+from refresh import NOTEBOOKS, SECONDS, execute  # noqa: E402  (a script, not a package)
 
 
 def _text(output: Any) -> str:
@@ -44,7 +35,9 @@ def _pictures(notebook: Any) -> int:
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda f: f.stem)
 def executed(request) -> tuple[Path, Any, float]:
-    return request.param, *_execute(request.param)
+    start = time.perf_counter()
+    notebook = execute(request.param)
+    return request.param, notebook, time.perf_counter() - start
 
 
 def test_there_are_notebooks():
@@ -60,7 +53,7 @@ def test_a_notebook_runs_within_a_minute(executed):
 def test_running_a_notebook_again_gives_the_same_outputs(executed):
     file, notebook, _ = executed
 
-    again, _ = _execute(file)
+    again = execute(file)
 
     assert _texts(again) == _texts(notebook)
 

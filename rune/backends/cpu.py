@@ -2,8 +2,8 @@
 
 Buffers are NumPy arrays, shared with the user without a copy. Kernels are LLVM IR
 (lowering/codegen/llvm.py), compiled together with the loop over the plan's steps (cpu_plan.py);
-large ones are split between the cores by a pool of threads (cpu_pool.py); matrix products go to
-the BLAS that NumPy brought (cpu_blas.py).
+large ones are split between the cores by a pool of threads (cpu_pool.py), as are matrix products
+(cpu_gemm.py).
 
 Invariant: an Executable may be called from many threads at once; each call has an arena of its
 own, kept for the next call.
@@ -21,6 +21,15 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.backends import (
+    cpu_blas,
+    cpu_compile,
+    cpu_gemm,
+    cpu_memory,
+    cpu_plan,
+    cpu_pool,
+    cpu_python,
+)
 from rune.backends.base import Buffer
 from rune.backends.executor import concrete_type, evaluate, size_values, static_shape
 from rune.core.types import ArrayType
@@ -29,24 +38,17 @@ from rune.lowering.codegen.llvm_types import SUPPORTED
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Plan
 
-try:
-    from rune.backends import cpu_blas, cpu_compile, cpu_memory, cpu_plan, cpu_pool, cpu_python
-except ImportError as error:  # llvmlite is not there
-    _missing: str | None = str(error)
-else:
-    _missing = None
-
 KEPT_LAYOUTS = 1024  # distinct symbolic sizes of which the shapes are kept
 SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
-
-
 _NO_ARENA = np.empty(0, np.uint8)
 
 
 def probe() -> tuple[list[Target], str | None]:
     """The host's processor, or why it cannot be used. Never raises."""
-    if _missing is not None:
-        return [], f"llvmlite cannot be imported ({_missing})"
+    try:
+        cpu_compile.library()
+    except (ImportError, OSError) as error:
+        return [], f"llvmlite cannot be imported ({error})"
     if cpu_python.abi() is None:
         return [], f"the layout of arrays in NumPy {np.__version__} is not known"
     return [_target()], None
@@ -55,7 +57,6 @@ def probe() -> tuple[list[Target], str | None]:
 def _target() -> Target:
     machine = cpu_compile.machine()
     supported = SUPPORTED if cpu_compile.has_half() else SUPPORTED - {dtypes.f16}
-    has_dot = all(cpu_blas.find_gemm(dtype) for dtype in (dtypes.f32, dtypes.f64))
     return Target(
         name="cpu:0",
         backend="cpu",
@@ -67,7 +68,7 @@ def _target() -> Target:
         threads_per_workgroup=1,
         shared_bytes=SCRATCH_BYTES,
         scratch_bytes=SCRATCH_BYTES,
-        routines=frozenset({"dot"}) if has_dot else frozenset(),
+        routines=frozenset({"dot"}),
     )
 
 
@@ -90,7 +91,14 @@ class CpuBackend:
         abi = cpu_python.abi()
         assert abi is not None
         parallel = cpu_pool.parallel_address(target.cores) if target.cores > 1 else 0
-        self.host = cpu_plan.Host(cpu_compile.machine(), abi, target.cores, parallel)
+
+        def dot(dtype: np.dtype) -> int:
+            blas = cpu_blas.find_gemm(dtype)
+            if blas is not None:
+                return cpu_blas.dot_address(blas, dtype)
+            return cpu_gemm.gemm_address(dtype, target.cores, parallel)
+
+        self.host = cpu_plan.Host(cpu_compile.machine(), abi, target.cores, parallel, dot)
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""

@@ -8,12 +8,12 @@ softmax and tanh). A Code object owns what it compiled: dropped, it frees the ma
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import platform
 import threading
 from dataclasses import dataclass
-
-from llvmlite import binding as llvm
+from typing import Any
 
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm import Machine
@@ -22,26 +22,32 @@ _lock = threading.Lock()  # LLVM's context is shared by all threads of the proce
 
 
 @functools.cache
-def _initialise() -> None:
+def library() -> Any:
+    """LLVM, ready to compile for the host. Loaded on first use: it is large.
+
+    Errors: ImportError where llvmlite is missing.
+    """
+    llvm = importlib.import_module("llvmlite.binding")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    return llvm
 
 
 @functools.cache
 def features() -> dict[str, bool]:
     """The host's instruction sets by LLVM's names."""
-    return dict(llvm.get_host_cpu_features())
+    return dict(library().get_host_cpu_features())
 
 
 @functools.cache
 def _features_text() -> str:
-    return llvm.get_host_cpu_features().flatten()
+    return library().get_host_cpu_features().flatten()
 
 
 @functools.cache
 def processor() -> str:
     """The host's processor by LLVM's name."""
-    return llvm.get_host_cpu_name()
+    return library().get_host_cpu_name()
 
 
 @functools.cache
@@ -67,9 +73,8 @@ def attributes() -> str:
     return f"attributes #0 = {{ nounwind {width} }}"
 
 
-def _target_machine() -> llvm.TargetMachine:
-    _initialise()
-    return llvm.Target.from_default_triple().create_target_machine(
+def _target_machine() -> Any:
+    return library().Target.from_default_triple().create_target_machine(
         cpu=processor(), features=_features_text(), opt=2, reloc="pic", codemodel="default",
         jit=True,
     )  # fmt: skip
@@ -79,7 +84,7 @@ def _target_machine() -> llvm.TargetMachine:
 class Code:
     """Machine code of one module, alive as long as this object."""
 
-    engine: llvm.ExecutionEngine
+    engine: Any
     text: str
 
     def address(self, name: str) -> int:
@@ -107,15 +112,18 @@ def compile_module(name: str, text: str) -> Code:
     with _lock:
         try:
             target = _target_machine()
-            engine = llvm.create_mcjit_compiler(_optimised(text, target), target)
+            engine = library().create_mcjit_compiler(_optimised(text, target), target)
             engine.finalize_object()
         except RuntimeError as error:
             message = str(error).strip()
-            raise CompileError(f"cpu: cannot compile {name} ({message})\n{numbered(text)}") from error
+            raise CompileError(
+                f"cpu: cannot compile {name} ({message})\n{numbered(text)}"
+            ) from error
     return Code(engine, text)
 
 
-def _optimised(text: str, target: llvm.TargetMachine) -> llvm.ModuleRef:
+def _optimised(text: str, target: Any) -> Any:
+    llvm = library()
     module = llvm.parse_assembly(text)
     module.verify()
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2))

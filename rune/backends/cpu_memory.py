@@ -102,8 +102,8 @@ def _owner(nbytes: int) -> np.ndarray:
     # A block is no array, since NumPy lets an array's base skip to that of a base that is one.
     block = _free.take(nbytes)
     if block is None:
-        block = (ctypes.c_char * nbytes).from_buffer(aligned(nbytes))
-    return np.ndarray.__new__(_Owner, (nbytes,), np.uint8, block)
+        block = (ctypes.c_char * nbytes).from_buffer(aligned(nbytes).data)
+    return _Owner((nbytes,), np.uint8, memoryview(block))
 
 
 def out_of_memory(nbytes: int) -> OutOfMemory:

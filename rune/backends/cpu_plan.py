@@ -13,14 +13,13 @@ Invariant: memory is touched only after every argument was found to fit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 import numpy as np
 
-from rune import dims, dtypes
-from rune.backends.cpu_blas import find_gemm
+from rune import dims
 from rune.backends.cpu_python import Abi
 from rune.core.types import ArrayType
 from rune.dims import Size
@@ -44,6 +43,7 @@ class Host:
     abi: Abi
     cores: int
     parallel: int  # address of void(ptr task, ptr words, i64 total, i64 chunk); 0 with one core
+    dot: Callable[[np.dtype], int]  # address of the matrix product of a dtype (cpu_gemm.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,58 +196,22 @@ class _Run:
         self.writer.run("@llvm.memmove.p0.p0.i64", target, source, count, no)
 
     def dot(self, step: Call) -> None:
-        """Matrix products through BLAS, one for each index of the batch."""
+        """A batch of matrix products, dense and row-major."""
         given = dict(step.parameters)
-        batch, m, n, k = (self.size(_as_size(given[x])) for x in ("batch", "m", "n", "k"))
-        out, (a, b) = step.outputs[0], step.inputs
-        dtype = out.type.dtype
-        pointers = [self.pointer(s) for s in (a, b, out)]
-
-        def one(i: Value) -> None:
-            at = [
-                self.writer.emit("ptr", f"getelementptr {_IR[dtype]}, ptr {p.text}, i64 {o.text}")
-                for p, o in zip(pointers, (i * m * k, i * k * n, i * m * n), strict=True)
-            ]
-            self.gemm(dtype, (m, n, k), (bool(given["trans_a"]), bool(given["trans_b"])), at)
-
-        self.writer.count_up(self.writer.constant("i64", 0), batch, 1, one)
-
-    def gemm(
-        self,
-        dtype: np.dtype,
-        extents: tuple[Value, Value, Value],
-        transposed: tuple[bool, bool],
-        at: list[Value],
-    ) -> None:
-        """One matrix product: row-major, dense."""
-        found = find_gemm(dtype)
-        if found is None:
-            raise CompileError(f"cpu: cannot multiply {dtypes.short(dtype)} (no BLAS was found)")
-        m, n, k = extents
-        leading = (m if transposed[0] else k, k if transposed[1] else n, n)
-        lda, ldb, ldc = (self.integer(x, found.integer, 1) for x in leading)
-        rows, columns, inner = (self.integer(x, found.integer, 0) for x in extents)
-        one, zero = (self.writer.constant(_IR[dtype], x) for x in (1.0, 0.0))
-        order, flag = "i32 101", {False: "i32 111", True: "i32 112"}
-        listed = [
-            order, flag[transposed[0]], flag[transposed[1]], rows, columns, inner,
-            _typed(one), f"ptr {at[0].text}", lda, f"ptr {at[1].text}", ldb,
-            _typed(zero), f"ptr {at[2].text}", ldc,
-        ]  # fmt: skip
-        self.writer.do(f"call void inttoptr (i64 {found.address} to ptr)({', '.join(listed)})")
-
-    def integer(self, value: Value, type: str, least: int) -> str:
-        """A size as BLAS takes it: its integer type, a leading dimension at least 1."""
-        if least:
-            value = self.writer.call("i64", "@llvm.smax.i64", value, value.like(least))
-        return _typed(value.cast("trunc", type))
-
-
-_IR = {dtypes.f32: "float", dtypes.f64: "double"}
+        extents = [self.size(_as_size(given[x])) for x in ("batch", "m", "n", "k")]
+        flags = [Value(self.writer, "i1", _bit(given[x])) for x in ("trans_a", "trans_b")]
+        at = [self.pointer(s) for s in (*step.inputs, step.outputs[0])]
+        function = _function(self.host.dot(step.outputs[0].type.dtype))
+        listed = ", ".join(_typed(v) for v in [*at, *extents, *flags])
+        self.writer.do(f"call void {function}({listed})")
 
 
 def _typed(value: Value) -> str:
     return f"{value.type} {value.text}"
+
+
+def _bit(flag: object) -> str:
+    return "true" if flag else "false"
 
 
 def _as_size(x: object) -> Size:

@@ -204,7 +204,7 @@ class OpenCLBackend:
     def build(self, source: str, name: str) -> Any:
         """A compiled program."""
         cl = _driver()
-        options = ["-cl-std=CL1.2"]
+        options = ["-cl-std=CL1.2", "-w"]
         if self.device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
         try:

@@ -101,10 +101,11 @@ def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
 
 def type_of(value: Any) -> ArrayType:
     """The type of an array, a tracer, a NumPy array or a Python scalar (weak)."""
-    if isinstance(value, np.ndarray | np.generic):
-        return ArrayType(value.shape, value.dtype)
+    found = getattr(value, "type", None)
+    if found is not None:
+        return found
     scalar = dtypes.scalar_type(value)
-    return value.type if scalar is None else ArrayType((), *scalar)
+    return ArrayType(value.shape, value.dtype) if scalar is None else ArrayType((), *scalar)
 
 
 def literal(value: Any, dtype: np.dtype) -> np.ndarray:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from rune.core.program import Literal, Program
 from rune.dims import Size, product
+from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Invoke, KernelProgram, Reduce, Routine, expressions, points
 from rune.lowering.kernels_text import program_text
-from rune.lowering.kernel.expr import Op
-from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.memory import type_bytes
 from rune.lowering.plan import Call, Copy, Launch, Plan, Slot
 from rune.lowering.plan_text import slot_text

@@ -12,7 +12,8 @@ is a flat sequence; a statement may run over inner axes of its own, in their ord
 
 `lets` are scalars of one inner point. Buffers are arrays: a Load has one index per axis. A kernel
 may load from its own output what the same point has written before. Different points of the
-domain never touch the same element, nor do the inner points of an unordered Write.
+domain never touch the same element, nor do the inner points of an unordered Write. An output that
+`in_place` pairs with an input starts out with that input's contents, and only changes some.
 
 A KernelProgram is the steps of one program over numbered Values: invocations of kernels and calls
 of library routines. Equal kernels are one kernel, invoked several times.
@@ -128,6 +129,7 @@ class Kernel:
     outputs: tuple[Buffer, ...]
     domain: Axes
     body: tuple[Statement, ...]
+    in_place: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

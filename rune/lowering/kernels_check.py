@@ -61,12 +61,21 @@ class _Checker:
         for b in (*kernel.inputs, *kernel.outputs):
             self.new(b.name)
             self.buffers[b.name] = (b.type.dtype, b.type.ndim)
+        self.in_place()
         self.symbols.update(kernel_sizes(kernel))
         self.axes(kernel.domain)
         for statement in kernel.body:
             self.statement(statement)
         missing = [b.name for b in kernel.outputs if b.name not in self.written]
         self.require(not missing, f"{', '.join(missing)} is never written")
+
+    def in_place(self) -> None:
+        types = {b.name: b.type for b in (*self.kernel.inputs, *self.kernel.outputs)}
+        inputs, outputs = ({b.name for b in bs} for bs in (self.kernel.inputs, self.kernel.outputs))
+        for a, b in self.kernel.in_place:
+            fits = a in inputs and b in outputs and types[a] is types[b]
+            self.require(fits, f"{b} cannot be {a} in place")
+            self.written.add(b)
 
     # --- names -------------------------------------------------------------------------------
 

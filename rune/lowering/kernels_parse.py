@@ -51,6 +51,10 @@ class _KernelReader(Reader):
         self.take("-")
         self.take(">")
         outputs = self.typed_buffers()
+        in_place: list[tuple[str, str]] = []
+        while self.skip("in"):
+            self.take("place")
+            in_place.append(self.alias())
         while not self.peek("{"):
             self.at += 1
         self.take("{")
@@ -60,7 +64,7 @@ class _KernelReader(Reader):
             body.append(self.statement())
         if domain:
             self.take("}")
-        return Kernel(name, inputs, outputs, domain, tuple(body))
+        return Kernel(name, inputs, outputs, domain, tuple(body), tuple(in_place))
 
     def declare_sizes(self) -> None:
         """Sizes stand behind the buffers whose types mention them: they are read first."""

@@ -8,7 +8,7 @@
               | binding "=" "call" name value {"," value} parameters
     reason   := "#" ...                                 why kernels were not fused: a comment
     kernel   := "kernel" name "(" [buffer {"," buffer}] ")" "->" "(" buffer {"," buffer} ")"
-                ["sizes" size {"," size}] "{" (loop | {stmt}) "}"
+                ["in" "place" name "=" name] ["sizes" size {"," size}] "{" (loop | {stmt}) "}"
     buffer   := name ":" type
     loop     := "for" axes "parallel" "{" {stmt} "}"
     axes     := axis {"," axis}                         axis := name "in" dim
@@ -33,7 +33,7 @@ from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import Let
-from rune.lowering.kernel.rewrite import symbols_within, walk_expr, expr_sizes
+from rune.lowering.kernel.rewrite import expr_sizes, symbols_within, walk_expr
 from rune.lowering.kernel.text import expr_text
 from rune.lowering.kernels import (
     Axis,
@@ -63,6 +63,7 @@ def to_text(kernel: Kernel) -> str:
     """The kernel in the grammar above."""
     symbols = kernel_symbols(kernel)
     head = f"kernel {kernel.name}({_buffers(kernel.inputs)}) -> ({_buffers(kernel.outputs)})"
+    head += "".join(f" in place {a} = {b}" for a, b in kernel.in_place)
     lines = [head + sizes_text(kernel_sizes(kernel)) + " {"]
     depth = 1
     if kernel.domain:

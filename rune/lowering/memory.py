@@ -7,7 +7,7 @@ Arguments and results are memory of their own. A value whose last reader may wri
 place (the kernel's `aliases`) lends it its memory, and so does a donated argument to a result.
 
 Invariant: two values alive at the same step never share a byte, but for such pairs
-(`check_overlap` follows the finished plan and verifies it).
+(plan_check.py follows the finished plan and verifies it).
 Cost:      O(n^2) in the number of intermediate values n, at compile time only.
 Source:    greedy by size, best fit: Pisarchyk & Lee 2020, arXiv:2001.03288.
 Not done:  values of symbolic size share memory only with values that are never larger.
@@ -15,20 +15,24 @@ Not done:  values of symbolic size share memory only with values that are never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rune import dims
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, product
-from rune.errors import CheckError, DimensionError
-from rune.lowering.kernel.nodes import Access, KernelCode
+from rune.errors import DimensionError
+from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Invoke, KernelProgram, KernelStep, Value
 from rune.lowering.kernels_text import program_sizes
 from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space, Step
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
+
+
+Chain = list[Value]  # values that use one piece of memory in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +68,25 @@ def aligned(size: Size) -> Size:
 
 
 def plan_memory(
-    program: KernelProgram, codes: Mapping[str, KernelCode], target: str, donated: Sequence[int] = ()
+    program: KernelProgram,
+    codes: Mapping[str, KernelCode],
+    target: str,
+    donated: Sequence[int] = (),
 ) -> Plan:
     """The plan of a scheduled kernel program.
 
     Errors: DimensionError when a symbolic size is no axis of any argument.
     """
     ranges = live_ranges(program)
-    pairs = _in_place(program, codes, ranges)
-    placed, total = place(_blocks(program, ranges, pairs))
-    slots = _slots(program, placed)
-    steps = [_step(step, slots) for step in program.steps]
+    given = {program.inputs[a] for a in donated}
+    pairs = _in_place(program, codes, ranges, given)
+    donations = _donations(program, ranges, pairs, donated)
+    chains = _chains(program, ranges, pairs)
+    lent = _lent(program, chains, pairs, {program.outputs[r] for _, r in donations})
+    moved = [id(chain) for chain in lent.values()]
+    placed, total = place(_block(c, ranges) for c in chains if id(c) not in moved)
+    slots = _slots(program, placed, lent)
+    steps = [made for step in program.steps for made in _steps(program, step, slots)]
     steps += _copies(program, slots)
     return Plan(
         program.name,
@@ -85,7 +97,7 @@ def plan_memory(
         dict(codes),
         total,
         _size_sources(program),
-        _donations(program, ranges, pairs, donated),
+        donations,
         live_peak(placed),
     )
 
@@ -106,20 +118,26 @@ def live_ranges(program: KernelProgram) -> dict[Value, tuple[int, int]]:
 
 
 def _in_place(
-    program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Mapping
+    program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Mapping, donated: set[Value]
 ) -> dict[Value, Value]:
-    """{result: operand} where the result may take over the memory of an operand that dies."""
-    writers: dict[Value, int] = {}
-    for step in program.steps:
-        for value in step.results:
-            writers[value] = writers.get(value, 0) + 1
+    """{result: operand} where the result may take over the memory of an operand that dies.
+
+    A donated argument is taken before any other operand, but only by a result of the program.
+    """
+    writers = Counter(v for step in program.steps for v in step.results)
+    outputs, kept = set(program.outputs), set(program.inputs) - donated
     found: dict[Value, Value] = {}
+    taken: set[Value] = set()
     for number, step in enumerate(program.steps):
-        if isinstance(step, Invoke):
-            for operand, result in _alias_values(step, codes[step.kernel]):
-                dies = ranges[operand][1] == number and step.operands.count(operand) == 1
-                if dies and writers[result] == 1 and operand not in found.values():
-                    found[result] = operand
+        if not isinstance(step, Invoke):
+            continue
+        pairs = _alias_values(step, codes[step.kernel])
+        for operand, result in sorted(pairs, key=lambda pair: pair[0] not in donated):
+            dies = ranges[operand][1] == number and step.operands.count(operand) == 1
+            fits = operand not in kept and (operand not in donated or result in outputs)
+            if dies and fits and writers[result] == 1 and not {operand, result} & taken:
+                found[result] = operand
+                taken |= {operand, result}
     return found
 
 
@@ -129,28 +147,46 @@ def _alias_values(step: Invoke, code: KernelCode) -> list[tuple[Value, Value]]:
     return [(values[a], values[b]) for a, b in code.aliases]
 
 
-def _blocks(program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value]) -> list[Block]:
-    """The memory blocks of the arena: values that take over from each other share one."""
+def _chains(program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value]) -> list[Chain]:
+    """The values that need memory, those together that take over from each other."""
     owned = {*program.inputs, *program.outputs}
-    chains: dict[Value, list[Value]] = {}
+    chains: dict[Value, Chain] = {}
     for value in ranges:
         if value in owned:
             continue
         before = pairs.get(value)
-        chain = chains.get(before) if before is not None and before not in owned else None
+        chain = chains.get(before) if before is not None else None
         if chain is None:
-            chains[value] = [value]
-        else:
-            chain.append(value)
-            chains[value] = chain
-    distinct = {id(chain): chain for chain in chains.values()}
-    return [
-        Block(
-            tuple(chain), ranges[chain[0]][0], ranges[chain[-1]][1],
-            aligned(type_bytes(chain[0].type)),
-        )
-        for chain in distinct.values()
-    ]  # fmt: skip
+            chain = []
+        chain.append(value)
+        chains[value] = chain
+    return list({id(chain): chain for chain in chains.values()}.values())
+
+
+def _lent(
+    program: KernelProgram,
+    chains: Iterable[Chain],
+    pairs: Mapping[Value, Value],
+    donated: set[Value],
+) -> dict[Value, Chain]:
+    """Results whose memory a chain may use before them, because they take over from it.
+
+    Those in the memory of a `donated` argument may not: it may still be read.
+    """
+    takers = {operand: result for result, operand in pairs.items()}
+    inputs, outputs = {*program.inputs, *donated}, set(program.outputs)
+    found: dict[Value, Chain] = {}
+    for chain in chains:
+        result = takers.get(chain[-1])
+        if result in outputs and result not in inputs and result not in found:
+            if all(v.type.dtype == result.type.dtype for v in chain):
+                found[result] = chain
+    return found
+
+
+def _block(chain: Chain, ranges: Mapping) -> Block:
+    first, last = ranges[chain[0]][0], ranges[chain[-1]][1]
+    return Block(tuple(chain), first, last, aligned(type_bytes(chain[0].type)))
 
 
 # --- placement --------------------------------------------------------------------------------
@@ -227,23 +263,37 @@ def live_peak(placed: Iterable[Placed]) -> Size:
 # --- the plan ---------------------------------------------------------------------------------
 
 
-def _slots(program: KernelProgram, placed: Iterable[Placed]) -> dict[Value, Slot]:
+def _slots(
+    program: KernelProgram, placed: Iterable[Placed], lent: Mapping[Value, Chain]
+) -> dict[Value, Slot]:
     slots = {
         v: Slot(Space.ARENA, v.type, offset=p.offset) for p in placed for v in p.block.values
     }
     for number, (value, type) in enumerate(zip(program.outputs, program.output_types)):
-        slots.setdefault(value, Slot(Space.RESULT, type, number))
+        for user in (value, *lent.get(value, ())):
+            slots.setdefault(user, Slot(Space.RESULT, type, number))
     for number, value in enumerate(program.inputs):
         slots[value] = Slot(Space.ARGUMENT, value.type, number)
     return slots
 
 
-def _step(step: KernelStep, slots: Mapping[Value, Slot]) -> Step:
-    operands = tuple(slots[v] for v in step.operands)
+def _steps(
+    program: KernelProgram, step: KernelStep, slots: Mapping[Value, Slot]
+) -> Iterator[Step]:
+    """A step, behind the copies that what it makes in place starts out from."""
+    operands = [slots[v] for v in step.operands]
     results = tuple(slots[v] for v in step.results)
-    if isinstance(step, Invoke):
-        return Launch(step.kernel, (*operands, *results))
-    return Call(step.routine, results, operands, step.parameters)
+    if not isinstance(step, Invoke):
+        yield Call(step.routine, results, tuple(operands), step.parameters)
+        return
+    kernel = program.kernels[step.kernel]
+    for source, changed in kernel.in_place:
+        k = [b.name for b in kernel.inputs].index(source)
+        result = results[[b.name for b in kernel.outputs].index(changed)]
+        if operands[k] != result:
+            yield Copy(result, operands[k])
+        operands[k] = result
+    yield Launch(step.kernel, (*operands, *results))
 
 
 def _copies(program: KernelProgram, slots: Mapping[Value, Slot]) -> list[Copy]:
@@ -265,19 +315,29 @@ def _donations(
     taken: set[int] = set()
     for argument in donated:
         given = program.inputs[argument]
-        if given in program.outputs:
-            continue
-        for number, result in enumerate(program.outputs):
-            fits = given.type.strong() is program.output_types[number].strong()
-            first = program.outputs.index(result) == number and result not in program.inputs
-            if number in taken or not fits or not first:
-                continue
-            last, start = ranges[given][1], ranges[result][0]
-            if last < start or (last == start and pairs.get(result) == given):
-                found.append((argument, number))
-                taken.add(number)
-                break
+        number = _recipient(program, ranges, pairs, given, taken)
+        if number is not None:
+            found.append((argument, number))
+            taken.add(number)
     return tuple(found)
+
+
+def _recipient(
+    program: KernelProgram, ranges: Mapping, pairs: Mapping, given: Value, taken: set[int]
+) -> int | None:
+    """The result that takes over a donated argument: one that does so in place, or a later one."""
+    last = ranges[given][1]
+    later = []
+    for number, result in enumerate(program.outputs):
+        fits = given.type.strong() is program.output_types[number].strong()
+        owner = program.outputs.index(result) == number and result not in program.inputs
+        if number in taken or not fits or not owner or given in program.outputs:
+            continue
+        if pairs.get(result) == given:
+            return number
+        if last < ranges[result][0]:
+            later.append(number)
+    return later[0] if later else None
 
 
 def _size_sources(program: KernelProgram) -> tuple[SizeSource, ...]:
@@ -296,98 +356,3 @@ def _size_sources(program: KernelProgram) -> tuple[SizeSource, ...]:
             f"(no axis of an argument of {program.name} is exactly that)"
         )
     return tuple(found.values())
-
-
-# --- check ------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Life:
-    """One value in the arena, as the finished plan shows it."""
-
-    slot: Slot
-    first: int
-    last: int
-
-
-def check_overlap(plan: Plan) -> None:
-    """Verify the invariant above on a finished plan, from its steps alone.
-
-    Errors: CheckError "check_overlap: cannot keep arena[0]:f32[8] and arena[16]:f32[8] apart ...".
-    """
-    lives = _lives(plan)
-    for n, a in enumerate(lives):
-        _check_inside(plan, a)
-        for b in lives[n + 1 :]:
-            if a.first <= b.last and b.first <= a.last and not _is_handed_over(plan, a, b):
-                if not _are_apart(a.slot, b.slot):
-                    raise CheckError(
-                        f"check_overlap: cannot keep {_name(a.slot)} and {_name(b.slot)} apart "
-                        f"(steps {a.first}..{a.last} and {b.first}..{b.last} of {plan.name})"
-                    )
-
-
-def _lives(plan: Plan) -> list[_Life]:
-    found: list[_Life] = []
-    current: dict[Slot, _Life] = {}
-    was_read: set[Slot] = set()
-    for number, step in enumerate(plan.steps):
-        reads, writes = accesses(plan, step)
-        for slot in (s for s in reads if s.space is Space.ARENA):
-            if slot not in current:
-                raise CheckError(
-                    f"check_overlap: cannot read {_name(slot)} (step {number} of {plan.name}; "
-                    "nothing was written there)"
-                )
-            current[slot].last = number
-            was_read.add(slot)
-        for slot in (s for s in writes if s.space is Space.ARENA):
-            if slot not in current or slot in was_read:
-                current[slot] = _Life(slot, number, number)
-                found.append(current[slot])
-                was_read.discard(slot)
-            current[slot].last = number
-    return found
-
-
-def accesses(plan: Plan, step: Step) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-    """The slots that a step reads and those that it writes."""
-    match step:
-        case Launch(kernel=kernel, slots=slots):
-            params = plan.kernels[kernel].params
-            reads = tuple(s for p, s in zip(params, slots) if p.access is Access.READ)
-            return reads, tuple(s for p, s in zip(params, slots) if p.access is not Access.READ)
-        case Call(outputs=outputs, inputs=inputs):
-            return inputs, outputs
-        case Copy(target=target, source=source):
-            return (source,), (target,)
-
-
-def _check_inside(plan: Plan, life: _Life) -> None:
-    end = life.slot.offset + type_bytes(life.slot.type)
-    if not dims.at_most(end, plan.arena_bytes):
-        raise CheckError(
-            f"check_overlap: cannot place {_name(life.slot)} (it ends at {end}, "
-            f"the arena at {plan.arena_bytes})"
-        )
-
-
-def _are_apart(a: Slot, b: Slot) -> bool:
-    before = dims.at_most(a.offset + type_bytes(a.type), b.offset)
-    after = dims.at_most(b.offset + type_bytes(b.type), a.offset)
-    return bool(before or after)
-
-
-def _is_handed_over(plan: Plan, a: _Life, b: _Life) -> bool:
-    """Whether the later value takes the earlier one's memory in a kernel that allows it."""
-    early, late = (a, b) if a.first <= b.first else (b, a)
-    step = plan.steps[late.first] if early.last == late.first else None
-    if not isinstance(step, Launch) or early.slot.offset != late.slot.offset:
-        return False
-    code = plan.kernels[step.kernel]
-    slots = dict(zip((p.name for p in code.params), step.slots))
-    return any((slots[x], slots[y]) == (early.slot, late.slot) for x, y in code.aliases)
-
-
-def _name(slot: Slot) -> str:
-    return f"arena[{slot.offset}]:{slot.type}"

@@ -26,7 +26,11 @@ from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
 from rune.lowering.optimize import (
     eliminate_common as common_code,
+)
+from rune.lowering.optimize import (
     eliminate_dead as dead_code,
+)
+from rune.lowering.optimize import (
     hoist_invariant,
     simplify_index,
     unroll,
@@ -34,6 +38,7 @@ from rune.lowering.optimize import (
 from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.passes import Pass, fixpoint, run_passes
 from rune.lowering.plan import Plan
+from rune.lowering.plan_check import check_overlap
 from rune.lowering.schedule import schedule
 from rune.lowering.simplify import (
     drop_unit_axes,
@@ -92,7 +97,7 @@ def stages(
     with _timed(seconds, "plan"):
         plan = memory.plan_memory(kernels, codes, target.name, donated)
         if check:
-            memory.check_overlap(plan)
+            check_overlap(plan)
     lowered = Lowered(program, simplified, kernels, codes, plan, seconds)
     explain.dump(lowered)
     return lowered

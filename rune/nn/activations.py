@@ -32,7 +32,7 @@ def relu(x: Any) -> Any:
     >>> nn.relu(rnp.array([-1.0, 2.0]))
     Array([0., 2.], f32[2], cpu:0)
     """
-    return rnp.where(rnp.greater(x, 0), x, rnp.zeros_like(x))
+    return rnp.where(rnp.greater(x, 0), x, 0)
 
 
 def relu6(x: Any) -> Any:
@@ -43,7 +43,7 @@ def relu6(x: Any) -> Any:
     Array([0., 6.], f32[2], cpu:0)
     """
     inside = rnp.logical_and(rnp.greater(x, 0), rnp.less(x, 6))
-    return rnp.where(inside, x, ops.stop_gradient(rnp.clip(x, 0, 6)))
+    return rnp.where(inside, x, rnp.clip(ops.stop_gradient(x), 0, 6))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
@@ -64,7 +64,7 @@ def hard_tanh(x: Any) -> Any:
     Array([-1. ,  0.5], f32[2], cpu:0)
     """
     inside = rnp.less_equal(rnp.abs(x), 1)
-    return rnp.where(inside, x, ops.stop_gradient(rnp.sign(x)))
+    return rnp.where(inside, x, rnp.sign(x))
 
 
 # --- exponential ------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     Array([-1.,  2.], f32[2], cpu:0)
     """
     above = rnp.greater(x, 0)
-    below = rnp.expm1(rnp.where(above, rnp.zeros_like(x), x))
+    below = rnp.expm1(rnp.where(above, 0, x))
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
 
@@ -153,7 +153,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     Array([-2.,  2.], f32[2], cpu:0)
     """
     above = rnp.greater(x, 0)
-    below = rnp.expm1(rnp.divide(rnp.where(above, rnp.zeros_like(x), x), alpha))
+    below = rnp.expm1(rnp.divide(rnp.where(above, 0, x), alpha))
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
 

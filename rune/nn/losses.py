@@ -7,7 +7,8 @@ from typing import Any
 import rune.numpy as rnp
 from rune.errors import DtypeError
 from rune.nn.activations import log_sigmoid
-from rune.nn.normalisation import log_softmax
+from rune.nn.normalisation import is_class, largest_of, log_softmax
+from rune.nn.support import rounded, widened
 
 
 def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
@@ -28,7 +29,8 @@ def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
 def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: int = -1) -> Any:
     """-log(softmax(logits)) at the label of each example.
 
-    Shapes: logits [*B, C], labels [*B] -> [*B]. A label out of range gives NaN.
+    Shapes: logits [*B, C], labels [*B] -> [*B]. A negative label counts from the end; one out of
+            range gives NaN.
     Errors: DtypeError for labels that are no integers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -42,9 +44,16 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
             "(integer dtype required)",
             hint="softmax_cross_entropy takes distributions",
         )
-    places = rnp.expand_dims(labels, axis)
-    found = rnp.take_along_axis(log_softmax(logits, axis), places, axis)
-    return rnp.negative(rnp.squeeze(found, axis))
+    x, kept = widened(logits)
+    count = x.shape[axis]
+    labels = rnp.where(rnp.less(labels, 0), rnp.add(labels, count), labels)
+    shifted = x - largest_of(x, axis, None)
+    # Compared with every class instead of gathered: the row is read anyway, and the derivative
+    # needs no scatter.
+    chosen = rnp.where(is_class(labels, count, axis), shifted, 0.0)
+    loss = rnp.log(rnp.sum(rnp.exp(shifted), axis)) - rnp.sum(chosen, axis)
+    known = rnp.logical_and(rnp.greater_equal(labels, 0), rnp.less(labels, count))
+    return rounded(rnp.where(known, loss, rnp.nan), kept)
 
 
 def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:

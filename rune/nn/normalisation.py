@@ -18,10 +18,10 @@ from rune.nn.support import real, rounded, widened
 Axis = int | Sequence[int] | None
 
 
-def _largest(x: Any, axis: Axis, where: Any) -> Any:
+def largest_of(x: Any, axis: Axis, where: Any) -> Any:
     """The largest element of each slice (-inf of none), as a constant of differentiation."""
     initial = -rnp.inf if where is not None or 0 in x.shape else None
-    return ops.stop_gradient(rnp.max(x, axis, keepdims=True, initial=initial, where=where))
+    return rnp.max(ops.stop_gradient(x), axis, keepdims=True, initial=initial, where=where)
 
 
 def logsumexp(
@@ -38,7 +38,7 @@ def logsumexp(
     Array(10000., f32[], cpu:0)
     """
     x, kept = widened(a)
-    largest = _largest(x, axis, where)
+    largest = largest_of(x, axis, where)
     # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
     shift = rnp.where(rnp.isfinite(largest), largest, 0.0)
     terms = rnp.exp(x - shift)
@@ -58,7 +58,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     Array([0.5, 0.5], f32[2], cpu:0)
     """
     x, kept = widened(x)
-    terms = rnp.exp(x - _largest(x, axis, where))
+    terms = rnp.exp(x - largest_of(x, axis, where))
     if where is not None:
         terms = rnp.where(where, terms, 0.0)
     return rounded(terms / rnp.sum(terms, axis, keepdims=True), kept)
@@ -72,7 +72,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     Array([     0., -20000.], f32[2], cpu:0)
     """
     x, kept = widened(x)
-    shifted = x - _largest(x, axis, where)
+    shifted = x - largest_of(x, axis, where)
     out = shifted - rnp.log(rnp.sum(rnp.exp(shifted), axis, keepdims=True, where=where))
     return rounded(out if where is None else rnp.where(where, out, -rnp.inf), kept)
 
@@ -87,12 +87,19 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     Array([[1., 0., 0.],
            [0., 0., 1.]], f32[2,3], cpu:0)
     """
-    labels = rnp.expand_dims(rnp.asarray(x), axis)
+    labels = rnp.asarray(x)
     if labels.dtype == rnp.bool_:
         raise ArgumentError("one_hot: cannot use bools as labels (integers required)")
-    spread = tuple(num_classes if i == axis % labels.ndim else 1 for i in range(labels.ndim))
-    classes = rnp.arange(num_classes, dtype=labels.dtype).reshape(spread)
-    return rnp.astype(rnp.equal(labels, classes), dtype)
+    return rnp.astype(is_class(labels, num_classes, axis), dtype)
+
+
+def is_class(labels: Any, count: Any, axis: int) -> Any:
+    """Whether each label is each of the classes 0…count-1, which stand along a new axis."""
+    labels = rnp.expand_dims(labels, axis)
+    if labels.dtype.itemsize < 4:
+        labels = rnp.astype(labels, rnp.result_type(labels, rnp.int32))
+    spread = tuple(-1 if i == axis % labels.ndim else 1 for i in range(labels.ndim))
+    return rnp.equal(labels, rnp.arange(count, dtype=labels.dtype).reshape(spread))
 
 
 # --- normalisation ----------------------------------------------------------------------------

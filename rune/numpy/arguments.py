@@ -25,14 +25,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def value(name: str, x: Any) -> Any:
-    """`x` as an array or tracer; a Python scalar stays weak.
+    """`x` as an array or tracer; a Python scalar or symbolic size stays weak.
 
     Errors: ArgumentError for a list or anything else that is no array.
     """
     if isinstance(x, Operators | Tracer):
         return x
     scalar = dtypes.scalar_type(x)
-    return as_array(operand(name, x)) if scalar is None else as_array(x, *scalar)
+    if scalar is not None:
+        return as_array(x, *scalar)
+    found = operand(name, x)
+    return as_array(found) if isinstance(found, np.ndarray) else found
 
 
 def values(name: str, xs: Any) -> list[Any]:

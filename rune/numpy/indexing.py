@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import rank, refuse, value
-from rune.numpy.types import iinfo
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.indexing import IndexDims
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant
+from rune.ops.promote import broadcast_shape, broadcast_to, constant
+from rune.ops.subscript import absent
 
 _MODES = ("fill", "clip", "wrap", "promise_in_bounds")
 
@@ -31,19 +29,6 @@ def _mode(name: str, mode: str | None) -> str:
     if mode not in _MODES:
         raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
     return mode
-
-
-def _fill(x: Any, fill_value: Any) -> Any:
-    """What a position out of bounds reads."""
-    found = type_of(x).dtype
-    if fill_value is not None:
-        return as_type(fill_value, found)
-    if found == dtypes.bool_:
-        return np.asarray(True)
-    if found in dtypes.INTEGER:
-        limits = iinfo(found)
-        return as_type(limits.min if found in dtypes.SIGNED else limits.max, found)
-    return constant(np.nan, x)
 
 
 def _positions(name: str, indices: Any, size: Size, mode: str) -> Any:
@@ -85,10 +70,10 @@ def take(
     batch = rank(places)
     others = tuple(i for i in range(len(shape) - 1 + batch) if not at <= i < at + batch)
     return ops.gather(
-        x, ops.reshape(places, shape=(*type_of(places).shape, 1)), _fill(x, fill_value),
+        x, ops.reshape(places, shape=(*type_of(places).shape, 1)), absent(x, fill_value),
         dims=IndexDims(others, (at,), (at,)),
         slice_sizes=tuple(1 if i == at else d for i, d in enumerate(shape)),
-        mode="fill" if kind == "fill" else "clip",
+        mode="clip" if kind == "wrap" else kind,
     )  # fmt: skip
 
 
@@ -117,9 +102,9 @@ def take_along_axis(
     x, places = _others_broadcast(x, places, at)
     others = tuple(i for i in range(rank(x)) if i != at)
     return ops.gather(
-        x, ops.reshape(places, shape=(*type_of(places).shape, 1)), _fill(x, fill_value),
+        x, ops.reshape(places, shape=(*type_of(places).shape, 1)), absent(x, fill_value),
         dims=IndexDims((), (at,), (at,), others, others), slice_sizes=(1,) * rank(x),
-        mode="fill" if kind == "fill" else "clip",
+        mode="clip" if kind == "wrap" else kind,
     )  # fmt: skip
 
 

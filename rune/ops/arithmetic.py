@@ -136,7 +136,7 @@ rem: Primitive = _same(
 abs: Primitive = _same(
     "abs", "real", scalars.nibbles(np.abs), lambda dx, x, y: select(ge(x, zero_like(x)), dx, neg(dx))
 )
-sign = _same("sign", "real", scalars.nibbles(np.sign), ZERO)
+sign = _same("sign", "real", scalars.nibbles(scalars.sign), ZERO)
 
 
 def _share_tie(d: Any, winner: Any, a: Any, b: Any) -> Any:

@@ -6,6 +6,7 @@ axes, the free axes of a, the free axes of b, each in order. Half types accumula
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def _dot_type(a: ArrayType, b: ArrayType, *, dimension_numbers: Numbers) -> Arra
 
 def _as_matrices(x: np.ndarray, batch: Axes, first: Axes, second: Axes) -> np.ndarray:
     moved = np.transpose(x, (*batch, *first, *second))
-    sizes = [int(np.prod([x.shape[i] for i in axes], dtype=np.int64)) for axes in (first, second)]
+    sizes = [math.prod([x.shape[i] for i in axes]) for axes in (first, second)]
     return moved.reshape(*(x.shape[i] for i in batch), *sizes)
 
 

@@ -7,6 +7,7 @@ rank-0 tangent to the result, and sums a cotangent that belongs to a rank-0 oper
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -199,7 +200,15 @@ def _broadcast_reference(x: np.ndarray, *, shape: tuple, axes: tuple[int, ...]) 
     spread = [1] * len(shape)
     for size, axis in zip(np.shape(x), axes, strict=True):
         spread[axis] = size
-    return np.broadcast_to(np.reshape(x, spread), shape)
+    found = np.reshape(x, spread)
+    if math.prod(shape) > _SMALL:
+        return np.broadcast_to(found, shape)
+    out = np.empty(shape, found.dtype)
+    out[...] = found
+    return out
+
+
+_SMALL = 1024  # up to so many elements a copy takes less time than NumPy takes to make a view
 
 
 def _broadcast_transpose(

@@ -370,8 +370,13 @@ def _add_transpose(
     ]  # fmt: skip
 
 
+def _scatter_add_type(*types: ArrayType, **params: Any) -> ArrayType:
+    require("scatter_add", dtypes.NUMERIC, "numeric", types[0])
+    return _scatter_type(*types, **params)
+
+
 scatter_add: Primitive = Primitive(
-    "scatter_add", "indexing", _scatter_type, _scatter_reference(np.add.at),
+    "scatter_add", "indexing", _scatter_add_type, _scatter_reference(np.add.at),
     jvp=(
         lambda dx, x, i, u, y, **params: dx,
         ZERO,

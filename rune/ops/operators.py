@@ -10,6 +10,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.dims import Dim
 from rune.errors import ArgumentError
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -61,7 +62,7 @@ def _checked(function: Callable[[Any, Any], Any]) -> _Binary:
 
 
 def _is_operand(value: Any) -> bool:
-    if isinstance(value, Operators | np.ndarray | np.generic | bool | int | float | complex):
+    if isinstance(value, Operators | np.ndarray | np.generic | bool | int | float | complex | Dim):
         return True
     if isinstance(value, list | tuple):
         raise ArgumentError(

@@ -6,6 +6,7 @@ the common case, pass untouched.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ from rune import dtypes
 from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.dims import Dim
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.arithmetic import add, convert, logical_and, logical_or, mul
-from rune.ops.family import broadcast, reshape
+from rune.ops.family import broadcast, reshape, size_value
 from rune.ops.scalars import int_bounds
 
 Scalar = bool | int | float | complex
@@ -25,6 +27,8 @@ Scalar = bool | int | float | complex
 
 def operand(name: str, value: Any) -> Any:
     """`value` if it is an array, tracer or Python scalar; NumPy data with canonical dtype.
+
+    A symbolic size counts as a Python integer.
 
     Errors: ArgumentError for anything else, lists included.
     """
@@ -34,6 +38,8 @@ def operand(name: str, value: Any) -> Any:
         return value
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
         return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
+    if isinstance(value, Dim):
+        return convert(size_value(value, dtypes.i32), dtype=dtypes.i32, weak=True)
     raise ArgumentError(
         f"{name}: cannot take {type(value).__name__} as an array",
         hint="convert with rune.numpy.array(...)" if isinstance(value, list | tuple) else None,
@@ -56,13 +62,23 @@ def promoted(name: str, *values: Any, kind: str = "any") -> list[Any]:
     64-bit integers f64).
     Errors: ShapeError names the axis that conflicts; DtypeError where no promotion exists.
     """
+    if _fit_together(values, kind):
+        return list(values)
     found = [operand(name, v) for v in values]
-    dtype, weak = dtypes.promote(*map(scalar_kind, found))
+    dtype, weak = dtypes.promote(*[scalar_kind(v) for v in found])
     if kind == "inexact" and dtype not in dtypes.INEXACT:
         dtype = dtypes.default_float(dtype)
     if kind == "numeric" and dtype == dtypes.bool_:
         dtype = dtypes.i32
     return broadcast_together(name, [as_type(v, dtype, weak) for v in found])
+
+
+def _fit_together(values: Sequence[Any], kind: str) -> bool:
+    """The common case: arrays of one type, and of the kind asked for."""
+    first = getattr(values[0], "type", None)
+    if type(first) is not ArrayType or any([getattr(v, "type", None) is not first for v in values]):
+        return False
+    return kind == "any" or first.dtype in dtypes.FLOATING
 
 
 def as_type(value: Any, dtype: np.dtype, weak: bool = False) -> Any:
@@ -72,7 +88,9 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False) -> Any:
     """
     scalar = dtypes.scalar_type(value)
     if scalar is None:
-        return value if type_of(value).dtype == dtype else convert(value, dtype=dtype, weak=weak)
+        found = type_of(value).dtype
+        same = found is dtype or found == dtype
+        return value if same else convert(value, dtype=dtype, weak=weak)
     if weak and scalar == (dtype, True):
         return _checked(value, dtype)
     _checked(value, dtype)
@@ -98,6 +116,7 @@ def _checked(value: Scalar, dtype: np.dtype) -> Scalar:
     return value
 
 
+@functools.lru_cache(maxsize=4096)
 def broadcast_shape(name: str, *shapes: Shape) -> Shape:
     """The common shape by NumPy's rules. Errors: ShapeError names the axis and both sizes."""
     rank = max(map(len, shapes))
@@ -124,12 +143,18 @@ def broadcast_to(name: str, value: Any, shape: Shape) -> Any:
         return value
     if broadcast_shape(name, found, shape) != shape:
         raise ShapeError(f"{name}: cannot broadcast {type_of(value)} to {shape}")
-    offset = len(shape) - len(found)
-    kept = tuple(i for i, d in enumerate(found) if d != 1 or shape[offset + i] == 1)
-    squeezed = tuple(found[i] for i in kept)
+    squeezed, axes = _stretch(found, shape)
     if squeezed != found:
         value = reshape(value, shape=squeezed)
-    return broadcast(value, shape=shape, axes=tuple(offset + i for i in kept))
+    return broadcast(value, shape=shape, axes=axes)
+
+
+@functools.lru_cache(maxsize=4096)
+def _stretch(found: Shape, shape: Shape) -> tuple[Shape, tuple[int, ...]]:
+    """The shape without the axes to stretch, and where its axes stand in `shape`."""
+    offset = len(shape) - len(found)
+    kept = tuple(i for i, d in enumerate(found) if d != 1 or shape[offset + i] == 1)
+    return tuple(found[i] for i in kept), tuple(offset + i for i in kept)
 
 
 def broadcast_together(name: str, values: Sequence[Any]) -> list[Any]:
@@ -166,7 +191,11 @@ _OF_BOOL = {add: logical_or, mul: logical_and}
 
 
 def _adapted(scalar: Scalar, type: ArrayType | None) -> np.ndarray | None:
-    """The common case of a number beside a floating array: a literal of the array's dtype."""
-    if type is None or type.weak or type.dtype not in dtypes.FLOATING:
+    """The common case of a number beside an array of its kind: a literal of the array's dtype."""
+    if type is None or type.weak:
         return None
-    return np.array(scalar, type.dtype)
+    if type.dtype in dtypes.FLOATING:
+        return np.array(scalar, type.dtype)
+    if scalar.__class__ is int and type.dtype in dtypes.INTEGER:
+        return np.array(_checked(scalar, type.dtype)).astype(type.dtype)
+    return None

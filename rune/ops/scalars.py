@@ -6,6 +6,7 @@ division never traps; conversions from float saturate.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -104,8 +105,13 @@ def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def nextafter(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The next number of the dtype after a, towards b."""
-    return np.nextafter(a, b)
+    """The next number of the dtype after a, towards b; b itself where the two are equal."""
+    return np.where(a == b, b, np.nextafter(a, b))
+
+
+def sign(x: np.ndarray) -> np.ndarray:
+    """-1, 0 or 1; +0 for both zeros, as in the array API standard."""
+    return np.sign(x) + np.zeros((), x.dtype)
 
 
 def bit_width(dtype: np.dtype) -> int:
@@ -193,6 +199,7 @@ def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.where(x >= high, np.array(high, dtype), inside)
 
 
+@functools.cache
 def int_bounds(dtype: np.dtype) -> tuple[int, int]:
     """Smallest and largest value of an integer dtype."""
     width = bit_width(dtype)

@@ -100,7 +100,8 @@ def var(
         mean = a.div(reduce("var", f.reduce_sum, x, axes, True), count)
     centred = a.sub(*promoted("var", x, mean))
     total = reduce("var", f.reduce_sum, a.mul(centred, centred), axes, keepdims)
-    return a.cast(a.div(total, a.sub(count, literal_like(ddof, count))), kept)
+    divisor = a.sub(count, literal_like(ddof, count)) if ddof else count
+    return a.cast(a.div(total, divisor), kept)
 
 
 def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,

@@ -7,7 +7,7 @@ negative index wraps once; what is still out of bounds is clamped on reading and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,24 +18,61 @@ from rune.core.interpreter import Tracer, literal_like, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import Shape
 from rune.dims import Dim, Size, product
-from rune.errors import AxisError, DtypeError, NonConcreteBooleanIndexError
-from rune.ops.arithmetic import add, cast, lt, select, zero_like
+from rune.errors import (
+    ArgumentError,
+    AxisError,
+    DtypeError,
+    MissingRule,
+    NonConcreteBooleanIndexError,
+)
+from rune.ops.arithmetic import add, cast, lt, mul, neg, select, zero_like
+from rune.ops.arithmetic import max as higher
+from rune.ops.arithmetic import min as lower
+from rune.ops.conventions import power, true_divide
 from rune.ops.creation import iota
 from rune.ops.family import reshape, size_value
 from rune.ops.indexing import IndexDims, gather, scatter, scatter_add
 from rune.ops.movement import concatenate, reverse, slice_
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand
+from rune.ops.promote import apply, as_type, broadcast_shape, broadcast_to, operand
+from rune.ops.scalars import int_bounds
 
 
-def read(x: Any, index: Any, mode: str = "promise_in_bounds", fill: int = 0) -> Any:
+def read(x: Any, index: Any, mode: str = "promise_in_bounds", fill: Any = 0) -> Any:
     """x[index]; an index out of bounds is clamped, or reads `fill` with mode "fill".
 
     Errors: AxisError for too many indices, DtypeError for a float index.
     """
     entries = _entries(x, index)
+    if mode == "fill":
+        entries = [_beyond(e, d) for e, d in _with_sizes(entries, type_of(x).shape)]
     if any(map(_is_advanced, entries)):
         return _gather(x, entries, mode, fill)
     return _read_basic(x, entries)
+
+
+def absent(x: Any, fill_value: Any = None) -> Any:
+    """What an index out of bounds reads: unless given, NaN, the least signed or the largest
+    unsigned integer, True."""
+    dtype = type_of(x).dtype
+    if fill_value is not None:
+        return as_type(operand("fill", fill_value), dtype)
+    if dtype == dtypes.bool_:
+        return np.asarray(True)
+    if dtype in dtypes.INTEGER:
+        low, high = int_bounds(dtype)
+        return np.asarray(low if dtype in dtypes.SIGNED else high).astype(dtype)
+    return literal_like(np.nan, x)
+
+
+def _with_sizes(entries: Sequence[Any], shape: Shape) -> list[tuple[Any, Size]]:
+    sizes = iter(shape)
+    return [(e, 0 if e is None else next(sizes)) for e in entries]
+
+
+def _beyond(entry: Any, size: Size) -> Any:
+    """A static integer out of bounds as an index array, which a gather can leave unread."""
+    inside = not isinstance(entry, int) or not isinstance(size, int) or -size <= entry < size
+    return entry if inside else np.asarray(entry, np.int32)
 
 
 # --- what an index is made of -----------------------------------------------------------------
@@ -69,7 +106,7 @@ def _normal_entry(entry: Any) -> list[Any]:
         return [int(entry)]
     found = operand("index", entry)
     dtype = type_of(found).dtype
-    if dtype == dtypes.bool_:
+    if dtype == dtypes.bool_ and type_of(found).shape:
         return _mask_entries(found)
     if dtype not in dtypes.INTEGER:
         raise DtypeError(f"index: cannot index with {type_of(found)} (integer dtype required)")
@@ -97,9 +134,9 @@ def _bounds(entry: Any, size: Size, axis: int) -> tuple[Size, Size, int, bool]:
     """(start, limit, stride, flipped) of one axis."""
     if isinstance(entry, int):
         at = entry + size if entry < 0 else entry
-        if isinstance(size, int):
-            if not 0 <= at < size:
-                raise AxisError(f"index: cannot read element {entry} of axis {axis} (size {size})")
+        if size == 0:
+            raise AxisError(f"index: cannot read element {entry} of axis {axis} (size 0)")
+        at = min(max(at, 0), size - 1) if isinstance(size, int) else at
         return at, at + 1, 1, False
     if isinstance(size, Dim):
         return _symbolic_bounds(entry, size)
@@ -197,11 +234,11 @@ def _wrapped(index: Any, size: Size) -> Any:
     return select(lt(found, zero_like(found)), add(found, size_value(size, dtype)), found)
 
 
-def _gather(x: Any, entries: Sequence[Any], mode: str, fill: int) -> Any:
+def _gather(x: Any, entries: Sequence[Any], mode: str, fill: Any) -> Any:
     x, vectors = _split(x, entries)
     shape = type_of(x).shape
     return gather(
-        x, vectors.indices, literal_like(fill, x),
+        x, vectors.indices, as_type(fill, type_of(x).dtype),
         dims=vectors.dims(len(shape)), slice_sizes=vectors.window(shape), mode=mode,
     )  # fmt: skip
 
@@ -227,34 +264,89 @@ class At:
 
 
 class AtIndex:
-    """x.at[index]: get, set and add. An index out of bounds is dropped on writing."""
+    """x.at[index]: a copy with the named elements changed.
+
+    mode: "drop" (also "fill", the default) leaves indices out of bounds unwritten; "clip" and
+          "promise_in_bounds" write the nearest element.
+    """
 
     __slots__ = ("_index", "_x")
 
     def __init__(self, x: Any, index: Any):
         self._x, self._index = x, index
 
-    def get(self) -> Any:
-        """x[index]."""
-        return read(self._x, self._index)
+    def get(self, mode: str | None = None, fill_value: Any = None) -> Any:
+        """x[index]; with mode "fill" an index out of bounds reads `fill_value`, see `absent`."""
+        return read(self._x, self._index, _reading_mode(mode), absent(self._x, fill_value))
 
-    def set(self, values: Any) -> Any:
+    def set(self, values: Any, mode: str | None = None) -> Any:
         """A copy with the elements replaced; of duplicates the last one wins."""
-        return self._write(scatter, values)
+        return self._write(scatter, self._values(values), mode)
 
-    def add(self, values: Any) -> Any:
+    def add(self, values: Any, mode: str | None = None) -> Any:
         """A copy with `values` added; duplicates accumulate."""
-        return self._write(scatter_add, values)
+        return self._write(scatter_add, self._values(values), mode)
 
-    def _write(self, primitive: Primitive, values: Any) -> Any:
+    def subtract(self, values: Any, mode: str | None = None) -> Any:
+        """A copy with `values` subtracted; duplicates accumulate."""
+        return self._write(scatter_add, neg(self._values(values)), mode)
+
+    def multiply(self, values: Any, mode: str | None = None) -> Any:
+        """A copy with the elements multiplied. Errors: as `apply`."""
+        return self.apply(lambda x: apply(mul, x, values), mode)
+
+    def divide(self, values: Any, mode: str | None = None) -> Any:
+        """A copy with the elements divided. Errors: as `apply`."""
+        return self.apply(lambda x: true_divide(x, values), mode)
+
+    def power(self, values: Any, mode: str | None = None) -> Any:
+        """A copy with the elements raised to a power. Errors: as `apply`."""
+        return self.apply(lambda x: power(x, values), mode)
+
+    def min(self, values: Any, mode: str | None = None) -> Any:
+        """A copy with the smaller of element and value. Errors: as `apply`."""
+        return self.apply(lambda x: apply(lower, x, values), mode)
+
+    def max(self, values: Any, mode: str | None = None) -> Any:
+        """A copy with the larger of element and value. Errors: as `apply`."""
+        return self.apply(lambda x: apply(higher, x, values), mode)
+
+    def apply(self, function: Callable[[Any], Any], mode: str | None = None) -> Any:
+        """A copy with function(elements) in the place of the elements.
+
+        Errors: MissingRule for indices that may repeat: an element would be changed once, not
+                once for every time that it is named.
+        """
+        if not self._is_distinct():
+            raise MissingRule(
+                f"at: cannot change elements of {type_of(self._x)} at indices that may repeat",
+                hint="only set, add and subtract take repeated or traced index arrays",
+            )
+        kept = read(self._x, self._index)
+        return self._write(scatter, self._values(function(kept)), mode)
+
+    def _values(self, values: Any) -> Any:
+        return as_type(operand("at", values), type_of(self._x).dtype)
+
+    def _is_distinct(self) -> bool:
+        """Whether no element is named twice: by slices, by one index, or by known numbers."""
+        arrays = [e for e in _entries(self._x, self._index) if _is_advanced(e)]
+        if all(type_of(e).shape == () for e in arrays):
+            return True
+        if any(isinstance(e, Tracer) for e in arrays):
+            return False
+        rows = np.stack([np.ravel(e) for e in np.broadcast_arrays(*map(np.asarray, arrays))], 1)
+        return len(np.unique(rows, axis=0)) == len(rows)
+
+    def _write(self, primitive: Primitive, values: Any, mode: str | None) -> Any:
         """Scatter into the flat operand, at the positions that the same index reads."""
         shape = type_of(self._x).shape
         total = product(shape)
         where = iota(shape=(total,), axis=0, dtype=dtypes.i32)
-        at = read(reshape(where, shape=shape), self._index, mode="fill", fill=-1)
+        kind = "fill" if mode in (None, "drop") else _reading_mode(mode)
+        at = read(reshape(where, shape=shape), self._index, kind, -1)
         target = type_of(at).shape
-        found = as_type(operand("at", values), type_of(self._x).dtype)
-        updates = broadcast_to("at", found, target)
+        updates = broadcast_to("at", values, target)
         count = product(target)
         out = primitive(
             reshape(self._x, shape=(total,)),
@@ -263,3 +355,9 @@ class AtIndex:
             dims=IndexDims((), (0,), (0,)), slice_sizes=(1,), mode="fill",
         )  # fmt: skip
         return reshape(out, shape=shape)
+
+
+def _reading_mode(mode: str | None) -> str:
+    if mode not in (None, "clip", "fill", "promise_in_bounds"):
+        raise ArgumentError(f"at: cannot use mode={mode!r} (drop, fill, clip or promise_in_bounds)")
+    return mode or "promise_in_bounds"

@@ -73,11 +73,14 @@ def run_program(
 ) -> list[Array]:
     """The results of the compiled program on concrete arguments."""
     executable = compiled(program, device_for(device), donated)
+    lent = tuple(n for n in donated if _may_lend(args[n]))
     buffers = [buffer_on(a, type_of(a), device) for a in args]
-    for number in donated:
-        if not isinstance(args[number], Array):  # the caller's own NumPy memory is not ours to give
-            buffers[number] = buffer_on(np.array(args[number]), type_of(args[number]), device)
-    return run_executable(executable, program.output_types, buffers, device, donated)
+    return run_executable(executable, program.output_types, buffers, device, lent)
+
+
+def _may_lend(value: Any) -> bool:
+    """Memory may be given to a result if it is an Array's and nothing else can see it."""
+    return isinstance(value, Array) and value.is_sole_owner
 
 
 def run_executable(
@@ -88,8 +91,8 @@ def run_executable(
     donated: tuple[int, ...] = (),
 ) -> list[Array]:
     """The results, of these types, of compiled code on buffers of its device."""
-    next(counts.runs)
     results = executable(buffers, donated)
+    next(counts.runs)
     return [
         Array(b, t if not t.is_symbolic else t.with_shape(tuple(b.shape)), device)
         for b, t in zip(results, types, strict=True)

@@ -15,10 +15,12 @@ import numpy as np
 from rune import config, dtypes
 from rune.array import Array, on, put
 from rune.backends import Device
+from rune.backends.cpu_memory import out_of_memory
 from rune.core.interpreter import Interpreter, Tracer, escaped, install_outermost, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.dims import product
 from rune.errors import DeviceError, MissingRule, NaNError
 from rune.transforms.compile import run_program
 
@@ -39,22 +41,31 @@ class Evaluate(Interpreter):
         type = result_type(primitive, types, params)
         if device is not None:
             return _run_on(device, primitive, args, types, params)
-        with np.errstate(all="ignore"):
-            out = primitive.reference(*data, **params)
+        try:
+            with np.errstate(all="ignore"):
+                out = primitive.reference(*data, **params)
+        except MemoryError as error:
+            raise out_of_memory(product(type.shape) * type.dtype.itemsize) from error
         made = Array(np.asarray(out), type)
         return _nan_checked(primitive, made) if config.current().check_nans else made
 
 
 def _operands(name: str, args: Sequence[Any]) -> tuple[list[Any], tuple, Device | None]:
     """Host data and types of the arguments; the device, if they are not on the CPU."""
-    data, types = [], []
+    data, types, placed = [], [], False
     for arg in args:
-        if type(arg) is not Array or arg.device is not None:
+        kind = type(arg)
+        if kind is Array and arg.device is None:
+            data.append(arg.buffer)
+            types.append(arg.type)
+            placed = True
+        elif kind is np.ndarray:
+            data.append(arg)
+            types.append(ArrayType(arg.shape, arg.dtype))
+        else:
             break
-        data.append(arg.buffer)
-        types.append(arg.type)
     else:
-        if args or config.current().device is None:
+        if placed or config.current().device is None:
             return data, tuple(types), None
     for arg in args:
         if isinstance(arg, Tracer):
@@ -71,21 +82,20 @@ def _host(value: Any) -> np.ndarray:
     return np.asarray(value) if scalar is None else np.asarray(value, scalar[0])
 
 
-_types: dict[tuple[Primitive, tuple[ArrayType, ...]], ArrayType] = {}
+@functools.lru_cache(maxsize=16384)
+def _result_type(primitive: Primitive, types: tuple, params: tuple) -> ArrayType:
+    return primitive.type_rule(*types, **dict(params))
 
 
 def result_type(primitive: Primitive, types: tuple, params: Mapping[str, Any]) -> ArrayType:
-    """The type rule's answer, remembered for primitives without parameters."""
-    if params:
-        return primitive.type_rule(*types, **params)
-    found = _types.get((primitive, types))
-    if found is None:
-        found = _types[primitive, types] = primitive.type_rule(*types)
-    return found
+    """The type rule's answer, remembered: eager programs apply the same few again and again."""
+    return _result_type(primitive, types, tuple(params.items()))
 
 
 def common_device(name: str, args: Sequence[Any]) -> Device | None:
     """The one device of all arrays, None for the CPU; rank-0 CPU values go anywhere.
+
+    Without arrays, as where one is made of a number, it is the configured device.
 
     Errors: DeviceError names the devices.
     """
@@ -98,7 +108,8 @@ def common_device(name: str, args: Sequence[Any]) -> Device | None:
     if placed:
         return placed.pop()
     default = config.current().device
-    return on(default) if default and not args else None
+    constant = not any(type(a) is Array for a in args)
+    return on(default) if default and constant else None
 
 
 def _nan_checked(primitive: Primitive, made: Array) -> Array:

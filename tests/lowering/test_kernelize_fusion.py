@@ -62,10 +62,15 @@ def test_a_value_of_which_little_is_asked_is_not_stored():
 
 
 def test_a_kernel_keeps_enough_parallel_points_or_has_little_work():
-    assert cost.keeps_parallel(512, before=512 * 64, work=LARGE, columns=False)
-    assert not cost.keeps_parallel(1, before=512, work=LARGE, columns=False)
-    assert cost.keeps_parallel(1, before=512, work=1000, columns=False)
-    assert not cost.keeps_parallel(64, before=512 * 64, work=LARGE, columns=True)
+    assert cost.keeps_parallel(512, before=512 * 64, work=LARGE, rows=32)
+    assert not cost.keeps_parallel(1, before=512, work=LARGE, rows=32)
+    assert cost.keeps_parallel(1, before=512, work=1000, rows=32)
+    assert not cost.keeps_parallel(64, before=512 * 64, work=LARGE, rows=cost.PARALLEL_COLUMNS)
+
+
+def test_a_device_asks_for_a_few_rows_for_each_processor():
+    assert cost.parallel_rows(2) == 8
+    assert cost.parallel_rows(128) == cost.MOST_ROWS
 
 
 def test_symbolic_sizes_have_typical_values_within_their_bounds():
@@ -130,11 +135,11 @@ def test_a_stencil_of_dear_values_is_stored():
 
 @given(st.integers(0, 1 << 20))
 def test_groups_are_convex_and_hold_every_root_once(seed: int):
-    program = split_reductions(random_program(seed, length=30))
+    program = split_reductions(random_program(seed, length=30), rows=32)
     stored = choose(program)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
 
-    state = fuse(find_roots(program, stored), results)
+    state = fuse(find_roots(program, stored), results, rows=32)
 
     members = sorted(m for g in state.groups.values() for m in g.members)
     assert members == list(range(len(state.roots)))
@@ -197,7 +202,9 @@ def test_reasons_are_given_for_what_is_not_fused():
         return ops.div(x, ops.broadcast(total, shape=x.type.shape, axes=()))
 
     assert reasons(dots, f32(64, 64), f32(64, 64)) == {"a dot takes no second reduction"}
-    assert reasons(scan, f32(64, 64)) == {"a scan or scatter is a kernel of its own"}
+    assert reasons(scan, f32(64, 64)) == {
+        "a scan, scatter or window update is a kernel of its own"
+    }
     assert reasons(whole, f32(64, 256)) == {"too little would run in parallel (1 points)"}
     assert reasons(models.linear, f32(64, 64), f32(64, 64), f32(64), device=WITH_DOT) == {
         "a library routine"

@@ -201,7 +201,7 @@ def test_a_padding_is_written_in_ranges():
     )
 
     assert text == (
-        "write y0[j0] over j0 in 1: 0.0_f32\n"
+        "write y0[0]: 0.0_f32\n"
         "write y0[j0 + 1] over j0 in 5: x0[j0]\n"
         "write y0[j0 + 6] over j0 in 2: 0.0_f32"
     )

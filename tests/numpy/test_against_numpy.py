@@ -1,8 +1,9 @@
 """Every name of rune.numpy against NumPy, then against itself under jit, vmap and derivatives.
 
 The table of calls is cases.py. NumPy computes in f64 what rune computes in f32; a jitted call is
-one compiled program and must agree with the eager one; a batched call with the loop over lanes;
-forward derivatives with central differences, and reverse derivatives with the forward ones.
+one compiled program and must agree with the eager one; a batched call with the loop over lanes,
+and with a program compiled once for all batch sizes; forward derivatives with central differences,
+and reverse derivatives with the forward ones.
 """
 
 from __future__ import annotations
@@ -64,6 +65,17 @@ def test_a_batched_call_is_the_loop_over_lanes(case: Case):
     lanes = [case.call(rnp, *(x[lane] for x in args)) for lane in range(2)]
     looped = tree.map(lambda *xs: rnp.stack(xs), *lanes)
     near(looped, batched, relative=2e-6, why="other order of sums")
+
+
+@pytest.mark.parametrize("case", DYNAMIC, ids=str)
+def test_a_symbolic_batch_compiles_once_for_every_size(case: Case):
+    batched = rune.vmap(lambda *xs: case.call(rnp, *xs))
+    compiled = rune.jit(batched, dims={"n": (1, 8)})
+
+    for size in (2, 3):
+        args = single(drawn(case, (size,)))
+        near(batched(*args), compiled(*args), relative=3e-6, why="other order of sums, other libm")
+    assert compiled.cache_size() == 1
 
 
 def of_reals(case: Case, data: list[np.ndarray]) -> tuple[Any, list[Any]]:

@@ -68,7 +68,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.finfo("i32"), r"finfo: cannot describe i32 \(floating dtype required\)"),
     (lambda: rnp.isdtype("f32", "real"), r"isdtype: cannot use the kind 'real'"),
     (lambda: rnp.sum([1.0]), r"sum: cannot take list as an array\nhint: convert with"),
-    (lambda: X + [1.0], r"operator: cannot combine an array with a list"),
+    (lambda: X * [1.0], r"operator: cannot combine an array with a list"),
 ]  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def test_a_call_without_meaning_says_why(call: Callable[[], Any], message: str):
         call()
 
 
-OUT = "sum prod max min mean var std any all argmax argmin cumsum cumprod ptp nansum nanmean nancumsum nanmax"
+OUT = "sum prod max min mean var std any all argmax argmin cumsum cumprod ptp nansum nanmean nanmax"
 
 
 @pytest.mark.parametrize("name", OUT.split())

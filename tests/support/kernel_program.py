@@ -63,8 +63,11 @@ class _Point:
         self.extents = [int(dims.evaluate(a.size, sizes)) for a in kernel.domain]
         self.rank = len(kernel.domain) + MAX_INNER
         self.env: dict[str, Any] = dict(sizes)
-        self.rows: dict[str, tuple[np.ndarray, int]] = {}
-        self.written = {b.name: np.zeros(buffers[b.name].shape, bool) for b in kernel.outputs}
+        self.rows: dict[str, np.ndarray] = {}
+        started = {b for _, b in kernel.in_place}
+        self.written = {
+            b.name: np.full(buffers[b.name].shape, b.name in started) for b in kernel.outputs
+        }
         for k, (axis, extent) in enumerate(zip(kernel.domain, self.extents)):
             self.env[axis.name] = self.along(k, extent)
 
@@ -81,7 +84,8 @@ class _Point:
                 assert env[name].dtype == dtype, name
                 return env[name]
             case Index(dim=dim):
-                return np.broadcast_to(size_value(dim, env), np.shape(size_value(dim, env)) or (1,) * self.rank)
+                found = size_value(dim, env)
+                return np.broadcast_to(found, np.shape(found) or (1,) * self.rank)
             case Cast(arg=arg, dtype=dtype):
                 return convert(self.value(arg, env), dtype)
             case Op(name="bitcast", args=(arg,), dtype=dtype):
@@ -97,9 +101,10 @@ class _Point:
         indices = [size_value(i, env) for i in load.indices]
         source = self.buffers.get(load.buffer)
         if load.buffer in self.rows:
-            source, count = self.rows[load.buffer]
+            source = self.rows[load.buffer]
             indices = [self.along(k, e) for k, e in enumerate(self.extents)] + indices
-        assert source is not None and len(indices) == source.ndim, load
+        assert source is not None, load
+        assert len(indices) == source.ndim, load
         if load.buffer in self.written:
             assert self.written[load.buffer].any() or source.size == 0
         if load.guard is not None:
@@ -158,7 +163,7 @@ class _Point:
                 self.env[name] = np.asarray(out).astype(value.dtype)
             case Fill(name=name):
                 shape = (*self.extents, *extents)
-                self.rows[name] = (np.array(value).reshape(shape), len(extents))
+                self.rows[name] = np.array(value).reshape(shape)
             case Write():
                 self.write(statement, env, value, extents)
             case Scan(output=output, combine=combine, indices=indices):
@@ -208,17 +213,26 @@ def run_kernel(
     """Run one kernel; `outputs` are written in place."""
     buffers = dict(zip((b.name for b in kernel.inputs), inputs, strict=True))
     buffers |= dict(zip((b.name for b in kernel.outputs), outputs, strict=True))
+    for source, changed in kernel.in_place:
+        buffers[changed][...] = buffers[source]
     with np.errstate(all="ignore"):
         _Point(kernel, buffers, sizes).run()
 
 
-def run_dot(inputs: Sequence[np.ndarray], shape: tuple[int, ...], p: Mapping[str, Any]) -> np.ndarray:
+def run_dot(
+    inputs: Sequence[np.ndarray], shape: tuple[int, ...], parameters: Mapping[str, Any]
+) -> np.ndarray:
     """The routine `dot`."""
+    batch, m, n, k = (parameters[name] for name in ("batch", "m", "n", "k"))
     a, b = inputs
-    left = a.reshape((p["batch"], p["k"], p["m"]) if p["trans_a"] else (p["batch"], p["m"], p["k"]))
-    right = b.reshape((p["batch"], p["n"], p["k"]) if p["trans_b"] else (p["batch"], p["k"], p["n"]))
-    left = left.swapaxes(1, 2) if p["trans_a"] else left
-    right = right.swapaxes(1, 2) if p["trans_b"] else right
+    if parameters["trans_a"]:
+        left = a.reshape(batch, k, m).swapaxes(1, 2)
+    else:
+        left = a.reshape(batch, m, k)
+    if parameters["trans_b"]:
+        right = b.reshape(batch, n, k).swapaxes(1, 2)
+    else:
+        right = b.reshape(batch, k, n)
     return np.matmul(left, right).reshape(shape)
 
 

@@ -152,7 +152,8 @@ def _concatenate(m: _Maker) -> Any:
 def _dot(m: _Maker) -> Any:
     x = m.ranked()
     y = m.ranked()
-    pairs = [(i, j) for i, d in enumerate(x.type.shape) for j, e in enumerate(y.type.shape) if d == e]
+    sizes = enumerate(x.type.shape), list(enumerate(y.type.shape))
+    pairs = [(i, j) for i, d in sizes[0] for j, e in sizes[1] if d == e]
     numbers = (((), ()), ((), ()))
     if pairs:
         i, j = pairs[m.below(len(pairs))]
@@ -171,7 +172,8 @@ def _cumulative(m: _Maker) -> Any:
 def _positions(m: _Maker) -> Any:
     x = m.ranked()
     i = ops.iota(shape=x.type.shape, axis=m.axis(x), dtype=dtypes.i32)
-    return ops.select(ops.lt(i, number(m.below(4), dtypes.i32)), x, ops.convert(i, dtype=dtypes.f32))
+    first = ops.lt(i, number(m.below(4), dtypes.i32))
+    return ops.select(first, x, ops.convert(i, dtype=dtypes.f32))
 
 
 def _indices(m: _Maker, count: int) -> Any:

@@ -4,6 +4,8 @@ An output may lie where an input lies if every point reads of that input only th
 that it writes of the output, and reads them no later than it writes them. Index expressions are
 compared as they are: equal expressions over the same axes are the same element.
 
+An output that is made in place starts out as its input: for that pair the plan sees to it.
+
 Invariant: a pair that is named here may be one allocation; it need not be.
 """
 
@@ -18,15 +20,16 @@ from rune.lowering.kernels import Buffer, Kernel, Scan, Statement, Write, expres
 
 
 def alias_pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
-    """(input, output) pairs of a flat kernel; each buffer at most once."""
-    found: list[tuple[str, str]] = []
-    for output in kernel.outputs:
-        taken = {a for a, _ in found}
-        for given in kernel.inputs:
-            if given.name not in taken and _fits(given, output) and _may(kernel, given, output):
-                found.append((given.name, output.name))
-                break
-    return tuple(found)
+    """All (input, output) pairs of a flat kernel; memory planning takes what it can use."""
+    made = {b for _, b in kernel.in_place}
+    found = [
+        (given.name, output.name)
+        for output in kernel.outputs
+        if output.name not in made
+        for given in kernel.inputs
+        if _fits(given, output) and _may(kernel, given, output)
+    ]
+    return (*kernel.in_place, *found)
 
 
 def _fits(a: Buffer, b: Buffer) -> bool:

@@ -48,7 +48,8 @@ def flatten(kernel: Kernel) -> Kernel:
 
 
 def _statement(statement: Statement, shapes: Shapes, single: Mapping[str, Size]) -> Statement:
-    zeros = single | {a.name: 0 for a in _droppable(statement) if a.size == 1}
+    zeros: dict[str, Size] = {a.name: 0 for a in _droppable(statement) if a.size == 1}
+    zeros |= single
 
     def on_size(x: Size) -> Size:
         return dims.substitute(x, zeros) if zeros and isinstance(x, Dim) else x

@@ -163,7 +163,7 @@ def _accumulator(statement: Reduce) -> str:
 
 def nest(axes: Iterable[Axis], kinds: Iterable[Kind], inner: Iterable[Stmt]) -> list[Stmt]:
     """`inner` within loops, the first axis outermost."""
-    made = list(inner)
+    made: list[Stmt] = list(inner)
     for axis, kind in reversed(list(zip(axes, kinds))):
         made = [nodes.For(axis.name, axis.size, kind, tuple(made))]
     return made

@@ -105,8 +105,9 @@ def _place(
     statement: Statement, at: Mapping[str, Size], names: Mapping[str, str]
 ) -> Statement:
     def on_node(expr: Expr) -> Expr:
-        known = isinstance(expr, Local) and expr.name in names
-        return Local(names[expr.name], expr.dtype) if known else expr
+        if not isinstance(expr, Local) or expr.name not in names:
+            return expr
+        return Local(names[expr.name], expr.dtype)
 
     def on_size(x: Size) -> Size:
         placed = dims.substitute(x, at) if any(_mentions(x, name) for name in at) else x

@@ -16,14 +16,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rune.dims import Size, product
-from rune.lowering.codegen.llvm_body import Body, Env, Memory
-from rune.lowering.codegen.llvm_lanes import choose, trip_count
+from rune.lowering.codegen.llvm_body import Body
+from rune.lowering.codegen.llvm_lanes import choose, instructions, trip_count
 from rune.lowering.codegen.llvm_text import Value, Writer, identifier
+from rune.lowering.codegen.llvm_tiles import Transposed, find_transposed, tile_range
 from rune.lowering.codegen.llvm_types import register_type, require_supported
+from rune.lowering.codegen.llvm_values import Env, Memory
 from rune.lowering.kernel.expr import Cast, Const, Op
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 
+MOST_REGISTERS = 4
+CHEAP = 24.0  # instructions of a loop body of which several copies fit the registers
 LONG_AXIS = 2048  # points of the last axis from which it may be split between cores
 
 
@@ -57,26 +61,20 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     """
     for param in code.params:
         require_supported(param.dtype)
-    grid, inner = _grid(code.body)
     lanes = _lanes(code, machine)
     aliases = frozenset(name for pair in code.aliases for name in pair)
     choice = choose(code.body, lanes, aliases)
+    transposed = find_transposed(code, *_grid(code.body))
+    if transposed is not None:
+        choice = replace(choice, loops=frozenset({id(transposed.last)}))
+    lanes *= _registers(code, choice.loops, lanes)
     writer = Writer()
     env, parameters = _parameters(writer, code)
     body = Body(writer, lanes, machine.masked, choice.loops)
-    unit = _emit_range(body, grid, inner, env)
-    points = 1
-    for loop in grid:
-        points *= trip_count(loop.extent)
-    units = 1
-    for loop in unit:
-        units *= trip_count(loop.extent)
+    extent, grain = _emit_range(body, code, transposed, env)
+    units = trip_count(extent)
     text = _function(code.name, parameters, writer)
-    extent = product(loop.extent for loop in unit)
-    grain = lanes if unit and unit[-1] is grid[-1] else 1
-    return Rendered(
-        code.name, text, frozenset(writer.declared), extent, choice.cost / units, grain
-    )
+    return Rendered(code.name, text, frozenset(writer.declared), extent, choice.cost / units, grain)
 
 
 def _grid(body: tuple[Stmt, ...]) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
@@ -103,6 +101,24 @@ def _lanes(code: KernelCode, machine: Machine) -> int:
     return max(2, machine.vector_bytes // widest)
 
 
+def _registers(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
+    """How many registers side by side one vector takes: several where loops run inside lanes.
+
+    A sum down the columns then reads whole cache lines in a row, and its additions overlap.
+    """
+    around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
+    if not around or not all(_holds_cheap_loop(loop) for loop in around):
+        return 1
+    shortest = min(trip_count(loop.extent) for loop in around)
+    return max(1, min(MOST_REGISTERS, shortest // lanes))
+
+
+def _holds_cheap_loop(loop: For) -> bool:
+    inner = [s for s in walk(loop.body) if isinstance(s, For)]
+    work = sum(instructions(e) for s in walk(loop.body) for e in expressions(s))
+    return bool(inner) and work <= CHEAP
+
+
 def _parameters(writer: Writer, code: KernelCode) -> tuple[Env, str]:
     """The names that parameters bind, and their declaration."""
     shared = {name for pair in code.aliases for name in pair}
@@ -125,24 +141,28 @@ def _function(name: str, parameters: str, writer: Writer) -> str:
 
 
 def _emit_range(
-    body: Body, grid: tuple[For, ...], inner: tuple[Stmt, ...], env: Env
-) -> tuple[For, ...]:
-    """Write the grid over begin..end; the result is the loops that the range counts."""
-    writer = body.writer
+    body: Body, code: KernelCode, transposed: Transposed | None, env: Env
+) -> tuple[Size, int]:
+    """Write the grid over begin..end; the result is how long that range is, and its grain."""
+    writer, (grid, inner) = body.writer, _grid(code.body)
     writer.block = "start"
     begin, end = Value(writer, "i64", "%begin"), Value(writer, "i64", "%end")
     if not grid:
         body.run(inner, env)
-        return ()
+        return 1, 1
     last = grid[-1]
     if len(grid) == 1:
         body.span(last, begin, end, env)
-        return grid
+        return last.extent, body.lanes
+    if transposed is not None:
+        others = tile_range(body, grid, transposed, (begin, end), env)
+        tiles = (transposed.axis.extent + (body.lanes - 1)) // body.lanes
+        return product(loop.extent for loop in others) * tiles, 1
     if isinstance(last.extent, int) and last.extent < LONG_AXIS:
         _rows(body, grid, begin, end, env)
-        return grid[:-1]
+        return product(loop.extent for loop in grid[:-1]), 1
     _points(body, grid, begin, end, env)
-    return grid
+    return product(loop.extent for loop in grid), body.lanes
 
 
 def _rows(body: Body, grid: tuple[For, ...], begin: Value, end: Value, env: Env) -> None:

@@ -1,9 +1,4 @@
-"""Statements and expressions of kernel code as LLVM IR, in one lane or in several.
-
-An Env says what the names mean here; it is extended, never changed. In a vectorised loop it holds
-Lanes: the loop variable is then the number of the first lane, and a value is a vector where it
-differs between the lanes and a scalar where it does not. A mask, where there is one, says which
-lanes are alive: loads and stores touch memory for those only.
+"""Statements of kernel code as LLVM IR: branches, loops, and loops in lanes.
 
 Vars are stack slots, which LLVM turns into registers. A Var accumulated across lanes is held as
 one vector for each, summed up by halves when the loop ends: the order depends on the target alone.
@@ -11,28 +6,22 @@ one vector for each, summed up by halves when the loop ends: the order depends o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from rune import dims, dtypes
-from rune.dims import Size
+from rune import dtypes
 from rune.errors import CompileError
 from rune.lowering.codegen import llvm_index, llvm_scalar
 from rune.lowering.codegen.llvm_lanes import is_contiguous, straight_cost
-from rune.lowering.codegen.llvm_text import Value, Writer, suffix
-from rune.lowering.codegen.llvm_types import (
-    constant,
-    from_memory,
-    memory_type,
-    register_type,
-    to_memory,
-)
+from rune.lowering.codegen.llvm_text import Value, suffix
+from rune.lowering.codegen.llvm_types import constant, from_memory, memory_type, to_memory
+from rune.lowering.codegen.llvm_values import Env, Lanes, Memory, Slot, Values
 from rune.lowering.kernel.check import COMBINE
-from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import (
     Accumulate,
     Alloc,
@@ -51,70 +40,7 @@ from rune.lowering.kernel.rewrite import names_assigned
 MAX_SCRATCH_BYTES = 1 << 20
 UNROLL = 4  # vectors that a sum is held in, where the body costs no more than UNROLL_COST
 UNROLL_COST = 12.0
-
-
-@dataclass(frozen=True, slots=True)
-class Lanes:
-    """A vectorised loop: its variable, how many iterations run together, which are alive."""
-
-    var: str
-    count: int
-    mask: Value | None = None
-    varying: frozenset[str] = frozenset()  # symbols of indices that differ between the lanes
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A mutable scalar: where it lives, its dtype, and its lanes (0 for one value)."""
-
-    pointer: Value
-    dtype: np.dtype
-    lanes: int = 0
-
-    @property
-    def type(self) -> str:
-        """The IR type of what is in the slot."""
-        scalar = register_type(self.dtype)
-        return f"<{self.lanes} x {scalar}>" if self.lanes else scalar
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A buffer or scratch: its first element and its dtype."""
-
-    pointer: Value
-    dtype: np.dtype
-
-
-@dataclass(frozen=True, slots=True)
-class Env:
-    """What names mean: immutable locals, Vars, memory, and the symbols of index expressions."""
-
-    locals: Mapping[str, Value] = field(default_factory=dict)
-    slots: Mapping[str, Slot] = field(default_factory=dict)
-    memory: Mapping[str, Memory] = field(default_factory=dict)
-    symbols: Mapping[str, Value] = field(default_factory=dict)  # i64; a vector where it varies
-    lanes: Lanes | None = None
-
-    @property
-    def count(self) -> int:
-        """Lanes of a varying value here, 0 outside vectorised loops."""
-        return self.lanes.count if self.lanes else 0
-
-    @property
-    def mask(self) -> Value | None:
-        """The lanes that are alive, None for all."""
-        return self.lanes.mask if self.lanes else None
-
-    def with_mask(self, mask: Value) -> Env:
-        """The same with fewer lanes alive."""
-        assert self.lanes is not None
-        return replace(self, lanes=replace(self.lanes, mask=both(self.mask, mask)))
-
-
-def both(a: Value | None, b: Value) -> Value:
-    """The conjunction of masks, where None is all."""
-    return b if a is None else a & b
+HEAVY = 24.0  # cost of a body from which a mask in every step is cheaper than a second copy
 
 
 class LaneBody(Protocol):
@@ -126,127 +52,13 @@ class LaneBody(Protocol):
 
 
 @dataclass(slots=True)
-class Body:
+class Body(Values):
     """Writes the statements of one kernel. `chosen`: the loops to vectorise, by identity."""
 
-    writer: Writer
     lanes: int
     masked: bool  # whether masked loads and stores are cheap
     chosen: frozenset[int]
     scratch_bytes: int = 0
-
-    # --- expressions -------------------------------------------------------------------------
-
-    def value(self, expr: Expr, env: Env) -> Value:
-        """The register value of an expression; parts that it shares are computed once."""
-        return self._value(expr, env, {})
-
-    def _value(self, expr: Expr, env: Env, done: dict[int, Value]) -> Value:
-        made = done.get(id(expr))
-        if made is None:
-            made = done[id(expr)] = self._compute(expr, env, done)
-        return made
-
-    def _compute(self, expr: Expr, env: Env, done: dict[int, Value]) -> Value:
-        match expr:
-            case Const():
-                return constant(self.writer, expr)
-            case Local(name=name) if name in env.locals:
-                return env.locals[name]
-            case Local(name=name):
-                slot = env.slots[name]
-                return self.writer.load(slot.type, slot.pointer)
-            case Index(dim=dim):
-                return self.index(dim, env)
-            case Cast(arg=arg, dtype=dtype):
-                return llvm_scalar.convert(self._value(arg, env, done), arg.dtype, dtype)
-            case Op(name=name, args=args, dtype=dtype):
-                values = self.aligned([self._value(a, env, done) for a in args], env)
-                return llvm_scalar.operation(name, dtype, values, args[-1].dtype)
-            case Load(guard=guard):
-                held = self._value(guard, env, done) if guard is not None else None
-                return self.load(expr, held, env)
-
-    def aligned(self, values: list[Value], env: Env) -> tuple[Value, ...]:
-        """Values as vectors if one of them is."""
-        lanes = env.count if any(v.lanes for v in values) else 0
-        return tuple(self.writer.splat(v, lanes) for v in values)
-
-    def index(self, size: Size, env: Env) -> Value:
-        """An index expression as a value, by lane where it varies."""
-        lanes = env.lanes
-        if lanes is None or not llvm_index.mentions(size, frozenset({lanes.var})):
-            return llvm_index.render(self.writer, size, env.symbols)
-        first = self.writer.splat(env.symbols[lanes.var], lanes.count)
-        each = first + self.writer.iota(lanes.count, "i64")
-        return llvm_index.render(self.writer, size, {**env.symbols, lanes.var: each})
-
-    def address(self, memory: Memory, index: Value) -> Value:
-        """Where the element, or each lane's element, lies."""
-        type = memory_type(memory.dtype)
-        result = f"<{index.lanes} x ptr>" if index.lanes else "ptr"
-        text = f"getelementptr inbounds {type}, ptr {memory.pointer.text}, {index.type} "
-        return self.writer.emit(result, text + index.text)
-
-    def load(self, load: Load, guard: Value | None, env: Env) -> Value:
-        """One element, or one for each lane."""
-        memory, index = env.memory[load.buffer], load.indices[0]
-        lanes = env.lanes
-        if lanes is None or not llvm_index.mentions(index, lanes.varying):
-            return self.load_one(memory, index, guard, env)
-        mask = env.mask if guard is None else both(env.mask, self.writer.splat(guard, lanes.count))
-        if is_contiguous(index, lanes.var, lanes.varying):
-            at = llvm_index.render(self.writer, index, env.symbols)
-            raw = self.load_neighbours(memory, self.address(memory, at), lanes.count, mask)
-        else:
-            raw = self.gather(memory, self.address(memory, self.index(index, env)), mask)
-        return from_memory(raw, memory.dtype)
-
-    def load_one(self, memory: Memory, index: Size, guard: Value | None, env: Env) -> Value:
-        """An element that all lanes share; read only where the guard holds in some lane."""
-        def read() -> Value:
-            at = llvm_index.render(self.writer, index, env.symbols)
-            type = memory_type(memory.dtype)
-            raw = self.writer.load(type, self.address(memory, at), memory.dtype.itemsize)
-            return from_memory(raw, memory.dtype)
-
-        if guard is None:
-            return read()
-        found = self.where(self.writer.any_lane(guard), read)
-        if not guard.lanes:
-            return found
-        return self.writer.select(guard, self.writer.splat(found, env.count), 0)
-
-    def where(self, condition: Value, compute: Callable[[], Value]) -> Value:
-        """What `compute` gives where the condition holds, else 0."""
-        writer = self.writer
-        then, join = writer.name("then"), writer.name("join")
-        before = writer.block
-        writer.branch(condition, then, join)
-        with writer.region(then):
-            value = compute()
-            after = writer.block
-            writer.jump(join)
-        writer.label(join)
-        return writer.phi(value.type, (value, after), (value.like(0), before))
-
-    def load_neighbours(self, memory: Memory, at: Value, count: int, mask: Value | None) -> Value:
-        """Adjacent elements, one for each lane."""
-        type, align = f"<{count} x {memory_type(memory.dtype)}>", memory.dtype.itemsize
-        if mask is None:
-            return self.writer.load(type, at, align)
-        zero = self.writer.constant(type, 0)
-        alignment = self.writer.constant("i32", align)
-        name = f"@llvm.masked.load.{suffix(type)}.p0"
-        return self.writer.call(type, name, at, alignment, mask, zero)
-
-    def gather(self, memory: Memory, at: Value, mask: Value | None) -> Value:
-        """Scattered elements, one for each lane."""
-        type = f"<{at.lanes} x {memory_type(memory.dtype)}>"
-        alive = mask or self.writer.constant(f"<{at.lanes} x i1>", 1)
-        alignment = self.writer.constant("i32", memory.dtype.itemsize)
-        name = f"@llvm.masked.gather.{suffix(type)}.v{at.lanes}p0"
-        return self.writer.call(type, name, at, alignment, alive, self.writer.constant(type, 0))
 
     # --- statements --------------------------------------------------------------------------
 
@@ -338,9 +150,7 @@ class Body:
             index = self.index(stmt.index, env)
         self.put(stmt, memory, self.address(memory, index), env, lanes)
 
-    def put(
-        self, stmt: Store, memory: Memory, at: Value, env: Env, lanes: Lanes | None
-    ) -> None:
+    def put(self, stmt: Store, memory: Memory, at: Value, env: Env, lanes: Lanes | None) -> None:
         """Store the statement's value at an address, or at one for each lane."""
         if stmt.combine is None:
             value = self.value(stmt.value, env)
@@ -435,8 +245,12 @@ class Body:
             symbols = {**env.symbols, loop.var: i}
             self.run(loop.body, replace(env, slots=slots, lanes=lanes, symbols=symbols))
 
-        first = self.several_at_once(loop, begin, full, sums, body)
-        self.writer.count_up(first, full, self.lanes, body)
+        if self.masked and not rest.is_constant and _is_heavy(loop):
+            self.masked_loop(begin, end, body)
+            rest = rest.like(0)
+        else:
+            first = self.several_at_once(loop, begin, full, sums, body)
+            self.writer.count_up(first, full, self.lanes, body)
         if self.masked and not _always_zero(rest):
             self.masked_tail(full, rest, body)
         combines = _combines(loop)
@@ -482,21 +296,30 @@ class Body:
             self.writer.store(total, held[0].pointer)
         return until
 
-    def masked_tail(
-        self, first: Value, rest: Value, body: LaneBody
-    ) -> None:
+    def masked_loop(self, begin: Value, end: Value, body: LaneBody) -> None:
+        """Every vector under a mask: one copy of the body, which costs little where it is long."""
+        count = (end - begin + (self.lanes - 1)) & -self.lanes
+
+        def step(i: Value) -> None:
+            alive = (end - i).call("smin", self.lanes)
+            body(i, self.first_lanes(alive))
+
+        self.writer.count_up(begin, begin + count, self.lanes, step)
+
+    def first_lanes(self, count: Value) -> Value:
+        """The mask of the first `count` lanes."""
+        lane = self.writer.iota(self.lanes, "i32")
+        return lane.compare("ult", self.writer.splat(count.cast("trunc", "i32"), self.lanes))
+
+    def masked_tail(self, first: Value, rest: Value, body: LaneBody) -> None:
         """The last vector, of which `rest` lanes are alive."""
         writer = self.writer
-
-        def tail() -> None:
-            lane = writer.iota(self.lanes, "i32")
-            body(first, lane.compare("ult", writer.splat(rest.cast("trunc", "i32"), self.lanes)))
 
         if rest.is_constant:
             alive = [f"i1 {int(k < int(rest.text))}" for k in range(self.lanes)]
             body(first, Value(writer, f"<{self.lanes} x i1>", f"<{', '.join(alive)}>"))
         else:
-            writer.either(rest.compare("ne", 0), tail)
+            writer.either(rest > 0, lambda: body(first, self.first_lanes(rest)))
 
     def lane_slot(self, slot: Slot, combine: str) -> Slot:
         """A vector that starts as the identity of `combine`."""
@@ -522,6 +345,10 @@ def _fuses(combine: str, dtype: np.dtype) -> bool:
     return combine == "add" and dtype in (dtypes.f32, dtypes.f64)
 
 
+def _is_heavy(loop: For) -> bool:
+    return HEAVY <= straight_cost(loop) < math.inf
+
+
 def _always_zero(value: Value) -> bool:
     return value.text == "0"
 
@@ -539,6 +366,3 @@ def _combines(loop: For) -> dict[str, str]:
         elif isinstance(stmt, If):
             pending += [*stmt.body, *stmt.orelse]
     return found
-
-
-__all__ = ["MAX_SCRATCH_BYTES", "Body", "Env", "Lanes", "Memory", "Slot", "dims"]

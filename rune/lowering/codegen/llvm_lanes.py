@@ -1,7 +1,7 @@
 """Choose the loops that run in vector lanes, several iterations side by side.
 
-Before   for i in 512 { for j in 64 { acc += a[i, j] } }      every loop one iteration at a time
-After    j in lanes of 16                                     or i, where a[j, i] makes it the better
+Before   for i in 512 { for j in 64 { acc += a[i, j] } }    every loop one iteration at a time
+After    j in lanes of 16                                   or i, where a[j, i] makes it better
 
 A loop may run in lanes when its iterations are independent but for Accumulate: that is declared
 for GRID, WORKGROUP and VECTOR loops and proved here for SERIAL ones. Loops inside it must run
@@ -97,8 +97,10 @@ def _loop(loop: For, lanes: int, aliases: frozenset[str]) -> Choice:
 
 
 def trip_count(extent: Size) -> int:
-    """The extent, or a guess where it is symbolic."""
-    return extent if isinstance(extent, int) else UNKNOWN_EXTENT
+    """The extent, or a guess where it is symbolic: every size as if it were UNKNOWN_EXTENT."""
+    if isinstance(extent, int):
+        return extent
+    return max(1, dims.evaluate(extent, {s.name: UNKNOWN_EXTENT for s in dims.symbols(extent)}))
 
 
 def instructions(expr: Expr) -> float:

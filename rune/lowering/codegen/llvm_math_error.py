@@ -141,6 +141,6 @@ def _inverse_f64(x: Value) -> Value:
     """erf_inv(x)/x; the polynomials are in the distance from the middle of their ranges."""
     size, select = x.abs(), x.writer.select
     w = -e.log((1.0 - size) * (1.0 + size))
-    last = select(w < 22.0, horner(w - 17.125, INVERSE_FAR_F64), horner(w - 29.75, INVERSE_LAST_F64))
-    tail = select(w < 12.25, horner(w - 9.25, INVERSE_TAIL_F64), last)
+    far, last = horner(w - 17.125, INVERSE_FAR_F64), horner(w - 29.75, INVERSE_LAST_F64)
+    tail = select(w < 12.25, horner(w - 9.25, INVERSE_TAIL_F64), select(w < 22.0, far, last))
     return select(w < 6.25, horner(w - 3.125, INVERSE_CENTRAL_F64), tail)

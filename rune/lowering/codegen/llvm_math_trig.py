@@ -95,7 +95,8 @@ def tan(x: Value) -> Value:
 def _unless_large(x: Value, wide: Value, name: str, common: Callable[[], Value]) -> Value:
     size = wide.abs()
     large = (size >= REDUCTION_LIMIT) & (size < math.inf)
-    return x.writer.rarely(large, common, lambda: x.writer.by_lane(name, wide).cast("fptrunc", x.type))
+    by_library = x.writer.by_lane
+    return x.writer.rarely(large, common, lambda: by_library(name, wide).cast("fptrunc", x.type))
 
 
 def _sin_cos(x: Value, narrow: bool) -> tuple[Pair, Pair, Value]:
@@ -169,8 +170,9 @@ def atan2(y: Value, x: Value) -> Value:
     large, small = select(steep, a, b), select(steep, b, a)
     ratio = select(small.equals(large), select(large.equals(0.0), x.like(0.0), 1.0), small / large)
     high, low = _atan_unit(ratio)
-    first, first_low = select(steep, x.like(HALF_PI[0]), 0.0), select(steep, x.like(HALF_PI[1]), 0.0)
-    high, low = _add(first, first_low, *_negated_if(steep, high, low))
+    quarter = select(steep, x.like(HALF_PI[0]), 0.0)
+    quarter_low = select(steep, x.like(HALF_PI[1]), 0.0)
+    high, low = _add(quarter, quarter_low, *_negated_if(steep, high, low))
     left = x.to_bits() < 0
     half, half_low = select(left, x.like(math.pi), 0.0), select(left, x.like(PI_LOW), 0.0)
     high, low = _add(half, half_low, *_negated_if(left, high, low))

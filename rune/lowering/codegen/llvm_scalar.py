@@ -133,17 +133,31 @@ def _divide(op: str, by_zero: Callable[[Value], Value]) -> Rendering:
     """Division that never traps: the divisor is replaced where it is 0, or -1 for the least int."""
 
     def render(dtype: np.dtype, a: Value, b: Value) -> Value:
-        select = a.writer.select
+        select, signed = a.writer.select, dtype in dtypes.SIGNED
         zero = b.equals(0)
         safe = select(zero, 1, b)
-        if dtype not in dtypes.SIGNED:
-            return select(zero, by_zero(a), a.binary(f"u{op}", a, safe))
+        if not signed:
+            return select(zero, by_zero(a), _quotient(op, "u", dtype, a, safe))
         negated = b.equals(-1)
-        result = a.binary(f"s{op}", a, select(negated, 1, safe))
+        result = _quotient(op, "s", dtype, a, select(negated, 1, safe))
         exact = -a if op == "div" else a.like(0)
         return select(zero, by_zero(a), select(negated, exact, result))
 
     return render
+
+
+def _quotient(op: str, sign: str, dtype: np.dtype, a: Value, b: Value) -> Value:
+    """a op b; in lanes by the division of floats, since no processor divides vectors of integers.
+
+    a/b misses the next integer by at least 1/b, which is more than the rounding of a float with
+    more bits than a has: truncating the rounded quotient gives the exact one.
+    """
+    if not a.lanes or b.is_constant or dtype.itemsize == 8:
+        return a.binary(f"{sign}{op}", a, b)
+    wide = "double" if dtype.itemsize == 4 else "float"
+    to_float, to_integer = {"s": ("sitofp", "fptosi"), "u": ("uitofp", "fptoui")}[sign]
+    quotient = (a.cast(to_float, wide) / b.cast(to_float, wide)).cast(to_integer, a.type)
+    return quotient if op == "div" else a - quotient * b
 
 
 def _shift(left: bool) -> Rendering:
@@ -240,13 +254,24 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
 
 def _from_float(x: Value, source: np.dtype, target: np.dtype, type: str) -> Value:
     if target in dtypes.INTEGER:
-        op = "fptosi.sat" if target in dtypes.SIGNED else "fptoui.sat"
-        return x.writer.call(type, overload(op, type, x.type), x)
+        return _to_integer(x, target, type)
     if source != dtypes.f64:
         return round_to(x.cast("fpext", type), target)
     if target == dtypes.f16:
         return round_to(_rounded_to_odd(x), target)
     return round_to(x.cast("fptrunc", type), target)
+
+
+def _to_integer(x: Value, target: np.dtype, type: str) -> Value:
+    """Towards zero, saturating, 0 for NaN. (LLVM's own fptosi.sat takes lanes one by one.)"""
+    info, select = np.iinfo(target), x.writer.select
+    too_high, too_low = float(info.max) + 1.0, float(info.min) - 1.0
+    above, below = x >= too_high, x <= too_low
+    inside = (x > too_low) & (x < too_high)
+    op = "fptosi" if target in dtypes.SIGNED or target.itemsize < 4 else "fptoui"
+    wide = "i32" if target.itemsize < 4 else type
+    near = select(inside, x, 0.0).cast(op, wide).cast("trunc", type)
+    return select(above, int(info.max), select(below, int(info.min), near))
 
 
 def _rounded_to_odd(x: Value) -> Value:

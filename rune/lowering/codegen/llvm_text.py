@@ -179,9 +179,11 @@ class Writer:
         usual = common()
         slot = self.allocate(usual.type)
         self.store(usual, slot)
-        self.either(
-            self.any_lane(condition), lambda: self.store(self.select(condition, rare(), usual), slot)
-        )
+
+        def replace() -> None:
+            self.store(self.select(condition, rare(), usual), slot)
+
+        self.either(self.any_lane(condition), replace)
         return self.load(usual.type, slot)
 
     def allocate(self, type: str, count: int = 1) -> Value:
@@ -258,9 +260,18 @@ class Writer:
                     self.jump(join)
         self.label(join)
 
-    def count_up(
-        self, begin: Value, end: Value, step: int, body: Callable[[Value], None]
-    ) -> None:
+    def where(self, condition: Value, compute: Callable[[], Value]) -> Value:
+        """What `compute` gives where the condition holds, else 0."""
+        then, join, before = self.name("then"), self.name("join"), self.block
+        self.branch(condition, then, join)
+        with self.region(then):
+            value = compute()
+            after = self.block
+            self.jump(join)
+        self.label(join)
+        return self.phi(value.type, (value, after), (value.like(0), before))
+
+    def count_up(self, begin: Value, end: Value, step: int, body: Callable[[Value], None]) -> None:
         """for (i = begin; i < end; i += step) body(i), where step divides end - begin."""
         if begin.is_constant and end.is_constant and int(end.text) - int(begin.text) <= step:
             if int(begin.text) < int(end.text):

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rune import dims
+from rune import dims, dtypes
 from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.kernel.carried import Carried
@@ -240,8 +240,9 @@ class _Machine:
         if axes:
             kept = np.shape(value)[:depth] or (1,) * depth
             value = np.broadcast_to(value, kept + self.shape[depth:])
-            # Without the dtype, NumPy would sum small integers in i64.
-            value = combine.function.reduce(value, axis=axes, dtype=dtype)
+            # Without the dtype, NumPy would sum small integers in i64; it has no 4-bit loops.
+            wide = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}.get(dtype, dtype)
+            value = combine.function.reduce(value.astype(wide), axis=axes, dtype=wide).astype(dtype)
         old = self.locals[stmt.name]
         self.locals[stmt.name] = apply_unguarded(stmt.combine, (old, value), dtype)
 

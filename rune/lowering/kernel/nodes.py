@@ -5,18 +5,20 @@
             | "var" name ":" dtype "=" expr              Var: a mutable scalar
             | name "=" expr                              Assign to a Var
             | name combine"=" expr                       Accumulate: order of evaluation is free
-            | "store" buffer "[" dim "]" "," expr        Store
+            | "store" buffer "[" dim "]" "=" expr        Store
             | "update" buffer "[" dim "]" combine "=" expr   Store with `combine`: read-modify-write
             | "for" name "in" size kind "{" stmt* "}"    For: 0 <= name < size
             | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
             | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
             | "barrier"
 
-Buffers are flat; a Load or Store has exactly one index. GRID loops are outermost, perfectly
-nested and independent of each other. WORKGROUP loops are the threads of one group. Iterations of
-a VECTOR loop are independent but for Accumulate. Scratch and buffers never alias, but for
-parameters that `aliases` names: such a pair is one allocation, and every point reads its own
-element before it writes it.
+Buffers are flat; a Load or Store has exactly one index. GRID loops are outermost, perfectly nested
+and independent of each other; their extents are of sizes alone. WORKGROUP loops are the threads of
+one group: only Let and SHARED Alloc stand before them. Iterations of a VECTOR loop are independent
+but for Accumulate. An index may mention an integer Let by a symbol of its name; the bounds of that
+symbol are a promise, and passes rely on it (text.py has the whole grammar, check.py the rules).
+Scratch and buffers never alias, but for parameters that `aliases` names: such a pair is one
+allocation, and every point reads its own element before it writes it.
 """
 
 from __future__ import annotations

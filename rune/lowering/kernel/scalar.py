@@ -250,6 +250,8 @@ def convert(x: Any, dtype: np.dtype) -> Any:
             return np.asarray(x).astype(_WIDE.get(x.dtype, x.dtype)) != 0
         if x.dtype in dtypes.INTEGER and dtype in _WIDE and dtype in dtypes.FLOATING:
             return x.astype(dtypes.f32).astype(dtype)
+        if bit_width(source) == 4:  # NumPy does not know how one 4-bit dtype becomes the other
+            x = x.astype(_WIDE[source])
         return x.astype(dtype)
 
 
@@ -262,6 +264,11 @@ def _saturate(x: Any, dtype: np.dtype) -> Any:
     near = np.trunc(np.where(inside, x, 0.0)).astype(np.int64 if signed else np.uint64)
     beyond = np.where(x > 0, np.array(high).astype(near.dtype), np.array(low).astype(near.dtype))
     return np.where(inside | np.isnan(x), near, beyond).astype(dtype)
+
+
+def _nextafter(a: Any, b: Any) -> Any:
+    # Equal numbers give b, as in C; NumPy's f16 gives a, which matters for the sign of zero.
+    return np.where(a == b, b, np.nextafter(a, b))
 
 
 # --- the table --------------------------------------------------------------------------------
@@ -292,7 +299,7 @@ _DIRECT: dict[str, Meaning] = {
 }  # fmt: skip
 _NATIVE: dict[str, Meaning] = {
     "is_finite": np.isfinite, "popcount": _popcount, "clz": _clz,
-    "nextafter": np.nextafter, "copysign": np.copysign,
+    "nextafter": _nextafter, "copysign": np.copysign,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
     "gt": np.greater, "ge": np.greater_equal, "select": np.where,
     "bitcast": bitcast,

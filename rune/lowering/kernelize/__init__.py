@@ -19,6 +19,7 @@ from rune import dims
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.dims import Dim
 from rune.lowering.codegen.target import Target
+from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.groups import Fusion, fuse, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import parameters, route_dots
@@ -41,10 +42,11 @@ MAX_NAME = 4  # operations in the name of a kernel
 
 def kernelize(program: Program, target: Target) -> KernelProgram:
     """The kernels of a program whose primitives all have a lowering."""
-    program = split_reductions(route_dots(_with_variables(program), target))
+    rows = cost.parallel_rows(target.cores)
+    program = split_reductions(route_dots(_with_variables(program), target), rows)
     stored = choose(program)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
-    state = fuse(find_roots(program, stored), results)
+    state = fuse(find_roots(program, stored), results, rows)
     return _assemble(program, stored, state, target)
 
 

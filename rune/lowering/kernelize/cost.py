@@ -16,7 +16,7 @@ from rune.dims import Dim, Size, evaluate, symbols
 
 LOAD = 2  # an element read from memory
 STORE = 3  # an element written to memory
-LAUNCH = 5000  # starting one kernel more
+LAUNCH = 30000  # starting one kernel more, about a microsecond
 CHEAP_OPERAND = 4  # a dot computes an operand this cheap again for every use
 
 # What one scalar operation costs; additions, comparisons, selections and the like cost 1.
@@ -32,16 +32,21 @@ UNLIMITED = 1 << 20  # costs stop growing here, so that chains of 2,000 operatio
 
 TYPICAL_SIZE = 1024  # stands for a symbolic size, within its bounds
 
-# A kernel whose domain shrinks by fusion keeps at least this many parallel points ...
-PARALLEL_ROWS = 16
-# ... and this many where neighbouring points share cache lines (a reduction over leading axes);
+# A kernel whose domain shrinks by fusion keeps this many parallel points for each processor, ...
+ROWS_PER_CORE = 4
+MOST_ROWS = 64  # ... but no more than this in all;
+# where neighbouring points share cache lines (a reduction over leading axes), it keeps more;
 PARALLEL_COLUMNS = 512
 # unless the whole work is so small that starting a kernel costs more than idle processors.
 SMALL_WORK = 1 << 13
 
-# A reduction to fewer than PARALLEL_ROWS elements over at least this many is done in two steps.
+# A reduction to fewer elements than that, over at least this many, is done in two steps.
 SPLIT_WORK = 1 << 16
 PART = 4096  # elements of one part of such a reduction
+
+# A scatter or an update of a window into at least this many elements changes them in place.
+IN_PLACE = 1 << 14
+WINDOW_SHARE = 4  # a window is written alone when it is smaller than the whole by this factor
 
 DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generated code
 MAX_BUFFERS = 24  # of one kernel: some drivers limit arguments
@@ -87,10 +92,17 @@ def is_worth_storing(cost: int, loads: int, elements: int, evaluations: int) -> 
     return stored < again
 
 
-def keeps_parallel(points: int, before: int, work: int, columns: bool) -> bool:
-    """Whether a kernel may run over `points` instead of `before` parallel points."""
-    needed = PARALLEL_COLUMNS if columns else PARALLEL_ROWS
-    return points >= min(before, needed) or work <= SMALL_WORK
+def parallel_rows(cores: int) -> int:
+    """Parallel points that keep the processors of a device busy."""
+    return min(ROWS_PER_CORE * cores, MOST_ROWS)
+
+
+def keeps_parallel(points: int, before: int, work: int, rows: int) -> bool:
+    """Whether a kernel may run over `points` instead of `before` parallel points.
+
+    rows: the parallel points that the device asks for, or PARALLEL_COLUMNS.
+    """
+    return points >= min(before, rows) or work <= SMALL_WORK
 
 
 def is_routine_dot(m: Size, n: Size, k: Size) -> bool:

@@ -14,16 +14,17 @@ Cost: every edge is tried at most a few times; reachability is kept as bit sets.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rune.core.program import Var
 from rune.dims import Size
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.roots import Kind, Root, axis_symbols
+from rune.lowering.kernelize.roots import Kind, Root, axis_symbols, inner_places
 
 Pairs = tuple[tuple[int, int], ...]  # (axis of one domain, axis of the other)
-SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.ROUTINE})
+SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE})
 REDUCING = frozenset({Kind.REDUCE, Kind.DOT})
 
 
@@ -53,15 +54,19 @@ class Fusion:
     owner: list[int]
     above: list[int]
     below: list[int]
+    rows: int  # parallel points that the device asks for
 
     def group(self, root: int) -> Group:
         """The group that a root is in."""
         return self.groups[self.owner[root]]
 
 
-def fuse(roots: tuple[Root, ...], results: frozenset[Var]) -> Fusion:
-    """Group the roots of a program whose results are `results`."""
-    state = _start(roots, results)
+def fuse(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusion:
+    """Group the roots of a program whose results are `results`.
+
+    rows: the parallel points that a kernel should keep.
+    """
+    state = _start(roots, results, rows)
     while _fuse_edges(state):
         pass
     _fuse_siblings(state)
@@ -74,7 +79,7 @@ def fuse(roots: tuple[Root, ...], results: frozenset[Var]) -> Fusion:
 # --- start ------------------------------------------------------------------------------------
 
 
-def _start(roots: tuple[Root, ...], results: frozenset[Var]) -> Fusion:
+def _start(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusion:
     makers: dict[Var, tuple[int, ...]] = {}
     readers: dict[Var, tuple[int, ...]] = {}
     for root in roots:
@@ -93,7 +98,7 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var]) -> Fusion:
     }
     owner = [r.number for r in roots]
     above, below = _reachability(len(roots), aligned)
-    return Fusion(roots, makers, readers, results, aligned, groups, owner, above, below)
+    return Fusion(roots, makers, readers, results, aligned, groups, owner, above, below, rows)
 
 
 def _alignment(reader: Root, read: Root, found: Iterable[tuple]) -> tuple[int | None, ...]:
@@ -166,7 +171,7 @@ def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
     if Kind.ROUTINE in kinds:
         return "a library routine"
     if SEPARATE & set(kinds):
-        return "a scan or scatter is a kernel of its own"
+        return "a scan, scatter or window update is a kernel of its own"
     if Kind.DOT in kinds and (kinds.count(Kind.DOT) > 1 or Kind.REDUCE in kinds):
         return "a dot takes no second reduction"
     if len(kinds) > cost.MAX_MEMBERS:
@@ -234,7 +239,8 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
         return "one would walk through the other's columns"
     before = max(cost.count(first.domain), cost.count(second.domain))
     work = max(r.work for r in roots)
-    if cost.keeps_parallel(cost.count(domain), before, work, columns):
+    rows = cost.PARALLEL_COLUMNS if columns else state.rows
+    if cost.keeps_parallel(cost.count(domain), before, work, rows):
         return ""
     return f"too little would run in parallel ({' x '.join(map(str, domain)) or 1} points)"
 
@@ -244,13 +250,14 @@ def _is_strided(root: Root, places: tuple[int, ...]) -> bool:
     if root.kind is Kind.REDUCE:
         operand = root.equation.operands[0].type
         return operand.ndim - 1 not in root.equation.params["axes"]
-    return len(places) < len(root.sizes) and len(root.sizes) - 1 in places
+    inner = inner_places(root, places)
+    return bool(inner) and max(places, default=-1) > inner[-1]
 
 
 def _needs_rows(state: Fusion, places: Mapping[int, tuple[int, ...]]) -> bool:
     """Whether a member would keep a row, inner axes and all, for others to read."""
     return any(
-        len(places[m]) < len(state.roots[m].sizes)
+        bool(inner_places(state.roots[m], places[m]))
         and any(r in places for r in state.readers.get(state.roots[m].var, ()))
         for m in places
     )
@@ -297,10 +304,11 @@ def _bits(mask: int) -> Iterable[int]:
 def _fuse_siblings(state: Fusion) -> None:
     """Join groups of equal domains that read the same array in step."""
     for var, numbers in state.readers.items():
-        for x, y in zip(numbers, numbers[1:]):
+        for x, y in itertools.pairwise(numbers):
             a, b = state.owner[x], state.owner[y]
             if a != b and _are_siblings(state, a, b, var):
-                _join(state, a, b, tuple((k, k) for k in range(len(state.groups[a].domain))))
+                same = tuple((k, k) for k in range(len(state.groups[a].domain)))
+                _join(state, a, b, same)
 
 
 def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
@@ -308,11 +316,22 @@ def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
     kinds = {state.roots[m].kind for m in (*first.members, *second.members)}
     if kinds & (SEPARATE | {Kind.DOT}) or first.domain != second.domain:
         return False
-    if (state.above[a] | state.below[a]) >> b & 1 or _buffers(state, first, second) > cost.MAX_BUFFERS:
+    if (state.above[a] | state.below[a]) >> b & 1:
+        return False
+    if _buffers(state, first, second) > cost.MAX_BUFFERS:
         return False
     ways = [_way(state, g, var) for g in (first, second)]
     large = cost.count(var.type.shape) >= max(cost.count(first.domain), 2)
-    return large and bool(ways[0] & ways[1])
+    return large and bool(ways[0] & ways[1]) and _saves_memory(state, first, second)
+
+
+def _saves_memory(state: Fusion, first: Group, second: Group) -> bool:
+    """Whether what both read outweighs the values that must now be alive together."""
+    read = [{v for m in g.members for v in state.roots[m].reads} for g in (first, second)]
+    shared = sum(cost.count(v.type.shape) for v in read[0] & read[1])
+    only = [sum(cost.count(v.type.shape) for v in r if v in state.makers) for r in
+            (read[0] - read[1], read[1] - read[0])]  # fmt: skip
+    return shared > min(only)
 
 
 def _way(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
@@ -334,7 +353,7 @@ def _way(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
 def _fuse_ranges(state: Fusion) -> None:
     """Join the groups that write ranges of one value, over the axes that are not divided."""
     for numbers in state.makers.values():
-        for x, y in zip(numbers, numbers[1:]):
+        for x, y in itertools.pairwise(numbers):
             a, b = state.owner[x], state.owner[y]
             if a == b or (state.above[a] | state.below[a]) >> b & 1:
                 continue
@@ -357,4 +376,4 @@ def _undivided(state: Fusion, first: Group, second: Group, x: int, y: int) -> Pa
     pairs = tuple((first.places[x].index(k), second.places[y].index(k)) for k in axes)
     points, work = cost.count(tuple(ranges[0].sizes[k] for k in axes)), ranges[0].work
     before = max(cost.count(first.domain), cost.count(second.domain))
-    return pairs if cost.keeps_parallel(points, before, work, columns=False) else None
+    return pairs if cost.keeps_parallel(points, before, work, state.rows) else None

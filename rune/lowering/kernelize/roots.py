@@ -36,6 +36,7 @@ class Kind(Enum):
     DOT = "dot"
     SCAN = "scan"
     SCATTER = "scatter"
+    WINDOW = "window"
     ROUTINE = "routine"
 
 
@@ -73,10 +74,12 @@ def _last(size: Size) -> Size:
     return max(0, size - 1) if isinstance(size, int) else size - 1
 
 
-def kind_of(equation: Equation) -> Kind:
+def kind_of(equation: Equation, stored: Stored) -> Kind:
     """How a stored equation is computed."""
     if is_routine(equation):
         return Kind.ROUTINE
+    if isinstance(equation.primitive.lower, View) and equation.results[0] in stored.in_place:
+        return Kind.WINDOW
     match equation.primitive.lower:
         case Reduction():
             return Kind.REDUCE
@@ -129,7 +132,7 @@ def starts(equation: Equation, kind: Kind, indices: Indices) -> list[Request]:
         case Kind.DOT:
             inner = axis_symbols(reduced_sizes(equation), "j")
             return list(dot_operands(equation, indices, inner))
-        case Kind.SCATTER | Kind.SCAN:
+        case Kind.SCATTER | Kind.SCAN | Kind.WINDOW:
             return [(a, axis_symbols(a.type.shape, "j")) for a in equation.operands]
         case Kind.ROUTINE:
             return [(a, axis_symbols(a.type.shape, "j")) for a in equation.operands]
@@ -227,8 +230,10 @@ def analyse(
     sizes: tuple[Size, ...] | None = None,
 ) -> Root:
     """The root of `var`, or of one range of it."""
-    kind = kind_of(equation)
+    kind = kind_of(equation, stored)
     shape = var.type.shape if sizes is None else sizes
+    if kind is Kind.WINDOW:
+        shape = equation.operands[1].type.shape
     offsets = offsets or (0,) * len(shape)
     symbols = axis_symbols(shape)
     indices = tuple(o + s for o, s in zip(offsets, symbols))
@@ -244,18 +249,37 @@ def analyse(
     return Root(
         number, var, equation, kind, offsets, shape, work,
         {v: tuple(found) for v, found in reads.items()},
-        parallel_axes(equation, kind, len(shape)),
+        parallel_axes(equation, kind, shape),
         tuple(tuple(cuts[s]) for s in symbols) if cuts else (),
     )  # fmt: skip
 
 
-def parallel_axes(equation: Equation, kind: Kind, ndim: int) -> tuple[int, ...]:
-    """The axes of the value over which a kernel may run in parallel."""
+def parallel_axes(
+    equation: Equation, kind: Kind, sizes: tuple[Size, ...]
+) -> tuple[int, ...]:
+    """The axes of the value over which a kernel may run in parallel, those of one point aside."""
     if kind is Kind.SCAN:
-        return tuple(a for a in range(ndim) if a != equation.params["axis"])
+        return tuple(a for a in _longer(sizes) if a != equation.params["axis"])
     if kind is Kind.SCATTER:
         return tuple(scatter_axes(equation))
-    return tuple(range(ndim))
+    return _longer(sizes)
+
+
+def _longer(sizes: tuple[Size, ...]) -> tuple[int, ...]:
+    return tuple(k for k, size in enumerate(sizes) if size != 1)
+
+
+def inner_places(root: Root, places: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of a root that run inside when `places` are the domain's."""
+    own = (root.equation.params["axis"],) if root.kind is Kind.SCAN else ()
+    return tuple(
+        k for k, size in enumerate(root.sizes) if k in own or (size != 1 and k not in places)
+    )
+
+
+def window_piece(equation: Equation, position: Indices) -> Piece:
+    """What of the update is at a position of the whole."""
+    return next(p for p in resolve(equation, position).pieces if p.operand == 1)
 
 
 def scatter_piece(equation: Equation, indices: Indices) -> Piece:
@@ -278,7 +302,7 @@ def scatter_axes(equation: Equation) -> dict[int, int]:
     shape = equation.results[0].type.shape
     return {
         axis: symbols.index(at) for axis, at in enumerate(found)
-        if at in symbols and updates[symbols.index(at)] == shape[axis]
+        if at in symbols and updates[symbols.index(at)] == shape[axis] != 1
     }  # fmt: skip
 
 

@@ -85,9 +85,7 @@ def route_dots(program: Program, target: Target) -> Program:
     if "dot" not in target.routines:
         return program
     definitions = {v: e for e in program.equations for v in e.results}
-    body = [
-        new for equation in program.equations for new in _route(equation, definitions) or (equation,)
-    ]
+    body = [new for e in program.equations for new in _route(e, definitions) or (e,)]
     return program.with_equations(body, program.outputs)
 
 

@@ -15,7 +15,7 @@ reshapes another value is that value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View
@@ -23,6 +23,7 @@ from rune.core.program import Atom, Equation, Program, Var
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine
 from rune.lowering.kernelize.tracing import same_elements
+from rune.ops.windows import dynamic_update_slice
 
 FORCED = (Reduction, Contraction, Cumulative, Scatter)
 Demand = dict[tuple[int, int], int]  # (consumer, path): points of evaluation
@@ -36,6 +37,7 @@ class Stored:
     equations: tuple[Equation, ...]  # the live ones, in order
     definitions: Mapping[Var, Equation]
     uses: Mapping[Var, int]
+    in_place: frozenset[Var]  # made by changing some elements of operand 0
     outputs: tuple[Atom, ...]  # after looking through reshapes
 
 
@@ -53,7 +55,10 @@ def choose(program: Program) -> Stored:
                 uses[operand] = uses.get(operand, 0) + 1
     chosen = _choose_forward(equations, forced, _demands(equations, forced))
     stored = _drop_needless(equations, forced, chosen)
-    return Stored(stored, equations, definitions, uses, outputs)
+    in_place = frozenset(
+        e.results[0] for e in equations if _changes_in_place(e, stored, definitions)
+    )
+    return Stored(stored, equations, definitions, uses, in_place, outputs)
 
 
 def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, Equation]) -> set:
@@ -69,16 +74,51 @@ def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, E
 
 
 def _forced(
-    equations: Iterable[Equation], outputs: Iterable[Atom], definitions: Mapping[Var, Equation]
+    equations: Sequence[Equation], outputs: Iterable[Atom], definitions: Mapping[Var, Equation]
 ) -> frozenset[Var]:
     forced = {a for a in outputs if isinstance(a, Var) and a in definitions}
     for equation in equations:
         if is_routine(equation):
             forced.update(equation.results)
-            forced.update(a for a in equation.operands if a in definitions)
+            operands = (a for a in equation.operands if isinstance(a, Var))
+            forced.update(a for a in operands if a in definitions)
         elif isinstance(equation.primitive.lower, FORCED):
             forced.update(equation.results)
+            operand = equation.operands[0]
+            if _is_large_scatter(equation) and isinstance(operand, Var):
+                forced.update({operand} & definitions.keys())
+    for equation in reversed(equations):  # a row of window updates is stored step by step
+        if _is_small_window(equation) and equation.results[0] in forced:
+            operand = equation.operands[0]
+            inner = definitions.get(operand) if isinstance(operand, Var) else None
+            if inner is not None and _is_small_window(inner):
+                forced.update(inner.results)
     return frozenset(forced)
+
+
+def _is_large_scatter(equation: Equation) -> bool:
+    large = cost.count(equation.results[0].type.shape) >= cost.IN_PLACE
+    return isinstance(equation.primitive.lower, Scatter) and large
+
+
+def _changes_in_place(
+    equation: Equation, stored: frozenset[Var], definitions: Mapping[Var, Equation]
+) -> bool:
+    """Whether the stored result of a scatter or window update is a changed copy of operand 0."""
+    operand, result = equation.operands[0] if equation.operands else None, equation.results[0]
+    if result not in stored or not isinstance(operand, Var):
+        return False
+    if _is_large_scatter(equation):
+        return True
+    held = operand in stored or operand not in definitions
+    return held and _is_small_window(equation)
+
+
+def _is_small_window(equation: Equation) -> bool:
+    if equation.primitive is not dynamic_update_slice:
+        return False
+    whole, window = (cost.count(a.type.shape) for a in equation.operands[:2])
+    return whole >= max(cost.IN_PLACE, cost.WINDOW_SHARE * window) and window > 0
 
 
 # --- demand -----------------------------------------------------------------------------------

@@ -65,20 +65,23 @@ class _Step:
     size: int = 0
 
 
-def split_reductions(program: Program) -> Program:
-    """The program with large reductions to few elements done in two steps."""
-    body = [new for equation in program.equations for new in _split(equation) or (equation,)]
+def split_reductions(program: Program, rows: int) -> Program:
+    """The program with large reductions to few elements done in two steps.
+
+    rows: the parallel points that a kernel should keep.
+    """
+    body = [new for e in program.equations for new in _split(e, rows) or (e,)]
     return program.with_equations(body, program.outputs)
 
 
-def _split(equation: Equation) -> list[Equation]:
+def _split(equation: Equation, rows: int) -> list[Equation]:
     """The equations in place of a reduction; none where it stays."""
     lower = equation.primitive.lower
     operand = equation.operands[0] if equation.operands else None
     if not isinstance(lower, Reduction) or not isinstance(operand, Var):
         return []
     axes = tuple(sorted(equation.params["axes"]))
-    step = choose(operand.type, axes)
+    step = choose(operand.type, axes, rows)
     if step is None:
         return []
     made: list[Equation] = []
@@ -87,7 +90,7 @@ def _split(equation: Equation) -> list[Equation]:
     x = operand if acc == dtype else _apply(made, convert, operand, dtype=acc)
     while step is not None:
         x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, made)
-        step = choose(x.type, axes)
+        step = choose(x.type, axes, rows)
     x = _apply(made, equation.primitive, x, axes=axes)
     if acc != dtype:
         _apply(made, convert, x, dtype=dtype)
@@ -124,19 +127,19 @@ def _apply(made: list[Equation], primitive: Primitive, *operands: Atom, **params
 # --- choice -----------------------------------------------------------------------------------
 
 
-def choose(type: ArrayType, axes: Axes) -> _Step | None:
+def choose(type: ArrayType, axes: Axes, rows: int) -> _Step | None:
     """The first step of a reduction, or None where it is done at once.
 
     >>> from rune import dtypes
-    >>> choose(ArrayType((1 << 20,), dtypes.f32), (0,))
+    >>> choose(ArrayType((1 << 20,), dtypes.f32), (0,), rows=64)
     _Step(axes=(0,), axis=0, size=4096)
-    >>> choose(ArrayType((512, 4096), dtypes.f32), (0, 1))
+    >>> choose(ArrayType((512, 4096), dtypes.f32), (0, 1), rows=64)
     _Step(axes=(1,), axis=0, size=0)
     """
     kept = tuple(d for a, d in enumerate(type.shape) if a not in axes)
     work = cost.count(type.shape)
     columns = bool(axes) and type.ndim - 1 not in axes
-    needed = cost.PARALLEL_COLUMNS if columns else cost.PARALLEL_ROWS
+    needed = cost.PARALLEL_COLUMNS if columns else rows
     if not axes or work <= cost.SPLIT_WORK or cost.count(kept) >= needed:
         return None
     return _columns(type, axes) if columns else _rows(type, axes)

@@ -24,12 +24,15 @@ from rune.lowering.kernelize.roots import (
     Kind,
     Root,
     dot_operands,
+    inner_places,
     reduced_sizes,
     reduction_operand,
     scatter_axes,
     scatter_piece,
+    window_piece,
 )
 from rune.lowering.kernelize.stored import Stored
+from rune.lowering.kernelize.tracing import generic
 from rune.lowering.kernelize.views import Indices
 from rune.lowering.kernels import Axis, Buffer, Fill, Kernel, Reduce, Scan, Write
 from rune.ops.family import wide
@@ -55,7 +58,9 @@ class _Writer:
     emit: Emitter
     domain: tuple[Axis, ...]
     scratch: frozenset[Var] = frozenset()
-    symbols: tuple[Dim, ...] = field(default=())
+    symbols: tuple[Dim, ...] = ()
+    in_place: frozenset[Var] = frozenset()
+    pairs: list[tuple[str, str]] = field(default_factory=list)
 
     # --- axes --------------------------------------------------------------------------------
 
@@ -67,9 +72,10 @@ class _Writer:
     def axes(self, root: Root) -> tuple[tuple[Axis, ...], Indices]:
         """The inner axes of a root, and the indices of its generic element."""
         places = self.group.places[root.number]
-        rest = [k for k in range(len(root.sizes)) if k not in places]
+        rest = inner_places(root, places)
         inner = self.inner(root.sizes[k] for k in rest)
-        at: dict[int, Size] = {k: s for k, s in zip(places, self.symbols)}
+        at: dict[int, Size] = dict.fromkeys(range(len(root.sizes)), 0)
+        at |= {k: s for k, s in zip(places, self.symbols)}
         at |= {k: axis_symbol(axis) for k, axis in zip(rest, inner)}
         return inner, tuple(o + at[k] for k, o in enumerate(root.offsets))
 
@@ -90,6 +96,8 @@ class _Writer:
                 self.scan(root)
             case Kind.SCATTER:
                 self.scatter(root)
+            case Kind.WINDOW:
+                self.window(root)
             case Kind.ROUTINE:
                 raise AssertionError("a routine has no kernel")
 
@@ -111,8 +119,7 @@ class _Writer:
         value = self.emit.computed(root.var, indices)
         name = self.emit.fresh("row")
         self.emit.body.append(Fill(name, inner, self.emit.end(), value.expr))
-        places = self.group.places[root.number]
-        rest = tuple(k for k in range(len(root.sizes)) if k not in places)
+        rest = inner_places(root, self.group.places[root.number])
         self.emit.rows[root.var] = (name, rest)
         if root.var in self.emit.outputs:
             self.begin(inner)
@@ -188,12 +195,35 @@ class _Writer:
         self.emit.body.append(Scan(output, lower.combine, axis, indices, lets, value.expr))
 
     def scatter(self, root: Root) -> None:
-        """A copy of the operand, then the updates in order."""
-        inner, indices = self.axes(root)
-        self.begin(inner)
-        value = self.emit.value(root.equation.operands[0], indices)
-        self.write(root, indices, value.expr, inner)
+        """The updates in order, behind a copy of the operand if they are not in its place."""
+        if not self.take_place(root):
+            inner, indices = self.axes(root)
+            self.begin(inner)
+            value = self.emit.value(root.equation.operands[0], indices)
+            self.write(root, indices, value.expr, inner)
         self.updates(root)
+
+    def window(self, root: Root) -> None:
+        """The elements of an update, at their place in the whole."""
+        equation = root.equation
+        assert self.take_place(root)
+        _, at = self.axes(root)
+        position = generic(root.var.type.shape, "_w")
+        piece = window_piece(equation, position)
+        for need in self.emit.element_needs(equation, piece, None):
+            self.emit.answer(need)
+        (named,) = self.emit.renamed_pieces(equation, (piece,), None)
+        starts = (p - i for p, i in zip(position, named.indices))
+        value = self.emit.value(equation.operands[1], at)
+        self.write(root, tuple(a + s for a, s in zip(at, starts)), value.expr)
+
+    def take_place(self, root: Root) -> bool:
+        """Declare that the output starts out as operand 0, if it is to be changed in place."""
+        operand = root.equation.operands[0]
+        if root.var not in self.in_place or not isinstance(operand, Var):
+            return False
+        self.pairs.append((self.emit.buffer(operand), self.emit.outputs[root.var].name))
+        return True
 
     def updates(self, root: Root) -> None:
         """The ordered writes of a scatter."""
@@ -266,13 +296,15 @@ def write_kernel(
         stored.definitions, stored.stored - recomputed, stored.uses, outputs=outputs, taken=taken
     )
     domain = tuple(Axis(_free(f"i{k}", taken), size) for k, size in enumerate(group.domain))
-    writer = _Writer(state, group, emit, domain, scratch, tuple(map(axis_symbol, domain)))
+    symbols = tuple(map(axis_symbol, domain))
+    writer = _Writer(state, group, emit, domain, scratch, symbols, stored.in_place)
     for root in roots:
         if root.var not in recomputed:
             writer.member(root)
     kernel = Kernel(
-        "", tuple(emit.inputs.values()), tuple(outputs.values()), domain, tuple(emit.body)
-    )
+        "", tuple(emit.inputs.values()), tuple(outputs.values()), domain, tuple(emit.body),
+        tuple(writer.pairs),
+    )  # fmt: skip
     return Written(kernel, tuple(emit.inputs), tuple(outputs))
 
 
@@ -284,7 +316,7 @@ def _place(
     for root in roots:
         places = group.places[root.number]
         read = any(r in group.places for r in state.readers.get(root.var, ()))
-        if root.kind is not Kind.MAP or len(places) == len(root.sizes) or not read:
+        if root.kind is not Kind.MAP or not inner_places(root, places) or not read:
             continue
         size = _row_bytes(root, places)
         if size is not None and size <= left:
@@ -298,12 +330,11 @@ def _place(
 def _row_bytes(root: Root, places: tuple[int, ...]) -> int | None:
     """Bytes of the inner axes at most, if that is known."""
     total = root.var.type.dtype.itemsize
-    for k, size in enumerate(root.sizes):
-        if k not in places:
-            high = dims.bounds(size)[1]
-            if high is None:
-                return None
-            total *= high
+    for k in inner_places(root, places):
+        high = dims.bounds(root.sizes[k])[1]
+        if high is None:
+            return None
+        total *= high
     return total
 
 

@@ -33,7 +33,9 @@ UNARY = sorted(llvm_math.UNARY)
 def samples(dtype: type, count: int = 20_000) -> np.ndarray:
     """Arguments from everywhere."""
     rng = np.random.default_rng(7)
-    bits = rng.integers(0, 2 ** (8 * np.dtype(dtype).itemsize) - 1, count, dtype=f"u{dtype(0).nbytes}")
+    bits = rng.integers(
+        0, 2 ** (8 * np.dtype(dtype).itemsize) - 1, count, dtype=f"u{dtype(0).nbytes}"
+    )
     parts = [
         np.array(EDGES), rng.standard_normal(count), rng.standard_normal(count) * 30,
         rng.uniform(-1, 1, count), rng.standard_normal(count) * 1e-3, rng.uniform(-110, 100, count),

@@ -19,7 +19,6 @@ from rune.lowering.simplify import (
     eliminate_common,
     eliminate_dead,
     fold_constants,
-    narrow,
     simplify_algebra,
 )
 from rune.transforms.stage import parse_program

@@ -1,0 +1,92 @@
+"""The package's own source as data: files, their syntax trees, what each imports."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The module's dotted name, `rune.ops` for a room's door."""
+        parts = list(self.path.relative_to(ROOT).with_suffix("").parts)
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def text(self) -> str:
+        return self.path.read_text()
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    def __str__(self) -> str:
+        return str(self.path.relative_to(ROOT))
+
+
+@functools.cache
+def sources(folder: str = "rune") -> tuple[Source, ...]:
+    """All Python files below a folder of the repository."""
+    return tuple(Source(p) for p in sorted((ROOT / folder).rglob("*.py")))
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: the module or name asked for, and where."""
+
+    target: str
+    line: int
+    inside_function: bool
+    for_types_only: bool
+
+
+def imports(source: Source) -> Iterator[Import]:
+    """Every import statement, those in functions and those for type checkers marked."""
+    pending: list[tuple[ast.AST, bool, bool]] = [(source.tree, False, False)]
+    while pending:
+        node, inside, types = pending.pop()
+        if isinstance(node, ast.Import):
+            yield from (Import(a.name, node.lineno, inside, types) for a in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(source, node)
+            yield from (
+                Import(f"{base}.{a.name}", node.lineno, inside, types) for a in node.names
+            )
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for field, child in _children(node):
+            pending.append((child, inside, types or (_is_type_checking(node) and field == "body")))
+
+
+def _absolute(source: Source, node: ast.ImportFrom) -> str:
+    assert node.level == 0, f"{source}:{node.lineno}: write the full name instead of dots"
+    return node.module or ""
+
+
+def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    for field, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield field, child
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def module_of(target: str, known: frozenset[str]) -> str:
+    """The module that an import target names or is a member of."""
+    while target and target not in known:
+        target = target.rpartition(".")[0]
+    return target

@@ -1,0 +1,128 @@
+"""Who may import whom: the rooms of the design, checked for every file.
+
+Imports point down only. Every file belongs to a room, so a new room must be given its place here.
+Imports of the package inside functions would hide a cycle, so there are none outside the
+backends, whose drivers are loaded on first use. Drivers are imported there alone.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from tests.architecture.sources import ROOT, Import, Source, imports, module_of, sources
+
+# From the top down. A room may import from rooms below its own row, and from itself; rooms of one
+# row are independent of each other.
+ROWS: tuple[tuple[str, ...], ...] = (
+    ("rune",),
+    ("rune.nn", "rune.optim", "rune.data", "rune.viz", "rune.distributed"),
+    ("rune.scipy",),
+    ("rune.lax", "rune.random"),
+    ("rune.numpy",),
+    ("rune.control",),
+    ("rune.transforms",),
+    ("rune.array",),
+    ("rune.backends",),
+    ("rune.lowering",),
+    ("rune.ops",),
+    ("rune.core",),
+    ("rune.dims", "rune.dtypes", "rune.tree", "rune.pretty", "rune.effects"),
+    ("rune.config", "rune.counts", "rune.errors"),
+)
+HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}
+DRIVERS = {"llvmlite", "pyopencl", "vulkan", "wgpu", "pycuda", "cuda", "mpi4py"}
+ONLY_IN_BACKENDS = DRIVERS | {"ctypes", "cffi"}
+HARD = {"numpy", "ml_dtypes"}
+KNOWN = frozenset(s.name for s in sources())
+
+
+def room(module: str) -> str:
+    """The room of a module."""
+    parts = module.split(".")
+    return "rune" if len(parts) == 1 else ".".join(parts[:2])
+
+
+def every_import() -> Iterator[tuple[Source, Import]]:
+    """All imports of the package, with their files."""
+    return ((s, found) for s in sources() for found in imports(s))
+
+
+def test_every_file_belongs_to_a_room_of_the_design():
+    homeless = {room(s.name) for s in sources()} - set(HEIGHT)
+
+    assert not homeless, "give the new room its row in ROWS"
+
+
+def test_imports_point_down():
+    up = []
+    for source, found in every_import():
+        target, here = module_of(found.target, KNOWN), room(source.name)
+        if target and room(target) != here and not found.for_types_only:
+            if HEIGHT[room(target)] >= HEIGHT[here]:
+                up.append(f"{source}:{found.line} imports {target}")
+
+    assert not up
+
+
+def test_no_import_of_the_package_hides_in_a_function_outside_the_backends():
+    hidden = [
+        f"{source}:{found.line} imports {found.target}"
+        for source, found in every_import()
+        if found.inside_function and found.target.split(".")[0] == "rune"
+        and room(source.name) != "rune.backends"
+    ]  # fmt: skip
+
+    assert not hidden
+
+
+def test_drivers_are_imported_in_the_backends_alone():
+    astray = [
+        f"{source}:{found.line} imports {found.target}"
+        for source, found in every_import()
+        if found.target.split(".")[0] in ONLY_IN_BACKENDS and room(source.name) != "rune.backends"
+    ]
+
+    assert not astray
+
+
+def test_outside_the_backends_only_the_hard_dependencies_are_imported():
+    allowed = HARD | {"rune"} | set(sys.stdlib_module_names)
+    others = [
+        f"{source}:{found.line} imports {found.target}"
+        for source, found in every_import()
+        if found.target.split(".")[0] not in allowed and room(source.name) != "rune.backends"
+    ]
+
+    assert not others
+
+
+def test_modules_import_each_other_without_a_cycle():
+    graph = {s.name: _needed(s) for s in sources() if s.name != "rune"}
+    done: set[str] = set()
+    while len(done) < len(graph):
+        ready = {m for m in graph if m not in done and graph[m] <= done}
+        assert ready, f"a cycle among {sorted(set(graph) - done)}"
+        done |= ready
+
+
+def _needed(source: Source) -> set[str]:
+    """The modules whose import must have ended before this one's body runs."""
+    found = {
+        module_of(i.target, KNOWN)
+        for i in imports(source)
+        if not i.inside_function and not i.for_types_only
+    }
+    return found - {source.name, "", "rune"}
+
+
+def test_importing_the_package_imports_no_driver():
+    code = "import sys, rune; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, *sorted(DRIVERS)],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,66 @@
+"""Limits that keep the code readable: lines of a file, lines of a function, words at the top.
+
+A file over its limit is two files; a function over its limit has parts with names of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import statistics
+import tokenize
+from collections.abc import Iterator
+
+from tests.architecture.sources import Source, sources
+
+FILE_LINES, FUNCTION_LINES = 500, 60
+EVERYTHING = (*sources("rune"), *sources("tests"))
+
+
+def functions(source: Source) -> Iterator[tuple[str, int]]:
+    """Every function and its length in lines."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def comments(source: Source) -> Iterator[str]:
+    """Every comment."""
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+
+
+def test_no_file_is_longer_than_its_limit():
+    lengths = {str(s): len(s.text.splitlines()) for s in EVERYTHING}
+
+    assert not {s: n for s, n in lengths.items() if n > FILE_LINES}
+
+
+def test_no_function_is_longer_than_its_limit():
+    lengths = {f"{s} {name}": n for s in EVERYTHING for name, n in functions(s)}
+
+    assert not {f: n for f, n in lengths.items() if n > FUNCTION_LINES}
+
+
+def test_every_module_says_what_it_is():
+    silent = [
+        str(s) for s in EVERYTHING
+        if not ast.get_docstring(s.tree) and (s.text.strip() or s.path.name != "__init__.py")
+    ]  # fmt: skip
+
+    assert not silent
+
+
+def test_no_todo_stands_without_the_number_of_its_issue():
+    loose = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!\(#\d+\))")
+
+    assert not [(str(s), c) for s in EVERYTHING for c in comments(s) if loose.search(c)]
+
+
+def test_functions_are_short():
+    lengths = [n for s in sources("rune") for _, n in functions(s)]
+
+    assert statistics.median(lengths) <= 8
+    assert statistics.quantiles(lengths, n=10)[-1] <= 25

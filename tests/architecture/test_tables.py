@@ -1,0 +1,84 @@
+"""What exists, as reviewed text: the primitive × rule matrix, and the public names.
+
+A rule that goes missing or a name that comes or goes is a changed line of a golden file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import rune
+import rune.nn
+import rune.numpy
+import rune.optim
+from rune import ops
+from rune.core.primitive import ZERO, Joint
+from rune.ops.table import rule_matrix
+from tests.architecture.sources import HERE, ROOT
+from tests.support.expect import expect_file
+
+PUBLIC: tuple[ModuleType, ...] = (
+    rune, rune.numpy, rune.nn, rune.optim, rune.tree, rune.errors,
+)  # fmt: skip
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """`__all__`, or what the module itself defines and re-exports; modules are rooms, not names."""
+    declared = getattr(module, "__all__", None)
+    if declared is not None:
+        return sorted(declared)
+    return sorted(
+        name for name, value in vars(module).items()
+        if not name.startswith("_") and not inspect.ismodule(value) and name != "annotations"
+        and (getattr(value, "__module__", None) or "rune").startswith("rune")
+    )  # fmt: skip
+
+
+def test_the_rule_matrix_is_the_reviewed_one(request: pytest.FixtureRequest):
+    expect_file(request.config, HERE / "rule_matrix.txt", rule_matrix(ops.PRIMITIVES))
+
+
+def test_the_rule_matrix_is_printed_by_running_the_room():
+    done = subprocess.run(
+        [sys.executable, "-m", "rune.ops"], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    assert done.stdout == (HERE / "rule_matrix.txt").read_text()
+
+
+def test_every_derivative_of_a_linear_primitive_can_be_transposed():
+    # Tangents flow through what a derivative rule is made of; these are the primitives in which
+    # a rule calls itself on the tangent.
+    linear = {"add", "sub", "neg", "mul", "div", "select", "convert", "broadcast", "reshape",
+              "transpose", "slice", "pad", "reverse", "concatenate", "reduce_sum", "cumsum",
+              "dot_general", "gather", "scatter_add", "dynamic_slice",
+              "dynamic_update_slice"}  # fmt: skip
+
+    assert {p.name for p in ops.PRIMITIVES if p.transpose is not None} == linear
+
+
+def test_a_derivative_rule_stands_for_every_operand():
+    for primitive in ops.PRIMITIVES:
+        assert isinstance(primitive.jvp, tuple | Joint), primitive
+        if isinstance(primitive.jvp, tuple):
+            assert all(r is ZERO or r is not None for r in primitive.jvp), primitive
+
+
+def test_the_public_names_are_the_reviewed_ones(request: pytest.FixtureRequest):
+    lines = [f"{m.__name__}.{name}" for m in PUBLIC for name in public_names(m)]
+
+    expect_file(request.config, HERE / "public_names.txt", "\n".join(lines))
+
+
+def test_every_public_name_exists_and_every_function_says_what_it_does():
+    silent = [
+        f"{m.__name__}.{name}" for m in PUBLIC for name in public_names(m)
+        if callable(getattr(m, name)) and not inspect.getdoc(getattr(m, name))
+    ]  # fmt: skip
+
+    assert not silent

@@ -1,0 +1,136 @@
+"""Matrix products of our own: every layout, every remainder, on the host and on other tiles.
+
+Inputs are small integers, so that any order of the sum gives the exact result.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from itertools import product
+
+import numpy as np
+import pytest
+
+from rune import dtypes
+from rune.backends import cpu_blas, cpu_pool
+from rune.backends.cpu_compile import Code, compile_module, machine
+from rune.backends.cpu_gemm import DEPTH, HEIGHT, SCALARS, gemm_address, module_text
+from rune.backends.cpu_gemm_tile import shape_for
+from rune.errors import CompileError
+from rune.lowering.codegen.llvm import Machine
+
+MACHINES = {"host": machine(), "avx2": Machine(32, False), "sse": Machine(16, False)}
+SIZES = (0, 1, 2, 5, 8, 17, 50)
+
+
+@functools.cache
+def code(on: str, dtype: np.dtype, cores: int = 1) -> Code:
+    parallel = cpu_pool.parallel_address(cores) if cores > 1 else 0
+    shape = shape_for(MACHINES[on], SCALARS[dtype])
+    return compile_module("gemm", module_text(shape, cores, parallel))
+
+
+def multiply(address: int, a: np.ndarray, b: np.ndarray, ta: bool, tb: bool) -> np.ndarray:
+    """C of a batch, over memory filled with NaN."""
+    batch, k, m = a.shape if ta else (a.shape[0], a.shape[2], a.shape[1])
+    n = b.shape[1] if tb else b.shape[2]
+    c = np.full((batch, m, n), np.nan, a.dtype)
+    kinds = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 4 + [ctypes.c_bool] * 2
+    call = ctypes.CFUNCTYPE(None, *kinds)(address)
+    call(a.ctypes.data, b.ctypes.data, c.ctypes.data, batch, m, n, k, ta, tb)
+    return c
+
+
+def check(address: int, extents: tuple[int, int, int, int], ta: bool, tb: bool, dtype) -> None:
+    batch, m, n, k = extents
+    rng = np.random.default_rng(0)
+    a = rng.integers(-3, 4, (batch, k, m) if ta else (batch, m, k)).astype(dtype)
+    b = rng.integers(-3, 4, (batch, n, k) if tb else (batch, k, n)).astype(dtype)
+    left, right = a.swapaxes(1, 2) if ta else a, b.swapaxes(1, 2) if tb else b
+    with np.errstate(all="ignore"):  # NumPy's BLAS may compute on what it does not use
+        expected = left @ right
+
+    c = multiply(address, a, b, ta, tb)
+
+    assert (c == expected).all(), (extents, ta, tb)
+
+
+@pytest.mark.parametrize("on", MACHINES)
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
+def test_every_small_product_in_every_layout(dtype, on):
+    address = code(on, dtype).address("dot")
+
+    for m, n, k in product(SIZES, SIZES, SIZES):
+        for ta, tb in product((False, True), (False, True)):
+            check(address, (1, m, n, k), ta, tb, dtype)
+
+
+@pytest.mark.parametrize("on", MACHINES)
+@pytest.mark.parametrize("ta", [False, True])
+@pytest.mark.parametrize("tb", [False, True])
+def test_products_beyond_every_block(ta, tb, on):
+    address = code(on, dtypes.f32).address("dot")
+
+    check(address, (1, HEIGHT + 9, 40, DEPTH + 3), ta, tb, dtypes.f32)
+    check(address, (1, 20, 1000, 2 * DEPTH + 17), ta, tb, dtypes.f32)
+    check(address, (3, 33, 65, 70), ta, tb, dtypes.f32)
+
+
+@pytest.mark.parametrize("extents", [(1, 300, 40, 90), (1, 40, 300, 90), (9, 40, 40, 40),
+                                     (1, 1, 2000, 300), (1, 2000, 1, 300)])  # fmt: skip
+def test_a_product_split_between_cores_is_the_same(extents):
+    for ta, tb in product((False, True), (False, True)):
+        check(code("host", dtypes.f32, 2).address("dot"), extents, ta, tb, dtypes.f32)
+
+
+def test_the_bits_do_not_depend_on_the_cores():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(1, 300, 700)).astype(np.float32)
+    b = rng.normal(size=(1, 700, 200)).astype(np.float32)
+
+    one, two = (multiply(code("host", dtypes.f32, n).address("dot"), a, b, False, False)
+                for n in (1, 2))  # fmt: skip
+
+    assert one.tobytes() == two.tobytes()
+
+
+def test_a_nan_stays_in_its_row_and_column():
+    a, b = np.ones((1, 9, 9), np.float32), np.ones((1, 9, 9), np.float32)
+    a[0, 2, 3] = np.nan
+
+    c = multiply(code("host", dtypes.f32).address("dot"), a, b, False, False)
+
+    assert np.isnan(c[0, 2]).all()
+    assert np.isfinite(np.delete(c[0], 2, axis=0)).all()
+
+
+def test_other_dtypes_are_refused():
+    with pytest.raises(CompileError, match="dot: cannot multiply i32"):
+        gemm_address(dtypes.i32, 1, 0)
+
+
+def test_a_blas_routine_serves_in_the_same_place():
+    # A routine with BLAS's signature, written with ours: row-major, one matrix.
+    @ctypes.CFUNCTYPE(
+        None, *[ctypes.c_int] * 6, ctypes.c_float, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p,
+        ctypes.c_int, ctypes.c_float, ctypes.c_void_p, ctypes.c_int,
+    )  # fmt: skip
+    def sgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
+        assert (order, alpha, beta) == (101, 1.0, 0.0)
+        left = view(a, (k, lda) if ta == 112 else (m, lda))
+        right = view(b, (n, ldb) if tb == 112 else (k, ldb))
+        x, y = left.T if ta == 112 else left, right.T if tb == 112 else right
+        view(c, (m, ldc))[:] = x @ y
+
+    def view(address: int, shape: tuple[int, int]) -> np.ndarray:
+        count = shape[0] * shape[1]
+        return np.frombuffer((ctypes.c_float * count).from_address(address), "f4").reshape(shape)
+
+    address = ctypes.cast(sgemm, ctypes.c_void_p).value
+    assert address is not None
+    text = cpu_blas.dot_text(cpu_blas.Gemm(address, "i32"), dtypes.f32)
+    module = compile_module("blas", text)
+
+    for ta, tb in product((False, True), (False, True)):
+        check(module.address("dot"), (2, 3, 4, 5), ta, tb, dtypes.f32)

@@ -1,0 +1,153 @@
+"""Every primitive on every executor that is here, in every dtype that the device takes.
+
+All samples of one primitive are compiled as one program, and each result is held against the
+primitive's reference: whole numbers and movement bit for bit, floats within ulps. A primitive
+enrols by being in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import dtypes
+from rune.backends import Device
+from rune.core.primitive import Primitive
+from rune.ops.scalars import NIBBLES, int_bounds
+from tests.ops.samples import ELEMENTWISE, Sample, each_primitive, samples
+from tests.support.arrays import array
+from tests.support.close import close, near, ulp_distance
+
+COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
+# The half types round once from f32; polynomials and sums in another order take the rest.
+ULPS = {dtypes.f32: 4, dtypes.f64: 4}
+OF_PRIMITIVE = {"integer_pow": 64}  # repeated products round once each, in the dtype itself
+EXACT_FAMILIES = ("movement", "indexing", "creation", "identity", "selection", "comparison")
+
+
+def runs_on(device: Device, sample: Sample) -> bool:
+    """Whether the device takes every dtype of the call."""
+    out = sample.primitive.type_rule(*sample.types, **sample.params)
+    used = {t.dtype for t in (*sample.types, out)}
+    return used <= device.target.dtypes
+
+
+def compiled(device: Device, chosen: Sequence[Sample]) -> list[np.ndarray]:
+    """The results of all samples, from one compiled program."""
+    counts = [len(s.operands) for s in chosen]
+
+    def everything(*flat: Any) -> list[Any]:
+        rest = iter(flat)
+        given = [[next(rest) for _ in range(n)] for n in counts]
+        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, given, strict=True)]
+
+    operands = [array(a) for s in chosen for a in s.draw()]
+    with rune.configure(check_stages=True):
+        return list(map(np.asarray, rune.jit(everything, device=device.name)(*operands)))
+
+
+def agree(sample: Sample, found: np.ndarray) -> None:
+    """Within the bound of the primitive's family."""
+    with np.errstate(all="ignore"):
+        expected = np.asarray(sample.primitive.reference(*sample.draw(), **sample.params))
+    if sample.primitive.family in EXACT_FAMILIES and sample.primitive.name != "scatter_add":
+        close(expected, found, ulps=0, why=str(sample))
+    elif sample.primitive.family in ("contraction", "reduction", "cumulative"):
+        limit = 1e-2 if expected.dtype.itemsize == 2 else 1e-5
+        near(expected, found, relative=limit, why=f"{sample}: summed in another order")
+    else:
+        ulps = OF_PRIMITIVE.get(sample.primitive.name, ULPS.get(expected.dtype, 1))
+        close(expected, found, ulps=ulps, why=str(sample))
+
+
+@pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
+@each_primitive
+def test_compiled_code_agrees_with_the_reference_in_every_dtype(
+    primitive: Primitive, device: Device
+):
+    chosen = [s for s in samples(primitive) if runs_on(device, s)]
+    assert chosen, f"{device.name} takes no sample of {primitive.name}"
+
+    for sample, found in zip(chosen, compiled(device, chosen), strict=True):
+        agree(sample, found)
+
+
+# --- values at the edges ----------------------------------------------------------------------
+
+FLOATS = [
+    np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1.5, 3.0, 1e-40, -1e-40, 1e-20, 1e4,
+    -1e4, 88.0, -104.0, 3e38, -3e38,
+]  # fmt: skip
+# max(0.0, -0.0) may be either zero; what tan does at 3e38 no polynomial promises.
+OPEN_ZERO = ("max", "min")
+
+
+def edges(dtype: np.dtype) -> np.ndarray:
+    """The values at which functions of a dtype go wrong, if they do."""
+    if dtype in dtypes.INEXACT:
+        with np.errstate(all="ignore"):
+            return np.array(FLOATS).astype(dtype)
+    if dtype == dtypes.bool_:
+        return np.array([False, True])
+    low, high = int_bounds(dtype)
+    around = [v for v in (-2, -1, 0, 1, 2, 3, 7) if low <= v <= high]
+    made = np.array([low, low + 1, *around, high - 1, high], NIBBLES.get(dtype, dtype))
+    return made.astype(dtype)
+
+
+def at_edges(sample: Sample) -> list[np.ndarray]:
+    """Every combination of edge values of the operands."""
+    grids = np.meshgrid(*(edges(o.dtype) for o in sample.operands), indexing="ij")
+    return [np.ascontiguousarray(g).reshape(-1) for g in grids]
+
+
+@pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
+@each_primitive
+def test_compiled_code_agrees_at_nan_infinity_zero_and_the_ends_of_the_range(
+    primitive: Primitive, device: Device
+):
+    if primitive.family not in ELEMENTWISE:
+        return
+    chosen = [s for s in samples(primitive) if runs_on(device, s) and _is_plain(s)]
+    arrays = [at_edges(s) for s in chosen]
+
+    def everything(*flat: Any) -> list[Any]:
+        rest = iter(flat)
+        return [s.primitive(*(next(rest) for _ in s.operands), **s.params) for s in chosen]
+
+    found = rune.jit(everything, device=device.name)(*(array(a) for row in arrays for a in row))
+
+    for sample, operands, out in zip(chosen, arrays, found, strict=True):
+        with np.errstate(all="ignore"):
+            expected = np.asarray(primitive.reference(*operands, **sample.params))
+        _agree_at_edges(sample, operands, expected, np.asarray(out))
+
+
+def _is_plain(sample: Sample) -> bool:
+    """Leaves out most pairs of conversions and most powers, which the samples cover.
+
+    And complex numbers: what they are divided by zero, NumPy and C disagree on.
+    """
+    if any(o.dtype in dtypes.COMPLEX for o in sample.operands):
+        return False
+    if sample.primitive.name == "convert":
+        wide = (dtypes.f32, dtypes.f64, dtypes.i32, dtypes.u8, dtypes.bool_, dtypes.bf16)
+        return {*(o.dtype for o in sample.operands), sample.params["dtype"]} <= set(wide)
+    narrow = sample.types[-1].dtype in (dtypes.f8_e4m3, dtypes.f8_e5m2)
+    return sample.params.get("exponent", 3) in (3, -2) and not (narrow and sample.params)
+
+
+def _agree_at_edges(sample: Sample, operands: Any, expected: np.ndarray, out: np.ndarray) -> None:
+    name, family = sample.primitive.name, sample.primitive.family
+    if name in OPEN_ZERO:
+        expected, out = expected + np.zeros((), expected.dtype), out + np.zeros((), out.dtype)
+    rounds = family == "transcendental" or name in ("div", "rem")
+    ulps = OF_PRIMITIVE.get(name, ULPS.get(expected.dtype, 1)) if rounds else 0
+    steps = ulp_distance(expected, out)
+    worst = np.nonzero(steps > ulps)[0][:8]
+    rows = [" ".join(str(v[i]) for v in (*operands, expected, out)) for i in worst]
+    assert not rows, f"{sample}: operands, expected, found ({ulps} ulps)\n" + "\n".join(rows)

@@ -1,0 +1,139 @@
+"""Dots that go to a library: which ones, how operands are read, and that values are kept.
+
+A transposed or reshaped operand is read where it lies; any other order is packed by a kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from rune import dtypes, ops
+from rune.core.check import check_program
+from rune.core.types import ArrayType
+from rune.lowering.kernelize import cost, kernelize
+from rune.lowering.kernelize.routines import route_dots
+from rune.lowering.kernels import Invoke, Routine
+from tests.support.lowering import (
+    PLAIN,
+    WITH_DOT,
+    agree,
+    evaluate,
+    f32,
+    i32,
+    program_of,
+    random_arguments,
+    run_kernel_program,
+)
+
+
+def steps(function, *types):
+    """The steps, after holding the kernels against the program."""
+    program = program_of(function, *types)
+    kernels = kernelize(program, WITH_DOT)
+    args = random_arguments(program)
+    agree(evaluate(program, args), run_kernel_program(kernels, args), relative=1e-4)
+    return kernels.steps
+
+
+def flags(function, *types) -> tuple[bool, bool]:
+    """(trans_a, trans_b) of the only step."""
+    (step,) = steps(function, *types)
+    given = dict(step.parameters)
+    return given["trans_a"], given["trans_b"]
+
+
+def dot(numbers):
+    return lambda a, b: ops.dot_general(a, b, dimension_numbers=numbers)
+
+
+@pytest.mark.parametrize(("ca", "cb"), list(itertools.product((0, 1), (0, 1))))
+def test_either_axis_may_be_contracted_without_a_copy(ca: int, cb: int):
+    a = f32(64, 96) if ca == 1 else f32(96, 64)
+    b = f32(96, 80) if cb == 0 else f32(80, 96)
+
+    assert flags(dot((((ca,), (cb,)), ((), ()))), a, b) == (ca == 0, cb == 1)
+
+
+def test_transposed_and_reshaped_operands_are_read_where_they_lie():
+    def function(a, b):
+        left = ops.transpose(ops.reshape(a, shape=(96, 64)), permutation=(1, 0))
+        return ops.dot_general(left, b, dimension_numbers=(((1,), (0,)), ((), ())))
+
+    assert flags(function, f32(2, 48, 64), f32(96, 80)) == (True, False)
+
+
+def test_leading_axes_of_the_first_operand_are_rows():
+    (step,) = steps(dot((((2,), (0,)), ((), ()))), f32(4, 16, 96), f32(96, 80))
+
+    assert dict(step.parameters)["m"] == 64
+
+
+def test_batch_axes_that_lead_need_no_copy():
+    numbers = (((3,), (3,)), ((0, 1), (0, 1)))
+
+    (step,) = steps(dot(numbers), f32(2, 3, 32, 64), f32(2, 3, 32, 64))
+
+    assert dict(step.parameters) == {
+        "batch": 6, "m": 32, "n": 32, "k": 64, "trans_a": False, "trans_b": True,
+    }  # fmt: skip
+
+
+def test_batch_axes_inside_are_packed_by_a_kernel():
+    numbers = (((3,), (3,)), ((0, 2), (0, 2)))  # [batch, length, heads, depth]
+
+    found = steps(dot(numbers), f32(2, 32, 3, 64), f32(2, 32, 3, 64))
+
+    assert [type(s) for s in found] == [Invoke, Invoke, Routine]
+
+
+def test_several_contracted_axes_are_one():
+    (step,) = steps(dot((((1, 2), (0, 1)), ((), ()))), f32(64, 8, 12), f32(8, 12, 80))
+
+    assert dict(step.parameters)["k"] == 96
+
+
+def test_a_slice_is_packed():
+    def function(a, b):
+        part = ops.slice_(a, start=(0, 3), limit=(64, 99), stride=(1, 1))
+        return ops.dot_general(part, b, dimension_numbers=(((1,), (0,)), ((), ())))
+
+    assert [type(s) for s in steps(function, f32(64, 100), f32(96, 80))] == [Invoke, Routine]
+
+
+def test_half_types_go_through_f32():
+    bf16 = ArrayType((64, 64), dtypes.bf16)
+    program = program_of(dot((((1,), (0,)), ((), ()))), bf16, bf16)
+
+    kernels = kernelize(program, WITH_DOT)
+
+    call = next(s for s in kernels.steps if isinstance(s, Routine))
+    assert {v.type.dtype for v in (*call.operands, *call.results)} == {dtypes.f32}
+    assert kernels.output_types[0].dtype == dtypes.bf16
+    args = random_arguments(program)
+    agree(evaluate(program, args), run_kernel_program(kernels, args), relative=1e-2)
+
+
+@pytest.mark.parametrize("type_of", [i32, lambda *s: ArrayType(s, dtypes.c64)], ids=["i32", "c64"])
+def test_other_types_are_generated(type_of):
+    program = program_of(dot((((1,), (0,)), ((), ()))), type_of(64, 64), type_of(64, 64))
+
+    assert all(isinstance(s, Invoke) for s in kernelize(program, WITH_DOT).steps)
+
+
+def test_small_dots_are_generated():
+    side = int(np.cbrt(cost.DOT_ROUTINE_WORK)) - 1
+    program = program_of(dot((((1,), (0,)), ((), ()))), f32(side, side), f32(side, side))
+
+    assert all(isinstance(s, Invoke) for s in kernelize(program, WITH_DOT).steps)
+
+
+def test_routing_fires_only_for_targets_that_have_the_routine():
+    program = program_of(dot((((1,), (0,)), ((), ()))), f32(64, 64), f32(64, 64))
+
+    assert route_dots(program, PLAIN) is program
+    routed = route_dots(program, WITH_DOT)
+    check_program(routed)
+    assert [e.primitive.name for e in routed.equations] == ["routine_dot"]

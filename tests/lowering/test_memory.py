@@ -1,0 +1,407 @@
+"""Memory: no two live values share a byte, and the arena is hardly larger than what is alive.
+
+Placement over random lifetimes first, then plans of programs: in-place results, donation, copies,
+symbolic sizes; last, that the check of a finished plan finds what is wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rune import dims, dtypes, ops
+from rune.core.types import ArrayType
+from rune.dims import symbol
+from rune.errors import CheckError, DimensionError
+from rune.lowering.kernel.nodes import For
+from rune.lowering.kernelize import cost
+from rune.lowering.memory import ALIGNMENT, Block, live_peak, place
+from rune.lowering.pipeline import lower, stages
+from rune.lowering.plan import Copy, Launch, Slot, Space
+from rune.lowering.plan_check import check_overlap
+from tests.lowering import models
+from tests.support.lowering import (
+    PLAIN,
+    WITH_DOT,
+    agree,
+    evaluate,
+    f32,
+    i32,
+    number,
+    program_of,
+    random_arguments,
+    run_kernel_program,
+    run_plan,
+)
+from tests.support.random_programs import random_program
+
+lifetimes = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 10), st.integers(1, 100)), max_size=40
+)
+
+
+def blocks_of(lives: list[tuple[int, int, int]]) -> list[Block]:
+    return [Block((), first, first + length, size * ALIGNMENT) for first, length, size in lives]
+
+
+@given(lifetimes)
+def test_blocks_alive_together_never_share_a_byte(lives):
+    placed, total = place(blocks_of(lives))
+
+    for n, a in enumerate(placed):
+        assert a.offset % ALIGNMENT == 0
+        assert a.offset + a.block.bytes <= total
+        for b in placed[n + 1 :]:
+            if a.block.first <= b.block.last and b.block.first <= a.block.last:
+                apart = a.offset + a.block.bytes <= b.offset or b.offset + b.block.bytes <= a.offset
+                assert apart
+
+
+def test_the_arena_is_hardly_larger_than_what_is_alive_at_once():
+    ratios = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        lives = [
+            (int(a), int(d), int(s))
+            for a, d, s in zip(
+                rng.integers(0, 60, 50), rng.geometric(0.2, 50), rng.integers(1, 200, 50)
+            )
+        ]
+        placed, total = place(blocks_of(lives))
+        ratios.append(total / live_peak(placed))
+
+    assert np.mean(ratios) <= 1.08
+    assert np.quantile(ratios, 0.95) <= 1.15
+
+
+def test_a_chain_needs_two_buffers():
+    _, total = place([Block((), k, k + 1, 4096) for k in range(20)])
+
+    assert total == 8192
+
+
+@given(st.integers(0, 1 << 20))
+def test_a_random_program_has_a_plan_without_overlap(seed: int):
+    plan = lower(random_program(seed, length=40), WITH_DOT)
+
+    check_overlap(plan)
+    assert dims.at_most(plan.live_peak_bytes, plan.arena_bytes)
+
+
+def mlp(x, *weights):
+    for w in weights:
+        x = ops.max(models.dot(x, w), ops.mul(x, x))
+    return x
+
+
+def test_the_plan_of_a_network_is_within_the_bar():
+    types = [f32(64, 64)] * 9
+
+    plan = lower(program_of(mlp, *types), WITH_DOT)
+
+    assert plan.arena_bytes <= 1.15 * plan.live_peak_bytes
+
+
+# --- in place, donation, copies ---------------------------------------------------------------
+
+
+def test_an_elementwise_result_takes_the_place_of_an_operand_that_dies():
+    def function(x, w):
+        return models.dot(ops.tanh(models.dot(x, w)), w)
+
+    plan = lower(program_of(function, f32(64, 64), f32(64, 64)), WITH_DOT)
+
+    assert plan.arena_bytes == 64 * 64 * 4
+    check_overlap(plan)
+
+
+def test_an_operand_that_is_used_again_keeps_its_place():
+    def function(x, w):
+        y = models.dot(x, w)
+        return models.dot(models.dot(ops.tanh(y), w), y)
+
+    program = program_of(function, f32(64, 64), f32(64, 64))
+    plan = lower(program, WITH_DOT)
+
+    args = random_arguments(program)
+    agree(evaluate(program, args), run_plan(plan, args), relative=1e-4)
+    assert plan.arena_bytes > 64 * 64 * 4
+
+
+def test_a_transposed_read_is_never_in_place():
+    def function(x, w):
+        return models.dot(ops.tanh(ops.transpose(models.dot(x, w), permutation=(1, 0))), w)
+
+    plan = lower(program_of(function, f32(64, 64), f32(64, 64)), WITH_DOT)
+
+    assert plan.arena_bytes == 2 * 64 * 64 * 4
+
+
+def step_of_sgd(p, g):
+    return ops.sub(p, ops.mul(g, g))
+
+
+def test_a_donated_argument_lends_its_memory_to_a_result_of_its_type():
+    plan = lower(program_of(step_of_sgd, f32(8), f32(8)), PLAIN, donated=(0,))
+
+    assert plan.donations == ((0, 0),)
+
+
+def test_without_donation_nothing_is_lent():
+    assert lower(program_of(step_of_sgd, f32(8), f32(8)), PLAIN).donations == ()
+
+
+def test_a_donated_argument_that_is_read_elsewhere_in_the_kernel_is_kept():
+    def function(x):
+        return ops.add(x, ops.reverse(x, axes=(0,)))
+
+    assert lower(program_of(function, f32(8)), PLAIN, donated=(0,)).donations == ()
+
+
+def test_a_donated_argument_that_is_returned_is_kept():
+    assert lower(program_of(lambda x: (x, ops.neg(x)), f32(8)), PLAIN, donated=(0,)).donations == ()
+
+
+def test_a_donated_argument_of_another_type_is_kept():
+    program = program_of(lambda x: ops.reduce_sum(x, axes=(1,)), f32(8, 8))
+
+    assert lower(program, PLAIN, donated=(0,)).donations == ()
+
+
+def test_an_update_takes_the_donated_argument_before_any_other_memory():
+    # The gradient dies in the same kernel; the parameter is what was offered.
+    def function(p, x, y):
+        return ops.sub(p, models.dot(ops.transpose(x, permutation=(1, 0)), y))
+
+    program = program_of(function, f32(64, 64), f32(64, 64), f32(64, 64))
+
+    assert lower(program, WITH_DOT, donated=(0,)).donations == ((0, 0),)
+    assert lower(program, WITH_DOT).arena_bytes == 0  # else the gradient lies in the result
+
+
+def test_what_a_result_takes_over_lies_in_the_result_from_the_start():
+    def function(x, w):
+        return ops.tanh(models.dot(x, w))
+
+    program = program_of(function, f32(64, 64), f32(64, 64))
+    plan = stages(program, WITH_DOT, check=True).plan
+
+    assert plan.arena_bytes == 0
+    args = random_arguments(program)
+    agree(evaluate(program, args), run_plan(plan, args), relative=1e-4)
+
+
+def test_donated_memory_may_be_used_again_before_a_later_result():
+    def function(x, w):
+        y = models.dot(x, w)  # x dies here, long before the result is written
+        return models.dot(ops.tanh(models.dot(y, w)), y)
+
+    plan = lower(program_of(function, f32(64, 64), f32(64, 64)), WITH_DOT, donated=(0,))
+
+    assert plan.donations == ((0, 0),)
+
+
+def test_inputs_and_duplicates_among_the_results_are_copied():
+    def function(x):
+        y = ops.neg(x)
+        return x, y, y
+
+    program = program_of(function, f32(8))
+    plan = lower(program, PLAIN)
+
+    assert sum(isinstance(s, Copy) for s in plan.steps) == 2
+    args = random_arguments(program)
+    agree(evaluate(program, args), run_plan(plan, args), relative=0)
+
+
+# --- changes in place -------------------------------------------------------------------------
+
+ROWS = ops.IndexDims((1,), (0,), (0,))
+
+
+def scatter(x, at, u):
+    return ops.scatter_add(x, at, u, dims=ROWS, slice_sizes=(1, 64), mode="fill")
+
+
+def kinds(plan) -> list[str]:
+    return [type(s).__name__ for s in plan.steps]
+
+
+def hold(function, *types, donated=()):
+    program = program_of(function, *types)
+    plan = stages(program, WITH_DOT, donated, check=True).plan
+    args = random_arguments(program)
+    agree(evaluate(program, args), run_plan(plan, args), relative=1e-4)
+    return plan
+
+
+def test_a_large_scatter_copies_its_operand_and_changes_the_copy():
+    plan = hold(scatter, f32(512, 64), i32(8, 1), f32(8, 64))
+
+    assert kinds(plan) == ["Copy", "Launch"]
+
+
+def test_a_scatter_into_a_value_that_dies_changes_it_in_place():
+    def function(x, at, u):
+        return scatter(ops.exp(x), at, u)
+
+    plan = hold(function, f32(512, 64), i32(8, 1), f32(8, 64))
+
+    assert kinds(plan) == ["Launch", "Launch"]
+    assert plan.arena_bytes == 0
+
+
+def test_a_scatter_into_a_value_that_is_needed_later_copies_it():
+    def function(x, at, u):
+        y = ops.exp(x)
+        return ops.mul(scatter(y, at, u), y), models.softmax(y)
+
+    assert "Copy" in kinds(hold(function, f32(512, 64), i32(8, 1), f32(8, 64)))
+
+
+def test_a_scatter_into_a_donated_argument_is_in_place():
+    plan = hold(scatter, f32(512, 64), i32(8, 1), f32(8, 64), donated=(0,))
+
+    assert plan.donations == ((0, 0),)
+
+
+def test_a_small_window_is_written_alone():
+    def function(cache, new, start):
+        return ops.dynamic_update_slice(cache, new, start, number(0, dtypes.i32))
+
+    plan = hold(function, f32(512, 64), f32(1, 64), i32(), donated=(0,))
+
+    (kernel,) = plan.kernels.values()
+    assert kinds(plan) == ["Copy", "Launch"]
+    assert plan.donations == ((0, 0),)
+    (loop,) = kernel.body
+    assert isinstance(loop, For)
+    assert loop.extent == 64
+
+
+def test_updates_of_one_cache_follow_each_other_in_place():
+    def function(cache, a, b):
+        zero = number(0, dtypes.i32)
+        once = ops.dynamic_update_slice(cache, a, number(3, dtypes.i32), zero)
+        return ops.dynamic_update_slice(once, b, number(4, dtypes.i32), zero)
+
+    plan = hold(function, f32(512, 64), f32(1, 64), f32(2, 64))
+
+    assert kinds(plan) == ["Copy", "Launch", "Launch"]
+    assert plan.arena_bytes == 0
+
+
+@given(st.integers(0, 1 << 20))
+def test_random_programs_may_change_everything_in_place(seed: int):
+    program = random_program(seed, length=20)
+    args = random_arguments(program, seed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "IN_PLACE", 1)
+        patch.setattr(cost, "WINDOW_SHARE", 1)
+        lowered = stages(program, WITH_DOT, check=True)
+
+    agree(evaluate(program, args), run_kernel_program(lowered.kernels, args), relative=1e-4)
+    agree(evaluate(program, args), run_plan(lowered.plan, args), relative=1e-4)
+
+
+# --- symbolic sizes ---------------------------------------------------------------------------
+
+n = symbol("n", 1, 4096)
+
+
+def test_offsets_of_symbolic_values_are_expressions_that_never_overlap():
+    def function(x, w):
+        y = models.dot(x, w)
+        return models.dot(models.dot(ops.tanh(y), w), ops.transpose(w, permutation=(1, 0))), y
+
+    types = ArrayType((n, 64), dtypes.f32), f32(64, 64)
+    plan = stages(program_of(function, *types), WITH_DOT, check=True).plan
+
+    assert not isinstance(plan.arena_bytes, int)
+    assert [(s.name, s.argument, s.axis) for s in plan.size_sources] == [("n", 0, 0)]
+
+
+def test_equal_symbolic_sizes_share_memory():
+    def function(x, w):
+        for _ in range(6):
+            x = models.dot(x, w)
+        return x
+
+    types = ArrayType((n, 64), dtypes.f32), f32(64, 64)
+    plan = lower(program_of(function, *types), WITH_DOT)
+
+    assert dims.evaluate(plan.arena_bytes, {"n": 100}) == 2 * 100 * 64 * 4
+
+
+def test_a_size_that_no_argument_shows_is_an_error():
+    program = program_of(lambda x: ops.neg(x), ArrayType((2 * n,), dtypes.f32))
+
+    with pytest.raises(DimensionError, match="cannot find the size n"):
+        lower(program, PLAIN)
+
+
+# --- the check --------------------------------------------------------------------------------
+
+
+def two_dots():
+    def function(x, w):
+        return models.dot(models.dot(models.dot(x, w), w), w)
+
+    return lower(program_of(function, f32(64, 64), f32(64, 64)), WITH_DOT)
+
+
+def moved(plan, number: int, offset: int):
+    """The plan with the arena slots of one step's results moved."""
+    step = plan.steps[number]
+    outputs = tuple(replace(s, offset=offset) for s in step.outputs)
+    later = [
+        replace(s, inputs=tuple(outputs[0] if x == step.outputs[0] else x for x in s.inputs))
+        for s in plan.steps[number + 1 :]
+    ]
+    steps = (*plan.steps[:number], replace(step, outputs=outputs), *later)
+    return replace(plan, steps=steps, arena_bytes=1 << 20)
+
+
+def test_check_finds_two_live_values_on_the_same_bytes():
+    plan = two_dots()
+    first = plan.steps[0].outputs[0].offset
+
+    with pytest.raises(CheckError, match="cannot keep arena"):
+        check_overlap(moved(plan, 1, first + 64))
+
+
+def test_check_finds_a_read_of_what_was_never_written():
+    plan = two_dots()
+
+    with pytest.raises(CheckError, match="nothing was written there"):
+        check_overlap(replace(plan, steps=plan.steps[1:]))
+
+
+def test_check_finds_a_value_outside_the_arena():
+    with pytest.raises(CheckError, match="the arena at 64"):
+        check_overlap(replace(two_dots(), arena_bytes=64))
+
+
+def test_in_place_needs_the_kernels_permission():
+    def function(x, w):
+        return models.dot(ops.tanh(models.dot(x, w)), w)
+
+    plan = lower(program_of(function, f32(64, 64), f32(64, 64)), WITH_DOT)
+    strict = {name: replace(code, aliases=()) for name, code in plan.kernels.items()}
+
+    assert any(isinstance(s, Launch) for s in plan.steps)
+    with pytest.raises(CheckError, match="cannot keep"):
+        check_overlap(replace(plan, kernels=strict))
+
+
+def test_slots_of_results_carry_the_result_types():
+    plan = lower(program_of(lambda x: ops.reshape(ops.neg(x), shape=(8,)), f32(2, 4)), PLAIN)
+
+    (step,) = plan.steps
+    assert isinstance(step, Launch)
+    assert step.slots[-1] == Slot(Space.RESULT, f32(8), 0)

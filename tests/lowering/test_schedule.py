@@ -1,0 +1,89 @@
+"""Schedule: an order that is legal, deterministic, and keeps few bytes alive."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rune import ops
+from rune.lowering.kernelize import kernelize
+from rune.lowering.kernels import Invoke, KernelProgram, Value
+from rune.lowering.kernels_check import check
+from rune.lowering.memory import live_ranges, type_bytes
+from rune.lowering.schedule import schedule
+from tests.support.lowering import WITH_DOT, f32, program_of
+from tests.support.random_programs import random_program
+
+
+def peak(program: KernelProgram) -> int:
+    """Bytes of intermediate values alive at once, at most."""
+    owned = {*program.inputs, *program.outputs}
+    ranges = {v: r for v, r in live_ranges(program).items() if v not in owned}
+    return max(
+        (
+            sum(type_bytes(v.type) for v, (a, b) in ranges.items() if a <= step <= b)
+            for step in range(len(program.steps))
+        ),
+        default=0,
+    )
+
+
+def step(name: str, results: list[Value], operands: list[Value]) -> Invoke:
+    return Invoke(name, tuple(results), tuple(operands))
+
+
+def test_a_value_is_used_up_before_the_next_one_is_made():
+    x, big, small = Value(0, f32(1)), f32(1000), f32(1)
+    a, b, c, d = Value(1, big), Value(2, big), Value(3, small), Value(4, small)
+    steps = (
+        step("a", [a], [x]), step("b", [b], [x]), step("c", [c], [a]), step("d", [d], [b]),
+    )  # fmt: skip
+    program = KernelProgram("f", (x,), steps, (c, d), (small, small), {})
+
+    ordered = schedule(program)
+
+    assert [s.kernel for s in ordered.steps if isinstance(s, Invoke)] == ["a", "c", "b", "d"]
+    assert peak(ordered) == 4000
+    assert peak(program) == 8000
+
+
+def test_the_order_of_the_program_decides_between_equals():
+    x = Value(0, f32(4))
+    made = [Value(n, f32(4)) for n in range(1, 6)]
+    steps = tuple(step(f"k{v.number}", [v], [x]) for v in made)
+    types = tuple(v.type for v in made)
+
+    program = KernelProgram("f", (x,), steps, tuple(made), types, {})
+
+    assert schedule(program) == program
+
+
+def test_all_parts_of_a_value_are_written_before_it_is_read():
+    x, y, z = Value(0, f32(4)), Value(1, f32(8)), Value(2, f32(8))
+    steps = (step("left", [y], [x]), step("read", [z], [y]), step("right", [y], [x]))
+    program = KernelProgram("f", (x,), steps, (z,), (f32(8),), {})
+
+    names = [s.kernel for s in schedule(program).steps if isinstance(s, Invoke)]
+
+    assert names.index("read") == 2
+
+
+@given(st.integers(0, 1 << 20))
+def test_any_program_stays_legal_and_keeps_its_steps(seed: int):
+    program = kernelize(random_program(seed, length=30), WITH_DOT)
+
+    ordered = schedule(program)
+
+    check(ordered)
+    assert sorted(map(str, ordered.steps)) == sorted(map(str, program.steps))
+
+
+def test_a_wide_program_is_scheduled_with_a_small_peak():
+    # 50 large values, each reduced to a row: in textual order all of them would be alive.
+    def function(x):
+        large = [ops.cumsum(ops.exp(x), axis=0, reverse=bool(k % 2)) for k in range(50)]
+        return [ops.reduce_sum(ops.sub(v, x), axes=(0,)) for v in large]
+
+    program = kernelize(program_of(function, f32(64, 64)), WITH_DOT)
+
+    assert peak(schedule(program)) <= 2 * 64 * 64 * 4

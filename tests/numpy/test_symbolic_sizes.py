@@ -1,0 +1,84 @@
+"""Functions of an array [n, 3] whose n is symbolic: one program, right for every n.
+
+Axes of size n are reduced, joined, cut, counted, contracted and indexed. What cannot be decided for
+all n in the declared range is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import nn
+from tests.support.close import near
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "mean": lambda x: rnp.mean(x, 0),
+    "var": lambda x: rnp.var(x, 0, ddof=1),
+    "prod": lambda x: rnp.prod(x, 0),
+    "max": lambda x: rnp.max(x, 0),
+    "argmax": lambda x: rnp.argmax(x),
+    "cumsum": lambda x: rnp.cumsum(x, 0),
+    "diff": lambda x: rnp.diff(x, axis=0),
+    "average": lambda x: rnp.average(x, 0, rnp.abs(x[:, 0])),
+    "count_nonzero": lambda x: rnp.count_nonzero(x),
+    "a size as a number": lambda x: rnp.sum(x) / x.size + x.shape[0] * x,
+    "softmax": lambda x: nn.softmax(x, 0),
+    "logsumexp": lambda x: nn.logsumexp(x),
+    "layer_norm": lambda x: nn.layer_norm(x, axis=0),
+    "one_hot": lambda x: nn.one_hot(rnp.argmax(x, 1), 3),
+    "ravel": lambda x: rnp.ravel(x),
+    "reshape": lambda x: x.reshape(3, -1),
+    "concatenate": lambda x: rnp.concatenate([x, x * 2]),
+    "stack": lambda x: rnp.stack([x, x]),
+    "tile": lambda x: rnp.tile(x, (2, 1)),
+    "repeat": lambda x: rnp.repeat(x, 2, axis=0),
+    "pad": lambda x: rnp.pad(x, ((1, 1), (0, 0))),
+    "roll": lambda x: rnp.roll(x, 1, axis=0),
+    "roll back": lambda x: rnp.roll(x, -2, axis=0),
+    "flip": lambda x: rnp.flip(x),
+    "split": lambda x: rnp.split(x, 3, axis=1),
+    "arange": lambda x: x * rnp.arange(x.shape[0])[:, None],
+    "zeros": lambda x: rnp.zeros((x.shape[0], 2)),
+    "eye": lambda x: rnp.eye(x.shape[0]),
+    "tril": lambda x: rnp.tril(x),
+    "meshgrid": lambda x: rnp.meshgrid(x[:, 0], x[:, 1]),
+    "linspace": lambda x: rnp.linspace(x[0], x[1], 4),
+    "broadcast_to": lambda x: rnp.broadcast_to(x[:1], x.shape),
+    "matmul": lambda x: x @ x.T,
+    "einsum": lambda x: rnp.einsum("ni,mi,m->n", x, x, x[:, 0]),
+    "kron": lambda x: rnp.kron(x, x),
+    "pairs": lambda x: x[:, None] - x[None],
+    "first and last": lambda x: x[0] + x[-1],
+    "a slice": lambda x: x[1:],
+    "every second": lambda x: x[::2],
+    "reversed": lambda x: x[::-1],
+    "take": lambda x: rnp.take(x, rnp.array([0, -1]), axis=0),
+    "take wrapped": lambda x: rnp.take(x, rnp.array([-1, 7]), axis=0, mode="wrap"),
+    "take_along_axis": lambda x: rnp.take_along_axis(x, rnp.argmax(x, 0)[None], 0),
+    "an update": lambda x: x.at[0].set(1.0).at[:, 1].add(1.0),
+    "a gradient": lambda x: rune.grad(lambda v: rnp.var(v, 0).sum())(x),
+    "a loss": lambda x: rune.grad(
+        lambda v: rnp.mean(nn.softmax_cross_entropy_with_integer_labels(v, rnp.argmax(v, 1)))
+    )(x),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_one_program_is_right_for_every_size(name: str):
+    compiled = rune.jit(FUNCTIONS[name], dims={"n": (2, 16)})
+
+    for size in (3, 5):
+        x = rnp.asarray(np.random.default_rng(size).normal(size=(size, 3)))
+        near(FUNCTIONS[name](x), compiled(x), relative=3e-5, why="f32, other order of sums")
+    assert compiled.cache_size() == 1
+
+
+def test_what_depends_on_the_size_is_refused():
+    with pytest.raises(ValueError, match=r"cannot decide n > 3 \(n in 2..16\)"):
+        rune.jit(rnp.trace, dims={"n": (2, 16)})(rnp.ones((4, 3)))

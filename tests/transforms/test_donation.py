@@ -1,0 +1,82 @@
+"""Donation: memory is lent to a result only where nothing else can see it.
+
+A donated array is deleted in any case. On the CPU eager movement gives views of its operand, and
+NumPy may hold a view too; both keep what they show.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import DeletedArrayError
+
+SIZES = (8, 1 << 20)  # NumPy's own allocation, and a recycled block
+
+
+def fresh(size: int) -> rune.Array:
+    return rune.jit(lambda x: x * 1.0)(rnp.arange(float(size)))
+
+
+def add_one(x: rune.Array) -> rune.Array:
+    return rune.jit(lambda x: x + 1, donate_argnums=0)(x)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_result_takes_the_memory_of_a_donated_argument(size):
+    x = fresh(size)
+    address = x.buffer.ctypes.data
+
+    y = add_one(x)
+
+    assert y.buffer.ctypes.data == address
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_donated_argument_is_deleted(size):
+    x = fresh(size)
+
+    add_one(x)
+
+    with pytest.raises(DeletedArrayError, match="was donated"):
+        x + 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_an_eager_view_of_a_donated_array_keeps_its_contents(size):
+    x = fresh(size)
+    view = x.reshape(2, -1)
+
+    add_one(x)
+
+    np.testing.assert_array_equal(view, np.arange(float(size)).reshape(2, -1))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_numpy_view_of_a_donated_array_keeps_its_contents(size):
+    x = fresh(size)
+    view = np.asarray(x)
+
+    add_one(x)
+
+    np.testing.assert_array_equal(view, np.arange(float(size)))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_donating_a_view_leaves_the_whole_array_alone(size):
+    whole = fresh(size)
+
+    add_one(whole.reshape(2, -1)[0])
+
+    np.testing.assert_array_equal(whole, np.arange(float(size)))
+
+
+def test_an_eager_result_does_not_follow_changes_of_the_numpy_array_it_came_from():
+    host = np.arange(6, dtype=np.float32)
+
+    reshaped = rnp.reshape(host, (2, 3))
+    host[:] = -1
+
+    np.testing.assert_array_equal(reshaped, np.arange(6.0).reshape(2, 3))
