@@ -11,10 +11,11 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rune.core.types import ArrayType
+from rune import errors, nn, numpy, optim, tree
 from rune.array import Array
 from rune.backends import devices, missing
 from rune.config import configure, enable_x64
+from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.transforms import evaluate as _evaluate  # installs the outermost interpreter
 from rune.transforms.grad import (
@@ -31,7 +32,6 @@ from rune.transforms.jit import jit
 from rune.transforms.placement import block_until_ready, device_get, device_put
 from rune.transforms.stage import make_program
 from rune.transforms.vmap import vmap
-from rune import errors, nn, numpy, optim, tree
 
 if TYPE_CHECKING:
     from rune.transforms.explain import explain

@@ -16,7 +16,7 @@ from rune.backends import Device, device_named
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
-from rune.ops.scalars import int_bounds
+from rune.ops.scalars import convert, int_bounds
 
 
 class Array(Operators):
@@ -161,7 +161,10 @@ def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> A
         raise DtypeError(f"array: cannot hold {type(value).__name__} (dtype {host.dtype})")
     if not isinstance(value, np.ndarray | np.generic) and target in dtypes.INTEGER:
         _check_range(host, target)
-    data = np.array(host, dtype=target, order="C")
+    if host.dtype in dtypes.FLOATING and target in dtypes.INTEGER:
+        host = convert(host, target)
+    with np.errstate(all="ignore"):
+        data = np.array(host, dtype=target, order="C")
     return put(data, ArrayType(data.shape, target, weak), _requested_device())
 
 

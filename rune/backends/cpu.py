@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -90,13 +90,14 @@ class CpuBackend:
         self.target = target
         abi = cpu_python.abi()
         assert abi is not None
-        parallel = cpu_pool.parallel_address(target.cores) if target.cores > 1 else 0
+        parallel = partial(cpu_pool.parallel_address, target.cores)
 
         def dot(dtype: np.dtype) -> int:
             blas = cpu_blas.find_gemm(dtype)
             if blas is not None:
                 return cpu_blas.dot_address(blas, dtype)
-            return cpu_gemm.gemm_address(dtype, target.cores, parallel)
+            pool = parallel() if target.cores > 1 else 0
+            return cpu_gemm.gemm_address(dtype, target.cores, pool)
 
         self.host = cpu_plan.Host(cpu_compile.machine(), abi, target.cores, parallel, dot)
 
@@ -136,6 +137,7 @@ class CpuExecutable:
         self._call = self.native.call
         self._axes = [(s.argument, s.axis) for s in plan.size_sources]
         self._layouts: dict[tuple[int, ...], _Layout] = {}
+        self._fixed = None if self._axes else _layout(plan, {})
         self._arenas: list[np.ndarray] = []
 
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
@@ -144,23 +146,17 @@ class CpuExecutable:
         Errors: ArgumentError for an array that the plan was not made for; DimensionError for a
         size out of its range; OutOfMemory.
         """
-        try:
-            sizes = tuple([arguments[a].shape[axis] for a, axis in self._axes])
-        except (IndexError, AttributeError):
-            raise self._misfit(arguments) from None
-        layout = self._layouts.get(sizes) or self._layout(arguments, sizes)
-        results = [make() for make in layout.results]
+        layout = self._fixed or self._layout_for(arguments)
         if donated:
-            self._donate(arguments, donated, results)
-        arenas = self._arenas
-        try:
-            arena = arenas.pop()
-        except IndexError:
-            arena = _NO_ARENA
-        if len(arena) < layout.arena_bytes:
-            arena = cpu_memory.aligned(layout.arena_bytes)
-        code = self._call(*arguments, *results, arena)
-        arenas.append(arena)
+            results = self._results(arguments, donated, layout)
+        else:
+            results = [make() for make in layout.makers]
+        if layout.arena_bytes == 0:
+            code = self._call(*arguments, *results, _NO_ARENA)
+        else:
+            arena = self._take_arena(layout.arena_bytes)
+            code = self._call(*arguments, *results, arena)
+            self._arenas.append(arena)
         if code:
             return self._explain(code, arguments, donated)
         return results
@@ -173,26 +169,39 @@ class CpuExecutable:
         """The machine code of the whole plan, as text."""
         return self.code.assembly()
 
-    def _layout(self, arguments: Sequence[Buffer], sizes: tuple[int, ...]) -> _Layout:
-        """How to allocate results and arena for these sizes; kept for the next call."""
-        values = size_values(self.plan, [a.shape for a in arguments])
-        types = [concrete_type(t, values) for t in self.plan.results]
-        makers = tuple(_maker(static_shape(t), t.dtype) for t in types)
-        made = _Layout(makers, evaluate(self.plan.arena_bytes, values))
-        if len(self._layouts) >= KEPT_LAYOUTS:
-            self._layouts.clear()
-        self._layouts[sizes] = made
-        return made
+    def _take_arena(self, nbytes: int) -> np.ndarray:
+        """An arena that no other call uses."""
+        try:
+            arena = self._arenas.pop()
+        except IndexError:
+            arena = _NO_ARENA
+        return arena if len(arena) >= nbytes else cpu_memory.aligned(nbytes)
 
-    def _donate(
-        self, arguments: Sequence[Buffer], donated: Sequence[int], results: list[Buffer]
-    ) -> None:
-        """Put donated memory in the place of results, where nothing else reads it."""
-        for argument, result in self.plan.donations:
-            lent, made = arguments[argument], results[result]
-            alone = sum(a is lent for a in arguments) == 1
-            if argument in donated and alone and lent.flags.writeable:
-                results[result] = lent.view(made.dtype).reshape(made.shape)
+    def _layout_for(self, arguments: Sequence[Buffer]) -> _Layout:
+        """How to allocate results and arena for these arguments; kept for the next call."""
+        try:
+            sizes = tuple([arguments[a].shape[axis] for a, axis in self._axes])
+        except (IndexError, AttributeError):
+            raise self._misfit(arguments) from None
+        known = self._layouts.get(sizes)
+        if known is None:
+            if len(self._layouts) >= KEPT_LAYOUTS:
+                self._layouts.clear()
+            values = size_values(self.plan, [a.shape for a in arguments])
+            known = self._layouts[sizes] = _layout(self.plan, values)
+        return known
+
+    def _results(
+        self, arguments: Sequence[Buffer], donated: Sequence[int], layout: _Layout
+    ) -> list[Buffer]:
+        """The results: donated memory, where nothing else reads it, else new."""
+        lent = {r: arguments[a] for a, r in self.plan.donations if a in donated}
+        return [
+            lent[number].reshape(-1).view(type.dtype).reshape(static_shape(type))
+            if number in lent and _is_only(lent[number], arguments)
+            else make()
+            for number, (type, make) in enumerate(zip(layout.types, layout.makers, strict=True))
+        ]
 
     def _explain(
         self, code: int, arguments: Sequence[Buffer], donated: Sequence[int]
@@ -216,6 +225,11 @@ class CpuExecutable:
         )
 
 
+def _is_only(array: np.ndarray, arguments: Sequence[Buffer]) -> bool:
+    """Whether an argument may be overwritten: it is given once, and not read-only."""
+    return array.flags.writeable and sum(a is array for a in arguments) == 1
+
+
 def _described(array: Any) -> str:
     """An argument as messages show it."""
     if type(array) is not np.ndarray:
@@ -228,8 +242,15 @@ def _described(array: Any) -> str:
 class _Layout:
     """What one call allocates, for one choice of sizes."""
 
-    results: tuple[Callable[[], np.ndarray], ...]
+    types: tuple[ArrayType, ...]
+    makers: tuple[Callable[[], np.ndarray], ...]
     arena_bytes: int
+
+
+def _layout(plan: Plan, sizes: Mapping[str, int]) -> _Layout:
+    types = tuple(concrete_type(t, sizes) for t in plan.results)
+    makers = tuple(_maker(static_shape(t), t.dtype) for t in types)
+    return _Layout(types, makers, evaluate(plan.arena_bytes, sizes))
 
 
 def _maker(shape: tuple[int, ...], dtype: np.dtype) -> Callable[[], np.ndarray]:

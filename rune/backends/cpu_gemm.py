@@ -36,7 +36,8 @@ from rune.backends.cpu_gemm_tile import (
     tile_function,
 )
 from rune.errors import CompileError
-from rune.lowering.codegen.llvm_text import Value, suffix
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value
 
 DEPTH = 256  # of p in one block
 HEIGHT = 128  # rows of A in one group

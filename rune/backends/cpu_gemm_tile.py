@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from rune.lowering.codegen.llvm import Machine
-from rune.lowering.codegen.llvm_text import Value, Writer, suffix
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value, Writer
 
 PANELS = 3  # vectors in one panel of B
 BYTES = {"float": 4, "double": 8}

@@ -33,35 +33,37 @@ class _Owner(np.ndarray):
 
 
 class FreeList:
-    """Large blocks by size, shared by all threads."""
+    """Large blocks by size, shared by all threads. Full, it drops what it has: sizes change."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        # Reentrant: taking a block may run the collector, which may give one.
+        self.lock = threading.RLock()
         self.blocks: dict[int, list[ctypes.Array]] = defaultdict(list)
         self.kept = 0
 
     def take(self, nbytes: int) -> ctypes.Array | None:
         """A kept block of that size."""
-        blocks = self.blocks.get(nbytes)
-        if not blocks:
-            return None
-        try:
-            block = blocks.pop()
-        except IndexError:  # another thread was faster
-            return None
-        self.kept -= nbytes
-        return block
+        with self.lock:
+            blocks = self.blocks.get(nbytes)
+            if not blocks:
+                return None
+            self.kept -= nbytes
+            return blocks.pop()
 
     def give(self, block: ctypes.Array) -> None:
-        """Keep a block, unless too much is kept already."""
-        if self.kept + len(block) <= KEPT_BYTES:
-            self.kept += len(block)
-            self.blocks[len(block)].append(block)
+        """Keep a block."""
+        with self.lock:
+            if self.kept + len(block) > KEPT_BYTES:
+                self.clear()
+            if len(block) <= KEPT_BYTES:
+                self.kept += len(block)
+                self.blocks[len(block)].append(block)
 
     def clear(self) -> None:
         """Give all kept blocks back to the system."""
-        self.blocks.clear()
-        self.kept = 0
+        with self.lock:
+            self.blocks.clear()
+            self.kept = 0
 
 
 _free = FreeList()
@@ -83,17 +85,20 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     Errors: OutOfMemory "alloc: cannot allocate 8000000000000 B (in use 51200 B, limit ...)".
     """
     nbytes = math.prod(shape) * dtype.itemsize
-    try:
-        if nbytes < LARGE_BYTES:
-            return np.empty(shape, dtype)
-        return np.ndarray(shape, dtype, _owner(nbytes))
-    except (MemoryError, ValueError) as error:
-        raise out_of_memory(nbytes) from error
+    if nbytes < LARGE_BYTES:
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, _owner(nbytes))
 
 
 def aligned(nbytes: int) -> np.ndarray:
-    """Uninitialised bytes on a 64-byte border."""
-    raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+    """Uninitialised bytes on a 64-byte border. Errors: OutOfMemory."""
+    try:
+        raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError) as error:  # ValueError: beyond what an address can hold
+        if not _free.kept:
+            raise out_of_memory(nbytes) from error
+        _free.clear()
+        return aligned(nbytes)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes]
 

@@ -26,7 +26,8 @@ from rune.dims import Size
 from rune.errors import CompileError
 from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm import Machine, Rendered, render
-from rune.lowering.codegen.llvm_text import Value, Writer, identifier
+from rune.lowering.codegen.llvm_names import identifier
+from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.plan import Call, Copy, Launch, Plan, Slot, Space, Step
 
 # Estimated instructions from which a kernel is split between the cores, and of one piece at least.
@@ -42,7 +43,7 @@ class Host:
     machine: Machine
     abi: Abi
     cores: int
-    parallel: int  # address of void(ptr task, ptr words, i64 total, i64 chunk); 0 with one core
+    parallel: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
     dot: Callable[[np.dtype], int]  # address of the matrix product of a dtype (cpu_gemm.py)
 
 
@@ -183,7 +184,7 @@ class _Run:
         pieces = self.host.cores * CHUNKS_PER_CORE * kernel.grain
         even = (total + (pieces - 1)).binary("udiv", total + (pieces - 1), pieces) * kernel.grain
         chunk = writer.call("i64", "@llvm.smax.i64", even, even.like(least))
-        function = f"inttoptr (i64 {self.host.parallel} to ptr)"
+        function = f"inttoptr (i64 {self.host.parallel()} to ptr)"
         task = f"ptr @{_task_name(name)}, ptr {words.text}"
         writer.do(f"call void {function}({task}, i64 {total.text}, i64 {chunk.text})")
 

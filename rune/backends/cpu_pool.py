@@ -107,8 +107,11 @@ define internal i1 @pending() #0 {
   ret i1 %left
 }
 
-define internal ptr @worker(ptr %unused) #0 {
+define internal ptr @worker(ptr %number) #0 {
 entry:
+  %k = ptrtoint ptr %number to i64
+  %place = getelementptr i32, ptr @places, i64 %k
+  call void @introduce(i64 %k)
   br label %spin
 spin:
   %count = phi i64 [ 0, %entry ], [ 0, %work ], [ %more, %pause ]
@@ -116,6 +119,8 @@ spin:
   br i1 %found, label %work, label %tired
 work:
   call void @help()
+  %here = call i32 @processor()
+  store atomic i32 %here, ptr %place seq_cst, align 4
   br label %spin
 tired:
   %more = add i64 %count, 1
@@ -172,6 +177,7 @@ start:
   %middle = shl i64 %pieces, 20
   %new = or i64 %high, %middle
   store atomic i64 %new, ptr @ticket seq_cst, align 8
+  call void @spread()
   %sleeping = load atomic i64, ptr @sleepers seq_cst, align 8
   %any = icmp ne i64 %sleeping, 0
   br i1 %any, label %call, label %work
@@ -232,7 +238,8 @@ loop:
   %more = icmp ult i64 %k, %wanted
   br i1 %more, label %make, label %leave
 make:
-  %failed = call i32 @pthread_create(ptr %id, ptr %attributes, ptr @worker, ptr null)
+  %number = inttoptr i64 %k to ptr
+  %failed = call i32 @pthread_create(ptr %id, ptr %attributes, ptr @worker, ptr %number)
   %good = icmp eq i32 %failed, 0
   br i1 %good, label %made, label %leave
 made:
@@ -243,10 +250,96 @@ leave:
   ret i64 %k
 }
 
+PLACEMENT
 ; In a forked child: there are no workers, and no job.
 define void @forget() #0 {
   store atomic i64 0, ptr @workers seq_cst, align 8
   store atomic i32 0, ptr @busy seq_cst, align 4
+  ret void
+}
+"""
+
+# Linux wakes a thread on the processor it last ran on, when no other is idle: a worker that once
+# slept on the caller's processor would wait there until the caller is done. So the caller sends
+# such workers elsewhere. Where each worker last ran is in @places, its thread id in @ids.
+_PLACEMENT = """
+@places = internal global [1024 x i32] zeroinitializer
+@ids = internal global [1024 x i32] zeroinitializer
+@allowed = global [16 x i64] zeroinitializer
+
+declare i32 @sched_getcpu()
+declare i32 @sched_setaffinity(i32, i64, ptr)
+declare i32 @gettid()
+
+define internal i32 @processor() #0 {
+  %here = call i32 @sched_getcpu()
+  ret i32 %here
+}
+
+define internal void @introduce(i64 %k) #0 {
+  %id = call i32 @gettid()
+  %at = getelementptr i32, ptr @ids, i64 %k
+  store atomic i32 %id, ptr %at seq_cst, align 4
+  %place = getelementptr i32, ptr @places, i64 %k
+  %here = call i32 @sched_getcpu()
+  store atomic i32 %here, ptr %place seq_cst, align 4
+  ret void
+}
+
+; Move workers off the caller's processor.
+define internal void @spread() #0 {
+entry:
+  %here = call i32 @sched_getcpu()
+  %workers = load atomic i64, ptr @workers seq_cst, align 8
+  br label %test
+test:
+  %k = phi i64 [ 0, %entry ], [ %next, %on ]
+  %more = icmp ult i64 %k, %workers
+  br i1 %more, label %look, label %leave
+look:
+  %at = getelementptr i32, ptr @places, i64 %k
+  %place = load atomic i32, ptr %at seq_cst, align 4
+  %same = icmp eq i32 %place, %here
+  br i1 %same, label %move, label %on
+move:
+  call void @send_away(i64 %k, i32 %here)
+  store atomic i32 -1, ptr %at seq_cst, align 4
+  br label %on
+on:
+  %next = add i64 %k, 1
+  br label %test
+leave:
+  ret void
+}
+
+define internal void @send_away(i64 %k, i32 %here) #0 {
+  %mask = alloca [16 x i64], align 16
+  call void @llvm.memcpy.p0.p0.i64(ptr %mask, ptr @allowed, i64 128, i1 false)
+  %bit = zext i32 %here to i64
+  %number = lshr i64 %bit, 6
+  %offset = and i64 %bit, 63
+  %word = getelementptr i64, ptr %mask, i64 %number
+  %old = load i64, ptr %word
+  %one = shl i64 1, %offset
+  %others = xor i64 %one, -1
+  %new = and i64 %old, %others
+  store i64 %new, ptr %word
+  %at = getelementptr i32, ptr @ids, i64 %k
+  %id = load atomic i32, ptr %at seq_cst, align 4
+  %ignored = call i32 @sched_setaffinity(i32 %id, i64 128, ptr %mask)
+  ret void
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+_NO_PLACEMENT = """
+@places = internal global [1024 x i32] zeroinitializer
+define internal i32 @processor() #0 {
+  ret i32 -1
+}
+define internal void @introduce(i64 %k) #0 {
+  ret void
+}
+define internal void @spread() #0 {
   ret void
 }
 """
@@ -271,6 +364,7 @@ def _text() -> str:
     known = {
         "SPINS": str(SPINS), "STACK": str(STACK_BYTES), "DETACHED": detached,
         "HINT": hint, "PAUSE": pause,
+        "PLACEMENT": _PLACEMENT if _can_place() else _NO_PLACEMENT,
     }  # fmt: skip
     text = _TEXT
     for name, value in known.items():
@@ -278,11 +372,27 @@ def _text() -> str:
     return text
 
 
+def _can_place() -> bool:
+    """Whether the C library moves threads between processors."""
+    library = ctypes.CDLL(None)
+    return all(hasattr(library, f) for f in ("sched_getcpu", "sched_setaffinity", "gettid"))
+
+
+def _allow(code: cpu_compile.Code) -> None:
+    """Tell the pool which processors this process may use."""
+    words = (ctypes.c_uint64 * 16).from_address(code.engine.get_global_value_address("allowed"))
+    for number in os.sched_getaffinity(0):
+        if number < 1024:
+            words[number // 64] |= 1 << number % 64
+
+
 @functools.cache
 def _pool(workers: int) -> Pool:
     code = cpu_compile.compile_module("pool", _text())
     # Workers run this code until the process ends, so it must never be freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
+    if _can_place():
+        _allow(code)
     start = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("start"))
     # Signals are for the interpreter's threads; workers inherit a mask that blocks them all.
     before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())

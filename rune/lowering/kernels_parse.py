@@ -245,9 +245,7 @@ def parse_program(text: str) -> KernelProgram:
     )  # fmt: skip
 
 
-def _bindings(
-    text: str, values: dict[str, Value], symbols: dict[str, Dim]
-) -> tuple[Value, ...]:
+def _bindings(text: str, values: dict[str, Value], symbols: dict[str, Dim]) -> tuple[Value, ...]:
     found = _BINDING.findall(text)
     values.update((n, Value(int(n), _type(type, symbols))) for n, type in found)
     return tuple(values[n] for n, _ in found)

@@ -266,9 +266,7 @@ def live_peak(placed: Iterable[Placed]) -> Size:
 def _slots(
     program: KernelProgram, placed: Iterable[Placed], lent: Mapping[Value, Chain]
 ) -> dict[Value, Slot]:
-    slots = {
-        v: Slot(Space.ARENA, v.type, offset=p.offset) for p in placed for v in p.block.values
-    }
+    slots = {v: Slot(Space.ARENA, v.type, offset=p.offset) for p in placed for v in p.block.values}
     for number, (value, type) in enumerate(zip(program.outputs, program.output_types)):
         for user in (value, *lent.get(value, ())):
             slots.setdefault(user, Slot(Space.RESULT, type, number))
@@ -277,9 +275,7 @@ def _slots(
     return slots
 
 
-def _steps(
-    program: KernelProgram, step: KernelStep, slots: Mapping[Value, Slot]
-) -> Iterator[Step]:
+def _steps(program: KernelProgram, step: KernelStep, slots: Mapping[Value, Slot]) -> Iterator[Step]:
     """A step, behind the copies that what it makes in place starts out from."""
     operands = [slots[v] for v in step.operands]
     results = tuple(slots[v] for v in step.results)

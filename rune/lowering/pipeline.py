@@ -41,7 +41,6 @@ from rune.lowering.plan import Plan
 from rune.lowering.plan_check import check_overlap
 from rune.lowering.schedule import schedule
 from rune.lowering.simplify import (
-    drop_unit_axes,
     eliminate_common,
     eliminate_dead,
     fold_constants,
@@ -52,8 +51,6 @@ from rune.lowering.simplify import (
 PROGRAM_PASSES: tuple[Pass[Program], ...] = (
     # First: everything later sees only primitives with a lowering.
     Pass("decompose", "inline nested programs, expand primitives", decompose),
-    # Before the laws, which join the reshapes that it leaves.
-    drop_unit_axes.PASS,
     # Together: a folded constant makes laws apply, and a law makes equations equal.
     fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS),
     # Last: all of them leave equations that nothing needs.

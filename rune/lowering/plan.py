@@ -7,7 +7,7 @@
 
 Sizes may be symbolic: offsets, grids and shapes are then evaluated per call, from the values that
 `size_sources` reads off the arguments' shapes. A donated argument lends its memory to a result.
-Invariant: two buffers alive at the same step never share a byte (memory.check_overlap), but for
+Invariant: two buffers alive at the same step never share a byte (plan_check.py), but for
 the pairs that a kernel's `aliases` declare.
 """
 
@@ -32,7 +32,7 @@ class Space(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One buffer of the plan. `number` for arguments and results; `offset` in bytes in the arena."""
+    """One buffer of the plan: `number` for arguments and results, `offset` [B] in the arena."""
 
     space: Space
     type: ArrayType

@@ -36,9 +36,7 @@ class _State:
 def schedule(program: KernelProgram) -> KernelProgram:
     """The same steps in a better order."""
     state = _prepare(program)
-    waiting = [
-        sum(state.unwritten.get(v, 0) for v in set(step.operands)) for step in state.steps
-    ]
+    waiting = [sum(state.unwritten.get(v, 0) for v in set(step.operands)) for step in state.steps]
     ready: list[tuple[int, int]] = []
     for number, count in enumerate(waiting):
         if count == 0:

@@ -225,9 +225,11 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         return _count_to(stop - start, start, step, dtypes.as_dtype(dtype or int))
     low, high, by = (_concrete(x) for x in (start, stop, step))
     found = dtypes.as_dtype(dtype) if dtype is not None else _common(low, high, by)
+    if by == 0 or found not in dtypes.NUMERIC:
+        raise ArgumentError(f"arange: cannot count by {by} in {dtypes.short(found)}")
     count = max(0, math.ceil((high - low) / by))
     whole = float(low).is_integer() and float(by).is_integer()
-    if whole and found not in (dtypes.bf16, dtypes.f16) and found in dtypes.NUMERIC:
+    if whole and (found in dtypes.INTEGER or found.itemsize >= 4):
         return _count_to(count, int(low), int(by), found)
     return as_array(np.arange(low, high, by)[:count].astype(found), found)
 

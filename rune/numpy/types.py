@@ -12,14 +12,14 @@ import ml_dtypes
 import numpy as np
 
 from rune import dtypes
-from rune.array import Array, as_array
+from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.errors import DtypeError
 from rune.numpy.arguments import value
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 
-ndarray = Array
+ndarray = Operators  # what concrete arrays and traced ones share
 
 
 class ScalarType:

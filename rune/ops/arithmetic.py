@@ -134,8 +134,9 @@ rem: Primitive = _same(
     lambda da, a, b, y: da, lambda db, a, b, y: neg(mul(db, trunc(div(a, b)))),
 )  # fmt: skip
 abs: Primitive = _same(
-    "abs", "real", scalars.nibbles(np.abs), lambda dx, x, y: select(ge(x, zero_like(x)), dx, neg(dx))
-)
+    "abs", "real", scalars.nibbles(np.abs),
+    lambda dx, x, y: select(ge(x, zero_like(x)), dx, neg(dx)),
+)  # fmt: skip
 sign = _same("sign", "real", scalars.nibbles(scalars.sign), ZERO)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from rune.core.interpreter import literal_like, type_of
+from rune.core.interpreter import type_of
 from rune.core.lower import Bounds, Piece, Source, View
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType, Shape
 from rune.errors import ShapeError
-from rune.ops.arithmetic import select, sub, zero_like
+from rune.ops.arithmetic import select, zero_like
 from rune.ops.family import (
     Batched,
     broadcast,

@@ -37,7 +37,8 @@ def operand(name: str, value: Any) -> Any:
     if type(value) in (bool, int, float, complex):
         return value
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
-        return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
+        with np.errstate(all="ignore"):
+            return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
     if isinstance(value, Dim):
         return convert(size_value(value, dtypes.i32), dtype=dtypes.i32, weak=True)
     raise ArgumentError(
@@ -94,15 +95,23 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False) -> Any:
     if weak and scalar == (dtype, True):
         return _checked(value, dtype)
     _checked(value, dtype)
-    made = np.asarray(value).astype(dtype)
+    made = _typed(value, dtype)
     return convert(made, dtype=dtype, weak=True) if weak else made
+
+
+def _typed(scalar: Scalar, dtype: np.dtype) -> np.ndarray:
+    """A rank-0 constant; what is too large for a floating dtype becomes infinite, unremarked."""
+    if type(scalar) is float and not -400 < scalar < 400:
+        with np.errstate(all="ignore"):
+            return np.asarray(scalar).astype(dtype)
+    return np.asarray(scalar).astype(dtype)
 
 
 def constant(number: float, like: Any) -> Any:
     """`number` in the dtype of `like`, and weak where `like` is weak."""
     type = type_of(like)
     if not type.weak or type.dtype in dtypes.COMPLEX:
-        return np.asarray(number).astype(type.dtype)
+        return _typed(number, type.dtype)
     made = float(number) if type.dtype in dtypes.FLOATING else int(number)
     known = dtypes.scalar_type(made) == (type.dtype, True)
     return made if known else convert(np.asarray(made), dtype=type.dtype, weak=True)
@@ -195,7 +204,7 @@ def _adapted(scalar: Scalar, type: ArrayType | None) -> np.ndarray | None:
     if type is None or type.weak:
         return None
     if type.dtype in dtypes.FLOATING:
-        return np.array(scalar, type.dtype)
+        return _typed(scalar, type.dtype)
     if scalar.__class__ is int and type.dtype in dtypes.INTEGER:
         return np.array(_checked(scalar, type.dtype)).astype(type.dtype)
     return None

@@ -34,7 +34,7 @@ NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}  # 4-bit integers, and wh
 
 
 def nibbles(function: Function) -> Function:
-    """`function` computed in 8 bits and wrapped for the 4-bit integers, whose own loops NumPy lacks."""
+    """`function` in 8 bits, and wrapped, for the 4-bit integers, which NumPy has no loops for."""
 
     def apply(*args: np.ndarray, **params: Any) -> np.ndarray:
         dtype = args[0].dtype

@@ -29,7 +29,8 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
 
 def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> np.ndarray:
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
-        return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
+        with np.errstate(all="ignore"):
+            return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
     raise ArgumentError(
         f"{name}: cannot take {type(value).__name__} as an array "
         f"(argument{leaf_path(number, treedef)} = {str(value)[:40]!r})",

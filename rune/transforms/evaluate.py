@@ -7,6 +7,7 @@ operation becomes a one-equation program, compiled once. Importing this module i
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ from rune.core.interpreter import Interpreter, Tracer, escaped, install_outermos
 from rune.core.primitive import Primitive
 from rune.core.staging import stage
 from rune.core.types import ArrayType
-from rune.dims import product
 from rune.errors import DeviceError, MissingRule, NaNError
 from rune.transforms.compile import run_program
 
@@ -45,7 +45,8 @@ class Evaluate(Interpreter):
             with np.errstate(all="ignore"):
                 out = primitive.reference(*data, **params)
         except MemoryError as error:
-            raise out_of_memory(product(type.shape) * type.dtype.itemsize) from error
+            sizes = [d for d in type.shape if isinstance(d, int)]
+            raise out_of_memory(math.prod(sizes) * type.dtype.itemsize) from error
         made = Array(np.asarray(out), type)
         return _nan_checked(primitive, made) if config.current().check_nans else made
 

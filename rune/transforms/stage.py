@@ -1,4 +1,4 @@
-"""Programs to look at or to evaluate: of a function (`make_program`), of a text (`parse_program`)."""
+"""Programs to look at or to evaluate, made of a function or of a text."""
 
 from __future__ import annotations
 

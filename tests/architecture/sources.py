@@ -52,33 +52,45 @@ class Import:
     for_types_only: bool
 
 
-def imports(source: Source) -> Iterator[Import]:
-    """Every import statement, those in functions and those for type checkers marked."""
+@dataclass(frozen=True)
+class Statement:
+    """A statement and what it stands in."""
+
+    node: ast.stmt
+    inside_function: bool
+    for_types_only: bool
+
+
+@functools.cache
+def statements(source: Source) -> tuple[Statement, ...]:
+    """Every statement of a file, nested ones too; expressions are not looked into."""
+    found: list[Statement] = []
     pending: list[tuple[ast.AST, bool, bool]] = [(source.tree, False, False)]
     while pending:
         node, inside, types = pending.pop()
+        if isinstance(node, ast.stmt):
+            found.append(Statement(node, inside, types))
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            guarded = types or (name == "body" and _is_type_checking(node))
+            pending += [(child, inside, guarded) for child in getattr(node, name, ())]
+    return tuple(found)
+
+
+def imports(source: Source) -> Iterator[Import]:
+    """Every import, those in functions and those for type checkers marked."""
+    for s in statements(source):
+        node, inside, types = s.node, s.inside_function, s.for_types_only
         if isinstance(node, ast.Import):
             yield from (Import(a.name, node.lineno, inside, types) for a in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(source, node)
-            yield from (
-                Import(f"{base}.{a.name}", node.lineno, inside, types) for a in node.names
-            )
-        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for field, child in _children(node):
-            pending.append((child, inside, types or (_is_type_checking(node) and field == "body")))
+            yield from (Import(f"{base}.{a.name}", node.lineno, inside, types) for a in node.names)
 
 
 def _absolute(source: Source, node: ast.ImportFrom) -> str:
     assert node.level == 0, f"{source}:{node.lineno}: write the full name instead of dots"
     return node.module or ""
-
-
-def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    for field, value in ast.iter_fields(node):
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
-                yield field, child
 
 
 def _is_type_checking(node: ast.AST) -> bool:

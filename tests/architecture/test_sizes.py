@@ -12,7 +12,7 @@ import statistics
 import tokenize
 from collections.abc import Iterator
 
-from tests.architecture.sources import Source, sources
+from tests.architecture.sources import Source, sources, statements
 
 FILE_LINES, FUNCTION_LINES = 500, 60
 EVERYTHING = (*sources("rune"), *sources("tests"))
@@ -20,7 +20,7 @@ EVERYTHING = (*sources("rune"), *sources("tests"))
 
 def functions(source: Source) -> Iterator[tuple[str, int]]:
     """Every function and its length in lines."""
-    for node in ast.walk(source.tree):
+    for node in (s.node for s in statements(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 

@@ -57,7 +57,6 @@ def symbolic(donations=()) -> Plan:
 
 def twice() -> Plan:
     """y = (x + 1) + 1 through the arena, which holds one array of n behind another of 64 n."""
-    code = parse(ADD_ONE)
     x, y = ArrayType((n,), f32), ArrayType((n,), f32)
     middle = arena(256 * n, x)
     steps = (

@@ -221,7 +221,7 @@ def test_evaluation_frees_values_after_their_last_use():
     last = last_uses(program)
 
     assert (last[x], last[y]) == (0, 1)
-    assert last[program.outputs[0]] == len(program.equations)
+    assert last[program.equations[-1].results[0]] == len(program.equations)
 
 
 def test_a_wrong_number_of_arguments_is_an_error():

@@ -106,7 +106,7 @@ def test_a_long_constant_is_shortened_and_cannot_be_read_back(expect: Any):
           const %0: f32[17] = [0.0, 1.0, ..., 15.0, 16.0]
           return %0
         }""")
-    with pytest.raises(CheckError, match="it was printed shortened; its values are not in the text"):
+    with pytest.raises(CheckError, match="it was printed shortened; its values"):
         parse_program(str(program))
 
 
@@ -164,7 +164,10 @@ def test_division_of_sizes_in_brackets():
     n = dims.symbol("n", 1, 64)
     type = ArrayType(((n + 1) // 2, (n + 3) % 4 + 1), dtypes.f32)
 
-    found = round_trip(rune.make_program(lambda x: ops.broadcast(x, shape=(2, *type.shape), axes=(1, 2)))(type))
+    def function(x: Any) -> Any:
+        return ops.broadcast(x, shape=(2, *type.shape), axes=(1, 2))
+
+    found = round_trip(rune.make_program(function)(type))
 
     assert found.input_types == (type,)
 

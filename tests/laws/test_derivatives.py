@@ -19,6 +19,7 @@ from rune.core.program import Program
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.derivatives import differences, directions, inner
+from tests.support.examples import COMPILING
 from tests.support.strategies import ANY, SMOOTH, arguments, concrete, programs
 
 SMOOTH_PROGRAMS = programs(SMOOTH, dtypes.f64, input_kinds=(), max_steps=3)
@@ -97,6 +98,7 @@ def test_the_second_derivative_is_symmetric(data: st.DataObject):
     near(left, right, relative=1e-6, absolute=1e-6, why="f64 sums reordered")
 
 
+@COMPILING
 @given(st.data())
 def test_the_gradient_of_compiled_code_is_the_compiled_gradient(data: st.DataObject):
     case = Case(data)

@@ -20,6 +20,7 @@ from rune.core.evaluate import eval_program
 from rune.core.program import Program
 from tests.support.arrays import array
 from tests.support.close import near, same
+from tests.support.examples import COMPILING
 from tests.support.oracle import by_reference
 from tests.support.strategies import ANY, SMOOTH, WHOLE, arguments, concrete, programs
 
@@ -36,6 +37,7 @@ def test_the_executors_that_need_no_driver_are_always_here():
 
 
 @on_every_executor
+@COMPILING
 @given(data=st.data())
 def test_compiled_floats_agree_with_the_oracle(device: str, data: st.DataObject):
     program = data.draw(programs(SMOOTH, dtypes.f32))
@@ -49,6 +51,7 @@ def test_compiled_floats_agree_with_the_oracle(device: str, data: st.DataObject)
 
 
 @on_every_executor
+@COMPILING
 @given(data=st.data())
 def test_compiled_whole_numbers_and_bools_agree_with_the_oracle_bit_for_bit(
     device: str, data: st.DataObject
@@ -63,6 +66,7 @@ def test_compiled_whole_numbers_and_bools_agree_with_the_oracle_bit_for_bit(
 
 
 @on_every_executor
+@COMPILING
 @given(data=st.data())
 def test_compiled_programs_of_any_kind_agree_on_dtypes_and_shapes(device: str, data: st.DataObject):
     program = data.draw(programs(ANY, dtypes.f32))
@@ -74,6 +78,7 @@ def test_compiled_programs_of_any_kind_agree_on_dtypes_and_shapes(device: str, d
     assert [o.type for o in found] == [t.strong() for t in program.output_types]
 
 
+@COMPILING
 @given(st.data())
 def test_every_plan_is_accepted_by_the_executor_that_computes_nothing(data: st.DataObject):
     program = data.draw(programs(ANY, dtypes.f32))
@@ -84,6 +89,7 @@ def test_every_plan_is_accepted_by_the_executor_that_computes_nothing(data: st.D
     assert [o.shape for o in found] == [t.shape for t in program.output_types]
 
 
+@COMPILING
 @given(st.data(), st.integers(1, 9))
 def test_a_symbolic_batch_computes_what_every_size_computes(data: st.DataObject, size: int):
     program = data.draw(programs(SMOOTH, dtypes.f32, input_kinds=(), max_steps=3))

@@ -75,30 +75,38 @@ def hold(function, *types, device=PLAIN, **sizes):
 
 
 def test_axes_that_are_walked_as_one_are_one_loop(expect):
-    expect(to_text(code_of(lambda x, y: ops.add(x, y), f32(4, 6, 4), f32(4, 6, 4))), """
+    expect(
+        to_text(code_of(lambda x, y: ops.add(x, y), f32(4, 6, 4), f32(4, 6, 4))),
+        """
         code add_0(x0: read f32[96], x1: read f32[96], y0: write f32[96]) aliases x0 = y0, x1 = y0 {
           for i0 in 96 grid {
             store y0[i0] = x0[i0] + x1[i0]
           }
-        }""")
+        }""",
+    )
 
 
 def test_a_broadcast_keeps_its_axes_apart(expect):
     def function(x, b):
         return ops.add(x, models.columns(b, x))
 
-    expect(to_text(code_of(function, f32(4, 6), f32(6))), """
+    expect(
+        to_text(code_of(function, f32(4, 6), f32(6))),
+        """
         code add_0(x0: read f32[24], x1: read f32[6], y0: write f32[24]) aliases x0 = y0 {
           for i0 in 4 grid {
             for i1 in 6 grid {
               store y0[6*i0 + i1] = x0[6*i0 + i1] + x1[i1]
             }
           }
-        }""")
+        }""",
+    )
 
 
 def test_a_row_and_its_sum_share_one_loop(expect):
-    expect(to_text(code_of(models.softmax, f32(64, 512))), """
+    expect(
+        to_text(code_of(models.softmax, f32(64, 512))),
+        """
         code max_exp_sum_div_0(x0: read f32[32768], y0: write f32[32768]) aliases x0 = y0 {
           for i0 in 64 grid {
             var max1_acc: f32 = -inf_f32
@@ -117,11 +125,14 @@ def test_a_row_and_its_sum_share_one_loop(expect):
               store y0[512*i0 + j0] = row2[j0] / sum3
             }
           }
-        }""")
+        }""",
+    )
 
 
 def test_a_scan_is_a_serial_loop_with_a_running_value(expect):
-    expect(to_text(code_of(lambda x: ops.cumsum(x, axis=1, reverse=False), f32(4, 6))), """
+    expect(
+        to_text(code_of(lambda x: ops.cumsum(x, axis=1, reverse=False), f32(4, 6))),
+        """
         code cumsum_0(x0: read f32[24], y0: write f32[24]) {
           for i0 in 4 grid {
             var y0_acc: f32 = 0.0_f32
@@ -130,14 +141,18 @@ def test_a_scan_is_a_serial_loop_with_a_running_value(expect):
               store y0[6*i0 + j0] = y0_acc
             }
           }
-        }""")
+        }""",
+    )
 
 
 def test_rank_0_needs_no_loop(expect):
-    expect(to_text(code_of(lambda x: ops.exp(x), f32())), """
+    expect(
+        to_text(code_of(lambda x: ops.exp(x), f32())),
+        """
         code exp_0(x0: read f32[1], y0: write f32[1]) aliases x0 = y0 {
           store y0[0] = exp(x0[0])
-        }""")
+        }""",
+    )
 
 
 def test_sums_that_need_each_other_are_separate_loops():
@@ -149,7 +164,7 @@ def test_sums_that_need_each_other_are_separate_loops():
     assert len(loops) == 3
 
 
-def grid(code) -> list[int]:
+def grid(code) -> list:
     return [s.extent for s in walk(code.body) if isinstance(s, For) and s.kind is Kind.GRID]
 
 
@@ -291,12 +306,15 @@ def test_an_output_may_lie_where_its_operand_is_read_at_the_same_place():
 
 
 def test_not_where_another_element_is_read():
-    assert aliases("""
+    assert (
+        aliases("""
         kernel f(x0: f32[4,4]) -> (y0: f32[4,4]) {
           for i0 in 4, i1 in 4 parallel {
             write y0[i0, i1]: exp(x0[i1, i0])
           }
-        }""") == ()
+        }""")
+        == ()
+    )
 
 
 def test_not_where_the_operand_is_read_after_the_write():
@@ -310,13 +328,16 @@ def test_not_where_the_operand_is_read_after_the_write():
 
 
 def test_not_where_a_row_is_read_for_every_element():
-    assert aliases("""
+    assert (
+        aliases("""
         kernel f(x0: f32[4,5]) -> (y0: f32[4,5]) {
           for i0 in 4, i1 in 5 parallel {
             s = sum j0 in 5: x0[i0, j0]
             write y0[i0, i1]: s
           }
-        }""") == ()
+        }""")
+        == ()
+    )
 
 
 def test_a_row_that_is_read_whole_and_then_written_whole_may_be_in_place():

@@ -122,9 +122,7 @@ def test_a_dear_operand_of_a_dot_is_stored_and_a_cheap_one_is_not():
 def test_a_stencil_of_dear_values_is_stored():
     def function(x):
         y = ops.exp(x)
-        shifted = [
-            ops.slice_(y, start=(k,), limit=(LARGE - 4 + k,), stride=(1,)) for k in range(3)
-        ]
+        shifted = [ops.slice_(y, start=(k,), limit=(LARGE - 4 + k,), stride=(1,)) for k in range(3)]
         return ops.add(shifted[0], ops.add(shifted[1], shifted[2]))
 
     assert names(program_of(function, f32(LARGE))) == ["exp", "add"]
@@ -183,6 +181,15 @@ def test_what_does_not_depend_on_the_row_is_computed_once_outside():
     assert [type(s) for s in kernel.body] == [Reduce, Let, Reduce, Let, Write]
 
 
+def test_statistics_that_keep_an_axis_of_one_point_fuse_as_rows():
+    def function(x):
+        total = ops.reshape(ops.reduce_sum(ops.mul(x, x), axes=(1,)), shape=(64, 1))
+        scale = ops.rsqrt(ops.div(total, number(512)))
+        return ops.mul(x, ops.broadcast(scale, shape=(64, 512), axes=(0, 1)))
+
+    assert len(kernelize(program_of(function, f32(64, 512)), PLAIN).steps) == 1
+
+
 # --- reasons ----------------------------------------------------------------------------------
 
 
@@ -202,9 +209,7 @@ def test_reasons_are_given_for_what_is_not_fused():
         return ops.div(x, ops.broadcast(total, shape=x.type.shape, axes=()))
 
     assert reasons(dots, f32(64, 64), f32(64, 64)) == {"a dot takes no second reduction"}
-    assert reasons(scan, f32(64, 64)) == {
-        "a scan, scatter or window update is a kernel of its own"
-    }
+    assert reasons(scan, f32(64, 64)) == {"a scan, scatter or window update is a kernel of its own"}
     assert reasons(whole, f32(64, 256)) == {"too little would run in parallel (1 points)"}
     assert reasons(models.linear, f32(64, 64), f32(64, 64), f32(64), device=WITH_DOT) == {
         "a library routine"

@@ -6,6 +6,7 @@ A transposed or reshaped operand is read where it lies; any other order is packe
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from tests.support.lowering import (
 )
 
 
-def steps(function, *types):
+def steps(function, *types) -> Any:
     """The steps, after holding the kernels against the program."""
     program = program_of(function, *types)
     kernels = kernelize(program, WITH_DOT)

@@ -26,7 +26,9 @@ from tests.support.random_programs import random_program
 def test_softmax_reads_like_its_definition(expect):
     kernel = only_kernel(kernelize(program_of(models.softmax, f32(512, 4096)), PLAIN))
 
-    expect(to_text(kernel), """
+    expect(
+        to_text(kernel),
+        """
         kernel max_exp_sum_div_0(x0: f32[512,4096]) -> (y0: f32[512,4096]) {
           for i0 in 512 parallel {
             max1 = max j0 in 4096: x0[i0, j0]
@@ -34,13 +36,16 @@ def test_softmax_reads_like_its_definition(expect):
             sum3 = sum j0 in 4096: row2[j0]
             write y0[i0, j0] over j0 in 4096: row2[j0] / sum3
           }
-        }""")
+        }""",
+    )
 
 
 def test_a_program_shows_its_steps_its_kernels_and_why_they_are_several(expect):
     program = program_of(models.linear, f32(64, 64), f32(64, 64), f32(64), name="layer")
 
-    expect(program_text(kernelize(program, WITH_DOT)), """
+    expect(
+        program_text(kernelize(program, WITH_DOT)),
+        """
         kernels layer(%0: f32[64,64], %1: f32[64,64], %2: f32[64]) {
           %3: f32[64,64] = call dot %0, %1 {batch=1, m=64, n=64, k=64, trans_a=False, trans_b=False}
           %4: f32[64,64] = add_0 %3, %2
@@ -51,7 +56,8 @@ def test_a_program_shows_its_steps_its_kernels_and_why_they_are_several(expect):
             write y0[i0, i1]: x0[i0, i1] + x1[i1]
           }
         }
-        # dot -> add_0 (%3): a library routine""")
+        # dot -> add_0 (%3): a library routine""",
+    )
 
 
 def test_a_scatter_shows_its_order_and_condition(expect):

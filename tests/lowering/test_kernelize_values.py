@@ -90,6 +90,50 @@ def test_half_sums_accumulate_in_f32_from_end_to_end(size: int):
     assert float(total) == size
 
 
+SPECIAL = {
+    "a padded view of nothing": (
+        lambda x: ops.reduce_sum(
+            ops.pad(
+                ops.exp(ops.slice_(x, start=(3, 0), limit=(3, 4), stride=(1, 1))),
+                number(0.5), low=(1, 0), high=(1, 0), interior=(0, 0),
+            ), axes=(1,),
+        ), (3, 4),
+    ),
+    "a sum of nothing, used": (
+        lambda x: ops.add(
+            ops.broadcast(
+                ops.reduce_sum(ops.slice_(x, start=(0, 2), limit=(3, 2), stride=(1, 1)), axes=(1,)),
+                shape=(3, 4), axes=(0,),
+            ), x,
+        ), (3, 4),
+    ),
+    "axes of one point between rows": (
+        lambda x: ops.reshape(
+            models.softmax(ops.reshape(x, shape=(1, 3, 1, 4))), shape=(3, 1, 4)
+        ), (3, 4),
+    ),
+    "a concatenation read as a whole and in parts": (
+        lambda x: (
+            (y := ops.concatenate(ops.exp(x), x, axis=0)),
+            ops.mul(y, ops.reverse(y, axes=(0,))),
+        ), (3, 4),
+    ),
+    "integers that wrap": (
+        lambda x: ops.mul(
+            ops.convert(x, dtype=dtypes.i8), number(100, dtypes.i8)
+        ), (3, 4),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_what_once_went_wrong(name: str):
+    function, shape = SPECIAL[name]
+    program = program_of(function, ArrayType(shape, dtypes.f32))
+
+    hold_to_the_program(program, PLAIN, random_arguments(program))
+
+
 # --- symbolic sizes ---------------------------------------------------------------------------
 
 n = symbol("n", 1, 4096)

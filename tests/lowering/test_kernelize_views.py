@@ -39,9 +39,7 @@ def _sliced(x):
 
 
 def _strided(x):
-    return ops.slice_(
-        x, start=(0,) * x.type.ndim, limit=x.type.shape, stride=(2,) * x.type.ndim
-    )
+    return ops.slice_(x, start=(0,) * x.type.ndim, limit=x.type.shape, stride=(2,) * x.type.ndim)
 
 
 def _padded(low: int, high: int, interior: int):
@@ -183,8 +181,7 @@ def test_a_padded_read_is_guarded_and_no_memory_outside_is_touched():
 
 def test_a_concatenation_is_one_write_for_each_part_and_no_condition():
     assert body(lambda x, y: ops.concatenate(x, y, axis=1), f32(2, 3), f32(2, 4)) == (
-        "write y0[i0, j0] over j0 in 3: x0[i0, j0]\n"
-        "write y0[i0, j0 + 3] over j0 in 4: x1[i0, j0]"
+        "write y0[i0, j0] over j0 in 3: x0[i0, j0]\nwrite y0[i0, j0 + 3] over j0 in 4: x1[i0, j0]"
     )
 
 
@@ -196,9 +193,7 @@ def test_an_operation_on_a_concatenation_is_split_as_well():
 
 
 def test_a_padding_is_written_in_ranges():
-    text = body(
-        lambda x: ops.pad(x, number(0), low=(1,), high=(2,), interior=(0,)), f32(5)
-    )
+    text = body(lambda x: ops.pad(x, number(0), low=(1,), high=(2,), interior=(0,)), f32(5))
 
     assert text == (
         "write y0[0]: 0.0_f32\n"

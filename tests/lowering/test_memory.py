@@ -7,6 +7,7 @@ symbolic sizes; last, that the check of a finished plan finds what is wrong.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,6 @@ from rune import dims, dtypes, ops
 from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.errors import CheckError, DimensionError
-from rune.lowering.kernel.nodes import For
-from rune.lowering.kernelize import cost
 from rune.lowering.memory import ALIGNMENT, Block, live_peak, place
 from rune.lowering.pipeline import lower, stages
 from rune.lowering.plan import Copy, Launch, Slot, Space
@@ -30,11 +29,8 @@ from tests.support.lowering import (
     agree,
     evaluate,
     f32,
-    i32,
-    number,
     program_of,
     random_arguments,
-    run_kernel_program,
     run_plan,
 )
 from tests.support.random_programs import random_program
@@ -62,7 +58,7 @@ def test_blocks_alive_together_never_share_a_byte(lives):
 
 
 def test_the_arena_is_hardly_larger_than_what_is_alive_at_once():
-    ratios = []
+    ratios: list[Any] = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
         lives = [
@@ -72,7 +68,7 @@ def test_the_arena_is_hardly_larger_than_what_is_alive_at_once():
             )
         ]
         placed, total = place(blocks_of(lives))
-        ratios.append(total / live_peak(placed))
+        ratios.append(dims.evaluate(total, {}) / dims.evaluate(live_peak(placed), {}))
 
     assert np.mean(ratios) <= 1.08
     assert np.quantile(ratios, 0.95) <= 1.15
@@ -218,97 +214,6 @@ def test_inputs_and_duplicates_among_the_results_are_copied():
     agree(evaluate(program, args), run_plan(plan, args), relative=0)
 
 
-# --- changes in place -------------------------------------------------------------------------
-
-ROWS = ops.IndexDims((1,), (0,), (0,))
-
-
-def scatter(x, at, u):
-    return ops.scatter_add(x, at, u, dims=ROWS, slice_sizes=(1, 64), mode="fill")
-
-
-def kinds(plan) -> list[str]:
-    return [type(s).__name__ for s in plan.steps]
-
-
-def hold(function, *types, donated=()):
-    program = program_of(function, *types)
-    plan = stages(program, WITH_DOT, donated, check=True).plan
-    args = random_arguments(program)
-    agree(evaluate(program, args), run_plan(plan, args), relative=1e-4)
-    return plan
-
-
-def test_a_large_scatter_copies_its_operand_and_changes_the_copy():
-    plan = hold(scatter, f32(512, 64), i32(8, 1), f32(8, 64))
-
-    assert kinds(plan) == ["Copy", "Launch"]
-
-
-def test_a_scatter_into_a_value_that_dies_changes_it_in_place():
-    def function(x, at, u):
-        return scatter(ops.exp(x), at, u)
-
-    plan = hold(function, f32(512, 64), i32(8, 1), f32(8, 64))
-
-    assert kinds(plan) == ["Launch", "Launch"]
-    assert plan.arena_bytes == 0
-
-
-def test_a_scatter_into_a_value_that_is_needed_later_copies_it():
-    def function(x, at, u):
-        y = ops.exp(x)
-        return ops.mul(scatter(y, at, u), y), models.softmax(y)
-
-    assert "Copy" in kinds(hold(function, f32(512, 64), i32(8, 1), f32(8, 64)))
-
-
-def test_a_scatter_into_a_donated_argument_is_in_place():
-    plan = hold(scatter, f32(512, 64), i32(8, 1), f32(8, 64), donated=(0,))
-
-    assert plan.donations == ((0, 0),)
-
-
-def test_a_small_window_is_written_alone():
-    def function(cache, new, start):
-        return ops.dynamic_update_slice(cache, new, start, number(0, dtypes.i32))
-
-    plan = hold(function, f32(512, 64), f32(1, 64), i32(), donated=(0,))
-
-    (kernel,) = plan.kernels.values()
-    assert kinds(plan) == ["Copy", "Launch"]
-    assert plan.donations == ((0, 0),)
-    (loop,) = kernel.body
-    assert isinstance(loop, For)
-    assert loop.extent == 64
-
-
-def test_updates_of_one_cache_follow_each_other_in_place():
-    def function(cache, a, b):
-        zero = number(0, dtypes.i32)
-        once = ops.dynamic_update_slice(cache, a, number(3, dtypes.i32), zero)
-        return ops.dynamic_update_slice(once, b, number(4, dtypes.i32), zero)
-
-    plan = hold(function, f32(512, 64), f32(1, 64), f32(2, 64))
-
-    assert kinds(plan) == ["Copy", "Launch", "Launch"]
-    assert plan.arena_bytes == 0
-
-
-@given(st.integers(0, 1 << 20))
-def test_random_programs_may_change_everything_in_place(seed: int):
-    program = random_program(seed, length=20)
-    args = random_arguments(program, seed)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cost, "IN_PLACE", 1)
-        patch.setattr(cost, "WINDOW_SHARE", 1)
-        lowered = stages(program, WITH_DOT, check=True)
-
-    agree(evaluate(program, args), run_kernel_program(lowered.kernels, args), relative=1e-4)
-    agree(evaluate(program, args), run_plan(lowered.plan, args), relative=1e-4)
-
-
 # --- symbolic sizes ---------------------------------------------------------------------------
 
 n = symbol("n", 1, 4096)
@@ -348,14 +253,14 @@ def test_a_size_that_no_argument_shows_is_an_error():
 # --- the check --------------------------------------------------------------------------------
 
 
-def two_dots():
+def two_dots() -> Any:
     def function(x, w):
         return models.dot(models.dot(models.dot(x, w), w), w)
 
     return lower(program_of(function, f32(64, 64), f32(64, 64)), WITH_DOT)
 
 
-def moved(plan, number: int, offset: int):
+def moved(plan: Any, number: int, offset: int) -> Any:
     """The plan with the arena slots of one step's results moved."""
     step = plan.steps[number]
     outputs = tuple(replace(s, offset=offset) for s in step.outputs)

@@ -39,7 +39,9 @@ def layer():
 def test_a_plan_shows_memory_and_steps(expect):
     plan = lower(layer(), WITH_DOT, donated=(0,))
 
-    expect(to_text(plan, codes=False), """
+    expect(
+        to_text(plan, codes=False),
+        """
         plan layer on test:0 {
           argument 0: f32[64,64]
           argument 1: f32[64,64]
@@ -50,7 +52,8 @@ def test_a_plan_shows_memory_and_steps(expect):
           0: call dot {batch=1, m=64, n=64, k=64, trans_a=False, trans_b=False} arena[0]:f32[64,64] <- argument 0, argument 1
           1: launch add_0 arena[0]:f32[64,64] <- arena[0]:f32[64,64], argument 2
           2: call dot {batch=1, m=64, n=64, k=64, trans_a=False, trans_b=False} result 0 <- arena[0]:f32[64,64], argument 1
-        }""")  # noqa: E501
+        }""",  # noqa: E501
+    )
 
 
 @given(st.integers(0, 1 << 20))

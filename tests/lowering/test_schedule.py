@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +17,7 @@ from tests.support.lowering import WITH_DOT, f32, program_of
 from tests.support.random_programs import random_program
 
 
-def peak(program: KernelProgram) -> int:
+def peak(program: KernelProgram) -> Any:
     """Bytes of intermediate values alive at once, at most."""
     owned = {*program.inputs, *program.outputs}
     ranges = {v: r for v, r in live_ranges(program).items() if v not in owned}

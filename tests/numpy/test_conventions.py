@@ -83,6 +83,15 @@ def test_a_list_of_traced_values_makes_a_traced_array():
     assert float(found) == 7.0
 
 
+def test_traced_values_are_arrays_too():
+    seen = []
+
+    rune.jit(lambda x: seen.append(isinstance(x, rnp.ndarray)) or x)(rnp.ones(2))
+
+    assert seen == [True]
+    assert isinstance(rnp.ones(2), rnp.ndarray)
+
+
 def test_constants_inside_a_trace_are_not_captured():
     program = rune.make_program(lambda x: x + rnp.ones((100, 100)) + rnp.arange(100.0))(1.0)
 
@@ -177,3 +186,15 @@ def test_where_sends_the_derivative_to_the_chosen_side_alone(dtype: np.dtype):
     dx, dy = rune.grad(lambda x, y: rnp.where(x > 0, x, y).sum(), (0, 1))(x, y)
 
     assert (dx.tolist(), dy.tolist()) == ([1.0, 0.0], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16, dtypes.f32], ids=dtypes.short)
+def test_numbers_too_large_for_a_dtype_are_infinite_without_a_warning(dtype: np.dtype):
+    x = array(np.zeros(1).astype(dtype))
+
+    assert (x - 1e300).tolist() == rnp.full(1, -1e300, dtype).tolist() == [-math.inf]
+    assert rnp.array([1e300], dtype=dtype).tolist() == (x + np.array([1e300])).tolist()
+
+
+def test_host_floats_become_integers_as_arrays_do():
+    assert rnp.array([math.nan, 3e10, -2.7], dtype=int).tolist() == [0, 2**31 - 1, -2]

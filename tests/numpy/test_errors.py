@@ -56,6 +56,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.einsum("ij->ii", X), r"einsum: cannot make the result of 'ij->ii'"),
     (lambda: rnp.einsum("i j-j", X), r"einsum: cannot read 'i j-j'"),
     (lambda: rnp.zeros((2, -1)), r"zeros: cannot make the shape \(2, -1\) \(a size is negative\)"),
+    (lambda: rnp.arange(0, 5, 0), r"arange: cannot count by 0 in i32"),
     (lambda: rnp.zeros(2.5), r"zeros: cannot use 2.5 as a size \(integer required\)"),
     (lambda: rnp.array([[1], [2, 3]]), r"array: cannot make an array of ragged lists"),
     (lambda: rnp.array(["a"]), r"array: cannot hold list"),

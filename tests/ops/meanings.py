@@ -67,7 +67,7 @@ SCALAR: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def plain(value: np.generic) -> Any:
+def plain(value: Any) -> Any:
     """The Python number of an element."""
     if value.dtype in dtypes.INTEGER:
         return int(value)
@@ -291,8 +291,8 @@ def _convert(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
             return np.array(value != 0)
         if dtype in dtypes.INTEGER and isinstance(value, float):
             width = {dtypes.i4: 4, dtypes.u4: 4}.get(dtype, dtype.itemsize * 8)
-            signed = dtype in dtypes.SIGNED
-            low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
+            below = 1 << (width - 1) if dtype in dtypes.SIGNED else 0
+            low, high = -below, (1 << width) - 1 - below
             return typed(0 if math.isnan(value) else min(max(value, low), high), dtype)
         return typed(value, dtype)
 

@@ -282,10 +282,14 @@ def _movements() -> dict[str, list[Sample]]:
             _of(ops.broadcast, Operand((1, 0)), shape=(3, 0), axes=(0, 1)),
         ],
         "reshape": [
-            _of(ops.reshape, x, shape=s)
-            for s in ((24,), (4, 3, 2), (6, 4), (2, 1, 12), (2, 3, 4))
-        ] + [_of(ops.reshape, Operand((1, 1)), shape=()), _of(ops.reshape, Operand((0, 4)), shape=(2, 0))],
-        "transpose": [_of(ops.transpose, x, permutation=p) for p in itertools.permutations(range(3))],
+            *(_of(ops.reshape, x, shape=s)
+              for s in ((24,), (4, 3, 2), (6, 4), (2, 1, 12), (2, 3, 4))),
+            _of(ops.reshape, Operand((1, 1)), shape=()),
+            _of(ops.reshape, Operand((0, 4)), shape=(2, 0)),
+        ],
+        "transpose": [
+            _of(ops.transpose, x, permutation=p) for p in itertools.permutations(range(3))
+        ],
         "slice": [
             _of(ops.slice_, Operand((5, 7)), start=a, limit=b, stride=s)
             for a, b, s in (
@@ -349,13 +353,15 @@ def _retyped(sample: Sample) -> Iterator[Sample]:
 def smooth_samples(primitive: Primitive) -> tuple[Sample, ...]:
     """The calls in f64, whose derivatives are held against differences."""
     found = [s for s in samples(primitive) if s.active and _all_f64(s)]
-    if primitive.family in ELEMENTWISE and found and not primitive.name == "convert":
+    if primitive.family in ELEMENTWISE and found and primitive.name != "convert":
         base = found[0]
-        found += [
-            replace(base, operands=tuple(replace(o, shape=s) for o, s in zip(base.operands, shapes)))
-            for shapes in shape_combinations(len(base.operands))
-        ]
+        found += [_reshaped(base, shapes) for shapes in shape_combinations(len(base.operands))]
     return tuple(found)
+
+
+def _reshaped(sample: Sample, shapes: tuple) -> Sample:
+    operands = tuple(replace(o, shape=s) for o, s in zip(sample.operands, shapes))
+    return replace(sample, operands=operands)
 
 
 def _all_f64(sample: Sample) -> bool:

@@ -34,7 +34,10 @@ def test_abs_has_slope_one_at_both_zeros():
     assert [slope(ops.abs, 0.0), slope(ops.abs, -0.0), slope(ops.abs, -2.0)] == [1.0, 1.0, -1.0]
 
 
-@pytest.mark.parametrize("primitive", [ops.sign, ops.floor, ops.ceil, ops.round, ops.trunc], ids=str)
+STEPS = [ops.sign, ops.floor, ops.ceil, ops.round, ops.trunc]
+
+
+@pytest.mark.parametrize("primitive", STEPS, ids=str)
 def test_steps_have_slope_zero_everywhere(primitive: Primitive):
     assert [slope(primitive, x) for x in (-0.0, 0.0, 0.5, 1.0)] == [0.0] * 4
 

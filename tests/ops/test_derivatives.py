@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ import pytest
 
 import rune
 from rune import dtypes, ops
+from rune.core.interpreter import type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
 from rune.errors import MissingRule, TransformError
+from rune.transforms.linearize import linearize_flat
 from tests.ops.samples import Sample, each_primitive, samples, smooth_samples
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.derivatives import WHY, differences, directions, inner
+from tests.support.expect import expect_file
 
 REFUSING = [
     (p, i)
@@ -121,6 +125,19 @@ def test_forward_over_forward_agrees_with_forward_over_reverse(primitive: Primit
         forward = rune.jvp(along_v, primals, u)[1]
         reverse = rune.jvp(gradient, primals, u)[1]
         near(inner([forward], [weight]), inner(reverse, v), relative=1e-9, why="sums reordered")
+
+
+def test_what_the_forward_pass_keeps_is_the_reviewed_list(request: pytest.FixtureRequest):
+    lines = ["What transposition reads, per primitive, where every operand is differentiated.", ""]
+    for primitive in ops.PRIMITIVES:
+        for sample in differentiable(primitive)[:1]:
+            function, primals = call(sample, sample.active)
+            active = [True] * len(primals)
+            _, linear = linearize_flat(lambda *xs, f=function: [f(*xs)], primals, active)
+            kept = ", ".join(str(type_of(r)) for r in linear.residuals) or "nothing"
+            lines.append(f"{sample.primitive.name}({', '.join(map(str, sample.types))}): {kept}")
+
+    expect_file(request.config, Path(__file__).parent / "residuals.txt", "\n".join(lines))
 
 
 @each_primitive

@@ -25,13 +25,13 @@ from tests.ops.samples import (
     shape_combinations,
 )
 from tests.support.close import close, near, same
+from tests.support.oracle import reference
 
 
 def run_reference(sample: Sample) -> tuple[list[np.ndarray], np.ndarray]:
     """Operands and the reference's answer."""
     arrays = sample.draw()
-    with np.errstate(all="ignore"):
-        return arrays, np.asarray(sample.primitive.reference(*arrays, **sample.params))
+    return arrays, reference(sample.primitive, *arrays, **sample.params)
 
 
 def test_names_are_unique_and_every_primitive_is_in_the_table_once():
@@ -113,8 +113,8 @@ def test_a_shift_by_the_width_or_more_leaves_only_the_fill(dtype: np.dtype):
     by = np.array([width, width, 100], dtype)
 
     sign = -1 if dtype in dtypes.SIGNED else 0
-    assert ops.shl.reference(a, by).tolist() == [0, 0, 0]
-    assert ops.shr.reference(a, by).tolist() == [0, sign, 0]
+    assert reference(ops.shl, a, by).tolist() == [0, 0, 0]
+    assert reference(ops.shr, a, by).tolist() == [0, sign, 0]
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=dtypes.short)
@@ -122,7 +122,7 @@ def test_float_to_integer_saturates_and_nan_becomes_zero(dtype: np.dtype):
     x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 2.9], np.float32)
 
     info = np.iinfo(dtype)
-    found = ops.convert.reference(x, dtype=dtype)
+    found = reference(ops.convert, x, dtype=dtype)
     assert found.tolist() == [0, info.max, info.min, info.max, info.min, 2]
 
 
@@ -130,21 +130,21 @@ def test_float_to_integer_saturates_and_nan_becomes_zero(dtype: np.dtype):
 def test_max_and_min_propagate_nan_from_either_side(primitive: Primitive):
     a, b = np.array([np.nan, 1.0, np.nan]), np.array([1.0, np.nan, np.nan])
 
-    assert np.isnan(primitive.reference(a, b)).all()
+    assert np.isnan(reference(primitive, a, b)).all()
 
 
 @pytest.mark.parametrize("primitive", [ops.argmax, ops.argmin], ids=lambda p: p.name)
 def test_an_arg_reduction_gives_the_first_nan_else_the_first_extremum(primitive: Primitive):
     x = np.array([[1.0, np.nan, 3.0, np.nan], [2.0, 2.0, 2.0, 2.0]])
 
-    assert primitive.reference(x, axis=1, dtype=dtypes.i32).tolist() == [1, 0]
+    assert reference(primitive, x, axis=1, dtype=dtypes.i32).tolist() == [1, 0]
 
 
 def test_sums_of_half_types_accumulate_in_f32():
-    x = np.ones(1000, dtypes.bf16)
+    x, numbers = np.ones(1000, dtypes.bf16), (((0,), (0,)), ((), ()))
 
-    assert float(ops.reduce_sum.reference(x, axes=(0,))) == 1000.0
-    assert float(ops.dot_general.reference(x, x, dimension_numbers=(((0,), (0,)), ((), ())))) == 1000
+    assert float(reference(ops.reduce_sum, x, axes=(0,))) == 1000.0
+    assert float(reference(ops.dot_general, x, x, dimension_numbers=numbers)) == 1000.0
 
 
 def test_conversion_keeps_no_imaginary_part_silently():
@@ -161,4 +161,4 @@ def test_conversion_agrees_for_all_values_of_the_eight_bit_floats():
     for dtype in (dtypes.f8_e4m3, dtypes.f8_e5m2):
         every = np.arange(256, dtype=np.uint8).view(dtype)
 
-        same(every, ops.convert.reference(every.astype(np.float32), dtype=dtype))
+        same(every, reference(ops.convert, every.astype(np.float32), dtype=dtype))

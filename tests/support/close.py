@@ -24,7 +24,7 @@ def same(expected: Any, actual: Any) -> None:
 def close(expected: Any, actual: Any, *, ulps: int, why: str) -> None:
     """Equal structure, dtypes and shapes, and elements at most `ulps` representable steps apart."""
     for path, (x, y) in _pairs(expected, actual):
-        assert x.dtype == y.dtype and x.shape == y.shape, (path, x.dtype, y.dtype, x.shape, y.shape)
+        assert (x.dtype, x.shape) == (y.dtype, y.shape), path
         steps = ulp_distance(x, y)
         worst = int(steps.max(initial=0))
         assert worst <= ulps, f"{path}: {worst} ulps apart ({why})\n{x}\n{y}"
@@ -43,7 +43,8 @@ def near(
 def ulp_distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """How many representable numbers lie between, +0 and -0 being two; 0 where both are NaN."""
     if x.dtype in dtypes.COMPLEX:
-        return np.maximum(ulp_distance(x.real, y.real), ulp_distance(x.imag, y.imag))
+        parts = (np.real, np.imag)
+        return np.maximum(*(ulp_distance(part(x), part(y)) for part in parts))
     if x.dtype not in dtypes.FLOATING:
         return (x != y).astype(np.int64) * (1 << 31)
     both = np.isnan(x) & np.isnan(y)

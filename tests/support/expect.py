@@ -63,21 +63,21 @@ def expect_file(config: pytest.Config, path: Path, found: str) -> None:
 def rewritten(source: str, changes: dict[int, str]) -> str:
     """`source` with the second argument of the `expect` call at each line replaced."""
     lines = source.splitlines(keepends=True)
-    calls = [n for n in ast.walk(ast.parse(source)) if _is_expect(n)]
-    for call in sorted(calls, key=lambda c: -c.lineno):
+    found = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call))
+    for call in sorted(filter(_is_expect, found), key=lambda c: -c.lineno):
         new = next((t for line, t in changes.items() if call.lineno <= line <= _end(call)), None)
         if new is not None:
             _replace(lines, call.args[1], new, " " * (call.col_offset + 4))
     return "".join(lines)
 
 
-def _is_expect(node: ast.AST) -> bool:
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    return named and node.func.id == "expect" and len(node.args) == 2  # type: ignore[attr-defined]
+def _is_expect(call: ast.Call) -> bool:
+    named = isinstance(call.func, ast.Name) and call.func.id == "expect"
+    return named and len(call.args) == 2
 
 
-def _end(node: ast.AST) -> int:
-    return node.end_lineno or 0  # type: ignore[attr-defined]
+def _end(call: ast.Call) -> int:
+    return call.end_lineno or call.lineno
 
 
 def _replace(lines: list[str], node: ast.expr, text: str, pad: str) -> None:

@@ -262,6 +262,4 @@ def run_kernel_program(
             p = {k: dims.evaluate(v, sizes) if not isinstance(v, bool) else v
                  for k, v in step.parameters}  # fmt: skip
             memory[step.results[0].number] = run_dot(inputs, shape(step.results[0].type), p)
-    return [
-        fresh(v).reshape(shape(t)) for v, t in zip(program.outputs, program.output_types)
-    ]
+    return [fresh(v).reshape(shape(t)) for v, t in zip(program.outputs, program.output_types)]

@@ -1,8 +1,8 @@
 """What tests of the lowering share: targets, programs from functions, and three ways to run one.
 
-    evaluate(program, args)             equation by equation, by the primitives' own meaning
-    run_kernel_program(kernels, args)   kernels from their definition (kernel_program.py)
-    run_plan(plan, args)                every step of a plan, loops by the kernel interpreter
+evaluate(program, args)             equation by equation, by the primitives' own meaning
+run_kernel_program(kernels, args)   kernels from their definition (kernel_program.py)
+run_plan(plan, args)                every step of a plan, loops by the kernel interpreter
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from rune.lowering.plan import Copy, Launch, Plan, Slot, Space
 from tests.support.kernel_program import run_dot, run_kernel_program
 
 
-def target(
-    *routines: str, language: str = "llvm", scratch_bytes: int = 1 << 16
-) -> Target:
+def target(*routines: str, language: str = "llvm", scratch_bytes: int = 1 << 16) -> Target:
     """A device that does not exist."""
     return Target(
         "test:0", "test", language, "a test", frozenset(dtypes.ANY), 32, 8, 1, 0, scratch_bytes,

@@ -14,6 +14,7 @@ of moderate size. Some steps are wrapped in jit, and some operands are closed-ov
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -87,6 +88,12 @@ def types(kinds: Sequence[np.dtype]) -> st.SearchStrategy[ArrayType]:
     return st.builds(ArrayType, shapes(), st.sampled_from(kinds))
 
 
+def _one_of(primitives: tuple[Primitive, ...]) -> st.SearchStrategy[Primitive]:
+    """Some primitive; every family equally often, whatever its size."""
+    families = {p.family: [q for q in primitives if q.family == p.family] for p in primitives}
+    return st.sampled_from(list(families.values())).flatmap(st.sampled_from)
+
+
 @st.composite
 def programs(
     draw: st.DrawFn,
@@ -102,7 +109,7 @@ def programs(
     kinds = (floating, dtypes.i32, dtypes.bool_)
     first, rest = types([floating]), types([floating, *input_kinds])
     inputs = [draw(first), *draw(st.lists(rest, max_size=2))]
-    steps = draw(st.lists(st.sampled_from(primitives), min_size=1, max_size=max_steps))
+    steps = draw(st.lists(_one_of(tuple(primitives)), min_size=1, max_size=max_steps))
 
     def function(*args: Any) -> list[Any]:
         pool = list(args)
@@ -141,10 +148,10 @@ def _operand(draw: st.DrawFn, wanted: Operand, pool: Sequence[Any]) -> Any:
 
 def reshaped(value: Any, shape: tuple[int, ...]) -> Any:
     """A value of any shape from another: cut, or padded with zeros, in row-major order."""
-    found, count = type_of(value), int(np.prod(shape))
+    found, count = type_of(value), math.prod(shape)
     if found.shape == shape:
         return value
-    size = int(np.prod(found.shape))
+    size = math.prod(found.shape)
     flat = ops.reshape(value, shape=(size,))
     if size > count:
         flat = ops.slice_(flat, start=(0,), limit=(count,), stride=(1,))

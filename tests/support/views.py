@@ -25,12 +25,17 @@ def symbolic_position(shape: Sequence[int]) -> tuple[Size, ...]:
     return tuple(symbol(f"i{axis}", 0, max(size - 1, 0)) for axis, size in enumerate(shape))
 
 
+def source_of(primitive: Primitive, position: Sequence[Size], *types: Any, **params: Any) -> Source:
+    """What a View rule says of one position."""
+    assert isinstance(primitive.lower, View)
+    return primitive.lower.rule(position, *types, **params)
+
+
 def evaluate_view(primitive: Primitive, arrays: Arrays, params: Mapping[str, Any]) -> np.ndarray:
     """The result of a movement primitive by its View rule."""
-    assert isinstance(primitive.lower, View)
     types = [type_of(a) for a in arrays]
     out = primitive.type_rule(*types, **params)
-    source = primitive.lower.rule(symbolic_position(out.shape), *types, **params)
+    source = source_of(primitive, symbolic_position(out.shape), *types, **params)
     found = np.empty(out.shape, out.dtype)
     for at in np.ndindex(*out.shape):
         found[at] = fetch(source, at, arrays)

@@ -21,6 +21,7 @@ import rune
 from rune import ops
 from tests.support.arrays import array
 from tests.support.close import near
+from tests.support.examples import COMPILING
 
 Scalar = Callable[[Any], Any]
 LANES = array(np.array([1.0, 2.0, 3.0]))
@@ -109,6 +110,7 @@ def test_any_chain_of_transformations_agrees(names: list[str], x: float):
     near(expected(tuple(names), x), found, relative=1e-9, why="f64, sums of powers of 3")
 
 
+@COMPILING
 @given(st.lists(st.sampled_from(sorted(ALL)), min_size=1, max_size=4), st.data())
 def test_putting_jit_anywhere_changes_nothing(names: list[str], data: st.DataObject):
     chain = list(names)

@@ -41,7 +41,7 @@ def test_a_donated_argument_is_deleted(size):
     add_one(x)
 
     with pytest.raises(DeletedArrayError, match="was donated"):
-        x + 1
+        _ = x + 1
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -163,7 +163,7 @@ def test_equal_static_values_of_different_types_are_different():
 
 
 def test_an_unhashable_static_argument_is_an_error():
-    with pytest.raises(ArgumentError, match="static argument 1 of <?lambda>? .*not hashable"):
+    with pytest.raises(ArgumentError, match=r"static argument 1 of lambda .*not hashable"):
         rune.jit(lambda x, n: x, static_argnums=1)(X, [1, 2])
 
 
@@ -346,7 +346,7 @@ def test_a_donated_argument_is_deleted_and_says_so_when_used():
     assert x.is_deleted
     assert not y.is_deleted
     with pytest.raises(DeletedArrayError, match="it was donated"):
-        x + 1.0
+        ops.neg(x)
 
 
 def test_donation_of_trees_by_name():
@@ -407,7 +407,7 @@ def test_derivatives_of_a_function_with_a_symbolic_size():
 
 def test_a_program_of_thousands_of_operations_compiles_and_differentiates():
     def function(x: Any) -> Any:
-        for _ in range(1500):
+        for _ in range(1000):
             x = x * 1.0009765625 + 0.0009765625
         return x.sum()
 

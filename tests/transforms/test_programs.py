@@ -81,10 +81,13 @@ def test_a_symbolic_size_is_declared_behind_the_inputs(expect: Any):
 
 
 def test_trees_are_flattened_in_and_out(expect: Any):
-    program = rune.make_program(lambda p, *, k: (p["b"], {"s": p["a"] + k}))({"a": 1.0, "b": 2}, k=X)
+    def function(p: Any, *, k: Any) -> Any:
+        return p["b"], {"s": p["a"] + k}
+
+    program = rune.make_program(function)({"a": 1.0, "b": 2}, k=X)
 
     expect(program, """
-        program lambda(%0: f32*[], %1: i32*[], %2: f32[3]) {
+        program function(%0: f32*[], %1: i32*[], %2: f32[3]) {
           %3: f32[3] = add %0, %2
           return %1, %3
         }""")
@@ -126,25 +129,29 @@ def test_grad_writes_forward_then_backward(expect: Any):
         }""")
 
 
+def sines(x: Any) -> Any:
+    return ops.sin(x).sum()
+
+
 def test_grad_of_jit_is_two_programs_joined_by_residuals(expect: Any):
-    program = rune.make_program(rune.grad(rune.jit(lambda x: ops.sin(x).sum())))(X)
+    program = rune.make_program(rune.grad(rune.jit(sines)))(X)
 
     assert names(program) == ["jit", "jit"]
     expect(program, """
-        program grad_jit_lambda(%0: f32[3]) {
-          %1: f32[], %2: f32[3] = jit %0 {program=program jvp_lambda_known(%0: f32[3]) {
+        program grad_jit_sines(%0: f32[3]) {
+          %1: f32[], %2: f32[3] = jit %0 {program=program jvp_sines_known(%0: f32[3]) {
             %1: f32[3] = sin %0
             %2: f32[3] = cos %0
             %3: f32[] = reduce_sum %1 {axes=(0,)}
             return %3, %2
           }}
-          %3: f32[3] = jit %2, 1.0: f32[] {program=program transpose_jvp_lambda_unknown(%0: f32[3], %1: f32[]) {
+          %3: f32[3] = jit %2, 1.0: f32[] {program=program transpose_jvp_sines_unknown(%0: f32[3], %1: f32[]) {
             %2: f32[3] = broadcast %1 {axes=(), shape=(3,)}
             %3: f32[3] = mul %2, %0
             return %3
           }}
           return %3
-        }""")
+        }""")  # noqa: E501
 
 
 def test_jit_of_grad_is_one_program(expect: Any):

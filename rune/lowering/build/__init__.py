@@ -104,9 +104,7 @@ def _tiled(kernel: Kernel, tile: Tile) -> list[Stmt]:
     row = outer.symbol * tile.rows + left.symbol
     single = loops.body(copy_body(kernel, axis.name, row, "_s"), {}, _stored(kernel))
     remainder = nodes.For(left.name, left.size, Kind.SERIAL, tuple(single))
-    is_whole = Op(
-        "lt", (Index(outer.symbol), _index(axis.size // tile.rows)), dtypes.bool_
-    )
+    is_whole = Op("lt", (Index(outer.symbol), _index(axis.size // tile.rows)), dtypes.bool_)
     return [nodes.If(is_whole, tuple(whole), (remainder,))]
 
 

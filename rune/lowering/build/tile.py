@@ -77,9 +77,7 @@ def tile_body(kernel: Kernel, tile: Tile) -> tuple[Statement, ...]:
     """The statements of a whole tile: those of each row, kind by kind."""
     outer = tiled_axis(kernel, tile).symbol
     name = kernel.domain[tile.axis].name
-    rows = [
-        copy_body(kernel, name, outer * tile.rows + r, f"_{r}") for r in range(tile.rows)
-    ]
+    rows = [copy_body(kernel, name, outer * tile.rows + r, f"_{r}") for r in range(tile.rows)]
     return tuple(statement for same in zip(*rows) for statement in same)
 
 
@@ -101,9 +99,7 @@ def place_body(
     return tuple(_place(s, at, names or {}) for s in body)
 
 
-def _place(
-    statement: Statement, at: Mapping[str, Size], names: Mapping[str, str]
-) -> Statement:
+def _place(statement: Statement, at: Mapping[str, Size], names: Mapping[str, str]) -> Statement:
     def on_node(expr: Expr) -> Expr:
         if not isinstance(expr, Local) or expr.name not in names:
             return expr

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from rune.dims import Size, product
 from rune.lowering.codegen.llvm_body import Body
 from rune.lowering.codegen.llvm_lanes import choose, instructions, trip_count
-from rune.lowering.codegen.llvm_text import Value, Writer, identifier
+from rune.lowering.codegen.llvm_names import identifier
+from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.codegen.llvm_tiles import Transposed, find_transposed, tile_range
 from rune.lowering.codegen.llvm_types import register_type, require_supported
 from rune.lowering.codegen.llvm_values import Env, Memory

@@ -17,7 +17,8 @@ from rune import dtypes
 from rune.errors import CompileError
 from rune.lowering.codegen import llvm_index, llvm_scalar
 from rune.lowering.codegen.llvm_lanes import is_contiguous, straight_cost
-from rune.lowering.codegen.llvm_text import Value, suffix
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value
 from rune.lowering.codegen.llvm_types import constant, from_memory, memory_type, to_memory
 from rune.lowering.codegen.llvm_values import Env, Lanes, Memory, Slot, Values
 from rune.lowering.kernel.check import COMBINE

@@ -15,7 +15,8 @@ import numpy as np
 from rune import dtypes
 from rune.errors import CompileError
 from rune.lowering.codegen import llvm_math
-from rune.lowering.codegen.llvm_text import Value, with_scalar
+from rune.lowering.codegen.llvm_names import with_scalar
+from rune.lowering.codegen.llvm_text import Value
 from rune.lowering.codegen.llvm_types import (
     overload,
     register_type,

@@ -8,65 +8,22 @@ become constants of the other side's type. Fusion is only by `fma`, reassociatio
 
 from __future__ import annotations
 
-import functools
 import operator
-import re
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from rune.lowering.codegen.llvm_names import (
+    FLOATS,
+    bits_type,
+    float_constant,
+    lanes_of,
+    scalar_of,
+    suffix,
+    with_scalar,
+)
+
 Number = int | float
-
-FLOATS = frozenset({"half", "float", "double"})
-_BITS = {"half": "i16", "float": "i32", "double": "i64"}
-_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
-
-
-@functools.cache
-def lanes_of(type: str) -> int:
-    """How many lanes a type has; 0 for a scalar.
-
-    >>> lanes_of("<16 x float>"), lanes_of("i64")
-    (16, 0)
-    """
-    return int(type[1 : type.index(" ")]) if type[0] == "<" else 0
-
-
-@functools.cache
-def scalar_of(type: str) -> str:
-    """The type of one lane."""
-    return type[type.index(" x ") + 3 : -1] if type[0] == "<" else type
-
-
-@functools.cache
-def with_scalar(type: str, scalar: str) -> str:
-    """`type` with another type in each lane."""
-    return f"<{lanes_of(type)} x {scalar}>" if type[0] == "<" else scalar
-
-
-def float_constant(value: float, type: str) -> str:
-    """`value` rounded to `type`, as the hexadecimal constant that LLVM reads exactly.
-
-    >>> float_constant(0.5, "float")
-    '0x3FE0000000000000'
-    """
-    if type == "half":
-        return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
-    if type == "float" and abs(value) < float("inf"):
-        value = struct.unpack("<f", struct.pack("<f", value))[0]
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-
-
-def suffix(type: str) -> str:
-    """The name that intrinsics give to a type: f32, i64, v8f64."""
-    name = _SUFFIX.get(scalar_of(type), scalar_of(type))
-    return f"v{lanes_of(type)}{name}" if type[0] == "<" else name
-
-
-def bits_type(type: str) -> str:
-    """The integer type with the size of a floating type."""
-    return with_scalar(type, _BITS[scalar_of(type)])
 
 
 @dataclass(slots=True)
@@ -474,12 +431,3 @@ def horner(x: Value, coefficients: Sequence[float]) -> Value:
     for c in reversed(coefficients[:-1]):
         result = result.fma(x, c)
     return result
-
-
-def identifier(name: str) -> str:
-    """`name` as an IR identifier without sigil; quoted where it must be.
-
-    >>> identifier("a.b"), identifier("a b")
-    ('a.b', '"a b"')
-    """
-    return name if re.fullmatch(r"[A-Za-z$._][A-Za-z$._0-9]*", name) else f'"{name}"'

@@ -17,7 +17,8 @@ import numpy as np
 
 from rune import dtypes
 from rune.errors import CompileError
-from rune.lowering.codegen.llvm_text import Value, Writer, scalar_of, suffix
+from rune.lowering.codegen.llvm_names import scalar_of, suffix
+from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.kernel.expr import Const
 
 _FLOAT_REGISTERS = {

@@ -16,7 +16,8 @@ import numpy as np
 from rune.dims import Size
 from rune.lowering.codegen import llvm_index, llvm_scalar
 from rune.lowering.codegen.llvm_lanes import is_contiguous
-from rune.lowering.codegen.llvm_text import Value, Writer, suffix
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.codegen.llvm_types import constant, from_memory, memory_type, register_type
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 

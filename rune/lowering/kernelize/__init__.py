@@ -68,9 +68,7 @@ def _with_variables(program: Program) -> Program:
 # --- assembly ---------------------------------------------------------------------------------
 
 
-def _assemble(
-    program: Program, stored: Stored, state: Fusion, target: Target
-) -> KernelProgram:
+def _assemble(program: Program, stored: Stored, state: Fusion, target: Target) -> KernelProgram:
     values = _number(program, stored)
     taken = _size_names(program)
     kernels: dict[Kernel, str] = {}

@@ -210,9 +210,7 @@ class Emitter:
             ]
         found = resolve(equation, indices)
         elements = [
-            need
-            for piece in found.pieces
-            for need in self.element_needs(equation, piece, guard)
+            need for piece in found.pieces for need in self.element_needs(equation, piece, guard)
         ]
         if any(self.find(need) is None for need in elements):
             return elements
@@ -263,9 +261,7 @@ class Emitter:
     def operation(self, name: str, args: list[Held], dtype: np.dtype) -> Held:
         """An operation; arguments of a lower level, or too deep, are bound first."""
         level = max(a.level for a in args)
-        bound = [
-            self.bind(a) if a.level < level or a.depth >= MAX_DEPTH else a for a in args
-        ]
+        bound = [self.bind(a) if a.level < level or a.depth >= MAX_DEPTH else a for a in args]
         expr = Op(name, tuple(a.expr for a in bound), dtype)
         return Held(expr, level, 1 + max(a.depth for a in bound))
 
@@ -303,9 +299,7 @@ class Emitter:
             made.append((equation.operands[found.fill], (), guard))
         return made
 
-    def renamed(
-        self, equation: Equation, found: Resolved, guard: Expr | None
-    ) -> list[Piece]:
+    def renamed(self, equation: Equation, found: Resolved, guard: Expr | None) -> list[Piece]:
         """The pieces with their data-dependent integers named."""
         return self.renamed_pieces(equation, found.pieces, guard)
 

@@ -233,9 +233,7 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
         return "a dot keeps its whole domain"
     places = _places(first, 0, pairs) | _places(second, 1, pairs)
     columns = any(_is_strided(state.roots[m], places[m]) for m in members)
-    if columns and (
-        not any(r.kind is Kind.REDUCE for r in roots) or _needs_rows(state, places)
-    ):
+    if columns and (not any(r.kind is Kind.REDUCE for r in roots) or _needs_rows(state, places)):
         return "one would walk through the other's columns"
     before = max(cost.count(first.domain), cost.count(second.domain))
     work = max(r.work for r in roots)

@@ -65,9 +65,11 @@ class Root:
         return all(s is t or s == t for s, t in zip(self.sizes, self.var.type.shape))
 
 
-def axis_symbols(sizes: Iterable[Size], prefix: str = "i") -> tuple[Dim, ...]:
-    """The symbols of a root's axes."""
-    return tuple(symbol(f"{prefix}{k}", 0, _last(size)) for k, size in enumerate(sizes))
+def axis_symbols(sizes: Iterable[Size], prefix: str = "i") -> Indices:
+    """The symbols of a root's axes; an axis of one point needs none."""
+    return tuple(
+        0 if size == 1 else symbol(f"{prefix}{k}", 0, _last(size)) for k, size in enumerate(sizes)
+    )
 
 
 def _last(size: Size) -> Size:
@@ -237,7 +239,9 @@ def analyse(
     offsets = offsets or (0,) * len(shape)
     symbols = axis_symbols(shape)
     indices = tuple(o + s for o, s in zip(offsets, symbols))
-    cuts: dict[Dim, set[Size]] = {s: set() for s in symbols} if kind is Kind.MAP else {}
+    cuts: dict[Dim, set[Size]] = {
+        s: set() for s in symbols if kind is Kind.MAP and isinstance(s, Dim)
+    }
     if cuts and sizes is None and isinstance(equation.primitive.lower, View):
         gather_cuts(equation, indices, cuts)
     reads = _walk(starts(equation, kind, indices), stored, cuts if sizes is None else {})
@@ -250,13 +254,11 @@ def analyse(
         number, var, equation, kind, offsets, shape, work,
         {v: tuple(found) for v, found in reads.items()},
         parallel_axes(equation, kind, shape),
-        tuple(tuple(cuts[s]) for s in symbols) if cuts else (),
+        tuple(tuple(cuts.get(s, ())) if isinstance(s, Dim) else () for s in symbols),
     )  # fmt: skip
 
 
-def parallel_axes(
-    equation: Equation, kind: Kind, sizes: tuple[Size, ...]
-) -> tuple[int, ...]:
+def parallel_axes(equation: Equation, kind: Kind, sizes: tuple[Size, ...]) -> tuple[int, ...]:
     """The axes of the value over which a kernel may run in parallel, those of one point aside."""
     if kind is Kind.SCAN:
         return tuple(a for a in _longer(sizes) if a != equation.params["axis"])
@@ -318,9 +320,7 @@ def _ranges(root: Root, stored: Stored, first: int) -> list[Root]:
     made = []
     for cell in cells:
         offsets, sizes = tuple(o for o, _ in cell), tuple(s for _, s in cell)
-        made.append(
-            analyse(root.equation, root.var, stored, first + len(made), offsets, sizes)
-        )
+        made.append(analyse(root.equation, root.var, stored, first + len(made), offsets, sizes))
     return made
 
 

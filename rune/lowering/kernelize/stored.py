@@ -206,9 +206,7 @@ def _own_cost(equation: Equation, operands: int) -> int:
             return 1
 
 
-def _wants_storing(
-    equation: Equation, price: _Price, demand: Demand, dots: frozenset[int]
-) -> bool:
+def _wants_storing(equation: Equation, price: _Price, demand: Demand, dots: frozenset[int]) -> bool:
     """Ask the cost function about one value."""
     if price.cost == 0 or len(demand) == 0 or not equation.results[0].type.shape:
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ import pytest
 from rune import dims, dtypes
 from rune.backends.cpu_compile import machine
 from rune.errors import CompileError
+from rune.lowering.codegen import llvm
 from rune.lowering.codegen.llvm import render
+from rune.lowering.codegen.llvm_lanes import Choice, is_vectorisable
 from rune.lowering.kernel.interpret import interpret
-from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.kernel.nodes import For, KernelCode
+from rune.lowering.kernel.rewrite import bodies
 from rune.lowering.kernel.text import parse
 from tests.lowering.codegen.llvm_run import MACHINES, compiled, run
 from tests.lowering.kernel.examples import TEXTS, example
@@ -66,6 +70,31 @@ def test_an_example_computes_what_the_interpreter_computes(name, size, on):
 @pytest.mark.parametrize("on", MACHINES)
 def test_random_kernels_compute_what_the_interpreter_computes(on):
     for seed in range(25):
+        code = random_code(seed)
+        actual, wanted = random_inputs(seed), random_inputs(seed)
+        interpret(code, wanted)
+
+        run(code, actual, MACHINES[on])
+
+        np.testing.assert_array_equal(actual[2], wanted[2], err_msg=f"random_code({seed})")
+
+
+def outermost(body, lanes, aliases=frozenset()) -> Choice:
+    """The outermost loops that may run in lanes, whatever they cost."""
+    found, pending = set(), list(body)
+    while pending:
+        stmt = pending.pop()
+        if isinstance(stmt, For) and is_vectorisable(stmt, aliases):
+            found.add(id(stmt))
+        else:
+            pending += [inner for body in bodies(stmt) for inner in body]
+    return Choice(frozenset(found), 1.0)
+
+
+@pytest.mark.parametrize("on", MACHINES)
+def test_any_choice_of_lanes_gives_the_same_result(on, monkeypatch):
+    monkeypatch.setattr(llvm, "choose", outermost)
+    for seed in range(100, 120):
         code = random_code(seed)
         actual, wanted = random_inputs(seed), random_inputs(seed)
         interpret(code, wanted)
@@ -164,7 +193,7 @@ def test_a_range_may_be_split_anywhere(cuts):
     code = parse(ADD_ROWS)
     x, y = np.arange(35, dtype=np.float32), np.zeros(35, np.float32)
 
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in pairwise(cuts):
         run(code, [x, y], span=(begin, end), n=5, m=7)
 
     assert (y == x + 1).all()

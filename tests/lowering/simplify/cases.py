@@ -1,9 +1,9 @@
 """Text cases of program passes: a title, a program, the pass, and what the pass makes of it.
 
-    == title
-    program f(...) { ... }
-    -- pass-name
-    program f(...) { ... }
+== title
+program f(...) { ... }
+-- pass-name
+program f(...) { ... }
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 from rune.core.program import Program
 from rune.lowering.passes import Pass
 from rune.lowering.simplify import (
-    drop_unit_axes,
     eliminate_common,
     eliminate_dead,
     fold_constants,
@@ -26,7 +25,10 @@ from rune.transforms.stage import parse_program
 PASSES: dict[str, Pass[Program]] = {
     module.PASS.name: module.PASS
     for module in (
-        drop_unit_axes, eliminate_dead, eliminate_common, fold_constants, simplify_algebra
+        eliminate_dead,
+        eliminate_common,
+        fold_constants,
+        simplify_algebra,
     )
 }
 

@@ -1,0 +1,8 @@
+"""How many examples a law draws: fewer where each of them compiles."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+# The profile (tests/conftest.py) is loaded before any test module is imported.
+COMPILING = settings(max_examples=max(1, settings().max_examples // 3))
