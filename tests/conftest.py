@@ -1,4 +1,6 @@
-"""What every test file gets: the `expect` fixture with --accept, and hypothesis profiles.
+"""What every test file gets: checked stages and plans, `expect` with --accept, the profiles.
+
+Whatever a test compiles is checked after every stage, and its plan goes through `null`.
 
 The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
 many, and others each time.
@@ -10,6 +12,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -26,6 +29,15 @@ settings.register_profile(
     "thorough", max_examples=1000, deadline=None, suppress_health_check=_SLOW
 )
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))
+
+
+@pytest.fixture(autouse=True)
+def _checked_stages():
+    """Every program, kernel and plan made in a test is checked."""
+    from rune import configure
+
+    with configure(check_stages=True):
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: object) -> None:

@@ -75,7 +75,7 @@ def test_settings_are_part_of_the_key():
     f = rune.jit(lambda x: x + ops.iota(shape=(3,), axis=0, dtype=dtypes.f32))
     f(X)
 
-    with rune.configure(check_stages=True):
+    with rune.configure(check_stages=False):
         assert counted(lambda: f(X)) == (1, 1, 1)
     assert counted(lambda: f(X)) == (0, 0, 1)
 
