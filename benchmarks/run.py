@@ -206,12 +206,13 @@ def cells(row: Row) -> list[str]:
 
 
 HEAD = ["case", *NAMES, *(f"rune/{n}" for n in NAMES[1:]), "bar", "held"]
+SHORT = [0, 1, 5, 6, 7]  # columns of the short table
 
 
-def table(rows: Sequence[Row]) -> str:
-    """A Markdown table, aligned."""
-    lines = [HEAD, *map(cells, rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
+def table(rows: Sequence[Row], columns: Sequence[int] = range(len(HEAD))) -> str:
+    """A Markdown table of the chosen columns, aligned."""
+    lines = [[line[i] for i in columns] for line in (HEAD, *map(cells, rows))]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     rule = ["-" * w for w in widths]
     return "\n".join(
         "| " + " | ".join(text.ljust(w) for text, w in zip(line, widths)) + " |"
@@ -257,6 +258,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--burst", type=float, default=0.3, help="seconds of one burst")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--size", choices=SIZES, default="full")
+    parser.add_argument(
+        "--short", action="store_true", help="print rune's time and the ratios only"
+    )
     parser.add_argument("--check", action="store_true", help="exit 1 if a bar is broken")
     return parser.parse_args(argv)
 
@@ -282,7 +286,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     libraries = installed()
     with tempfile.TemporaryDirectory() as options.bytecode:
         rows = measure_all(libraries, options)
-    print(f"\n{table(rows)}\n", flush=True)
+    print(f"\n{table(rows, SHORT) if options.short else table(rows)}\n", flush=True)
     memory = subprocess.run([sys.executable, str(FOLDER / "memory.py"), "--size", options.size])
     broken = memory.returncode != 0 or any(row.held() is False for row in rows)
     return int(options.check and broken)

@@ -70,3 +70,10 @@ def test_links_to_files_lead_somewhere(page):
     targets = LINK.findall(page.read_text())
 
     assert [t for t in targets if not (page.parent / t).exists()] == []
+
+
+def test_every_decision_is_in_the_index():
+    folder = ROOT / "docs" / "decisions"
+    listed = LINK.findall((folder / "README.md").read_text())
+
+    assert sorted(listed) == sorted(f.name for f in folder.glob("[0-9]*.md"))

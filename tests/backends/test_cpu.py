@@ -153,7 +153,8 @@ def dot(batch, m, n, k, trans_a, trans_b, dtype, sources=()) -> Plan:
      (4, 0, 3, 2), (0, 3, 3, 3), (2, 3, 4, 0), (1, 1, 40, 50), (1, 40, 1, 50)],
 )  # fmt: skip
 def test_a_dot_is_numpys(extents, trans_a, trans_b, dtype):
-    plan = dot(*extents, trans_a, trans_b, dtype)
+    batch, m, n, k = extents
+    plan = dot(batch, m, n, k, trans_a, trans_b, dtype)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-4, 5, t.shape).astype(dtype) for t in plan.arguments)
 

@@ -125,7 +125,7 @@ def test_a_blas_routine_serves_in_the_same_place():
 
     def view(address: int, shape: tuple[int, int]) -> np.ndarray:
         count = shape[0] * shape[1]
-        return np.frombuffer((ctypes.c_float * count).from_address(address), "f4").reshape(shape)
+        return np.ctypeslib.as_array((ctypes.c_float * count).from_address(address)).reshape(shape)
 
     address = ctypes.cast(sgemm, ctypes.c_void_p).value
     assert address is not None

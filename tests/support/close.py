@@ -57,7 +57,8 @@ def _ordered(x: np.ndarray) -> np.ndarray:
     """Bits as integers in the order of the numbers."""
     bits = np.ascontiguousarray(x).view(_BITS[x.dtype.itemsize]).reshape(x.shape).astype(np.int64)
     lowest = -(1 << (8 * x.dtype.itemsize - 1))
-    return np.where(bits < 0, lowest - bits - 1, bits)
+    below = np.minimum(bits, -1)  # so that nothing overflows where it is not chosen
+    return np.where(bits < 0, lowest - below - 1, bits)
 
 
 def _pairs(expected: Any, actual: Any) -> list[tuple[str, tuple[np.ndarray, np.ndarray]]]:

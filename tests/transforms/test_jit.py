@@ -7,6 +7,7 @@ large and strange programs work.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +87,24 @@ def test_clearing_the_cache_traces_again():
     f.clear_cache()
 
     assert counted(lambda: f(X))[0] == 1
+
+
+def test_threads_that_call_at_once_share_one_trace():
+    f, go, found = rune.jit(lambda x: ops.sin(x) * x), threading.Barrier(6), []
+
+    def call() -> None:
+        go.wait()
+        found.append(np.asarray(f(X)))
+
+    threads = [threading.Thread(target=call) for _ in range(6)]
+    with rune.counting() as seen:
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+
+    assert (seen.traces, seen.compiles, seen.runs) == (1, 1, 6)
+    same(found[:1] * 6, found)
 
 
 # --- arguments --------------------------------------------------------------------------------

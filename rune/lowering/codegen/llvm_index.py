@@ -7,7 +7,7 @@ turns into shifts and multiplications; otherwise they floor as Python does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import reduce
 
 from rune import dims
@@ -67,6 +67,6 @@ def _join(op: str, a: Value, b: Value) -> Value:
     return a.binary(op, a, b)
 
 
-def mentions(size: Size, names: frozenset[str]) -> bool:
+def mentions(size: Size, names: Set[str]) -> bool:
     """Whether a symbol of `size` is among `names`."""
     return isinstance(size, Dim) and any(s.name in names for s in dims.symbols(size))

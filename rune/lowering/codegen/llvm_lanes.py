@@ -17,7 +17,7 @@ Not done:  scratch inside a vectorised loop, one copy for each lane.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
 from rune import dims
@@ -169,12 +169,12 @@ def varying_names(loop: For) -> frozenset[str]:
     for stmt in walk(loop.body):
         if isinstance(stmt, Var):
             varying.add(stmt.name)
-        elif isinstance(stmt, Let) and reads_any(stmt.value, frozenset(varying)):
+        elif isinstance(stmt, Let) and reads_any(stmt.value, varying):
             varying.add(stmt.name)
     return frozenset(varying)
 
 
-def reads_any(expr: Expr, names: frozenset[str]) -> bool:
+def reads_any(expr: Expr, names: Set[str]) -> bool:
     """Whether an expression depends on one of these names, through indices as well."""
     for part in walk_expr(expr):
         match part:

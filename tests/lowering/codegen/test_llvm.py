@@ -57,11 +57,11 @@ def expected(code: KernelCode, given: list[np.ndarray], **sizes: int) -> list[np
 @pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"workgroup"}))
 def test_an_example_computes_what_the_interpreter_computes(name, size, on):
     code = example(name)
-    sizes = dict.fromkeys(code.sizes, size)
+    sizes: dict[str, int] = {str(n): size for n in code.sizes}
     actual = buffers(code, **sizes)
     wanted = expected(code, actual, **sizes)
 
-    run(code, actual, MACHINES[on], **sizes)
+    run(code, actual, MACHINES[on], span=None, **sizes)
 
     for a, b in zip(wanted, actual, strict=True):
         np.testing.assert_allclose(b, a, rtol=2e-6, atol=2e-6)

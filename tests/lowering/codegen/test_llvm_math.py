@@ -7,6 +7,7 @@ machine has one. Samples are random bit patterns, the usual ranges, and every ed
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,8 @@ def errors(actual: np.ndarray, exact: np.ndarray) -> np.ndarray:
 def exact(name: str, x: np.ndarray) -> np.ndarray:
     wide = np.float64 if x.dtype == np.float32 else np.longdouble
     with np.errstate(all="ignore"):
-        return np.asarray(ORACLE.get(name, getattr(np, name, None))(x.astype(wide)))
+        oracle: Any = ORACLE.get(name, getattr(np, name, None))
+        return np.asarray(oracle(x.astype(wide)))
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -1,0 +1,91 @@
+"""Compile time grows linearly with the program: every walk visits each equation once.
+
+Tracing, differentiation and the whole lowering are timed at n and 4n equations, for the shapes of
+program that have made compilers slow: chains, diamonds of shared values, wide fans, rows of
+reductions, nested programs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import ops
+from rune.backends import device_named
+from rune.lowering.pipeline import stages
+from tests.support.arrays import array
+
+X = array(np.linspace(0, 1, 64), np.float32)
+
+
+def chain(x: Any, n: int) -> Any:
+    for _ in range(n):
+        x = ops.sin(x) * 1.5
+    return x
+
+
+def diamonds(x: Any, n: int) -> Any:
+    for _ in range(n):
+        x = x + x * 0.5
+    return x
+
+
+def fan(x: Any, n: int) -> Any:
+    total = x
+    for i in range(n):
+        total = total + ops.tanh(x * float(i))
+    return total
+
+
+def reductions(x: Any, n: int) -> Any:
+    rows = x.reshape(8, 8)
+    for _ in range(n):
+        rows = rows - rows.max(axis=1, keepdims=True)
+    return rows
+
+
+def nested(x: Any, n: int) -> Any:
+    inner = rune.jit(lambda v: ops.sin(v) + 1.0)
+    for _ in range(n):
+        x = inner(x)
+    return x
+
+
+SHAPES: dict[str, tuple[Callable[..., Any], int]] = {
+    "chain": (chain, 60), "diamonds": (diamonds, 60), "fan": (fan, 40),
+    "reductions": (reductions, 10), "nested": (nested, 40),
+}  # fmt: skip
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Processor time, the better of two."""
+    found = []
+    for _ in range(2):
+        start = time.process_time()
+        call()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def lowering(function: Callable[..., Any], n: int) -> Callable[[], Any]:
+    """Trace the gradient and lower it, compiler of kernels left aside."""
+    target = device_named("cpu:0").target
+
+    def call() -> None:
+        gradient = rune.grad(lambda x: function(x, n).sum())
+        stages(rune.make_program(gradient)(X), target)
+
+    return call
+
+
+@pytest.mark.parametrize(("function", "n"), SHAPES.values(), ids=SHAPES)
+def test_tracing_and_lowering_take_linear_time(function: Callable[..., Any], n: int):
+    lowering(function, n)()
+    small, large = seconds(lowering(function, n)), seconds(lowering(function, 4 * n))
+
+    assert large <= 8 * small + 0.05, f"{n}: {small:.3f} s, {4 * n}: {large:.3f} s"

@@ -1,0 +1,114 @@
+"""The helpers of the tests can fail: comparing, accepting, and reading lowering rules.
+
+A helper that accepts everything would make every test that uses it worthless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rune import dtypes, ops
+from rune.core.lower import Position, Source, View
+from rune.core.types import ArrayType
+from rune.ops.family import view_of
+from tests.ops.meanings import meaning
+from tests.ops.samples import Sample, samples
+from tests.support.close import close, near, same, ulp_distance
+from tests.support.expect import rewritten
+from tests.support.oracle import reference
+from tests.support.views import evaluate_position, evaluate_view
+
+
+def test_ulps_count_representable_numbers():
+    one = np.array(1.0, np.float32)
+    step = np.nextafter(one, np.float32(2))
+
+    assert ulp_distance(one, step) == 1
+    assert ulp_distance(np.array(0.0), np.array(-0.0)) == 1
+    assert ulp_distance(np.array(np.nan), np.array(np.nan)) == 0
+    assert ulp_distance(np.array(np.nan), one.astype(np.float64)) > 1e9
+    assert ulp_distance(-step, one) > 1e9
+
+
+@pytest.mark.parametrize(
+    "other",
+    [np.array([1.0, 2.5]), np.array([1.0, 2.0], np.float32), np.array([[1.0, 2.0]]),
+     np.array([1.0, np.nan]), [np.array([1.0, 2.0])]],
+    ids=["value", "dtype", "shape", "nan", "tree"],
+)  # fmt: skip
+def test_same_tells_values_dtypes_shapes_and_trees_apart(other: object):
+    with pytest.raises(AssertionError):
+        same(np.array([1.0, 2.0]), other)
+
+
+def test_close_and_near_keep_to_their_limits():
+    one = np.array(1.0, np.float32)
+    steps = np.float32(1 + 3 * 2**-23)
+
+    close(one, steps, ulps=3, why="")
+    near(one, np.float32(1.001), relative=1e-2, why="")
+    with pytest.raises(AssertionError):
+        close(one, steps, ulps=2, why="")
+    with pytest.raises(AssertionError):
+        near(one, np.float32(1.1), relative=1e-2, why="")
+
+
+def test_accepting_rewrites_the_expected_text_of_the_right_call():
+    source = (
+        'def test_a(expect):\n    expect(f(1), """\n        old\n        """)\n\n\n'
+        'def test_b(expect):\n    expect(2, "kept")\n'
+    )
+
+    found = rewritten(source, {2: "new\n  lines"})
+
+    assert '    expect(f(1), """\n        new\n          lines""")\n' in found
+    assert 'expect(2, "kept")' in found
+    compile(found, "test", "exec")
+
+
+def test_a_wrong_index_map_is_found():
+    x = np.arange(6.0).reshape(2, 3)
+
+    def moved(indices: tuple, x: ArrayType, *, axes: tuple) -> Source:
+        return view_of((indices[1] % 2, indices[0]))
+
+    def outside(indices: tuple, x: ArrayType, *, axes: tuple) -> Source:
+        return view_of((indices[0] + 1, indices[1]))
+
+    expected = reference(ops.reverse, x, axes=(0,)).tolist()
+    assert evaluate_view(ops.reverse, [x], {"axes": (0,)}).tolist() == expected
+    wrong = replace(ops.reverse, lower=View(moved))
+    assert evaluate_view(wrong, [x], {"axes": (0,)}).tolist() != expected
+    with pytest.raises(AssertionError):
+        evaluate_view(replace(ops.reverse, lower=View(outside)), [x], {"axes": ()})
+
+
+def test_a_wrong_position_is_found():
+    wrong = replace(ops.iota, lower=Position(lambda i, **_: i[0] + 1))
+
+    found = evaluate_position(wrong, {"shape": (3,), "axis": 0, "dtype": dtypes.i32})
+
+    assert found.tolist() != [0, 1, 2]
+
+
+def test_a_primitive_of_a_new_family_without_samples_is_asked_for_some():
+    new = replace(ops.sin, name="bessel", family="special")
+
+    with pytest.raises(AssertionError, match=r"bessel: no samples; .*tests/ops/samples.py"):
+        samples(new)
+
+
+def test_a_primitive_without_a_second_meaning_is_asked_for_one():
+    with pytest.raises(AssertionError, match=r"bessel: no meaning; .*tests/ops/meanings.py"):
+        meaning("bessel", [], dtypes.f32, {})
+
+
+def test_samples_draw_the_same_values_every_time_and_no_ties():
+    sample: Sample = samples(ops.add)[0]
+
+    assert all((a == b).all() for a, b in zip(sample.draw(), sample.draw()))
+    (x,) = samples(ops.reduce_max)[0].draw()
+    assert len(np.unique(x)) == x.size
