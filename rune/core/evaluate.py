@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rune.core.interpreter import bind
+from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Literal, Program, Var
+from rune.core.sizes import match_sizes, params_with_sizes
+from rune.dims import Size
 from rune.errors import ArgumentError
 
 
@@ -23,8 +25,17 @@ def last_uses(program: Program) -> Mapping[Var, int]:
     return last
 
 
+def _sizes(program: Program, args: Sequence[Any]) -> Mapping[str, Size]:
+    declared = program.input_types
+    if not any(t.is_symbolic for t in declared):
+        return {}
+    return match_sizes(declared, [type_of(a) for a in args])
+
+
 def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
     """The outputs of `program` on `args`, in the current context; values are freed when dead.
+
+    The arguments decide its symbolic sizes.
 
     Errors: ArgumentError when the number of arguments is wrong.
     """
@@ -40,8 +51,10 @@ def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
     def read(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Literal) else env[atom]
 
+    sizes = _sizes(program, args)
     for number, equation in enumerate(program.equations):
-        out = bind(equation.primitive, *map(read, equation.operands), **equation.params)
+        params = params_with_sizes(equation.params, sizes)
+        out = bind(equation.primitive, *map(read, equation.operands), **params)
         results = out if equation.primitive.multiple_results else (out,)
         env.update((v, r) for v, r in zip(equation.results, results, strict=True) if v in last)
         for atom in equation.operands:

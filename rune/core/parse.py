@@ -27,7 +27,7 @@ from rune.errors import CheckError, DimensionError
 
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"[^\W\d]\w*")
-_NUMBER = re.compile(r"%(\d+)")
+_NUMBER, _BINDING = re.compile(r"%\d+"), re.compile(r"%\d+\s*:")
 _DIGITS = re.compile(r"-?\d+")
 _STRING = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
 _SCALAR = re.compile(r"\([^()\n]*\)|[^\s:,\[\](){}]+")
@@ -227,10 +227,7 @@ class _Reader:
         """Whether an operand follows, not the binding of the next equation."""
         if self.peek() in "{}=":
             return False
-        found = _NUMBER.match(self.text, self.at)
-        if found:
-            return not self.text[found.end() :].lstrip().startswith(":")
-        return not _RETURN.match(self.text, self.at)
+        return not (_BINDING.match(self.text, self.at) or _RETURN.match(self.text, self.at))
 
     def atom(self) -> Atom:
         """A variable in scope, or a literal with its type."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from rune import config, dtypes
 from rune.array import Array
-from rune.core.interpreter import bind
+from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Literal, Program, Var, subprograms
+from rune.core.sizes import match_sizes, params_with_sizes
 from rune.errors import NaNError
 
 
@@ -34,6 +35,7 @@ def check_results(program: Program, args: Sequence[Any], outs: Sequence[Array]) 
 
 def _find(program: Program, args: Sequence[Any]) -> None:
     env: dict[Var, Any] = dict(zip(program.inputs, args, strict=True))
+    sizes = match_sizes(program.input_types, [type_of(a) for a in args])
 
     def read(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Literal) else env[atom]
@@ -42,7 +44,8 @@ def _find(program: Program, args: Sequence[Any]) -> None:
         operands = [read(a) for a in equation.operands]
         for inner in subprograms(equation):
             _find(inner, operands)
-        out = bind(equation.primitive, *operands, **equation.params)
+        params = params_with_sizes(equation.params, sizes)
+        out = bind(equation.primitive, *operands, **params)
         results = out if equation.primitive.multiple_results else [out]
         if any(map(has_nan, results)) and not any(map(has_nan, operands)):
             types = ", ".join(str(a.type) for a in equation.operands)

@@ -15,8 +15,8 @@ from rune.array import Array, on
 from rune.core.dead_code import prune
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
+from rune.core.sizes import match_sizes, type_with_sizes
 from rune.core.types import ArrayType
-from rune.dims import Dim, substitute, symbols
 from rune.errors import DeviceError
 from rune.transforms.checks import check_results
 from rune.transforms.compile import run_program
@@ -28,16 +28,8 @@ from rune.transforms.vmap import batch_program
 
 def _type_rule(*types: ArrayType, program: Program) -> tuple[ArrayType, ...]:
     """The program's output types, with its symbolic sizes as the arguments have them."""
-    sizes: dict[str, Any] = {}
-    for declared, given in zip(program.input_types, types, strict=True):
-        for d, g in zip(declared.shape, given.shape, strict=True):
-            if isinstance(d, Dim) and d != g:
-                sizes.update((s.name, g) for s in symbols(d) if str(d) == s.name)
-    if not sizes:
-        return program.output_types
-    return tuple(
-        t.with_shape(tuple(substitute(d, sizes) for d in t.shape)) for t in program.output_types
-    )
+    sizes = match_sizes(program.input_types, types)
+    return tuple(type_with_sizes(t, sizes) for t in program.output_types)
 
 
 def _run(*args: Any, program: Program) -> list[Array]:

@@ -7,7 +7,9 @@ large and strange programs work.
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -449,3 +451,17 @@ def test_strided_views_are_arguments():
     x = array(np.arange(12.0).reshape(3, 4), np.float32)
 
     same(np.asarray(x).T * 2, rune.jit(lambda v: v * 2.0)(x.T))
+
+
+def test_dropping_a_function_frees_its_programs_and_all_that_was_made_of_them():
+    def used() -> tuple[Any, Any]:
+        f = rune.jit(lambda x: (ops.sin(x) * x).sum())
+        rune.hessian(f)(X)
+        rune.vmap(rune.grad(f))(array(np.ones((2, 3), np.float32)))
+        return weakref.ref(f), weakref.ref(f.program(X))
+
+    function, program = used()
+    gc.collect()
+
+    assert function() is None
+    assert program() is None
