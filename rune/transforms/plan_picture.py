@@ -1,7 +1,7 @@
 """A picture of a memory plan: steps from left to right, bytes of the arena from top to bottom.
 
-Every buffer is a bar over the steps during which it lives. Two bars never overlap: that is what
-the planner promises. Symbolic sizes have no picture.
+Every value is a bar over the steps during which it lives. Two bars never overlap, but where a
+kernel works in place: that is what the planner promises. Symbolic sizes have no picture.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import html
 from dataclasses import dataclass
 
 from rune.dims import product
+from rune.lowering.kernel.nodes import Access
 from rune.lowering.plan import Call, Copy, Launch, Plan, Slot, Space, Step
 
 STEP_WIDTH, HEIGHT, LABEL = 90, 160, 16  # pixels
@@ -26,15 +27,28 @@ class Bar:
     text: str
 
 
-def step_slots(step: Step) -> tuple[Slot, ...]:
-    """Every slot that a step touches."""
+def slots_written(plan: Plan, step: Step) -> tuple[Slot, ...]:
+    """The slots that a step gives a new value."""
     match step:
-        case Launch(slots=slots):
-            return slots
-        case Call(outputs=outputs, inputs=inputs):
-            return (*outputs, *inputs)
-        case Copy(target=target, source=source):
-            return (target, source)
+        case Launch(kernel=kernel, slots=slots):
+            params = plan.kernels[kernel].params
+            return tuple(s for s, p in zip(slots, params) if p.access is not Access.READ)
+        case Call(outputs=outputs):
+            return outputs
+        case Copy(target=target):
+            return (target,)
+
+
+def slots_read(plan: Plan, step: Step) -> tuple[Slot, ...]:
+    """The slots whose value a step needs."""
+    match step:
+        case Launch(kernel=kernel, slots=slots):
+            params = plan.kernels[kernel].params
+            return tuple(s for s, p in zip(slots, params) if p.access is not Access.WRITE)
+        case Call(inputs=inputs):
+            return inputs
+        case Copy(source=source):
+            return (source,)
 
 
 def step_name(step: Step) -> str:
@@ -49,14 +63,19 @@ def step_name(step: Step) -> str:
 
 
 def bars(plan: Plan) -> list[Bar]:
-    """The live range of every buffer of the arena."""
-    seen: dict[Slot, tuple[int, int]] = {}
+    """The live range of every value in the arena; a slot written again is another value."""
+    found: list[tuple[Slot, int, int]] = []
+    newest: dict[Slot, int] = {}
     for number, step in enumerate(plan.steps):
-        for slot in step_slots(step):
+        for slot in slots_read(plan, step):
+            if slot in newest:
+                _, first, _ = found[newest[slot]]
+                found[newest[slot]] = (slot, first, number)
+        for slot in slots_written(plan, step):
             if slot.space is Space.ARENA:
-                first, _ = seen.get(slot, (number, number))
-                seen[slot] = (first, number)
-    return [_bar(slot, *span) for slot, span in seen.items()]
+                newest[slot] = len(found)
+                found.append((slot, number, number))
+    return [_bar(*value) for value in found]
 
 
 def _bar(slot: Slot, first: int, last: int) -> Bar:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rune.core.interpreter import Interpreter, Tracer, check_live, current
+from rune.core.interpreter import Tracer, check_live
 from rune.core.staging import Staged, StageTracer, stage
 from rune.core.types import ArrayType
 from rune.errors import (
@@ -100,8 +100,3 @@ class TracedArray(ValueTracer, StageTracer):
 def stage_function(function: Any, types: list[ArrayType], name: str) -> Staged:
     """`stage` for a user's function: its tracers have arithmetic."""
     return stage(function, types, name, TracedArray)
-
-
-def outer() -> Interpreter:
-    """The interpreter that a new transformation is nested in."""
-    return current()
