@@ -56,7 +56,7 @@ def machine() -> Machine:
     found = features()
     wide = all(found.get(f) for f in ("avx512f", "avx512bw", "avx512vl", "avx512dq"))
     if wide:
-        return Machine(64, masked=True)
+        return Machine(64, masked=True, scalef=frozenset({"<16 x float>", "<8 x double>"}))
     return Machine(32 if found.get("avx2") else 16, masked=False)
 
 

@@ -38,6 +38,7 @@ class Machine:
 
     vector_bytes: int
     masked: bool  # masked loads and stores of any element cost no more than plain ones
+    scalef: frozenset[str] = frozenset()  # vector types that one instruction scales by 2ⁿ
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     if transposed is not None:
         choice = replace(choice, loops=frozenset({id(transposed.last)}))
     lanes *= _registers(code, choice.loops, lanes)
-    writer = Writer()
+    writer = Writer(scalef=machine.scalef)
     env, parameters = _parameters(writer, code)
     body = Body(writer, lanes, machine.masked, choice.loops)
     extent, grain = _emit_range(body, code, transposed, env)

@@ -129,6 +129,13 @@ def scale_twice(y: Value, n: Value) -> Value:
     return y * power_of_two(half, y.type) * power_of_two(n - half, y.type)
 
 
+def scale(y: Value, n: Value, integer: Value) -> Value:
+    """y 2ⁿ by the processor's own instruction where it has one; the same bits either way."""
+    if y.type in y.writer.scalef:
+        return y.writer.scale_register(y, n)
+    return scale_twice(y, integer)
+
+
 def exp_tail(high: Value, low: Value) -> Value:
     """exp(high + low) - 1 for a sum of at most ln2/2 in size; as exact as a term beside 1."""
     r = high + low
@@ -136,10 +143,12 @@ def exp_tail(high: Value, low: Value) -> Value:
 
 
 def exp(x: Value) -> Value:
-    """e to the power x."""
+    """e to the power x, with 1 + r + c₀r² + … all by Horner: beside 1, what r lost is nothing."""
     form = format_of(x)
-    high, low, n = reduce(at_most(at_least(x, form.exp_low), form.exp_high))
-    return scale_twice(exp_tail(high, low) + 1.0, n)
+    x = at_most(at_least(x, form.exp_low), form.exp_high)
+    n, integer = nearest(x, LOG2E)
+    r = n.fma(-form.ln2_low, n.fma(-form.ln2_high, x))
+    return scale(horner(r, (1.0, 1.0, *form.exp)), n, integer)
 
 
 def exp2(x: Value) -> Value:
@@ -150,7 +159,7 @@ def exp2(x: Value) -> Value:
     rest = x - n
     high = rest * math.log(2.0)
     low = rest.fma(form.ln2_low, rest.fma(form.ln2_high, -high))
-    return scale_twice(exp_tail(high, low) + 1.0, integer)
+    return scale(exp_tail(high, low) + 1.0, n, integer)
 
 
 def expm1(x: Value) -> Value:
@@ -172,10 +181,17 @@ def tanh(x: Value) -> Value:
     size = x.abs()
     square = x * x
     near = (horner(square, form.tanh) * square).fma(size, size)
-    high, low, n = reduce(at_most(size, form.tanh_high) * 2.0)
-    power = (exp_tail(high, low) + 1.0) * power_of_two(n, x.type)
-    far = 1.0 - 2.0 / (power + 1.0)
+    far = 1.0 - 2.0 / (exp_double(at_most(size, form.tanh_high)) + 1.0)
     return x.writer.select(size < 0.625, near, far).copysign(x)
+
+
+def exp_double(x: Value) -> Value:
+    """exp(2x) for 0 <= x <= tanh_high, where neither it nor a factor overflows."""
+    form = format_of(x)
+    n, integer = nearest(x, 2.0 * LOG2E)
+    half = n.fma(-0.5 * form.ln2_low, n.fma(-0.5 * form.ln2_high, x))
+    doubled = [c * 2.0**k for k, c in enumerate((1.0, 1.0, *form.exp))]
+    return horner(half, doubled) * power_of_two(integer, x.type)
 
 
 def logistic(x: Value) -> Value:

@@ -31,6 +31,7 @@ class Writer:
     """The body of one function in the making: lines, what must stand before them, declarations.
 
     `entry` holds the allocas: they belong to the first block, so that LLVM makes registers of them.
+    `scalef` are the vector types that the processor scales by powers of two.
     A pure instruction written twice is one value: `known` has those that reach the current block,
     one table for each region of blocks that is being written.
     """
@@ -41,6 +42,7 @@ class Writer:
     entry: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     known: list[dict[str, Value]] = field(default_factory=lambda: [{}])
+    scalef: frozenset[str] = frozenset()
 
     def name(self, stem: str) -> str:
         """A fresh name, without the sigil."""
@@ -105,6 +107,14 @@ class Writer:
         listed = ", ".join(f"{a.type} {a.text}" for a in args)
         append = self.effect if ".masked." in function else self.emit
         return append(type, f"call {type} {function}({listed})")
+
+    def scale_register(self, y: Value, n: Value) -> Value:
+        """y 2ⁿ for a whole n in floating form, rounded once; y of a type in `scalef`."""
+        mask = self.constant(f"i{y.lanes}", -1)
+        form = "ps" if y.scalar_type == "float" else "pd"
+        rounding = self.constant("i32", 4)  # as the current mode says
+        name = f"@llvm.x86.avx512.mask.scalef.{form}.512"
+        return self.call(y.type, name, y, n, y, mask, rounding)
 
     def by_lane(self, function: str, *args: Value) -> Value:
         """A function of the C library on f64, one lane after the other."""

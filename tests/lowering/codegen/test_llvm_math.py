@@ -163,3 +163,4 @@ def test_every_lane_count_gives_the_same_bits(name):
     found = {key: apply(name, x, on=on).view(np.uint32) for key, on in MACHINES.items()}
 
     assert (found["narrow"] == found["wide"]).all()
+    assert (found["narrow"] == found["host"]).all()
