@@ -55,11 +55,15 @@ class Sizes:
     batch: int
     hidden: int
     matrix: int
+    steps: int  # of a recurrent network
+    units: int
+    long: int  # steps of a loop with a tiny body
+    equations: int  # of a straight program
 
 
 SIZES = {
-    "full": Sizes(1 << 22, 512, 4096, 128, 512, 1024),
-    "tiny": Sizes(1 << 10, 8, 64, 8, 16, 16),
+    "full": Sizes(1 << 22, 512, 4096, 128, 512, 1024, 256, 64, 10_000, 2_000),
+    "tiny": Sizes(1 << 10, 8, 64, 8, 16, 16, 8, 4, 100, 40),
 }
 
 _ALL = ("numpy", "jax", "torch")
@@ -71,6 +75,11 @@ CASES = (
     Case("mlp", "gradient step, MLP 784-512-10, batch 128", Bar(1.3, "jax"), _TRACED),
     Case("mlp_first", "the same step, first call", Bar(1.5, "jax"), ("jax",), "first"),
     Case("matmul", "matmul of f32[1024,1024]", Bar(1.1, "numpy"), _ALL),
+    Case(
+        "rnn", "gradient of an RNN scan, 256 x 64 units, batch 32", Bar(1.0, "jax"), ("jax",)
+    ),
+    Case("scan", "scan of a tiny body, 10,000 steps", Bar(1.5, "jax"), ("jax",)),
+    Case("straight", "first call of 2,000 equations", Bar(0.5, "jax"), ("jax",), "first"),
     Case("small_jit", "small cached jit call", Bar(12e-6), ("jax",)),
     Case("small_eager", "small eager add", Bar(5e-6), _ALL),
     Case("import", "import", Bar(1.0, "numpy", 0.15), _ALL, "import"),

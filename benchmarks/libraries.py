@@ -16,6 +16,7 @@ from cases import Sizes, mlp_data, normal
 
 Call = Callable[[], Any]
 LEARNING_RATE = 0.01
+RNN_BATCH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,36 @@ def mlp_step(jit: Any, value_and_grad: Any, xp: Any, nn: Any) -> Callable[..., A
     return jit(step)
 
 
-def traced_library(version: str, core: Any, xp: Any, nn: Any, wait: Any) -> Library:
+def rnn_loss(xp: Any, scan: Any) -> Callable[..., Any]:
+    """The summed squares of an Elman network's states."""
+
+    def loss(weights: Any, xs: Any) -> Any:
+        w, u, b = weights
+
+        def step(h: Any, x: Any) -> Any:
+            h = xp.tanh(h @ w + x @ u + b)
+            return h, h
+
+        _, states = scan(step, xp.zeros(xs.shape[1:], "float32"), xs)
+        return xp.sum(states * states)
+
+    return loss
+
+
+def straight(xp: Any, equations: int) -> Callable[..., Any]:
+    """A program of about so many equations, one after the other: maps, and a sum now and then."""
+
+    def program(x: Any, y: Any) -> Any:
+        for k in range(equations // 4):
+            x = xp.sin(x) * y + xp.cos(y) if k % 3 else x * y - x
+            if k % 3 == 0:
+                y = y + xp.sum(x) * 0.001
+        return x + y
+
+    return program
+
+
+def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: Any) -> Library:
     """A library with JAX's names."""
 
     def elementwise(s: Sizes) -> Call:
@@ -117,6 +147,24 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, wait: Any) -> Libr
         a, b = normal((s.matrix, s.matrix), 1), normal((s.matrix, s.matrix), 2)
         return waiting(core.jit(lambda a, b: a @ b), wait, xp.asarray(a), xp.asarray(b))
 
+    def rnn(s: Sizes) -> Call:
+        u, v, x = s.units, np.float32(s.units**-0.5), normal((s.steps, RNN_BATCH, s.units), 1)
+        weights = normal((u, u), 2) * v, normal((u, u), 3) * v, np.zeros(u, np.float32)
+        gradient = core.jit(core.grad(rnn_loss(xp, scan)))
+        given = tuple(map(xp.asarray, weights)), xp.asarray(x)
+        return lambda: wait(gradient(*given)[0])
+
+    def long_scan(s: Sizes) -> Call:
+        def step(c: Any, x: Any) -> Any:
+            return c * 0.9 + x, c
+
+        run = core.jit(lambda xs: scan(step, xp.asarray(0.0, "float32"), xs)[1])
+        return waiting(run, wait, xp.asarray(normal(s.long, 1)))
+
+    def straight_first(s: Sizes) -> Call:
+        x, y = xp.asarray(normal(64, 1)), xp.asarray(normal(64, 2))
+        return waiting(core.jit(straight(xp, s.equations)), wait, x, y)
+
     def small_jit(s: Sizes) -> Call:
         x, y = xp.asarray(normal(8, 1)), xp.asarray(normal(8, 2))
         compiled = core.jit(lambda x, y: x * y + x)
@@ -129,6 +177,7 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, wait: Any) -> Libr
     calls = {
         "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
         "mlp_first": mlp, "matmul": matmul, "small_jit": small_jit, "small_eager": small_eager,
+        "rnn": rnn, "scan": long_scan, "straight": straight_first,
     }  # fmt: skip
     return Library(version, calls, wait, np.asarray)
 
@@ -139,7 +188,10 @@ def rune_library() -> Library:
     import rune.nn
     import rune.numpy as rnp
 
-    return traced_library(rune.__version__, rune, rnp, rune.nn, lambda x: x.block_until_ready())
+    def wait(x: Any) -> Any:
+        return x.block_until_ready()
+
+    return traced_library(rune.__version__, rune, rnp, rune.nn, rune.scan, wait)
 
 
 def jax_library() -> Library:
@@ -148,7 +200,11 @@ def jax_library() -> Library:
     import jax.numpy as jnp
 
     jax.config.update("jax_platforms", "cpu")
-    return traced_library(jax.__version__, jax, jnp, jax.nn, lambda x: x.block_until_ready())
+
+    def wait(x: Any) -> Any:
+        return x.block_until_ready()
+
+    return traced_library(jax.__version__, jax, jnp, jax.nn, jax.lax.scan, wait)
 
 
 # --- torch --------------------------------------------------------------------------------------

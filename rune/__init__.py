@@ -11,25 +11,41 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rune import errors, nn, numpy, optim, tree
+from rune import debug, errors, nn, numpy, optim, random, tree
 from rune.array import Array
 from rune.backends import devices, missing
-from rune.config import configure, enable_x64
+from rune.config import configure, enable_x64, numpy_dtype_promotion
+from rune.control import (
+    Checkpoints,
+    GrowingResiduals,
+    associative_scan,
+    cond,
+    fori_loop,
+    map,
+    scan,
+    switch,
+    while_loop,
+)
 from rune.core.types import ArrayType
 from rune.counts import counters, counting
+from rune.dtypes import float0
 from rune.transforms import evaluate as _evaluate  # installs the outermost interpreter
-from rune.transforms.grad import (
-    grad,
-    hessian,
-    jacfwd,
-    jacrev,
-    jvp,
-    linearize,
-    value_and_grad,
-    vjp,
-)
+from rune.transforms import policies as checkpoint_policies
+from rune.transforms.callback import io_callback, pure_callback
+from rune.transforms.checkpoint import checkpoint, checkpoint_name
+from rune.transforms.closure import closure_convert
+from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom_rules import SymbolicZero
+from rune.transforms.custom_vjp import custom_vjp
+from rune.transforms.forward import jvp, linearize
+from rune.transforms.grad import grad, value_and_grad
+from rune.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.jit import jit
+from rune.transforms.linear_transpose import linear_transpose
 from rune.transforms.placement import block_until_ready, device_get, device_put
+from rune.transforms.reasons import explain_cache_misses
+from rune.transforms.reverse import vjp
+from rune.transforms.shapes import ShapeDtypeStruct, eval_shape
 from rune.transforms.stage import make_program
 from rune.transforms.vmap import vmap
 
@@ -37,6 +53,7 @@ if TYPE_CHECKING:
     from rune.transforms.explain import explain
 
 make_jaxpr = make_program
+remat = checkpoint
 
 
 def __getattr__(name: str):
@@ -48,8 +65,13 @@ def __getattr__(name: str):
 
 __version__ = "0.1.0"
 __all__ = [
-    "Array", "ArrayType", "block_until_ready", "configure", "counters", "counting", "device_get",
-    "device_put", "devices", "enable_x64", "errors", "explain", "grad", "hessian", "jacfwd",
-    "jacrev", "jit", "jvp", "linearize", "make_jaxpr", "make_program", "missing", "nn", "numpy",
-    "optim", "tree", "value_and_grad", "vjp", "vmap",
+    "Array", "ArrayType", "Checkpoints", "GrowingResiduals", "ShapeDtypeStruct", "SymbolicZero",
+    "associative_scan", "block_until_ready", "checkpoint", "checkpoint_name", "checkpoint_policies",
+    "closure_convert", "cond", "configure", "counters", "counting", "custom_jvp", "custom_vjp",
+    "debug", "device_get", "device_put", "devices", "enable_x64", "errors", "eval_shape", "explain",
+    "explain_cache_misses", "float0", "fori_loop", "grad", "hessian", "hvp", "io_callback",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_jaxpr",
+    "make_program", "map", "missing", "nn", "numpy", "numpy_dtype_promotion", "optim",
+    "pure_callback", "random", "remat", "scan", "switch", "tree", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip

@@ -1,12 +1,18 @@
-"""Array: the concrete, immutable array. A type, a buffer, and the device that holds it.
+"""Array: the concrete, immutable array. A type, a buffer, and the place where that is.
 
 On the CPU the buffer is a NumPy array and is shared with NumPy without a copy (read-only there).
 On another device it is what that backend's `alloc` returns, and reading it copies.
+
+An array is committed to its device if the user put it there, or if it was computed from one that
+is. All others just happen to be where they are, and follow the committed arrays that they meet
+(`transforms/placement.py` has the rule). No array ever moves: a copy of it on another device is
+kept beside it, since its contents never change.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +25,28 @@ from rune.ops.operators import Operators
 from rune.ops.scalars import convert, int_bounds
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an array is (None: the CPU), and whether it is committed to being there."""
+
+    device: Device | None
+    committed: bool
+
+
+# The two places on the CPU are these very objects: the fast paths ask by identity.
+CPU, COMMITTED_CPU = Place(None, False), Place(None, True)
+
+
+def committed_to(device: Device | None) -> Place:
+    """The place of what is committed to `device`."""
+    return COMMITTED_CPU if device is None else Place(device, True)
+
+
+def free_on(device: Device | None) -> Place:
+    """The place of what happens to be on `device`."""
+    return CPU if device is None else Place(device, False)
+
+
 class Array(Operators):
     """A concrete array; made by `rune.numpy`, by operations, by jitted functions.
 
@@ -27,12 +55,28 @@ class Array(Operators):
     Array([0, 1, 2], i32[3], cpu:0)
     """
 
-    __slots__ = ("__weakref__", "_buffer", "device", "type")
+    __slots__ = ("__weakref__", "_buffer", "_copy", "place", "type")
 
-    def __init__(self, buffer: Any, type: ArrayType, device: Device | None = None):
+    def __init__(self, buffer: Any, type: ArrayType, place: Place = CPU):
         self._buffer = buffer
+        self._copy: tuple[Device | None, Any] | None = None
         self.type = type
-        self.device = device
+        self.place = place
+
+    @property
+    def device(self) -> Device | None:
+        """The device that holds the array; None for the CPU."""
+        return self.place.device
+
+    @property
+    def committed(self) -> bool:
+        """True if the array is on its device because the user put it, or what it is made of, there.
+
+        >>> import rune, rune.numpy as rnp
+        >>> rnp.ones(2).committed, (rune.device_put(1.0, "cpu") + rnp.ones(2)).committed
+        (False, True)
+        """
+        return self.place.committed
 
     @property
     def buffer(self) -> Any:
@@ -54,8 +98,17 @@ class Array(Operators):
         return self.device.backend.copy_out(buffer, self.type)
 
     def rank0(self) -> np.ndarray | None:
-        """The contents if rank 0 on the CPU, for literals; else None."""
-        return self.buffer if not self.type.shape and self.device is None else None
+        """The contents if rank 0 and free on the CPU, for literals; else None."""
+        return self.buffer if not self.type.shape and self.place is CPU else None
+
+    def buffer_on(self, device: Device | None) -> Any:
+        """The contents in the memory of `device` (None: the CPU); a copy is kept for next time."""
+        buffer, copy = self.buffer, self._copy
+        if self.device is device:
+            return buffer
+        if copy is None or copy[0] is not device:
+            copy = self._copy = (device, put(self.numpy(), self.type, free_on(device)).buffer)
+        return copy[1]
 
     @property
     def is_sole_owner(self) -> bool:
@@ -64,10 +117,10 @@ class Array(Operators):
         An eager transpose or slice on the CPU is a view, so memory is lent only after this.
         """
         buffer = self.buffer
-        if self.device is not None:
-            return True
+        if self.device is None and type(buffer.base) is np.ndarray:
+            return False
         # Three references: the array's slot, the name here, and the call's own argument.
-        return type(buffer.base) is not np.ndarray and sys.getrefcount(buffer) <= 3
+        return sys.getrefcount(buffer) <= 3
 
     def make_dense(self) -> None:
         """Store a CPU array that is a strided view as a contiguous one; the contents stay."""
@@ -76,7 +129,7 @@ class Array(Operators):
 
     def delete(self) -> None:
         """Give up the buffer; later reads raise DeletedArrayError."""
-        self._buffer = None
+        self._buffer = self._copy = None
 
     @property
     def is_deleted(self) -> bool:
@@ -138,6 +191,9 @@ class Array(Operators):
         body = np.array2string(self.numpy(), separator=", ", prefix="Array(", threshold=200)
         return f"Array({body}, {self.type}, {where})"
 
+    def __copy__(self) -> Array:
+        return self
+
     def __deepcopy__(self, memo: Any) -> Array:
         return self
 
@@ -150,7 +206,7 @@ def _unpickle(data: np.ndarray, type: ArrayType) -> Array:
 
 
 def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> Array:
-    """A concrete array from host data, on the default device.
+    """A concrete array from host data, on the default device and not committed to it.
 
     Types:  Python and NumPy values without `dtype` arrive with 32-bit types.
     Errors: OverflowError for a Python integer out of range, DtypeError for what is no number.
@@ -165,7 +221,7 @@ def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> A
         host = convert(host, target)
     with np.errstate(all="ignore"):
         data = np.array(host, dtype=target, order="C")
-    return put(data, ArrayType(data.shape, target, weak), _requested_device())
+    return put(data, ArrayType(data.shape, target, weak), default_place())
 
 
 def _check_range(host: np.ndarray, target: np.dtype) -> None:
@@ -177,19 +233,20 @@ def _check_range(host: np.ndarray, target: np.dtype) -> None:
         )
 
 
-def _requested_device() -> Device | None:
+def default_place() -> Place:
+    """The place of what is made of nothing: on the configured device, else the CPU; free."""
     name = config.current().device
-    return None if name is None else on(name)
+    return CPU if name is None else free_on(on(name))
 
 
-def on(name: str) -> Device | None:
-    """The device of that name, None for the CPU, whose buffers are NumPy arrays."""
-    device = device_named(name)
-    return None if device.target.backend == "cpu" else device
+def on(device: str | Device) -> Device | None:
+    """The device (of that name); None for the CPU, whose buffers are NumPy arrays."""
+    found = device_named(device) if isinstance(device, str) else device
+    return None if found.target.backend == "cpu" else found
 
 
-def put(data: np.ndarray, type: ArrayType, device: Device | None) -> Array:
-    """An array on `device` (None: the CPU) with the contents of `data`."""
-    if device is None:
-        return Array(data, type)
-    return Array(device.backend.copy_in(np.asarray(data, order="C")), type, device)
+def put(data: np.ndarray, type: ArrayType, place: Place) -> Array:
+    """An array at `place` with the contents of `data`."""
+    if place.device is None:
+        return Array(data, type, place)
+    return Array(place.device.backend.copy_in(np.asarray(data, order="C")), type, place)

@@ -1,5 +1,7 @@
 """Settings of the current context. They are part of every cache key, so none goes stale.
 
+All but `symbolic`: it says which traces are made, and what is in them does not depend on it.
+
 >>> with configure(check_nans=True):
 ...     current().check_nans
 True
@@ -20,10 +22,22 @@ class Config:
 
     x64: bool = False  # 64-bit defaults for Python and NumPy values without an explicit dtype
     check_nans: bool = False  # raise NaNError at the first operation that makes a NaN
+    check_infs: bool = False  # raise NaNError at the first operation that makes an infinity
+    check_leaks: bool = False  # raise where a traced value is kept after its transformation
     check_stages: bool = False  # check every stage of the lowering after every pass
+    check_keys: bool = False  # raise KeyReuseError where a random key is used twice
+    promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     device: str | None = None  # where new arrays and jitted calls without arrays go
+    symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
+
+    def __post_init__(self) -> None:
+        for name, known in (("promotion", PROMOTIONS), ("symbolic", SYMBOLIC)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"configure: cannot use {name}={getattr(self, name)!r} {known}")
 
 
+PROMOTIONS = ("standard", "strict")
+SYMBOLIC = ("declared", "auto")
 _current: ContextVar[Config | None] = ContextVar("rune_config", default=None)
 
 
@@ -38,6 +52,12 @@ _DEFAULT = _interned(**asdict(Config()))
 def current() -> Config:
     """The settings in force."""
     return _current.get() or _DEFAULT
+
+
+@functools.cache
+def for_traces(settings: Config) -> Config:
+    """The settings without those that traces do not depend on: a part of the key of every trace."""
+    return _interned(**{**asdict(settings), "symbolic": _DEFAULT.symbolic})
 
 
 @contextmanager
@@ -57,3 +77,20 @@ def configure(**changes: bool | str | None) -> Iterator[Config]:
 def enable_x64(enabled: bool = True):
     """64-bit defaults inside the block: `with rune.enable_x64(): ...`."""
     return configure(x64=enabled)
+
+
+def numpy_dtype_promotion(mode: str):
+    """How operands of different dtypes combine inside the block: "standard" or "strict".
+
+    Strict: they do not; only Python scalars adapt, to a dtype of their own kind or a higher one.
+
+    Errors: ValueError for another mode.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.numpy_dtype_promotion("strict"):
+    ...     rnp.float16(1) + 2
+    Array(3., f16[], cpu:0)
+    """
+    if mode not in PROMOTIONS:
+        raise ValueError(f"numpy_dtype_promotion: cannot use {mode!r} (one of {PROMOTIONS})")
+    return configure(promotion=mode)

@@ -2,7 +2,8 @@
 
 A dtype is always a `numpy.dtype` (bf16, fp8 and int4 come from ml_dtypes). Promotion is JAX's
 lattice: the result is the least upper bound, and weak (Python scalar) operands take the other
-side's width. The default types are 32-bit; an explicit 64-bit dtype is honoured.
+side's width. The default types are 32-bit; an explicit 64-bit dtype is honoured. Strict promotion
+(`rune.numpy_dtype_promotion`) is another lattice, in which only weak types have anything above.
 """
 
 from __future__ import annotations
@@ -79,7 +80,10 @@ def as_dtype(dtype: Any) -> np.dtype:
     except TypeError:
         found = None
     if found is None or found not in SHORT:
-        raise DtypeError(f"dtype: cannot use {dtype!r} (not a dtype of rune)")
+        raise DtypeError(
+            f"dtype: cannot use {dtype!r} (not a dtype of rune)",
+            hint="names are NumPy's, as float32, or short, as f32, bf16, i8, bool",
+        )
     return found
 
 
@@ -104,14 +108,19 @@ _ABOVE: dict[_Node, tuple[_Node, ...]] = {
     bf16: (f32,), f16: (f32,), f32: (f64, c64), f64: (c128,),
     "c*": (c64,), c64: (c128,), c128: (),
 }  # fmt: skip
+_ABOVE_STRICTLY: dict[_Node, tuple[_Node, ...]] = {
+    **dict.fromkeys(ANY, ()),
+    "i*": ("f*", *INTEGER), "f*": ("c*", *FLOATING), "c*": (*COMPLEX,),
+}  # fmt: skip
+_LATTICES = {"standard": _ABOVE, "strict": _ABOVE_STRICTLY}
 _WEAK_DTYPE: dict[str, np.dtype] = {"i*": i32, "f*": f32, "c*": c64}
 
 
 @functools.cache
-def _upper(node: _Node) -> frozenset[_Node]:
+def _upper(node: _Node, mode: str) -> frozenset[_Node]:
     found = {node}
-    for above in _ABOVE[node]:
-        found |= _upper(above)
+    for above in _LATTICES[mode][node]:
+        found |= _upper(above, mode)
     return frozenset(found)
 
 
@@ -123,19 +132,18 @@ def _node(dtype: np.dtype, weak: bool) -> _Node:
     return "f*" if dtype in FLOATING else "c*"
 
 
-def _least_upper_bound(nodes: frozenset[_Node]) -> _Node:
-    common = frozenset.intersection(*(_upper(n) for n in nodes))
-    least = [n for n in common if common <= _upper(n)]
+def _least_upper_bound(nodes: frozenset[_Node], mode: str) -> _Node:
+    common = frozenset.intersection(*(_upper(n, mode) for n in nodes))
+    least = [n for n in common if common <= _upper(n, mode)]
     if len(least) != 1:
         names = " and ".join(sorted(n if isinstance(n, str) else short(n) for n in nodes))
+        why = "no implicit path" if mode == "standard" else f"{mode} promotion"
         raise DtypeError(
-            f"promote: cannot promote {names} (no implicit path)",
-            hint="cast one side with .astype(...)",
+            f"promote: cannot promote {names} ({why})", hint="cast one side with .astype(...)"
         )
     return least[0]
 
 
-@functools.cache
 def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     """The (dtype, weak) that operands of (dtype, weak) share.
 
@@ -146,10 +154,15 @@ def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     >>> promote((i32, False), (f32, True)), promote((i64, False), (f32, True))
     ((dtype('float32'), True), (dtype('float64'), True))
     """
+    return _promoted(types, config.current().promotion)
+
+
+@functools.cache
+def _promoted(types: tuple[tuple[np.dtype, bool], ...], mode: str) -> tuple[np.dtype, bool]:
     distinct = frozenset(_node(dtype, weak) for dtype, weak in types)
     if len(distinct) == 1 and len({d for d, _ in types}) == 1:
         return types[0][0], all(weak for _, weak in types)
-    found = _least_upper_bound(distinct)
+    found = _least_upper_bound(distinct, mode)
     if isinstance(found, str):
         # Weak operands of one kind may still differ in width (a weak f64): the widest is kept.
         kind = [d for d, w in types if _node(d, w) == found] or [_WEAK_DTYPE[found]]

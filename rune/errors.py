@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -34,8 +35,32 @@ class Frame:
         return f"{place}: {source}" if source else place
 
 
+_line: ContextVar[Frame | None] = ContextVar("rune_line", default=None)
+
+
+class at_line:
+    """Inside the block, what is done is done for this line of the user's; None: for the caller's.
+
+    So a program that is rewritten keeps the lines that it came from.
+    """
+
+    __slots__ = ("frame", "token")
+
+    def __init__(self, frame: Frame | None):
+        self.frame = frame
+
+    def __enter__(self) -> None:
+        self.token = _line.set(self.frame)
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        _line.reset(self.token)
+
+
 def user_frame() -> Frame | None:
-    """The innermost frame outside the package, or None when there is none."""
+    """The line of `at_line`, else the innermost frame outside the package, if there is one."""
+    line = _line.get()
+    if line is not None:
+        return line
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -66,8 +91,13 @@ class RuneError(Exception):
     """
 
     def __init__(self, message: str, hint: str | None = None, frame: Frame | None = None):
-        super().__init__(with_context(message, hint, frame))
-        self.hint = hint
+        self.message, self.hint, self.frame = message, hint, frame or user_frame()
+        super().__init__(with_context(message, hint, self.frame))
+
+    def restate(self, message: str | None = None, hint: str | None = None) -> None:
+        """Say it in other words, or with another hint; the user's line stays."""
+        self.message, self.hint = message or self.message, hint or self.hint
+        self.args = (with_context(self.message, self.hint, self.frame),)
 
 
 class ShapeError(RuneError, TypeError):
@@ -131,7 +161,13 @@ class CheckError(RuneError):
 
 
 class CompileError(RuneError, RuntimeError):
-    """Kernel source that a backend refuses; carries the numbered source."""
+    """Kernel source that a backend refuses; `source` is the whole of it."""
+
+    def __init__(
+        self, message: str, hint: str | None = None, frame: Frame | None = None, source: str = ""
+    ):
+        super().__init__(message, hint, frame)
+        self.source = source
 
 
 class DeviceError(RuneError, RuntimeError):
@@ -148,3 +184,11 @@ class DeletedArrayError(RuneError, RuntimeError):
 
 class NaNError(RuneError, FloatingPointError):
     """A NaN found while `rune.configure(check_nans=True)` is on."""
+
+
+class UnhandledEffect(RuneError, RuntimeError):
+    """An effect that no handler answers: a draw without a key, outside `rune.random.seed`."""
+
+
+class KeyReuseError(RuneError, ValueError):
+    """A random key used twice, found while `rune.configure(check_keys=True)` is on."""

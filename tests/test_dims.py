@@ -211,11 +211,21 @@ def test_numpy_integers_are_integers_and_other_objects_may_answer():
     assert N + np.int64(3) == 3 + N
     assert np.int64(3) + N == 3 + N
     assert N + Answers() == "radd n"
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"cannot compute with n and 1.5 .*\n.*rune.numpy.asarray"):
         _ = N + 1.5
 
 
 # --- queries ----------------------------------------------------------------------------------
+
+
+def test_what_is_rounded_up_to_lines_is_not_smaller_also_of_a_quotient():
+    bytes = 4 * ((N + 1) // 2)
+
+    assert dims.at_most(bytes, -(-bytes // 64) * 64)
+    assert dims.at_most(-(-bytes // 64) * 64, bytes + 63)
+    chunks = -(-(3 * N + M + 1) // 63)
+    bytes = 4 * chunks * (3 * N + M + 1)
+    assert dims.at_most(bytes, -(-bytes // 64) * 64)
 
 
 def test_bounds_follow_loops_innermost_first():

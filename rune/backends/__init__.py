@@ -2,7 +2,7 @@
 
 `devices()` lists what is there; `missing()` says why the rest is not. Drivers are imported
 lazily inside their own file. A third party adds a backend by an entry point in the group
-`rune.backends` whose object has `probe` and `open_device`.
+`rune.backends` whose object has `probe` and `open_device`; one that fails is missing, and why.
 """
 
 from __future__ import annotations
@@ -60,23 +60,43 @@ def _open(device: Device) -> Backend:
 _NAMES = ("cpu", "opencl", "reference", "null")
 
 
-def _files() -> dict[str, Any]:
-    found: dict[str, Any] = {name: import_module(f"rune.backends.{name}") for name in _NAMES}
+@functools.cache
+def _entry_points() -> dict[str, Any]:
+    """What other packages declare, by name; the first has the name, others say whose they are."""
+    found: dict[str, Any] = {}
     for entry in import_module("importlib.metadata").entry_points(group="rune.backends"):
-        found[entry.name] = entry.load()
+        taken = entry.name in _NAMES or entry.name in found
+        found[f"{entry.name} of {entry.value}" if taken else entry.name] = entry
     return found
 
 
 @functools.cache
-def _probe() -> tuple[dict[str, Device], dict[str, str]]:
-    present: dict[str, Device] = {}
-    absent: dict[str, str] = {}
-    for name, file in _files().items():
+def _probe(name: str) -> tuple[tuple[Device, ...], str | None]:
+    """The devices of one backend alone, so that no driver is woken for another one's sake."""
+    if name not in _NAMES:
+        return _probe_foreign(name, _entry_points()[name])
+    file: Any = import_module(f"rune.backends.{name}")
+    targets, why = file.probe()
+    return tuple(Device(t, file) for t in targets), why
+
+
+def _probe_foreign(name: str, entry: Any) -> tuple[tuple[Device, ...], str | None]:
+    """Whatever fails in another package is a reason in words."""
+    if name != entry.name:
+        return (), f"another backend has the name {entry.name}"
+    try:
+        file: BackendFile = entry.load()
         targets, why = file.probe()
-        present.update((t.name, Device(t, file)) for t in targets)
-        if not targets:
-            absent[name] = why or "no device found"
-    return present, absent
+        astray = [t.name for t in targets if {t.backend, t.name.split(":")[0]} != {name}]
+    except Exception as error:
+        return (), f"{entry.value} fails ({type(error).__name__}: {error})"
+    if astray:
+        return (), f"{entry.value} gives its devices another name ({', '.join(astray)})"
+    return tuple(Device(t, file) for t in targets), why
+
+
+def _names() -> tuple[str, ...]:
+    return (*_NAMES, *_entry_points())
 
 
 def devices() -> Sequence[Device]:
@@ -85,12 +105,13 @@ def devices() -> Sequence[Device]:
     >>> devices()[0].name
     'cpu:0'
     """
-    return tuple(_probe()[0].values())
+    return tuple(device for name in _names() for device in _probe(name)[0])
 
 
 def missing() -> dict[str, str]:
     """Why a backend has no device, by the backend's name."""
-    return dict(_probe()[1])
+    probed = {name: _probe(name) for name in _names()}
+    return {name: why or "no device found" for name, (found, why) in probed.items() if not found}
 
 
 @functools.cache
@@ -99,12 +120,13 @@ def device_named(name: str) -> Device:
 
     Errors: DeviceError lists the devices there are and why the one asked for is missing.
     """
-    present, absent = _probe()
-    for candidate in (name, f"{name}:0"):
-        if candidate in present:
-            return present[candidate]
-    why = absent.get(name.split(":")[0])
+    backend = name.split(":")[0]
+    if backend in _NAMES or backend in _entry_points():
+        for device in _probe(backend)[0]:
+            if device.name in (name, f"{name}:0"):
+                return device
+    why = missing().get(backend)
     raise DeviceError(
-        f"device: cannot find {name!r} (there are {', '.join(present)})",
-        hint=f"{name.split(':')[0]}: {why}" if why else None,
+        f"device: cannot find {name!r} (there are {', '.join(d.name for d in devices())})",
+        hint=f"{backend}: {why}" if why else None,
     )

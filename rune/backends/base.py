@@ -17,8 +17,9 @@ from rune.lowering.codegen.target import Target
 if TYPE_CHECKING:
     from rune.lowering.plan import Plan
 
-# What `alloc` returns; only the backend that made it knows what it is. On the CPU it is the
-# NumPy array itself, so that arrays and NumPy share memory.
+# What `alloc` returns; only the backend that made it knows what it is, but for its `shape`, the
+# static shape as integers. On the CPU it is the NumPy array itself, so that arrays and NumPy share
+# memory.
 Buffer = Any
 
 

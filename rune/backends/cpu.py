@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends import (
+    callbacks,
     cpu_blas,
     cpu_compile,
     cpu_gemm,
@@ -131,6 +132,8 @@ class CpuExecutable:
 
     def __init__(self, plan: Plan, host: cpu_plan.Host):
         self.plan = plan
+        self._callbacks = callbacks.Callbacks(plan)
+        host = replace(host, call_back=self._callbacks.address)
         self.rendering = cpu_plan.render_plan(plan, host)
         self.code = cpu_compile.compile_module(plan.name, self.rendering.text)
         self.native = cpu_python.native_function(plan.name, self.code.address("entry"))
@@ -157,6 +160,8 @@ class CpuExecutable:
             arena = self._take_arena(layout.arena_bytes)
             code = self._call(*arguments, *results, arena)
             self._arenas.append(arena)
+        if self._callbacks.are_there:
+            callbacks.raise_pending()
         if code:
             return self._explain(code, arguments, donated)
         return results

@@ -15,7 +15,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from rune.errors import CompileError
+from rune.backends.refusal import refusal
 from rune.lowering.codegen.llvm import Machine
 
 _lock = threading.Lock()  # LLVM's context is shared by all threads of the process
@@ -98,27 +98,19 @@ class Code:
             return target.emit_assembly(_optimised(self.text, target))
 
 
-def numbered(text: str) -> str:
-    """Text with line numbers."""
-    return "\n".join(f"{i:5} {line}" for i, line in enumerate(text.splitlines(), 1))
-
-
 def compile_module(name: str, text: str) -> Code:
     """Compile IR text.
 
-    Errors: CompileError "cpu: cannot compile f (LLVM's message)" with the numbered text.
+    Errors: CompileError "cpu: cannot compile f (LLVM's words)" with the numbered lines.
     """
-    text = f"{text}\n{attributes()}\n"
+    text = f"{text}\n\n{attributes()}\n"
     with _lock:
         try:
             target = _target_machine()
             engine = library().create_mcjit_compiler(_optimised(text, target), target)
             engine.finalize_object()
         except RuntimeError as error:
-            message = str(error).strip()
-            raise CompileError(
-                f"cpu: cannot compile {name} ({message})\n{numbered(text)}"
-            ) from error
+            raise refusal(f"cpu: cannot compile {name}", text, str(error)) from error
     return Code(engine, text)
 
 

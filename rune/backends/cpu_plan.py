@@ -1,6 +1,7 @@
 """A whole plan as one LLVM module: its kernels, `@run` over all steps, and Python's entry point.
 
-    @run(ptr arguments..., ptr results..., ptr arena, i64 sizes...)     every step, in order
+    @run(ptr arguments..., ptr results..., ptr arena, i64 sizes...)     every step, in order;
+                                              loops and branches are native control flow
     @entry(ptr self, ptr argv, i64 count)     a CPython function of arrays: checks, then @run
 
 `@entry` is called with the argument arrays, the result arrays and the arena, as a built-in
@@ -13,7 +14,7 @@ Invariant: memory is touched only after every argument was found to fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -21,6 +22,7 @@ import numpy as np
 
 from rune import dims
 from rune.backends.cpu_python import Abi
+from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CompileError
@@ -28,12 +30,13 @@ from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm import Machine, Rendered, render
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
-from rune.lowering.plan import Call, Copy, Launch, Plan, Slot, Space, Step
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step
 
 # Estimated instructions from which a kernel is split between the cores, and of one piece at least.
 PARALLEL_COST = 60_000.0
 CHUNK_COST = 20_000.0
 CHUNKS_PER_CORE = 4
+_REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Host:
     cores: int
     parallel: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
     dot: Callable[[np.dtype], int]  # address of the matrix product of a dtype (cpu_gemm.py)
+    # Address of i32(ptr words), which calls the Python function of a step (callbacks.py).
+    call_back: Callable[[Call], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +105,25 @@ def parameter_names(plan: Plan) -> list[str]:
     return [*arguments, *results, "ptr %arena", *sizes]
 
 
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where the arguments, results and arena of one plan lie, as pointers."""
+
+    arguments: tuple[Value, ...]
+    results: tuple[Value, ...]
+    arena: Value
+
+
 class _Run:
     """Writes @run."""
 
     def __init__(self, plan: Plan, host: Host, kernels: Mapping[str, Rendered], writer: Writer):
         self.plan, self.host, self.kernels, self.writer = plan, host, kernels, writer
+        self.frame = _Frame(
+            tuple(Value(writer, "ptr", f"%argument{k}") for k in range(len(plan.arguments))),
+            tuple(Value(writer, "ptr", f"%result{k}") for k in range(len(plan.results))),
+            Value(writer, "ptr", "%arena"),
+        )
         self.split: set[str] = set()  # kernels that are split somewhere
         self.sizes = {
             s.name: Value(writer, "i64", f"%size{k}") for k, s in enumerate(plan.size_sources)
@@ -128,8 +147,14 @@ class _Run:
                 self.copy(step)
             case Call(routine="dot"):
                 self.dot(step)
+            case Call(routine="callback"):
+                self.call_back(step)
             case Call(routine=routine):
                 raise CompileError(f"cpu: cannot call {routine} (the target lists dot only)")
+            case Loop():
+                self.loop(step)
+            case Branch():
+                self.branch(step)
             case _:
                 assert_never(step)
 
@@ -141,12 +166,27 @@ class _Run:
         """Where a slot lies in this call."""
         match slot.space:
             case Space.ARGUMENT:
-                return Value(self.writer, "ptr", f"%argument{slot.number}")
+                return self.frame.arguments[slot.number]
             case Space.RESULT:
-                return Value(self.writer, "ptr", f"%result{slot.number}")
+                return self.frame.results[slot.number]
             case Space.ARENA:
-                offset = self.size(slot.offset)
-                return self.writer.emit("ptr", f"getelementptr i8, ptr %arena, i64 {offset.text}")
+                return self.in_arena(slot.offset)
+
+    def in_arena(self, offset: Size) -> Value:
+        """So many bytes into the arena of the frame."""
+        base, bytes = self.frame.arena, self.size(offset)
+        return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {bytes.text}")
+
+    def pointers(self, slots: Iterable[Slot]) -> tuple[Value, ...]:
+        """Where slots lie in this call."""
+        return tuple(map(self.pointer, slots))
+
+    def within(self, plan: Plan, frame: _Frame) -> None:
+        """The steps of a plan within, in a frame of its own."""
+        outer, self.frame = self.frame, frame
+        for step in plan.steps:
+            self.step(step)
+        self.frame = outer
 
     def launch(self, step: Launch) -> None:
         """Call a kernel, or have the pool call it."""
@@ -189,12 +229,99 @@ class _Run:
         writer.do(f"call void {function}({task}, i64 {total.text}, i64 {chunk.text})")
 
     def copy(self, step: Copy) -> None:
-        """Copy the bytes of a slot; source and target may be one."""
-        type = step.source.type
+        """Copy the bytes of a slot; nothing where source and target are one."""
+        self.move(self.pointer(step.target), self.pointer(step.source), step.source.type)
+
+    def move(self, target: Value, source: Value, type: ArrayType) -> None:
+        """Copy the bytes of an array between two places that may be one."""
+        if target.text == source.text:
+            return
         count = self.size(dims.product(type.shape) * type.dtype.itemsize)
-        target, source = self.pointer(step.target), self.pointer(step.source)
+        if count.is_constant and int(count.text) in _REGISTERS:
+            word = f"i{8 * int(count.text)}"
+            self.writer.store(self.writer.load(word, source, 1), target, 1)
+            return
         no = Value(self.writer, "i1", "false")
         self.writer.run("@llvm.memmove.p0.p0.i64", target, source, count, no)
+
+    def loop(self, step: Loop) -> None:
+        """A native loop. Carries that take turns are pointers that change places."""
+        writer = self.writer
+        given, results = self.pointers(step.arguments), self.pointers(step.results)
+        fixed, state = given[: -len(results) or None], given[len(given) - len(results) :]
+        arena = self.in_arena(step.offset)
+        turning = [k for k, (a, b) in enumerate(zip(step.state, step.results)) if a != b]
+        head, body, last, done = map(writer.name, ("head", "body", "next", "done"))
+        before, following = writer.block, Value(writer, "i64", f"%{writer.name('t')}")
+        writer.jump(head)
+        writer.label(head)
+        t = writer.phi("i64", (Value(writer, "i64", "0"), before), (following, last))
+        now, then = list(state), list(results)
+        for k in turning:
+            now[k], then[k] = _in_turn(writer, state[k], results[k], before, last)
+        inner = _Frame((*fixed, *now), tuple(then), arena)
+        writer.known.append({})
+        writer.store(t.cast("trunc", "i32"), fixed[0])
+        writer.branch(self.goes_on(step, t, inner), body, done)
+        writer.label(body)
+        self.within(step.body, inner)
+        writer.jump(last)
+        writer.label(last)
+        writer.do(f"{following.text} = add nuw nsw i64 {t.text}, 1")
+        writer.jump(head)
+        writer.known.pop()
+        writer.label(done)
+        for k in turning:
+            self.settle(state[k], now[k], step.state[k].type)
+
+    def goes_on(self, step: Loop, t: Value, frame: _Frame) -> Value:
+        """Whether step t is to run."""
+        if step.condition is None:
+            assert step.count is not None
+            return t < self.size(step.count)
+        assert step.holds is not None
+        holds = self.pointer(step.holds)
+        self.within(step.condition, replace(frame, results=(holds,)))
+        return self.writer.load("i8", holds).compare("ne", 0)
+
+    def settle(self, home: Value, now: Value, type: ArrayType) -> None:
+        """Bring a carry home that an odd number of steps has left elsewhere."""
+        self.writer.either(now.compare("ne", home), lambda: self.move(home, now, type))
+
+    def branch(self, step: Branch) -> None:
+        """A native switch."""
+        writer = self.writer
+        inner = _Frame(
+            self.pointers(step.arguments), self.pointers(step.results), self.in_arena(step.offset)
+        )
+        number = writer.load("i32", self.pointer(step.number))
+        chosen = writer.call("i32", "@llvm.smax.i32", number, number.like(0))
+        labels = [writer.name("case") for _ in step.branches]
+        join = writer.name("join")
+        listed = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels[:-1]))
+        writer.do(f"switch i32 {chosen.text}, label %{labels[-1]} [ {listed} ]")
+        for label, plan in zip(labels, step.branches, strict=True):
+            with writer.region(label):
+                self.within(plan, inner)
+                writer.jump(join)
+        writer.label(join)
+
+    def call_back(self, step: Call) -> None:
+        """A Python function, on words that say where its arrays are; after an error, the end."""
+        assert self.host.call_back is not None
+        writer, given = self.writer, [*self.pointers((*step.outputs, *step.inputs))]
+        given += self.sizes.values()
+        words = writer.allocate("i64", max(2, len(given)))
+        for k, value in enumerate(given):
+            at = writer.emit("ptr", f"getelementptr i64, ptr {words.text}, i64 {k}")
+            writer.store(value, at)
+        function = _function(self.host.call_back(step))
+        failed = writer.effect("i32", f"call i32 {function}(ptr {words.text})")
+        good, bad = writer.name("good"), writer.name("bad")
+        writer.branch(failed.equals(0), good, bad)
+        writer.label(bad)
+        writer.do("ret void")
+        writer.label(good)
 
     def dot(self, step: Call) -> None:
         """A batch of matrix products, dense and row-major."""
@@ -205,6 +332,17 @@ class _Run:
         function = _function(self.host.dot(step.outputs[0].type.dtype))
         listed = ", ".join(_typed(v) for v in [*at, *extents, *flags])
         self.writer.do(f"call void {function}({listed})")
+
+
+def _in_turn(
+    writer: Writer, first: Value, second: Value, before: str, last: str
+) -> tuple[Value, Value]:
+    """Two pointers that change places in every step of a loop."""
+    now, then = (Value(writer, "ptr", f"%{writer.name(stem)}") for stem in ("now", "then"))
+    for value, start, other in ((now, first, then), (then, second, now)):
+        incoming = f"[ {start.text}, %{before} ], [ {other.text}, %{last} ]"
+        writer.do(f"{value.text} = phi ptr {incoming}")
+    return now, then
 
 
 def _typed(value: Value) -> str:
@@ -245,16 +383,14 @@ class _Entry:
         objects = [self.word("ptr", Value(writer, "ptr", "%argv"), k) for k in range(self.total)]
         for k, type in enumerate(plan.arguments):
             self.check_array(objects[k], type, k + 1)
-        sizes = [self.read_size(objects[s.argument], s.axis) for s in plan.size_sources]
-        symbols = {s.name: v for s, v in zip(plan.size_sources, sizes, strict=True)}
+        sizes: dict[str, Value] = {}
         for k, source in enumerate(plan.size_sources):
-            self.require(sizes[k] >= source.low, -k - 1)
-            if source.high is not None:
-                self.require(sizes[k] <= source.high, -k - 1)
+            sizes[source.name] = self.read_size(objects, source, sizes)
+            self.check_range(source, sizes, -k - 1)
         for k, type in enumerate(plan.arguments):
-            self.check_shape(objects[k], type, symbols, k + 1)
+            self.check_shape(objects[k], type, sizes, k + 1)
         data = [self.field("ptr", o, self.abi.data) for o in objects]
-        self.run(data, sizes)
+        self.run(data, [*sizes.values()])
 
     def run(self, data: list[Value], sizes: list[Value]) -> None:
         """Call @run and answer 0."""
@@ -297,9 +433,27 @@ class _Entry:
         flags = self.field("i32", array, abi.flags) & abi.required_flags
         self.require(is_dtype & is_rank & flags.equals(abi.required_flags), code)
 
-    def read_size(self, array: Value, axis: int) -> Value:
+    def length(self, array: Value, axis: int) -> Value:
         """The length of one axis."""
         return self.word("i64", self.field("ptr", array, self.abi.shape), axis)
+
+    def read_size(
+        self, objects: list[Value], source: SizeSource, known: Mapping[str, Value]
+    ) -> Value:
+        """A size, from the axis that tells it; `check_shape` finds a remainder."""
+        length = self.length(objects[source.argument], source.axis)
+        rest = length - llvm_index.render(self.writer, source.offset, known)
+        if source.factor == 1:
+            return rest
+        return rest.binary("sdiv", rest, llvm_index.render(self.writer, source.factor, known))
+
+    def check_range(self, source: SizeSource, sizes: Mapping[str, Value], code: int) -> None:
+        """The size is within its bounds."""
+        low = llvm_index.render(self.writer, source.low, sizes)
+        self.require(sizes[source.name] >= low, code)
+        if source.high is not None:
+            high = llvm_index.render(self.writer, source.high, sizes)
+            self.require(sizes[source.name] <= high, code)
 
     def check_shape(
         self, array: Value, type: ArrayType, symbols: Mapping[str, Value], code: int
@@ -307,7 +461,7 @@ class _Entry:
         """Every axis has the length of the type."""
         for axis, size in enumerate(type.shape):
             expected = llvm_index.render(self.writer, size, symbols)
-            self.require(self.read_size(array, axis).equals(expected), code)
+            self.require(self.length(array, axis).equals(expected), code)
 
 
 def _function(address: int) -> str:

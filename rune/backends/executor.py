@@ -1,21 +1,25 @@
 """What executors share: the sizes of one call, and the plan made concrete for them.
 
 A plan may be symbolic; a call is not. `size_values` reads the sizes off the arguments' shapes and
-checks them; `concrete` evaluates offsets, shapes and bytes once per distinct sizes.
+checks them; `concrete` evaluates offsets, shapes and bytes once per distinct sizes, and says of
+the plans within loops and branches where in this one's memory they work. `run` walks the steps of
+an executor whose host decides what comes next.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from rune import dims
+from rune.core.sizes import Arguments, read_sizes
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
-from rune.errors import ArgumentError, DimensionError
-from rune.lowering.plan import Call, Copy, Launch, Plan, Slot, Space, Step
+from rune.errors import ArgumentError
+from rune.lowering.plan import Branch, Copy, Loop, Plan, Slot, Space, Step, slots_of
 
 Shape = tuple[int, ...]
 
@@ -41,11 +45,40 @@ class ConcreteStep:
 
 
 @dataclass(frozen=True, slots=True)
+class ConcreteLoop:
+    """A loop; its programs once, or twice where carries take turns: for even and for odd steps.
+
+    `settle` follows an odd number of steps, and moves what then is in the wrong place.
+    """
+
+    step: Loop
+    count: int | None
+    arrays: tuple[Place, ...]  # of state that holds nothing before
+    counter: Place
+    holds: Place | None
+    conditions: tuple[Steps, ...]
+    bodies: tuple[Steps, ...]
+    settle: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class ConcreteBranch:
+    """A branch, and the place that holds its number."""
+
+    step: Branch
+    number: Place
+    branches: tuple[Steps, ...]
+
+
+Steps = tuple[ConcreteStep | ConcreteLoop | ConcreteBranch, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Concrete:
     """A plan for one choice of sizes."""
 
     sizes: Mapping[str, int]
-    steps: tuple[ConcreteStep, ...]
+    steps: Steps
     results: tuple[ArrayType, ...]
     arena_bytes: int
 
@@ -72,17 +105,6 @@ def static_shape(type: ArrayType) -> Shape:
     return tuple(evaluate(d, {}) for d in type.shape)
 
 
-def slots_of(step: Step) -> tuple[Slot, ...]:
-    """The slots of a step: of a launch in the order of its parameters, else outputs, inputs."""
-    match step:
-        case Launch(slots=slots):
-            return slots
-        case Call(outputs=outputs, inputs=inputs):
-            return (*outputs, *inputs)
-        case Copy(target=target, source=source):
-            return (target, source)
-
-
 def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
     """The plan's symbolic sizes, read off the arguments' shapes.
 
@@ -93,38 +115,160 @@ def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
     if len(shapes) != len(plan.arguments):
         given = f"{len(shapes)} given, {len(plan.arguments)} taken"
         raise ArgumentError(f"{plan.name}: cannot run with these arguments ({given})")
-    sizes: dict[str, int] = {}
-    for s in plan.size_sources:
-        value = sizes[s.name] = shapes[s.argument][s.axis]
-        if value < s.low or (s.high is not None and value > s.high):
-            limits = f"{s.name} in {s.low}..{'' if s.high is None else s.high}"
-            raise DimensionError(
-                f"{plan.name}: cannot run with {s.name} = {value} "
-                f"({limits}; axis {s.axis} of argument {s.argument})"
-            )
-    for number, (type_, shape) in enumerate(zip(plan.arguments, shapes, strict=True)):
-        wanted = static_shape(concrete_type(type_, sizes))
-        if wanted != tuple(shape):
-            where = f"argument {number} is {type_} with {sizes}, given is {list(shape)}"
-            raise DimensionError(f"{plan.name}: cannot run with these shapes ({where})")
-    return sizes
+    given = Arguments(f"{plan.name}: cannot run", plan.arguments, shapes)
+    return {n: evaluate(x, {}) for n, x in read_sizes(given, plan.size_sources).items()}
 
 
 def concrete(plan: Plan, sizes: Mapping[str, int]) -> Concrete:
     """The plan for these sizes."""
+    arguments = (Slot(Space.ARGUMENT, t, n) for n, t in enumerate(plan.arguments))
+    results = (Slot(Space.RESULT, t, n) for n, t in enumerate(plan.results))
+    given, made = (tuple(_own_place(s, sizes) for s in slots) for slots in (arguments, results))
+    frame = _Frame(sizes, given, made, 0)
+    types = tuple(concrete_type(t, sizes) for t in plan.results)
+    return Concrete(dict(sizes), frame.steps(plan), types, evaluate(plan.arena_bytes, sizes))
 
-    def place(slot: Slot) -> Place:
-        type_ = concrete_type(slot.type, sizes)
-        return Place(
-            slot.space, slot.number, evaluate(slot.offset, sizes), size_bytes(type_), type_
-        )
 
-    return Concrete(
-        dict(sizes),
-        tuple(ConcreteStep(s, tuple(place(x) for x in slots_of(s))) for s in plan.steps),
-        tuple(concrete_type(t, sizes) for t in plan.results),
-        evaluate(plan.arena_bytes, sizes),
-    )
+def _own_place(slot: Slot, sizes: Mapping[str, int]) -> Place:
+    type_ = concrete_type(slot.type, sizes)
+    return Place(slot.space, slot.number, evaluate(slot.offset, sizes), size_bytes(type_), type_)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where the arguments, results and arena of one plan are in the memory of the whole."""
+
+    sizes: Mapping[str, int]
+    arguments: tuple[Place, ...]
+    results: tuple[Place, ...]
+    base: int
+
+    def place(self, slot: Slot) -> Place:
+        """The place of a slot, as of its own type."""
+        own = _own_place(slot, self.sizes)
+        if slot.space is Space.ARENA:
+            return replace(own, offset=self.base + own.offset)
+        outer = self.arguments if slot.space is Space.ARGUMENT else self.results
+        known = slot.number < len(outer)  # else `null` will say that there is no such slot
+        return replace(outer[slot.number], bytes=own.bytes, type=own.type) if known else own
+
+    def places(self, slots: Iterable[Slot]) -> tuple[Place, ...]:
+        """The places of some slots."""
+        return tuple(map(self.place, slots))
+
+    def steps(self, plan: Plan) -> Steps:
+        """The steps of the plan; a copy between slots that are one place here is none."""
+        made: list[Any] = []
+        for step in plan.steps:
+            match step:
+                case Loop():
+                    made.append(self.loop(step))
+                case Branch():
+                    made.append(self.branch(step))
+                case _:
+                    places = self.places(slots_of(step))
+                    if not (_is_copy_between(step) and places[0] == places[1]):
+                        made.append(ConcreteStep(step, places))
+        return tuple(made)
+
+    def loop(self, step: Loop) -> ConcreteLoop:
+        """A loop, with the steps within."""
+        given, state = self.places(step.arguments), self.places(step.state)
+        results = self.places(step.results)
+        fixed = given[: len(given) - len(state)]
+        turns = [(state, results)] if state == results else [(state, results), (results, state)]
+        base = self.base + evaluate(step.offset, self.sizes)
+        frames = [_Frame(self.sizes, (*fixed, *now), then, base) for now, then in turns]
+        moved = zip(step.state, step.results, state, results, strict=True)
+        condition, holds = step.condition, [s for s in (step.holds,) if s is not None]
+        return ConcreteLoop(
+            step,
+            None if step.count is None else evaluate(step.count, self.sizes),
+            given[len(given) - step.arrays :],
+            given[0],
+            self.place(holds[0]) if holds else None,
+            () if condition is None else tuple(
+                replace(f, results=self.places(holds)).steps(condition) for f in frames
+            ),
+            tuple(f.steps(step.body) for f in frames),
+            tuple(ConcreteStep(Copy(a, b), (x, y)) for a, b, x, y in moved if x != y),
+        )  # fmt: skip
+
+    def branch(self, step: Branch) -> ConcreteBranch:
+        """A branch, with the steps within."""
+        base = self.base + evaluate(step.offset, self.sizes)
+        places = self.places(step.arguments), self.places(step.results)
+        within = _Frame(self.sizes, *places, base)
+        branches = tuple(map(within.steps, step.branches))
+        return ConcreteBranch(step, self.place(step.number), branches)
+
+
+def all_concrete(steps: Steps) -> Iterator[ConcreteStep]:
+    """The launches, calls and copies of some steps and of those within them."""
+    for step in steps:
+        match step:
+            case ConcreteStep():
+                yield step
+            case ConcreteBranch(branches=branches):
+                yield from all_concrete(tuple(itertools.chain(*branches)))
+            case ConcreteLoop(conditions=conditions, bodies=bodies, settle=settle):
+                yield from all_concrete(tuple(itertools.chain(*conditions, *bodies, settle)))
+
+
+def _is_copy_between(step: Step) -> bool:
+    return isinstance(step, Copy) and step.target != step.source
+
+
+# --- walking ----------------------------------------------------------------------------------
+
+
+class Walker(Protocol):
+    """An executor whose host runs one step after the other."""
+
+    def step(self, step: ConcreteStep) -> None:
+        """Run one step."""
+        ...
+
+    def write(self, place: Place, number: int) -> None:
+        """Store an i32."""
+        ...
+
+    def read(self, place: Place) -> int:
+        """An i32 or bool, when all steps before are done."""
+        ...
+
+
+def run(steps: Steps, walker: Walker) -> None:
+    """Run the steps, as loops and branches say."""
+    for item in steps:
+        match item:
+            case ConcreteStep():
+                walker.step(item)
+            case ConcreteBranch(branches=branches):
+                last = len(branches) - 1
+                run(branches[min(max(walker.read(item.number), 0), last)], walker)
+            case ConcreteLoop():
+                _run_loop(item, walker)
+
+
+def _run_loop(loop: ConcreteLoop, walker: Walker) -> None:
+    turns, t = len(loop.bodies), 0
+    while _goes_on(loop, t, walker):
+        run(loop.bodies[t % turns], walker)
+        t += 1
+    if t % turns:
+        run(loop.settle, walker)
+
+
+def _goes_on(loop: ConcreteLoop, t: int, walker: Walker) -> bool:
+    """Whether step t is to run; it finds its number in place."""
+    if t == loop.count:
+        return False
+    walker.write(loop.counter, t)
+    if loop.holds is None:
+        return True
+    run(loop.conditions[t % len(loop.conditions)], walker)
+    return bool(walker.read(loop.holds))
 
 
 class Concretes:

@@ -10,35 +10,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from typing import Any, NoReturn
 
 import numpy as np
 
 from rune import dims, dtypes
+from rune.backends.callbacks import is_callback
 from rune.backends.executor import (
     Concrete,
+    ConcreteBranch,
+    ConcreteLoop,
     Concretes,
     ConcreteStep,
     Place,
+    Steps,
     concrete,
     concrete_type,
     dot_shapes,
     evaluate,
     result_buffers,
     size_bytes,
-    slots_of,
     static_shape,
 )
 from rune.core.types import ArrayType
-from rune.dims import Dim, Size
 from rune.errors import CheckError, DeletedArrayError
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.nodes import Access, KernelCode
 from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
+from rune.lowering.plan_check import check_sizes
 
+SAMPLES = 64  # choices of sizes at which a plan is checked, at most
 # Where bytes live: "arena", or an argument or result by number.
 Memory = tuple[str, int]
 
@@ -48,7 +52,7 @@ def check_plan(plan: Plan) -> None:
 
     Errors: CheckError "plan f: cannot run step 2 (arena[0:256] was never written)".
     """
-    _check_sizes(plan)
+    check_sizes(plan)
     for name, code in plan.kernels.items():
         if name != code.name:
             raise CheckError(f"plan {plan.name}: cannot use kernel {code.name} (listed as {name})")
@@ -62,28 +66,26 @@ def check_plan(plan: Plan) -> None:
 
 def _samples(plan: Plan) -> list[dict[str, int]]:
     """A few values of each size, its ends among them."""
-    choices = []
-    for s in plan.size_sources:
-        values = {s.low, s.low + 1, s.low + 6, s.high or s.low + 100}
-        choices.append(sorted(v for v in values if s.high is None or v <= s.high))
     names = [s.name for s in plan.size_sources]
-    return [dict(zip(names, values, strict=True)) for values in product(*choices)][:64]
+    choices = [_values(*dims.bounds(dims.symbol(s.name, s.low, s.high))) for s in plan.size_sources]
+    made = (dict(zip(names, values, strict=True)) for values in product(*choices))
+    return list(islice((sizes for sizes in made if _is_in_range(plan, sizes)), SAMPLES))
 
 
-def _check_sizes(plan: Plan) -> None:
-    known = {s.name for s in plan.size_sources}
-    sizes: list[Size] = [plan.arena_bytes]
-    for step in plan.steps:
-        for slot in slots_of(step):
-            sizes += [slot.offset, *slot.type.shape]
-        if isinstance(step, Call):
-            sizes += [v for _, v in step.parameters if isinstance(v, Dim)]
-    used = {s.name for x in sizes if isinstance(x, Dim) for s in dims.symbols(x)}
-    for code in plan.kernels.values():
-        used |= set(code.sizes)
-    if used - known:
-        missing = ", ".join(sorted(used - known))
-        raise CheckError(f"plan {plan.name}: cannot find a value for {missing} (no size source)")
+def _values(low: int | None, high: int | None) -> list[int]:
+    first = low or 0
+    last = first + 100 if high is None else high
+    return sorted(v for v in {first, first + 1, first + 6, last} if v <= last)
+
+
+def _is_in_range(plan: Plan, sizes: dict[str, int]) -> bool:
+    """Whether the sizes keep their bounds, and there are arguments that have them."""
+    kept = all(
+        evaluate(s.low, sizes) <= sizes[s.name]
+        and (s.high is None or sizes[s.name] <= evaluate(s.high, sizes))
+        for s in plan.size_sources
+    )
+    return kept and all(evaluate(d, sizes) >= 0 for t in plan.arguments for d in t.shape)
 
 
 @dataclass(slots=True)
@@ -105,12 +107,38 @@ class _Run:
         for number, type_ in enumerate(self.plan.arguments):
             size = size_bytes(concrete_type(type_, self.made.sizes))
             self.held["argument", number] = {(0, size)}
-        for number, step in enumerate(self.made.steps):
-            self.at = f"step {number}"
-            self.step(step)
+        self.run(self.made.steps, "step ")
         self.at = "the return"
         for number, type_ in enumerate(self.made.results):
             self.read(Place(Space.RESULT, number, 0, size_bytes(type_), type_))
+
+    def run(self, steps: Steps, at: str) -> None:
+        """Follow the steps, each within a loop or branch once."""
+        for number, step in enumerate(steps):
+            self.at = f"{at}{number}"
+            match step:
+                case ConcreteStep():
+                    self.step(step)
+                case ConcreteLoop():
+                    self.loop(step, f"{at}{number}.")
+                case ConcreteBranch():
+                    self.read(step.number)
+                    before = {memory: set(held) for memory, held in self.held.items()}
+                    for steps_within in step.branches:
+                        self.held = {memory: set(held) for memory, held in before.items()}
+                        self.run(steps_within, f"{at}{number}.")
+
+    def loop(self, loop: ConcreteLoop, at: str) -> None:
+        """A first step, and a second one where carries take turns."""
+        for place in loop.arrays:
+            self.write(place)
+        for turn, body in enumerate(loop.bodies):
+            self.write(loop.counter)
+            if loop.holds is not None:
+                self.run(loop.conditions[turn], at)
+                self.read(loop.holds)
+            self.run(body, at)
+        self.run(loop.settle, at)
 
     def check_donations(self) -> None:
         arguments = [a for a, _ in self.plan.donations]
@@ -216,6 +244,9 @@ class _Run:
                 self.write(place)
 
     def call(self, call: Call, outputs: Sequence[Place], inputs: Sequence[Place]) -> None:
+        if is_callback(call):
+            self.move(outputs, inputs)
+            return
         if call.routine != "dot" or len(inputs) != 2 or len(outputs) != 1:
             self.fail(f"there is no routine {call.routine} of {len(inputs)} inputs")
         shapes = dot_shapes(dict(call.parameters), self.made.sizes)

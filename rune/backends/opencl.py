@@ -12,33 +12,37 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 import threading
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes
+from rune.backends.callbacks import fill, function_of, is_callback
 from rune.backends.executor import (
     Concrete,
     Concretes,
     ConcreteStep,
+    Place,
+    all_concrete,
     evaluate,
     result_buffers,
+    run,
     size_bytes,
-    slots_of,
     static_shape,
 )
+from rune.backends.refusal import refusal
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, CompileError, DeviceError, OutOfMemory
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.codegen.target import Target
-from rune.lowering.plan import Call, Launch, Plan, Space
+from rune.lowering.plan import Call, Launch, Plan, Space, all_steps, slots_of
 
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
 _WORKGROUP = 256  # threads, where the kernel leaves the choice
@@ -127,6 +131,7 @@ class OpenCLBackend:
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
         self.lock = threading.Lock()  # from setting arguments to enqueueing
+        self.caller: int | None = None  # the thread in which a callback runs, under the lock
         self.used_bytes = 0
         self._counting = threading.RLock()  # a finalizer may run inside it
         self._arena: Memory | None = None
@@ -194,9 +199,9 @@ class OpenCLBackend:
 
     def record(self, plan: Plan) -> OpenCLExecutable:
         """The plan as one OpenCL program. Errors: CompileError with the numbered source."""
-        for step in plan.steps:
-            if isinstance(step, Call):
-                raise CompileError(f"record: cannot call {step.routine} on {self.target.name}")
+        for step in all_steps(plan):
+            if isinstance(step, Call) and not is_callback(step):
+                raise CompileError(f"opencl: cannot call {step.routine} on {self.target.name}")
         kernels = {name: render(code, OPENCL_C) for name, code in plan.kernels.items()}
         program = self.build(assemble(list(kernels.values()), OPENCL_C), plan.name)
         return OpenCLExecutable(self, plan, kernels, program)
@@ -212,10 +217,8 @@ class OpenCLBackend:
                 warnings.simplefilter("ignore")  # a compiler's remarks are no errors
                 return cl.Program(self.context, source).build(options)
         except cl.RuntimeError as error:
-            where = f"{name} for {self.target.name}"
-            raise CompileError(
-                f"compile: cannot build {where} ({error})\n{_excerpt(source, str(error))}"
-            ) from error
+            action = f"opencl: cannot compile {name} for {self.target.name}"
+            raise refusal(action, source, str(error)) from error
 
 
 @dataclass(slots=True)
@@ -259,6 +262,58 @@ class _Command:
     copied: tuple[int, int, int] = (0, 0, 0)  # bytes, offset in the target, in the source
 
 
+_Commands = dict[int, _Command | None]  # by id of the concrete step
+
+
+@dataclass(frozen=True, slots=True)
+class _Walker:
+    """Enqueues the commands of one call, as loops and branches say. Only `read` waits."""
+
+    executable: OpenCLExecutable
+    commands: _Commands
+    memory: Mapping[Space, Sequence[Memory]]
+
+    def step(self, step: ConcreteStep) -> None:
+        """Enqueue a kernel or copy, or call Python."""
+        if isinstance(step.step, Call):
+            self.call_back(step.step, step.places)
+            return
+        command = self.commands[id(step)]
+        if command is not None:
+            held = [self.memory[space][number] for space, number in command.held]
+            self.executable.enqueue(command, held)
+
+    def write(self, place: Place, number: int) -> None:
+        """Enqueue the store of an i32."""
+        handle, queue = self.memory[place.space][place.number].handle, self.executable.queue
+        _driver().enqueue_fill_buffer(queue, handle, np.int32(number), place.offset, place.bytes)
+
+    def call_back(self, call: Call, places: Sequence[Place]) -> None:
+        """Wait for what a Python function takes, call it, and copy in what it gives."""
+        queue, count = self.executable.queue, len(call.outputs)
+        hosts = [np.zeros(p.bytes, np.uint8) for p in places]
+        for host, place in zip(hosts[count:], places[count:], strict=True):
+            if place.bytes:
+                handle = self.memory[place.space][place.number].handle
+                at = {"src_offset": place.offset, "is_blocking": True}
+                _driver().enqueue_copy(queue, host, handle, **at)
+        with self.executable.calling_back():
+            arrays = [h.view(p.type.dtype) for h, p in zip(hosts, places, strict=True)]
+            fill(function_of(call), arrays, [p.type for p in places], count)
+        for host, place in zip(hosts[:count], places):
+            if place.bytes:
+                handle = self.memory[place.space][place.number].handle
+                at = {"dst_offset": place.offset, "is_blocking": True}
+                _driver().enqueue_copy(queue, handle, host, **at)
+
+    def read(self, place: Place) -> int:
+        """Wait for all that was enqueued; the number there."""
+        host = np.empty((), place.type.dtype)
+        handle, queue = self.memory[place.space][place.number].handle, self.executable.queue
+        _driver().enqueue_copy(queue, host, handle, src_offset=place.offset, is_blocking=True)
+        return int(host)
+
+
 class OpenCLExecutable:
     """A compiled plan."""
 
@@ -269,13 +324,14 @@ class OpenCLExecutable:
         self._backend = backend
         self._rendered = kernels
         self._concretes = Concretes(plan)
-        self._kernels = [
-            self._kernel(program, kernels[step.kernel]) if isinstance(step, Launch) else None
-            for step in plan.steps
-        ]
-        slots = (slot for step in plan.steps for slot in slots_of(step))
+        self._kernels = {
+            id(step): self._kernel(program, kernels[step.kernel])
+            for step in all_steps(plan)
+            if isinstance(step, Launch)
+        }
+        slots = (slot for step in all_steps(plan) for slot in slots_of(step))
         self._uses_arena = any(slot.space is Space.ARENA for slot in slots)
-        self._commands: dict[int, list[_Command]] = {}  # by id of the concrete plan, kept above
+        self._commands: dict[int, _Commands] = {}  # by id of the concrete plan, kept above
 
     def _kernel(self, program: Any, rendered: Rendered) -> _Kernel:
         cl, device = _driver(), self._backend.device
@@ -286,6 +342,11 @@ class OpenCLExecutable:
         on_cpu = device.type & cl.device_type.CPU
         unset: list[weakref.ref[Memory] | None] = [None] * len(rendered.params)
         return _Kernel(handle, rendered, most, 1 if on_cpu else multiple, unset)
+
+    @property
+    def queue(self) -> Any:
+        """The device's queue."""
+        return self._backend.queue
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
@@ -301,6 +362,12 @@ class OpenCLExecutable:
                 given = f"argument {number} is {type_}, given is {buffer.type}"
                 raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({given})")
         backend = self._backend
+        if backend.caller == threading.get_ident():
+            raise DeviceError(
+                f"{self.plan.name}: cannot run on {backend.target.name} from a callback "
+                "(the device waits for the program that calls back)",
+                hint="compute with NumPy in callbacks, or on another device",
+            )
         results = result_buffers(self.plan, made, arguments, donated, backend.alloc, _reuse)
         with backend.lock:
             memory = {
@@ -308,23 +375,30 @@ class OpenCLExecutable:
                 Space.RESULT: [r.memory for r in results],
                 Space.ARENA: [backend.arena(made.arena_bytes)] if self._uses_arena else [],
             }
-            for command in self._prepared(made):
-                self._enqueue(command, [memory[space][number] for space, number in command.held])
+            run(made.steps, _Walker(self, self._prepared(made), memory))
             backend.queue.flush()
         return results
 
-    def _prepared(self, made: Concrete) -> list[_Command]:
+    @contextmanager
+    def calling_back(self) -> Iterator[None]:
+        """While a callback runs, its thread holds the lock and must not ask for it again."""
+        self._backend.caller = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._backend.caller = None
+
+    def _prepared(self, made: Concrete) -> _Commands:
         if id(made) not in self._commands:
-            both = zip(made.steps, self._kernels, strict=True)
-            found = (self._command(step, kernel, made) for step, kernel in both)
-            self._commands[id(made)] = [command for command in found if command is not None]
+            steps = all_concrete(made.steps)
+            self._commands[id(made)] = {
+                id(s): self.command(s, made) for s in steps if not isinstance(s.step, Call)
+            }
         return self._commands[id(made)]
 
-    def _command(
-        self, step: ConcreteStep, kernel: _Kernel | None, made: Concrete
-    ) -> _Command | None:
+    def command(self, step: ConcreteStep, made: Concrete) -> _Command | None:
         """The step's command; None where there is nothing to do."""
-        places = step.places
+        places, kernel = step.places, self._kernels.get(id(step.step))
         held = tuple((p.space, 0 if p.space is Space.ARENA else p.number) for p in places)
         if kernel is None:
             target, source = places
@@ -339,7 +413,8 @@ class OpenCLExecutable:
         total, local = self._shape(kernel, grid)
         return _Command(held, kernel, (*offsets, *sizes), tuple(total), tuple(local))
 
-    def _enqueue(self, command: _Command, memory: Sequence[Memory]) -> None:
+    def enqueue(self, command: _Command, memory: Sequence[Memory]) -> None:
+        """Enqueue one command."""
         cl, queue, kernel = _driver(), self._backend.queue, command.kernel
         try:
             if kernel is None:
@@ -377,22 +452,6 @@ class OpenCLExecutable:
 def _power_of_two_in(x: int) -> int:
     """The largest power of two that is at most x, and at least 1."""
     return 1 << max(0, x.bit_length() - 1)
-
-
-def _excerpt(source: str, log: str) -> str:
-    """The functions that the compiler's log names by line, numbered; all where it names none."""
-    lines = source.splitlines()
-    named = {int(n) for n in re.findall(r":(\d+):\d+", log) if int(n) <= len(lines)}
-    shown: set[int] = set()
-    for number in named:
-        first = last = number
-        while first > 1 and lines[first - 2]:
-            first -= 1
-        while last < len(lines) and lines[last]:
-            last += 1
-        shown.update(range(first, last + 1))
-    numbers = sorted(shown) or range(1, len(lines) + 1)
-    return "\n".join(f"{n:4d}  {lines[n - 1]}" for n in numbers)
 
 
 def _reuse(buffer: OpenCLBuffer, type: ArrayType) -> OpenCLBuffer:

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rune import dtypes
+from rune.backends.callbacks import fill, function_of, is_callback
 from rune.backends.executor import (
     Concrete,
     Concretes,
+    ConcreteStep,
     Place,
     dot_shapes,
     result_buffers,
+    run,
     static_shape,
 )
 from rune.backends.null import check_plan
@@ -45,9 +48,7 @@ class ReferenceExecutable:
         self.check_arguments(arguments)
         results = result_buffers(self.plan, made, arguments, donated, _empty, _reuse)
         arena = np.full(made.arena_bytes, 0xFF, np.uint8)
-        run = _Run(self.plan, made, list(arguments), results, arena)
-        for step in made.steps:
-            run.step(step.step, step.places)
+        run(made.steps, _Run(self.plan, made, list(arguments), results, arena))
         return results
 
     def check_arguments(self, arguments: Sequence[np.ndarray]) -> None:
@@ -73,19 +74,31 @@ class _Run:
         """The place as a flat array that shares its memory."""
         match place.space:
             case Space.ARGUMENT:
-                return self.arguments[place.number].reshape(-1)
+                return self.arguments[place.number].reshape(-1).view(place.type.dtype)
             case Space.RESULT:
-                return self.results[place.number].reshape(-1)
+                return self.results[place.number].reshape(-1).view(place.type.dtype)
             case Space.ARENA:
                 memory = self.arena[place.offset : place.offset + place.bytes]
                 return memory.view(place.type.dtype)
 
-    def step(self, step: Launch | Call | Copy, places: Sequence[Place]) -> None:
-        arrays = [self.array(p) for p in places]
-        match step:
+    def read(self, place: Place) -> int:
+        """The number in a place."""
+        return int(self.array(place)[0])
+
+    def write(self, place: Place, number: int) -> None:
+        """Put a number into a place."""
+        self.array(place)[0] = number
+
+    def step(self, step: ConcreteStep) -> None:
+        """Interpret one step."""
+        arrays = [self.array(p) for p in step.places]
+        match step.step:
             case Launch(kernel=kernel):
                 code = self.plan.kernels[kernel]
                 interpret(code, arrays, {name: self.made.sizes[name] for name in code.sizes})
+            case Call() as call if is_callback(call):
+                types = [p.type for p in step.places]
+                fill(function_of(call), arrays, types, len(call.outputs))
             case Call(parameters=parameters):
                 out, a, b = arrays
                 shapes = dot_shapes(dict(parameters), self.made.sizes)

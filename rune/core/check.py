@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from rune.core.interpreter import type_of
 from rune.core.program import Atom, Equation, Literal, Program, Var, subprograms
+from rune.core.sizes import match_sizes, type_with_sizes, untold_sizes
 from rune.core.types import ArrayType
 from rune.errors import CheckError
 
@@ -89,10 +90,15 @@ def _check_call(program: Program, equation: Equation) -> None:
     if not isinstance(inner, Program):
         return
     given = tuple(a.type for a in equation.operands)
-    taken = inner.input_types
-    static = not any(t.is_symbolic for t in taken)
-    if len(given) != len(taken) or (static and _layouts(given) != _layouts(taken)):
-        _fail(program, f"{equation.primitive.name} takes {_text(taken)}, not {_text(given)}")
+    taken, name = inner.input_types, equation.primitive.name
+    if len(given) == len(taken):
+        untold = ", ".join(untold_sizes(inner))
+        if untold:
+            _fail(program, f"{name} holds {inner.name}, whose inputs do not tell the size {untold}")
+        sizes = match_sizes(taken, given, f"check: cannot accept {name} of {inner.name}")
+        taken = tuple(type_with_sizes(t, sizes) for t in taken)
+    if _layouts(given) != _layouts(taken):
+        _fail(program, f"{name} takes {_text(taken)}, not {_text(given)}")
 
 
 def _layouts(types: tuple[ArrayType, ...]) -> list[tuple[Any, Any]]:

@@ -1,7 +1,8 @@
 """Drop the equations and inputs that no used output needs; inside nested programs too.
 
 Before   %1 = sin %0;  %2 = cos %0;  return %1        After   %1 = sin %0;  return %1
-Invariant: the used outputs keep their values.     Cost: linear in the number of equations.
+Invariant: the used outputs keep their values, and side effects happen.
+Cost:      linear in the number of equations.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rune.core.program import Equation, Program, Var
+from rune.core.side_effects import effect_of
 
 
 def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
@@ -19,7 +21,7 @@ def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, 
     kept: list[Equation] = []
     for equation in reversed(program.equations):
         wanted = tuple(v in live for v in equation.results)
-        if not any(wanted):
+        if not any(wanted) and effect_of(equation) is None:
             continue
         smaller = _shrink(equation, wanted)
         kept.append(smaller)

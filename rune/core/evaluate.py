@@ -9,7 +9,7 @@ from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Literal, Program, Var
 from rune.core.sizes import match_sizes, params_with_sizes
 from rune.dims import Size
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, at_line
 
 
 def last_uses(program: Program) -> Mapping[Var, int]:
@@ -29,7 +29,8 @@ def _sizes(program: Program, args: Sequence[Any]) -> Mapping[str, Size]:
     declared = program.input_types
     if not any(t.is_symbolic for t in declared):
         return {}
-    return match_sizes(declared, [type_of(a) for a in args])
+    action = f"{program.name}: cannot evaluate"
+    return match_sizes(declared, [type_of(a) for a in args], action)
 
 
 def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
@@ -54,7 +55,8 @@ def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
     sizes = _sizes(program, args)
     for number, equation in enumerate(program.equations):
         params = params_with_sizes(equation.params, sizes)
-        out = bind(equation.primitive, *map(read, equation.operands), **params)
+        with at_line(equation.frame):
+            out = bind(equation.primitive, *map(read, equation.operands), **params)
         results = out if equation.primitive.multiple_results else (out,)
         env.update((v, r) for v, r in zip(equation.results, results, strict=True) if v in last)
         for atom in equation.operands:

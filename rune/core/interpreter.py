@@ -9,14 +9,15 @@ interpreter asked is a constant there, so nested derivatives cannot be confused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import gc
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import config, dtypes
+from rune.core.leaks import holder_of
 from rune.core.types import ArrayType
 from rune.errors import EscapedTracerError, Frame, user_frame
 
@@ -72,25 +73,45 @@ def is_evaluating() -> bool:
     return found is None or found is _outermost[0]
 
 
-@contextmanager
-def use(interpreter: Interpreter) -> Iterator[None]:
-    """Make `interpreter` the current one inside the block."""
-    token = _current.set(interpreter)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+class use:
+    """Make an interpreter the current one inside the block."""
+
+    __slots__ = ("interpreter", "token")
+
+    def __init__(self, interpreter: Interpreter):
+        self.interpreter = interpreter
+
+    def __enter__(self) -> None:
+        self.token = _current.set(self.interpreter)
+
+    def __exit__(self, error: Any, value: Any, traceback: Any) -> None:
+        _current.reset(self.token)
 
 
-@contextmanager
-def running(interpreter: Interpreter) -> Iterator[None]:
+class running(use):
     """`use`, and afterwards the interpreter is dead: its tracers must not be used again."""
-    token = _current.set(interpreter)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-        interpreter.live = False
+
+    __slots__ = ()
+
+    def __exit__(self, error: Any, value: Any, traceback: Any) -> None:
+        super().__exit__(error, value, traceback)
+        self.interpreter.live = False
+        if error is None and config.current().check_leaks:
+            _check_leaks(self.interpreter)
+
+
+def _check_leaks(interpreter: Interpreter) -> None:
+    """Raise EscapedTracerError if a variable of the user's holds one of its tracers."""
+    kept = [x for x in gc.get_referrers(interpreter) if isinstance(x, Tracer)]
+    found = holder_of(kept) if kept else None
+    if found is not None:
+        tracer, name = found
+        made = f"; it was made at {tracer.frame}" if tracer.frame else ""
+        raise EscapedTracerError(
+            f"tracer: found a traced value {tracer.type} kept after its transformation ended "
+            f"(in {name}{made})",
+            hint=_ENDED[1],
+        )
 
 
 def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
@@ -119,17 +140,35 @@ def literal_like(value: Any, like: Any) -> np.ndarray:
 
 
 def escaped(tracer: Tracer) -> EscapedTracerError:
-    """The error for a tracer used after the end of its transformation."""
+    """The error for a tracer used after the end of its transformation, or outside it."""
     made = f"; it was made at {tracer.frame}" if tracer.frame else ""
-    return EscapedTracerError(
-        f"tracer: cannot use a traced value {tracer.type} after its transformation ended{made}",
-        hint="return the value from the transformed function instead of storing it outside",
-    )
+    when, hint = _OUTSIDE if tracer.interpreter.live else _ENDED
+    return EscapedTracerError(f"tracer: cannot use a traced value {tracer.type} {when}{made}", hint)
+
+
+_ENDED = (
+    "after its transformation ended",
+    "return the value from the transformed function instead of storing it outside",
+)
+_OUTSIDE = (
+    "outside its transformation",
+    "a custom rule runs outside the derivative: pass it the value as an argument",
+)
 
 
 def check_live(tracer: Tracer) -> None:
     """Raise EscapedTracerError if the tracer's transformation has ended."""
     if not tracer.interpreter.live:
+        raise escaped(tracer)
+
+
+def check_encloses(tracer: Tracer, interpreter: Interpreter) -> None:
+    """Raise EscapedTracerError unless the tracer's transformation is live around `interpreter`."""
+    check_live(tracer)
+    outside = interpreter.parent
+    while outside is not None and outside is not tracer.interpreter:
+        outside = outside.parent
+    if outside is None:
         raise escaped(tracer)
 
 
@@ -139,7 +178,7 @@ def is_differentiable(value: Any) -> bool:
 
 
 __all__ = [
-    "Interpreter", "Tracer", "bind", "check_live", "current", "escaped", "install_outermost",
-    "is_differentiable", "is_evaluating", "literal", "literal_like", "running", "type_of", "use",
-    "user_frame",
+    "Interpreter", "Tracer", "bind", "check_encloses", "check_live", "current", "escaped",
+    "install_outermost", "is_differentiable", "is_evaluating", "literal", "literal_like",
+    "running", "type_of", "use", "user_frame",
 ]  # fmt: skip

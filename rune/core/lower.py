@@ -6,6 +6,8 @@ element and says where its value comes from:
     Scalar(op)        elementwise: the scalar operation of that name (kernel/expr.py); rank-0
                       operands may stand beside ranked ones
     Convert()         elementwise cast to the result's dtype;  Bitcast() keeps the bits
+    Parts()           elementwise on complex numbers, by their real and imaginary parts: gone once
+                      lowering/legalize has split them (ops/parts.py says how)
     View(rule)        pure movement: rule(indices, *types, **params) -> Source. The value is that
                       of the first piece whose conditions hold, else of operand `fill` (rank 0)
     Position(rule)    iota: rule(indices, type, **params) -> Size, an integer that is then cast
@@ -15,12 +17,15 @@ element and says where its value comes from:
     Scatter(combine, rule)    operand, then for each element of the updates (operand `updates`, a
                       number) in row-major order: rule(update_indices, *types, **params) ->
                       Piece naming the element of operand 0; combine None overwrites
+    Host()            a Python function, called when the program runs
+    Control           a primitive that holds programs becomes a loop or a branch of the plan
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from rune.dims import Size
@@ -90,6 +95,11 @@ class Bitcast:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """An operation on the parts of complex numbers."""
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """Movement: `rule(indices, *types, **params) -> Source`."""
 
@@ -131,6 +141,37 @@ class Scatter:
     rule: Rule
 
 
+class Control(Enum):
+    """Control flow, by the parameters that such a primitive has.
+
+    BRANCH  operands: i32[] number, then those of every branch; `branches` are programs. A number
+            out of range means the nearest branch.
+    WHILE   operands: `condition_consts` and `body_consts` values, then the carry; `condition` is
+            a program of the former and the carry that yields bool[], `body` one of the latter and
+            the carry that yields the next carry. Results: the last carry.
+    SCAN    operands: `consts` values, `carries` values, then arrays of `length` rows; `body` is a
+            program of consts, carries and one row of each array that yields the next carries and
+            one row of each stacked result. Results: the last carries, the stacked rows. From the
+            last row to the first if `reverse`; `unroll` steps are written out per iteration.
+    APART   operands: those of `program`, which runs by itself and once all of them are there:
+            nothing within it is merged with equal values outside.
+    """
+
+    BRANCH = "branch"
+    WHILE = "while"
+    SCAN = "scan"
+    APART = "apart"
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A Python function of arrays in the host's memory: parameters `call`, `results`, `effect`.
+
+    call(numpy arrays, result types) gives NumPy arrays; `results` have shape and dtype.
+    """
+
+
 Lowering = (
-    Scalar | Convert | Bitcast | View | Position | Reduction | Contraction | Cumulative | Scatter
-)
+    Scalar | Convert | Bitcast | Parts | View | Position | Reduction | Contraction | Cumulative
+    | Scatter | Control | Host
+)  # fmt: skip

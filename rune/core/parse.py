@@ -28,7 +28,7 @@ from rune.errors import CheckError, DimensionError
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NUMBER, _BINDING = re.compile(r"%\d+"), re.compile(r"%\d+\s*:")
-_DIGITS = re.compile(r"-?\d+")
+_BOUND = re.compile(r"[^.,{}\n]+")
 _STRING = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
 _SCALAR = re.compile(r"\([^()\n]*\)|[^\s:,\[\](){}]+")
 _SHAPE = re.compile(r"[^\[\]\n]*")
@@ -172,13 +172,13 @@ class _Reader:
         return inputs
 
     def size(self) -> None:
-        """`n in 1..4096`."""
+        """`n in 1..4096`; a bound may be made of sizes declared before."""
         name = self.take(_WORD, "the name of a size")
         self.word("in")
-        low = self.take(_DIGITS, "a lower bound")
+        low = self.dimension(self.take(_BOUND, "a lower bound"))
         self.expect("..")
-        high = None if self.accept("inf") else int(self.take(_DIGITS, "an upper bound"))
-        self.sizes[name] = symbol(name, int(low), high)
+        high = self.take(_BOUND, "an upper bound").strip()
+        self.sizes[name] = symbol(name, low, None if high == "inf" else self.dimension(high))
 
     def constant(self) -> tuple[Var, np.ndarray]:
         """A binding and its value."""

@@ -4,7 +4,8 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
 
     type_rule(*types, **params) -> ArrayType | tuple[ArrayType, ...]
     reference(*numpy_arrays, **params) -> array | tuple      the NumPy meaning, the oracle
-    jvp[i](tangent, *inputs, output, **params) -> tangent of the output, linear in `tangent`
+    jvp[i](tangent, *inputs, output, **params) -> tangent of the output, linear in `tangent`;
+                                        None where these inputs make it zero
                                         ZERO: does not depend smoothly on that argument
                                         NOT_DIFFERENTIABLE("why"): asking is an error
                                         Joint(rule) serves all arguments of a variadic one
@@ -19,9 +20,12 @@ Primitives that hold programs (jit) have several results and whole-equation rule
 live with their transformation:
 
     run(*arrays, **params) -> list                  how eager evaluation runs it
+    interpret(evaluate, *args, **params) -> list    the meaning, given how to evaluate a program:
+                                        evaluate(program, args) -> list
     jvp_equation(primals, tangents, params) -> (outputs, tangents); None is a zero tangent
     partial_equation(interpreter, args, params) -> list       known and unknown parts, split
     dead_code(used, equation) -> Equation | None    the equation with unused results dropped
+    effect(**params) -> Effect | None   what it does besides giving values (side_effects.py)
 
 A primitive is called like a function: `sin(x)` binds it in the current context.
 """
@@ -35,6 +39,16 @@ from typing import Any
 
 from rune.core.interpreter import bind
 from rune.core.lower import Lowering
+
+
+class Effect(Enum):
+    """What an equation does besides giving values: in any order, or in that of the program."""
+
+    UNORDERED = "unordered"
+    ORDERED = "ordered"
+
+    def __str__(self) -> str:
+        return self.value
 
 
 class Zero(Enum):
@@ -80,9 +94,11 @@ class Primitive:
     multiple_results: bool = False
     # Whole-equation rules of primitives that hold programs.
     run: Rule | None = None
+    interpret: Rule | None = None
     jvp_equation: Rule | None = None
     partial_equation: Rule | None = None
     dead_code: Rule | None = None
+    effect: Rule | None = None
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current context."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune import dtypes
-from rune.dims import Dim, symbols
+from rune.dims import Dim, symbols, symbols_within
 
 if TYPE_CHECKING:
     from rune.core.program import Atom, Equation, Program, Var
@@ -69,9 +69,11 @@ def _where(program: Program) -> str:
     found |= {s for e in program.equations for s in _sizes(tuple(e.params.values()))}
     if not found:
         return ""
+    bounds = (x for s in found for x in (s.low, 0 if s.high is None else s.high))
+    found |= {s for dim in symbols_within(*bounds).values() for s in symbols(dim)}
     ranges = (
         f"{s.name} in {s.low}..{'inf' if s.high is None else s.high}"
-        for s in sorted(found, key=lambda s: s.name)
+        for s in sorted(found, key=lambda s: (s.depth, s.name))  # those in bounds before
     )
     return " where " + ", ".join(ranges)
 
@@ -88,6 +90,8 @@ def _sizes(value: Any) -> Iterable[Any]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _sizes(item)
+    elif is_dataclass(value) and not hasattr(value, "equations") and not isinstance(value, type):
+        yield from _sizes(tuple(getattr(value, f.name) for f in fields(value)))
 
 
 def _equation(equation: Equation, names: Names, frames: bool, depth: int) -> str:

@@ -2,7 +2,7 @@
 
     program   := "program" name "(" [binding {"," binding}] ")" [where] "{" body "}"
     body      := {constant} {equation} return
-    where     := "where" size {"," size}                 size := name "in" int ".." (int | "inf")
+    where     := "where" size {"," size}                 size := name "in" dim ".." (dim | "inf")
     constant  := "const" binding "=" array
     array     := number | "[" [array {"," array}] "]"    "..." in it: too long to be shown
     equation  := [binding {"," binding}] "=" primitive [atom {"," atom}] [params] ["#" place]
@@ -21,12 +21,13 @@ Every variable is bound once, before its uses. `check.py` verifies that and ever
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rune.core.graph import Graph, program_graph
 from rune.core.printer import program_text
 from rune.core.types import ArrayType
 from rune.errors import Frame
@@ -101,14 +102,42 @@ class Program:
 
     __repr__ = __str__
 
+    def graph(self) -> Graph:
+        """The equations as a graph: `.to_dot()` is graphviz's text, and a notebook draws it."""
+        return program_graph(self)
+
     def with_equations(self, equations: Iterable[Equation], outputs: Iterable[Atom]) -> Program:
         """The same inputs and constants with another body."""
         return replace(self, equations=tuple(equations), outputs=tuple(outputs))
 
 
 def subprograms(equation: Equation) -> tuple[Program, ...]:
-    """The programs held in an equation's parameters."""
-    return tuple(p for p in equation.params.values() if isinstance(p, Program))
+    """The programs held in an equation's parameters, alone or in tuples."""
+    held = (p if isinstance(p, tuple) else (p,) for p in equation.params.values())
+    return tuple(p for group in held for p in group if isinstance(p, Program))
+
+
+def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:
+    """The program with the programs that its equations hold changed; itself if none is."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, Program):
+            return change(value)
+        if isinstance(value, tuple) and any(isinstance(v, Program) for v in value):
+            made = tuple(map(changed, value))
+            return value if all(a is b for a, b in zip(made, value)) else made
+        return value
+
+    def equation(e: Equation) -> Equation:
+        if not subprograms(e):
+            return e
+        params = {name: changed(value) for name, value in e.params.items()}
+        same = all(params[name] is value for name, value in e.params.items())
+        return e if same else replace(e, params=params)
+
+    body = tuple(map(equation, program.equations))
+    same = all(a is b for a, b in zip(body, program.equations))
+    return program if same else program.with_equations(body, program.outputs)
 
 
 def substitute(

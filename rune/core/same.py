@@ -62,6 +62,8 @@ def _same_params(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 def _same_param(a: Any, b: Any) -> bool:
     if isinstance(a, Program) and isinstance(b, Program):
         return same_program(a, b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(_same_param(x, y) for x, y in zip(a, b))
     return type(a) is type(b) and a == b
 
 
@@ -81,3 +83,48 @@ def _same_but_nan(x: np.ndarray, y: np.ndarray) -> bool:
     nan = x != x
     zeros = np.where(nan, np.zeros((), x.dtype), x), np.where(nan, np.zeros((), x.dtype), y)
     return bool((nan == (y != y)).all()) and zeros[0].tobytes() == zeros[1].tobytes()
+
+
+# --- the same as a key ------------------------------------------------------------------------
+
+
+def program_key(program: Program) -> tuple[Any, ...]:
+    """A hashable value that two programs share only if they are the same, user's lines included.
+
+    For programs without constants. Cost: linear in the number of equations, nested ones included.
+    """
+    return _key(program, {})
+
+
+def _key(program: Program, seen: dict[Program, int]) -> tuple[Any, ...]:
+    assert not program.constants, "captured values are inputs"
+    numbers: dict[Var, int] = {}
+
+    def bound(variables: tuple[Var, ...]) -> tuple[Any, ...]:
+        numbers.update((v, len(numbers) + i) for i, v in enumerate(variables))
+        return tuple(v.type for v in variables)
+
+    def read(atoms: tuple[Atom, ...]) -> tuple[Any, ...]:
+        return tuple(numbers[a] if isinstance(a, Var) else a.key for a in atoms)
+
+    inputs = bound(program.inputs)
+    lines = tuple(
+        (e.primitive, read(e.operands), _params_key(e.params, seen), bound(e.results), e.frame)
+        for e in program.equations
+    )
+    return program.name, inputs, lines, read(program.outputs)
+
+
+def _params_key(params: Mapping[str, Any], seen: dict[Program, int]) -> tuple[Any, ...]:
+    return tuple((name, _param_key(params[name], seen)) for name in sorted(params))
+
+
+def _param_key(value: Any, seen: dict[Program, int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_param_key(v, seen) for v in value)
+    if not isinstance(value, Program):
+        return type(value), value  # 1, 1.0 and True are equal, and different parameters
+    if value in seen:  # held twice: written out once
+        return seen[value]
+    seen[value] = len(seen)
+    return _key(value, seen)

@@ -1,58 +1,255 @@
 """Symbolic sizes of a program, and what they are in one call of it.
 
-A program traced for f32[n] may be called with f32[3], or inside another program with f32[m]. The
-sizes are read off the arguments' types, and parameters that mention them are rewritten.
+A program traced for f32[n] may be called with f32[3], or inside another program with f32[m]. Sizes
+are read off the arguments' shapes, one axis for each: an axis that is affine in one size once the
+sizes before it are known, as n in 2*n + 1, then m in n*m. Programs, plans and executors all ask
+here where a size stands and what it is.
+
+Invariant: what is read is a whole number within its range, and fits every axis; else an error.
+Not done: sizes that only several axes together tell (n + m and n - m), and n from n//2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, NoReturn
 
+from rune import dims
 from rune.core.program import Program
-from rune.core.types import ArrayType
-from rune.dims import Dim, Size, coefficient, divides, substitute, symbols
+from rune.core.types import ArrayType, Shape
+from rune.dims import Dim, Size, substitute
+from rune.errors import DimensionError
 
 Sizes = Mapping[str, Size]
 
 
-def match_sizes(declared: Sequence[ArrayType], given: Sequence[ArrayType]) -> dict[str, Size]:
+@dataclass(frozen=True, slots=True)
+class SizeSource:
+    """Where a size is read: axis `axis` of an argument is factor*name + offset.
+
+    The bounds are inclusive; high None means that there is none. All of them may mention sizes
+    that are read before, and the factor is never 0.
+    """
+
+    name: str
+    argument: int
+    axis: int
+    low: Size
+    high: Size | None
+    offset: Size = 0
+    factor: Size = 1
+
+    @property
+    def dim(self) -> Size:
+        """What the argument's type says of the axis."""
+        return dims.symbol(self.name, self.low, self.high) * self.factor + self.offset
+
+
+# --- where sizes stand ------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4096)
+def size_sources(types: tuple[ArrayType, ...]) -> tuple[SizeSource, ...]:
+    """A source for every size that these types tell, in the order in which they are read.
+
+    Axes that are sizes themselves come first, but for those whose bounds are read later.
+    """
+    axes: dict[Dim, tuple[int, int]] = {}
+    for argument, type in enumerate(types):
+        for axis, dim in enumerate(type.shape):
+            if isinstance(dim, Dim):
+                axes.setdefault(dim, (argument, axis))
+    pending = sorted(axes, key=lambda dim: dims.as_symbol(dim) is None)
+    found: dict[str, SizeSource] = {}
+    count = -1
+    while len(found) > count:
+        count = len(found)
+        for dim in pending:
+            source = _source(dim, axes[dim], found)
+            if source is not None:
+                found[source.name] = source
+    return tuple(found.values())
+
+
+def _source(dim: Dim, at: tuple[int, int], known: Mapping[str, SizeSource]) -> SizeSource | None:
+    """How `dim` tells its one size that is not known yet; None where it does not."""
+    unknown = [s for s in dims.symbols(dim) if s.name not in known]
+    if len(unknown) != 1:
+        return None
+    (s,) = unknown
+    factor = dims.coefficient(dim, s.name)
+    within = dims.symbols_within(s.low, 0 if s.high is None else s.high)
+    if factor is None or dims.equal(factor, 0) is not False or within.keys() - known.keys():
+        return None
+    offset = dim - factor * dims.symbol(s.name, s.low, s.high)
+    return SizeSource(s.name, *at, s.low, s.high, offset, factor)
+
+
+def untold_sizes(program: Program) -> dict[str, Dim]:
+    """The sizes that a program mentions and that its inputs do not tell, by name."""
+    told = {source.name for source in size_sources(program.input_types)}
+    return {n: d for n, d in sorted(mentioned_sizes(program).items()) if n not in told}
+
+
+def mentioned_sizes(program: Program) -> dict[str, Dim]:
+    """The sizes in a program's types and parameters, by name; programs it holds have their own."""
+    return dims.symbols_within(*_dims_of(program))
+
+
+def _dims_of(program: Program) -> Iterator[Dim]:
+    for var in program.inputs:
+        yield from _dims_in(var.type.shape)
+    for equation in program.equations:
+        yield from _dims_in(tuple(equation.params.values()))
+        for var in equation.results:
+            yield from _dims_in(var.type.shape)
+
+
+def _dims_in(value: Any) -> Iterator[Dim]:
+    if isinstance(value, Dim):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _dims_in(item)
+    elif is_dataclass(value) and not isinstance(value, type | Program):
+        yield from _dims_in(tuple(getattr(value, f.name) for f in fields(value)))
+
+
+def carriers(types: Sequence[ArrayType], names: Iterable[str]) -> set[int]:
+    """The numbers of the arguments that tell these sizes."""
+    sources = {source.name: source for source in size_sources(tuple(types))}
+    found: dict[str, SizeSource] = {}
+    pending = list(names)
+    while pending:
+        source = sources[pending.pop()]
+        if source.name not in found:
+            found[source.name] = source
+            pending += dims.symbols_within(source.dim)
+    return {source.argument for source in found.values()}
+
+
+# --- reading them -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Shapes given to a program of some types, as messages speak of them.
+
+    action: how every message starts, "f: cannot run"; label: what an argument is called.
+    """
+
+    action: str
+    declared: tuple[ArrayType, ...]
+    shapes: Sequence[Shape]
+    label: Callable[[int], str] = "argument {}".format
+
+    def refuse(self, why: str, hint: str | None = None) -> NoReturn:
+        """Errors: DimensionError, always."""
+        raise DimensionError(f"{self.action} {why}", hint)
+
+
+def read_sizes(given: Arguments, sources: Sequence[SizeSource]) -> dict[str, Size]:
+    """The sizes of a call, in the order of the sources; they are found to fit every axis.
+
+    Errors: DimensionError for a size that is no whole number, "f: cannot run with 2*n = 7 (no
+    whole n; axis 0 of argument 0)", for one out of its range, and for axes that contradict.
+    """
+    sizes: dict[str, Size] = {}
+    for source in sources:
+        sizes[source.name] = _read(given, source, sizes)
+        _check_range(given, source, sizes)
+    for number, shape in enumerate(given.shapes):
+        _check_shape(given, number, shape, sizes)
+    return sizes
+
+
+def _read(given: Arguments, source: SizeSource, known: Sizes) -> Size:
+    shape = given.shapes[source.argument]
+    if source.axis >= len(shape):
+        _check_shape(given, source.argument, shape, known)
+    length = shape[source.axis]
+    factor = substitute(source.factor, known)
+    rest = length - substitute(source.offset, known)
+    if dims.divides(factor, rest):
+        return rest // factor
+    what = f"with {source.dim} = {length}{_for(source.dim, known)}"
+    if isinstance(rest, int):
+        given.refuse(f"{what} (no whole {source.name}; {_place(given, source)})")
+    given.refuse(
+        f"{what} ({factor} may not divide {rest}; {_place(given, source)})",
+        f"declare a size of its own whose multiple {length} is",
+    )
+
+
+def _check_range(given: Arguments, source: SizeSource, sizes: Sizes) -> None:
+    value, low = sizes[source.name], substitute(source.low, sizes)
+    high = None if source.high is None else substitute(source.high, sizes)
+    above, below = dims.at_most(low, value), high is None or dims.at_most(value, high)
+    if above and below:
+        return
+    name, limits = source.name, f"{source.low}..{'' if source.high is None else source.high}"
+    inside = f"{dims.ranges(value)}, " if isinstance(value, Dim) else ""
+    given.refuse(
+        f"with {name} = {value} ({inside}{name} in {limits}; {_place(given, source)})",
+        _range_hint(name, value, low, high),
+    )
+
+
+def _range_hint(name: str, value: Size, low: Size, high: Size | None) -> str | None:
+    if isinstance(value, Dim):
+        return f"declare bounds for {value} that keep it in the range of {name}"
+    if not isinstance(low, int) or isinstance(high, Dim) or value < 0:
+        return None
+    wider = min(low, value), value if high is None else max(high, value)
+    return f'widen the range: dims={{"{name}": {wider}}}'
+
+
+def _place(given: Arguments, source: SizeSource) -> str:
+    return f"axis {source.axis} of {given.label(source.argument)}"
+
+
+def _for(x: Size, known: Sizes) -> str:
+    """The known sizes that x is made of: ` for n = 3, m = 4`; nothing if it is a size itself."""
+    names = {s.name for s in dims.symbols(x)} & known.keys()
+    if not names or dims.as_symbol(x) is not None:
+        return ""
+    return " for " + ", ".join(f"{name} = {known[name]}" for name in sorted(names))
+
+
+def _check_shape(given: Arguments, number: int, shape: Shape, sizes: Sizes) -> None:
+    declared = given.declared[number]
+    wanted = tuple(substitute(dim, sizes) for dim in declared.shape)
+    if wanted == tuple(shape):
+        return
+    label = given.label(number)
+    if len(wanted) != len(shape):
+        given.refuse(f"with shape {list(shape)} ({label} is {declared})")
+    axis = next(axis for axis, size in enumerate(wanted) if size != shape[axis])
+    dim = declared.shape[axis]
+    if isinstance(dim, int):
+        given.refuse(f"with shape {list(shape)} (axis {axis} of {label}, {declared}, is {dim})")
+    given.refuse(
+        f"with {dim} = {wanted[axis]}{_for(dim, sizes)} (axis {axis} of {label} is {shape[axis]})",
+        "sizes that may differ need two names in dims, and equal ones the same name",
+    )
+
+
+def match_sizes(
+    declared: tuple[ArrayType, ...], given: Sequence[ArrayType], action: str
+) -> dict[str, Size]:
     """What the declared sizes are in the given types; empty where all are what they are.
 
-    An axis that is a size itself decides it; else one that is affine in it, as 2*n + 1.
+    Errors: DimensionError "<action> with n = 3 (axis 0 of argument 1 is 4)".
     """
-    found: dict[str, Size] = {}
-    pairs = [p for p in _pairs(declared, given) if p[0] != p[1]]
-    for dim, size in pairs:
-        if str(dim).isidentifier():
-            found.setdefault(str(dim), size)
-    for dim, size in pairs:
-        found.update(_solved(dim, size, found))
-    return found
-
-
-def _pairs(
-    declared: Sequence[ArrayType], given: Sequence[ArrayType]
-) -> Iterator[tuple[Dim, Size]]:
-    for wanted, type in zip(declared, given, strict=True):
-        if wanted is not type:
-            for dim, size in zip(wanted.shape, type.shape, strict=True):
-                if isinstance(dim, Dim):
-                    yield dim, size
-
-
-def _solved(dim: Dim, size: Size, known: Sizes) -> dict[str, Size]:
-    """The one size of `dim` that is not known yet, if `dim` is affine in it."""
-    names = {s.name for s in symbols(dim)} - known.keys()
-    if len(names) != 1:
+    if all(a is b or not a.is_symbolic for a, b in zip(declared, given, strict=True)):
         return {}
-    (name,) = names
-    left = substitute(dim, known)
-    factor, rest = coefficient(left, name), substitute(left, {name: 0})
-    if not isinstance(factor, int) or factor == 0 or not divides(factor, size - rest):
-        return {}
-    return {name: (size - rest) // factor}
+    arguments = Arguments(action, declared, [t.shape for t in given])
+    return read_sizes(arguments, size_sources(declared))
+
+
+# --- filling them in --------------------------------------------------------------------------
 
 
 def with_sizes(value: Any, sizes: Sizes) -> Any:

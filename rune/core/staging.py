@@ -9,17 +9,18 @@ line. Nothing is computed and no array is allocated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes
-from rune.core.interpreter import Interpreter, Tracer, check_live, current, running, type_of
+from rune.core.interpreter import Interpreter, Tracer, check_encloses, current, running, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
-from rune.errors import user_frame
+from rune.dims import UndecidedComparison
+from rune.errors import TransformError, user_frame
 
 
 class StageTracer(Tracer):
@@ -36,14 +37,22 @@ class StageTracer(Tracer):
         return self.var.type
 
 
+_tracer: list[type[StageTracer]] = [StageTracer]
+
+
+def install_tracer(tracer: type[StageTracer]) -> None:
+    """Set the class of tracers, once, from the module that gives them arithmetic."""
+    _tracer[:] = [tracer]
+
+
 class Stage(Interpreter):
-    """Writes equations. `tracer` is the class of its tracers."""
+    """Writes equations. Its tracers have arithmetic: users' functions and rules may run on them."""
 
     __slots__ = ("captured", "equations", "inputs", "tracer")
 
-    def __init__(self, parent: Interpreter | None, tracer: type[StageTracer] = StageTracer):
+    def __init__(self, parent: Interpreter | None):
         super().__init__(parent)
-        self.tracer = tracer
+        self.tracer = _tracer[0]
         self.equations: list[Equation] = []
         self.captured: dict[int, tuple[Var, Any]] = {}
         self.inputs: list[Var] = []
@@ -68,7 +77,8 @@ class Stage(Interpreter):
         if isinstance(value, StageTracer) and value.interpreter is self:
             return value.var
         if isinstance(value, Tracer):
-            check_live(value)
+            if id(value) not in self.captured:
+                check_encloses(value, self)
             return self._capture(value)
         return as_literal(value) or self._capture(value)
 
@@ -85,7 +95,7 @@ class Stage(Interpreter):
     def write(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Write one equation, whatever `process` does."""
         atoms = tuple(map(self.atom, args))
-        out = primitive.type_rule(*(a.type for a in atoms), **params)
+        out = _typed(primitive, [a.type for a in atoms], params)
         types = out if primitive.multiple_results else (out,)
         frame = user_frame()
         results = tuple(map(Var, types))
@@ -116,6 +126,30 @@ class Staged:
         """The inputs that are not captured."""
         return self.program.inputs[len(self.captured) :]
 
+    def closed(self) -> Program:
+        """The program with the captured arrays as its constants.
+
+        Errors: TransformError if a traced value was captured: it belongs to one call alone.
+        """
+        for value in self.captured:
+            if isinstance(value, Tracer):
+                raise TransformError(
+                    f"{self.program.name}: cannot close over a traced value {value.type}",
+                    hint="pass it to the function, or to the custom rule, as an argument",
+                )
+        if not self.captured:
+            return self.program
+        constants = tuple(zip(self.program.inputs, self.captured, strict=False))
+        return replace(self.program, inputs=self.own_inputs, constants=constants)
+
+
+def _typed(primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, Any]) -> Any:
+    try:
+        return primitive.type_rule(*types, **params)
+    except UndecidedComparison as error:
+        error.during(primitive.name, ", ".join(map(str, types)))
+        raise
+
 
 def as_literal(value: Any) -> Literal | None:
     """A literal for a rank-0 concrete value, else None."""
@@ -132,10 +166,9 @@ def stage(
     function: Callable[..., Sequence[Any]],
     types: Sequence[ArrayType],
     name: str = "f",
-    tracer: type[StageTracer] = StageTracer,
 ) -> Staged:
     """The program of `function` on flat arguments of these types; it returns flat results."""
-    writer = Stage(current(), tracer)
+    writer = Stage(current())
     inputs = [writer.new_input(t) for t in types]
     with running(writer):
         outputs = list(function(*inputs))

@@ -10,7 +10,8 @@ Comparisons have three values: `less`, `at_most`, `equal` and `divides` say True
 where that holds for all values of the symbols, else None. The operators `<` and its kin raise
 UndecidedComparison for None, and `==` compares structure.
 
-factors.py: the parts, made once. algebra.py: sums, division, bounds. Here: the names to use.
+factors.py: the parts, made once. algebra.py: sums, division, bounds. messages.py: what errors say.
+guards.py: what `==` did not see. Here: the names to use.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from typing import Any, TypeGuard
 from rune.dims.algebra import (
     Dim,
     Size,
-    UndecidedComparison,
     at_most,
     interval,
     less,
     of_factor,
     of_terms,
-    ranges,
     rewrite,
+    sides,
 )
 from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, symbols, terms_of
+from rune.dims.messages import UndecidedComparison, as_symbol, ranges, undecided
 from rune.errors import DimensionError
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Symbol",
     "Term",
     "UndecidedComparison",
+    "as_symbol",
     "at_most",
     "bounds",
     "coefficient",
@@ -58,9 +60,11 @@ __all__ = [
     "minimum",
     "parse",
     "product",
+    "ranges",
     "substitute",
     "symbol",
     "symbols",
+    "symbols_within",
 ]
 
 
@@ -117,19 +121,20 @@ def equal(a: Size, b: Size) -> bool | None:
 
 def minimum(a: Size, b: Size) -> Size:
     """The smaller of two sizes; UndecidedComparison where that depends on the symbols' values."""
-    return b if at_most(b, a) else _first_if(at_most(a, b), "minimum", a, b)
+    return a if _first_is_less(a, b) else b
 
 
 def maximum(a: Size, b: Size) -> Size:
     """The larger of two sizes; UndecidedComparison where that depends on the symbols' values."""
-    return b if at_most(a, b) else _first_if(at_most(b, a), "maximum", a, b)
+    return b if _first_is_less(a, b) else a
 
 
-def _first_if(decided: bool | None, operation: str, a: Size, b: Size) -> Size:
-    if decided:
-        return a
-    message = f"{operation}: cannot choose between {a} and {b} ({ranges(a, b)})"
-    raise UndecidedComparison(message, hint="declare tighter bounds in dims=")
+def _first_is_less(a: Size, b: Size) -> bool:
+    if at_most(a, b):
+        return True
+    if at_most(b, a):
+        return False
+    raise undecided(*sides(a, "<=", b))
 
 
 def divides(d: Size, x: Size) -> bool | None:
@@ -169,6 +174,22 @@ def product(sizes: Iterable[Size]) -> Size:
     for size in sizes:
         result = result * size
     return result
+
+
+def symbols_within(*sizes: Size) -> dict[str, Dim]:
+    """The symbols of the sizes and of their bounds, by name.
+
+    >>> symbols_within(3 * symbol("i", 0, symbol("n") - 1))
+    {'i': i, 'n': n}
+    """
+    found: dict[str, Dim] = {}
+    pending = list(reversed(sizes))
+    while pending:
+        for s in symbols(pending.pop()):
+            if s.name not in found:
+                found[s.name] = of_factor(s)
+                pending += [s.low, 0 if s.high is None else s.high]
+    return found
 
 
 def coefficient(x: Size, name: str) -> Size | None:

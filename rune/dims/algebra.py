@@ -21,6 +21,7 @@ from functools import reduce
 from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
+from rune.dims import corners, guards
 from rune.dims.factors import (
     Factor,
     FloorDiv,
@@ -33,26 +34,24 @@ from rune.dims.factors import (
     factors_of,
     join,
     memo,
+    nesting,
     symbols,
     symbols_of,
     term_text,
     terms_of,
 )
+from rune.dims.messages import no_number, ranges, undecided
 from rune.errors import DimensionError
 
 T = TypeVar("T")
 _MAX_DIVISION_STEPS = 32
 
 
-class UndecidedComparison(DimensionError):
-    """A comparison whose answer depends on the values of symbols."""
-
-
 def _binary(compute: Callable[[Any, Any], T], swap: bool = False) -> Callable[[Any, Any], T]:
     def method(self: Dim, other: Any) -> Any:
         if not isinstance(other, (int, Dim)):
             if not isinstance(other, Integral):
-                return NotImplemented  # so that an array may answer
+                return no_number(self, other)
             other = int(other)
         return compute(other, self) if swap else compute(self, other)
 
@@ -63,8 +62,7 @@ def _ordered(sign: str, decide: Callable[[Any, Any], bool | None]) -> Callable[[
     def compare(a: Size, b: Size) -> bool:
         answer = decide(a, b)
         if answer is None:
-            message = f"compare: cannot decide {a} {sign} {b} ({ranges(a, b)})"
-            raise UndecidedComparison(message, hint="declare tighter bounds in dims=")
+            raise undecided(*sides(a, sign, b))
         return answer
 
     return _binary(compare)
@@ -81,10 +79,22 @@ class Dim(Interned):
 
     __array_ufunc__ = None  # NumPy's scalars leave the arithmetic to the methods below
 
+    # The defaults are there when the interpreter ends and the module's names have gone.
+    def __eq__(self, other: object, _watchers: list[Any] = guards.watchers) -> bool:
+        if _watchers:
+            guards.ask_equal(self, other)
+        return self is other or NotImplemented
+
+    def __hash__(self, _watchers: list[Any] = guards.watchers, _hash: Any = object.__hash__) -> int:
+        if _watchers:
+            guards.ask_hash(self)
+        return _hash(self)
+
     __add__ = __radd__ = _binary(lambda a, b: add(a, b))
     __mul__ = __rmul__ = _binary(lambda a, b: multiply(a, b))
     __sub__ = _binary(lambda a, b: add(a, multiply(b, -1)))
     __rsub__ = _binary(lambda a, b: add(a, multiply(b, -1)), swap=True)
+    __truediv__ = __rtruediv__ = no_number
     __floordiv__ = _binary(lambda a, b: floordiv(a, b))
     __rfloordiv__ = _binary(lambda a, b: floordiv(a, b), swap=True)
     __mod__ = _binary(lambda a, b: mod(a, b))
@@ -120,10 +130,11 @@ class Dim(Interned):
 Size = int | Dim
 
 
-def ranges(*sizes: Size) -> str:
-    """The declared ranges of all symbols in `sizes`, for messages: "n in 1..4096"."""
-    found = sorted(frozenset().union(*map(symbols, sizes)), key=lambda s: s.key)
-    return ", ".join(f"{s} in {s.low}..{'' if s.high is None else s.high}" for s in found)
+def sides(a: Size, sign: str, b: Size) -> tuple[Size, str, Size]:
+    """The comparison with every term on the side where it is added."""
+    terms = terms_of(a - b)
+    plus = of_terms(t for t in terms if t.coefficient > 0)
+    return plus, sign, plus - of_terms(terms)
 
 
 # --- sums and products ------------------------------------------------------------------------
@@ -377,19 +388,20 @@ def at_most(a: Size, b: Size) -> bool | None:
     return True if low >= 0 else False if high < 0 else None
 
 
-def _upper(x: Size | float) -> float:
-    while isinstance(x, Dim):
-        relaxed = _relax_remainder(x) or _relax_symbol(x) or _relax_quotient(x)
-        if relaxed is None:
-            return _term_by_term(x)[1]
-        (x,) = relaxed
-    return x
+def _upper(x: Size) -> float:
+    content, scale = math.gcd(*(term.coefficient for term in terms_of(x))), 1
+    left: Size | float = of_terms(Term(c // content, factors) for c, factors in terms_of(x))
+    while isinstance(left, Dim):
+        relaxed = _relax_remainder(left) or _relax_symbol(left) or _relax_quotient(left)
+        left, by = relaxed or (_term_by_term(left)[1], 1)
+        scale *= by
+    return left if math.isinf(left) else content * (left // scale)
 
 
-# Each of the next three gives, in a 1-tuple, something >= x that is simpler, or None.
+# Each of the next three gives something simpler that is >= by*x, and by; or None.
 
 
-def _relax_remainder(x: Dim) -> tuple[Size] | None:
+def _relax_remainder(x: Dim) -> tuple[Size, int] | None:
     """c*(y % d) <= c*(d - 1) or 0, by the sign of c."""
     for term in x.terms:
         for factor in term.factors:
@@ -398,30 +410,32 @@ def _relax_remainder(x: Dim) -> tuple[Size] | None:
                 sign = _sign(rest)
                 if sign:
                     end = factor.denominator - 1 if sign > 0 else 0
-                    return (x - Dim((term,)) + rest * end,)
+                    return x - Dim((term,)) + rest * end, 1
     return None
 
 
-def _relax_symbol(x: Dim) -> tuple[Size | float] | None:
+def _relax_symbol(x: Dim) -> tuple[Size | float, int] | None:
     """A symbol in which x is monotone becomes its bound, the innermost loop first."""
     for symbol in sorted(symbols(x), key=lambda s: (-s.depth, s.key)):
         direction = _direction(x, symbol)
         if direction:
             end = symbol.high if direction > 0 else symbol.low
-            return (math.inf,) if end is None else (rewrite(x, {symbol: end}),)
+            return math.inf if end is None else rewrite(x, {symbol: end}), 1
     return None
 
 
-def _relax_quotient(x: Dim) -> tuple[Size] | None:
-    """c*d*(y//d) <= c*y or c*(y - d + 1), by the sign of c."""
-    for term in x.terms:
-        for factor in term.factors:
-            if isinstance(factor, FloorDiv) and _at_least_0(factor.denominator):
-                c, left_over = long_division(_cofactor(term, factor), factor.denominator)
-                sign = _sign(c)
-                if left_over == 0 and sign:
-                    end = factor.numerator - (0 if sign > 0 else factor.denominator - 1)
-                    return (x - Dim((term,)) + c * end,)
+def _relax_quotient(x: Dim) -> tuple[Size, int] | None:
+    """c*d*(y//d) <= c*y or c*(y - d + 1), by the sign of c; the outermost division first."""
+    divisions = [(t, f) for t in x.terms for f in t.factors if isinstance(f, FloorDiv)]
+    for term, factor in sorted(divisions, key=lambda found: -nesting(found[1])):
+        d, rest = factor.denominator, _cofactor(term, factor)
+        if _at_least_0(d):
+            by = d // math.gcd(d, rest) if isinstance(d, int) and isinstance(rest, int) else 1
+            c, left_over = long_division(by * rest, d)
+            sign = _sign(c)
+            if left_over == 0 and sign:
+                end = factor.numerator - (0 if sign > 0 else d - 1)
+                return by * (x - Dim((term,))) + c * end, by
     return None
 
 
@@ -463,8 +477,7 @@ def _term_by_term(x: Dim) -> tuple[float, float]:
     for coefficient, factors in x.terms:
         ends: tuple[float, float] = coefficient, coefficient
         for factor in factors:
-            corners = [_times(a, b) for a in ends for b in _ends(factor)]
-            ends = min(corners), max(corners)
+            ends = corners.times(ends, _ends(factor))
         low, high = low + ends[0], high + ends[1]
     return low, high
 
@@ -478,15 +491,4 @@ def _ends(factor: Factor) -> tuple[float, float]:
         return -math.inf, math.inf
     if isinstance(factor, Mod):
         return 0, min(bottom[1] - 1, top[1]) if top[0] >= 0 else bottom[1] - 1
-    corners = [_over(a, b) for a in top for b in (max(bottom[0], 1), bottom[1])]
-    return min(corners), max(corners)
-
-
-def _times(a: float, b: float) -> float:
-    return a * b if a and b else 0
-
-
-def _over(a: float, b: float) -> float:
-    if math.isinf(a):
-        return a
-    return a // b if b < math.inf else -1 if a < 0 else 0
+    return corners.floor_over(top, bottom)

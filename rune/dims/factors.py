@@ -134,6 +134,15 @@ def symbols_of(factor: Factor) -> frozenset[Symbol]:
     return symbols(factor.numerator) | symbols(factor.denominator)
 
 
+@memo
+def nesting(factor: Factor) -> int:
+    """How many divisions are inside one another: 0 for a symbol, 2 for (n//2 + 1)//3."""
+    if isinstance(factor, Symbol):
+        return 0
+    inner = (*factors_of(factor.numerator), *factors_of(factor.denominator))
+    return 1 + max(map(nesting, inner), default=0)
+
+
 def term_text(term: Term) -> str:
     """The term as Python would read it, a leading minus included."""
     coefficient, factors = term

@@ -1,31 +1,31 @@
 """Explain: what each stage of a lowering holds, and what it costs. Values and text, no running.
 
 `Lowered` keeps the value after every stage, so that it can be printed, drawn, or checked again.
-Costs are exact for static sizes and typical for symbolic ones.
+Costs are functions of the sizes where those are symbolic.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rune.core.program import Literal, Program
-from rune.dims import Size, product
-from rune.lowering.kernel.expr import Op
+from rune.core.graph import Graph
+from rune.core.program import Program
+from rune.dims import Size
+from rune.errors import ArgumentError
+from rune.lowering.graphs import kernels_graph, plan_graph
 from rune.lowering.kernel.nodes import KernelCode
-from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernel.text import to_text as code_text
-from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Invoke, KernelProgram, Reduce, Routine, expressions, points
+from rune.lowering.kernels import KernelProgram
 from rune.lowering.kernels_text import program_text
-from rune.lowering.memory import type_bytes
-from rune.lowering.plan import Call, Copy, Launch, Plan, Slot
-from rune.lowering.plan_text import slot_text
+from rune.lowering.plan import Plan
 from rune.lowering.plan_text import to_text as plan_text
+from rune.lowering.steps import StepCost, numbered, step_costs, total
 
-STAGES = ("program", "simplified", "kernels", "code", "plan")
+STAGES = ("program", "simplified", "kernels", "code", "plan", "costs")
+GRAPHS = ("program", "simplified", "kernels", "plan")  # stages that can be drawn
 DUMP = "RUNE_DUMP"  # environment variable: stages to print, as in RUNE_DUMP=program,kernels
 
 
@@ -33,9 +33,9 @@ DUMP = "RUNE_DUMP"  # environment variable: stages to print, as in RUNE_DUMP=pro
 class Costs:
     """What one run of the plan costs."""
 
-    launches: int  # kernels started
-    calls: int  # library routines called
-    copies: int
+    launches: Size  # kernels started
+    calls: Size  # library routines called
+    copies: Size
     bytes_moved: Size  # read and written by all steps [B]
     flops: Size  # scalar operations, a multiply-add as two
     arena_bytes: Size  # memory for intermediate values [B]
@@ -66,21 +66,33 @@ class Lowered:
                 return "\n".join(map(code_text, self.codes.values()))
             case "plan":
                 return plan_text(self.plan, codes=False)
-        raise ValueError(f"explain: cannot show {stage!r} (stages: {', '.join(STAGES)})")
+            case "costs":
+                return f"{costs_text(self.costs())}\n{steps_text(self.steps())}"
+        raise ArgumentError(f"explain: cannot show {stage!r} (stages: {', '.join(STAGES)})")
+
+    def graph(self, stage: str) -> Graph:
+        """One stage as a graph."""
+        match stage:
+            case "program":
+                return self.program.graph()
+            case "simplified":
+                return self.simplified.graph()
+            case "kernels":
+                return kernels_graph(self.kernels)
+            case "plan":
+                return plan_graph(self.plan)
+        raise ArgumentError(f"explain: cannot draw {stage!r} (stages: {', '.join(GRAPHS)})")
+
+    def steps(self) -> tuple[StepCost, ...]:
+        """What each step of the plan costs."""
+        return step_costs(self.kernels, self.plan)
 
     def costs(self) -> Costs:
         """What one run costs."""
-        return costs(self.kernels, self.plan)
+        return costs(self.steps(), self.plan)
 
     def __str__(self) -> str:
-        parts = [f"-- {stage}{self._time(stage)}\n{self.text(stage)}" for stage in STAGES]
-        found = self.costs()
-        parts.append(
-            f"-- costs\n{found.launches} kernels, {found.calls} calls, {found.copies} copies, "
-            f"{found.bytes_moved} bytes moved, {found.flops} operations, "
-            f"arena {found.arena_bytes} bytes"
-        )
-        return "\n".join(parts)
+        return "\n".join(f"-- {stage}{self._time(stage)}\n{self.text(stage)}" for stage in STAGES)
 
     def _time(self, stage: str) -> str:
         seconds = self.seconds.get(stage)
@@ -96,111 +108,51 @@ def dump(lowered: Lowered) -> None:
 # --- costs ------------------------------------------------------------------------------------
 
 
-def costs(program: KernelProgram, plan: Plan) -> Costs:
-    """What one run of a plan costs."""
-    kinds = [type(step) for step in plan.steps]
+def costs(steps: Sequence[StepCost], plan: Plan) -> Costs:
+    """What one run of a plan costs, from the costs of its steps."""
     return Costs(
-        kinds.count(Launch),
-        kinds.count(Call),
-        kinds.count(Copy),
-        _total(map(type_bytes, (s.type for step in plan.steps for s in _slots(step)))),
-        _total(_flops(program, step) for step in program.steps),
-        plan.arena_bytes,
-        plan.live_peak_bytes,
+        launches=total(s.launches for s in steps),
+        calls=total(s.calls for s in steps),
+        copies=total(s.copies for s in steps),
+        bytes_moved=total(s.bytes_moved for s in steps),
+        flops=total(s.flops for s in steps),
+        arena_bytes=plan.arena_bytes,
+        live_peak_bytes=plan.live_peak_bytes,
     )
 
 
-def _total(sizes: Iterable[Size]) -> Size:
-    total: Size = 0
-    for size in sizes:
-        total = total + size
-    return total
+def counted(number: Size, noun: str) -> str:
+    """`1 copy`, `2 copies`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
 
 
-def _slots(step: Launch | Call | Copy) -> tuple[Slot, ...]:
-    match step:
-        case Launch(slots=slots):
-            return slots
-        case Call(outputs=outputs, inputs=inputs):
-            return (*outputs, *inputs)
-        case Copy(target=target, source=source):
-            return (target, source)
+def costs_text(found: Costs) -> str:
+    """`2 kernels, 1 call, 0 copies; 256 bytes moved, ...`, and memory on a second line."""
+    counts = ((found.launches, "kernel"), (found.calls, "call"), (found.copies, "copy"))
+    return (
+        f"{', '.join(counted(*c) for c in counts)}; "
+        f"{found.bytes_moved} bytes moved, {found.flops} operations\n"
+        f"arena {found.arena_bytes} bytes, {found.live_peak_bytes} alive at once"
+    )
 
 
-def _flops(program: KernelProgram, step: Invoke | Routine) -> Size:
-    if isinstance(step, Routine):
-        sizes = dict(step.parameters)
-        return 2 * product(sizes[name] for name in ("batch", "m", "n", "k"))
-    kernel = program.kernels[step.kernel]
-    outer, total = points(kernel.domain), 0
-    for statement in kernel.body:
-        inner = points(getattr(statement, "axes", ()))
-        operations = sum(
-            isinstance(part, Op) for e in expressions(statement) for part in walk_expr(e)
-        )
-        total = total + outer * inner * (operations + isinstance(statement, Reduce))
-    return total
+def steps_text(steps: Sequence[StepCost]) -> str:
+    """A line for each step: number, name, bytes read and written, operations."""
+    rows = [("", "step", "bytes read", "written", "operations")]
+    rows += [
+        (number, s.name, str(s.bytes_read), str(s.bytes_written), str(s.flops))
+        for number, s in numbered(steps)
+    ]
+    return "\n".join(_aligned(rows))
 
 
-# --- graphs -----------------------------------------------------------------------------------
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    """Rows with their columns under each other: the first two to the left, amounts to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        yield "  ".join(c.ljust(w) if n < 2 else c.rjust(w) for n, (c, w) in enumerate(cells))
 
 
-def _graph(name: str, lines: Iterable[str]) -> str:
-    return "\n".join([f'digraph "{name}" {{', *(f"  {line}" for line in lines), "}"])
-
-
-def _node(name: str, label: str, shape: str = "box") -> str:
-    text = label.replace('"', "'").replace("\n", "\\n")
-    return f'{name} [label="{text}", shape={shape}];'
-
-
-def program_dot(program: Program) -> str:
-    """The program as a graphviz graph: equations, and the values between them."""
-    makers = {v: f"e{n}" for n, e in enumerate(program.equations) for v in e.results}
-    lines: list[str] = []
-    for number, var in enumerate((*program.inputs, *(v for v, _ in program.constants))):
-        makers[var] = f"i{number}"
-        lines.append(_node(f"i{number}", str(var.type), "ellipse"))
-    for number, equation in enumerate(program.equations):
-        lines.append(_node(f"e{number}", equation.primitive.name))
-        for atom in equation.operands:
-            if not isinstance(atom, Literal):
-                lines.append(f'{makers[atom]} -> e{number} [label="{atom.type}"];')
-    for number, atom in enumerate(program.outputs):
-        lines.append(_node(f"o{number}", str(atom.type), "ellipse"))
-        if not isinstance(atom, Literal):
-            lines.append(f"{makers[atom]} -> o{number};")
-    return _graph(program.name, lines)
-
-
-def kernels_dot(program: KernelProgram) -> str:
-    """The steps of a kernel program as a graph over values; reasons label unfused edges."""
-    why = {(n.value, n.consumer): n.why for n in program.not_fused}
-    lines = [_node(f"v{v.number}", f"{v}: {v.type}", "ellipse") for v in program.inputs]
-    for number, step in enumerate(program.steps):
-        name = step.kernel if isinstance(step, Invoke) else f"call {step.routine}"
-        lines.append(_node(f"s{number}", name))
-        for value in step.results:
-            lines.append(_node(f"v{value.number}", f"{value}: {value.type}", "ellipse"))
-            lines.append(f"s{number} -> v{value.number};")
-        for value in step.operands:
-            reason = why.get((value, name), "")
-            lines.append(f'v{value.number} -> s{number} [label="{reason}"];')
-    return _graph(program.name, dict.fromkeys(lines))
-
-
-def plan_dot(plan: Plan) -> str:
-    """The steps of a plan in order, each with the memory that it touches."""
-    lines = []
-    for number, step in enumerate(plan.steps):
-        name = step.kernel if isinstance(step, Launch) else type(step).__name__.lower()
-        touched = "\n".join(slot_text(s) for s in _slots(step))
-        lines.append(_node(f"s{number}", f"{number}: {name}\n{touched}"))
-        if number:
-            lines.append(f"s{number - 1} -> s{number};")
-    return _graph(plan.name, lines)
-
-
-__all__ = [
-    "Costs", "Lowered", "cost", "costs", "dump", "kernels_dot", "plan_dot", "program_dot",
-]  # fmt: skip
+__all__ = ["GRAPHS", "STAGES", "Costs", "Lowered", "costs", "costs_text", "dump"]

@@ -15,8 +15,9 @@ may load from its own output what the same point has written before. Different p
 domain never touch the same element, nor do the inner points of an unordered Write. An output that
 `in_place` pairs with an input starts out with that input's contents, and only changes some.
 
-A KernelProgram is the steps of one program over numbered Values: invocations of kernels and calls
-of library routines. Equal kernels are one kernel, invoked several times.
+A KernelProgram is the steps of one program over numbered Values: invocations of kernels, calls of
+library routines, and loops and branches, whose bodies are KernelPrograms again. Equal kernels are
+one kernel, invoked several times, here or within.
 
 Invariant: `kernels_check.check` accepts it, and `kernels_text.parse` reads back what it prints.
 Not said here: loop order, tiling, which axes become vectors (build); offsets (memory).
@@ -162,7 +163,34 @@ class Routine:
     parameters: tuple[tuple[str, Any], ...]
 
 
-KernelStep = Invoke | Routine
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Run a body again and again: `count` times, or as long as `condition` yields true.
+
+    operands:   `consts` values, then the first value of each carry
+    results:    the last value of each carry, then arrays that the steps fill in place
+    body:       step number i32[], consts, carries, arrays -> next carries, arrays
+    condition:  step number, consts, carries -> bool[]
+    """
+
+    results: tuple[Value, ...]
+    operands: tuple[Value, ...]
+    consts: int
+    body: KernelProgram
+    condition: KernelProgram | None
+    count: Size | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """Run a branch on the operands behind the first: the one of that number, or the nearest."""
+
+    results: tuple[Value, ...]
+    operands: tuple[Value, ...]
+    branches: tuple[KernelProgram, ...]
+
+
+KernelStep = Invoke | Routine | Repeat | Choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +205,10 @@ class NotFused:
 
 @dataclass(frozen=True, slots=True)
 class KernelProgram:
-    """Steps over values. A result may be an input, or one value under two types of equal size."""
+    """Steps over values. A result may be an input, or one value under two types of equal size.
+
+    `kernels` are those of its own steps and of the programs within.
+    """
 
     name: str
     inputs: tuple[Value, ...]
@@ -186,6 +217,24 @@ class KernelProgram:
     output_types: tuple[ArrayType, ...]
     kernels: Mapping[str, Kernel]
     not_fused: tuple[NotFused, ...] = ()
+
+
+def inner_programs(step: KernelStep) -> tuple[KernelProgram, ...]:
+    """The programs that a step runs: a body behind its condition, or branches."""
+    match step:
+        case Repeat(body=body, condition=condition):
+            return (body,) if condition is None else (condition, body)
+        case Choose(branches=branches):
+            return branches
+        case _:
+            return ()
+
+
+def kernel_names(step: KernelStep) -> tuple[str, ...]:
+    """The kernels that a step runs, itself or within."""
+    if isinstance(step, Invoke):
+        return (step.kernel,)
+    return tuple(name for inner in inner_programs(step) for name in inner.kernels)
 
 
 def inner_axes(statement: Statement) -> Axes:

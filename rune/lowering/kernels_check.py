@@ -16,6 +16,7 @@ from typing import NoReturn
 import numpy as np
 
 from rune import dims, dtypes
+from rune.core.types import ArrayType
 from rune.dims import Dim, Size, product
 from rune.errors import CheckError
 from rune.lowering.kernel.check import COMBINE
@@ -24,6 +25,7 @@ from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
 from rune.lowering.kernel.types import type_error
 from rune.lowering.kernels import (
     Axis,
+    Choose,
     Fill,
     Invoke,
     Kernel,
@@ -31,12 +33,14 @@ from rune.lowering.kernels import (
     KernelStep,
     Let,
     Reduce,
+    Repeat,
     Scan,
     Statement,
     Value,
     Write,
     inner_axes,
     inner_lets,
+    inner_programs,
 )
 from rune.lowering.kernels_text import kernel_sizes
 
@@ -209,6 +213,8 @@ def _writers(program: KernelProgram) -> dict[Value, int]:
 
 
 def _check_types(program: KernelProgram, number: int, step: KernelStep) -> None:
+    for inner in inner_programs(step):
+        _check_within(program, number, step, inner)
     if not isinstance(step, Invoke):
         return
     kernel = program.kernels.get(step.kernel)
@@ -218,6 +224,33 @@ def _check_types(program: KernelProgram, number: int, step: KernelStep) -> None:
     wanted = [b.type.strong() for b in (*kernel.inputs, *kernel.outputs)]
     if given != wanted:
         _fail(program, f"step {number} gives {step.kernel} other types than it takes")
+
+
+def _check_within(
+    program: KernelProgram, number: int, step: KernelStep, inner: KernelProgram
+) -> None:
+    """A program that a loop or branch runs takes and gives what the step does."""
+    given = [v.type for v in step.operands]
+    wanted = [v.type for v in inner.inputs]
+    if isinstance(step, Choose):
+        given = given[1:]
+    elif isinstance(step, Repeat):
+        wanted = wanted[1 : 1 + len(given)]
+    fits = len(given) == len(wanted) and all(map(_same_type, given, wanted))
+    if not fits:
+        _fail(program, f"step {number} gives {inner.name} other types than it takes")
+    made = [t.strong() for t in inner.output_types]
+    if isinstance(step, Repeat) and inner is step.condition:
+        if made != [ArrayType((), dtypes.bool_)]:
+            _fail(program, f"the condition of step {number} gives no bool[]")
+    elif made != [v.type.strong() for v in step.results]:
+        _fail(program, f"step {number} takes other types than {inner.name} gives")
+    check(inner)
+
+
+def _same_type(a: ArrayType, b: ArrayType) -> bool:
+    """Whether memory of type a may be read as b: a reshaped value is the value itself."""
+    return a.dtype == b.dtype and product(a.shape) == product(b.shape)
 
 
 def _same_memory(value: Value, shape: tuple[Size, ...]) -> bool:

@@ -6,6 +6,8 @@ Expressions, sizes and ranges are read by the parser of kernel code.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from rune import dims, dtypes
 from rune.core.types import ArrayType
@@ -16,17 +18,20 @@ from rune.lowering.kernel.parse import Reader, tokens
 from rune.lowering.kernels import (
     Axis,
     Buffer,
+    Choose,
     Fill,
     Invoke,
     Kernel,
     KernelProgram,
     KernelStep,
     Reduce,
+    Repeat,
     Routine,
     Scan,
     Statement,
     Value,
     Write,
+    kernel_names,
 )
 from rune.lowering.kernels_text import COMBINE_WORDS
 
@@ -36,6 +41,8 @@ _BINDING = re.compile(r"%(\d+): (\w+\*?\[[^\]]*\])")
 _TYPE = re.compile(r"(\w+)(\*?)\[(.*)\]$")
 _PARAMETERS = re.compile(r"\s*\{(.*)\}$")
 _REASON = re.compile(r"^#.*$", re.MULTILINE)
+_REPEAT = re.compile(r"repeat (.+) consts (\d+)")
+_NOTHING = KernelProgram("", (), (), (), (), {})
 
 
 class _KernelReader(Reader):
@@ -225,24 +232,47 @@ def parse_program(text: str) -> KernelProgram:
     """The kernel program that `program_text` printed, without the reasons."""
     text = _REASON.sub("", text)
     head, *chunks = re.split(r"^kernel ", text, flags=re.MULTILINE)
-    kernels = [parse(f"kernel {chunk}") for chunk in chunks]
-    first, *lines = [line.strip() for line in head.strip().splitlines()]
+    kernels = {k.name: k for k in (parse(f"kernel {chunk}") for chunk in chunks)}
+    lines = iter([line.strip() for line in head.strip().splitlines()])
+    return _block(next(lines), lines, kernels)
+
+
+def _block(first: str, lines: Iterator[str], kernels: Mapping[str, Kernel]) -> KernelProgram:
+    """The program whose first line this is; its last one is taken from `lines`."""
     symbols = {
         name: dims.symbol(name, int(low), int(high) if high else None)
         for name, low, high in _SIZES.findall(first.rpartition(" sizes ")[2])
     }
     values: dict[str, Value] = {}
     inputs = _bindings(first, values, symbols)
-    steps = tuple(_step(line, values, symbols) for line in lines if " = " in line)
-    (returned,) = (line for line in lines if line.startswith("return"))
-    results = _BINDING.findall(returned)
+    steps: list[KernelStep] = []
+    while not (line := next(lines)).startswith("return"):
+        step = _step(line, values, symbols)
+        steps.append(_with_programs(step, lines, kernels) if line.endswith(" {") else step)
+    results = _BINDING.findall(line)
     for number, type in results:  # a result of no elements has no step
         values.setdefault(number, Value(int(number), _type(type, symbols)))
+    assert next(lines) == "}"
+    used = {name for step in steps for name in kernel_names(step)}
     return KernelProgram(
-        first.removeprefix("kernels ").partition("(")[0], inputs, steps,
+        first.removeprefix("kernels ").partition("(")[0], inputs, tuple(steps),
         tuple(values[n] for n, _ in results), tuple(_type(t, symbols) for _, t in results),
-        {k.name: k for k in kernels},
+        {name: kernel for name, kernel in kernels.items() if name in used},
     )  # fmt: skip
+
+
+def _with_programs(
+    step: KernelStep, lines: Iterator[str], kernels: Mapping[str, Kernel]
+) -> KernelStep:
+    """A loop or branch with the programs that follow its line."""
+    found: list[KernelProgram] = []
+    while (first := next(lines)) != "}":
+        found.append(_block(first, lines, kernels))
+    if isinstance(step, Repeat):
+        condition = found[0] if len(found) > 1 else None
+        return replace(step, condition=condition, body=found[-1])
+    assert isinstance(step, Choose)
+    return replace(step, branches=tuple(found))
 
 
 def _bindings(text: str, values: dict[str, Value], symbols: dict[str, Dim]) -> tuple[Value, ...]:
@@ -259,10 +289,16 @@ def _type(text: str, symbols: dict[str, Dim]) -> ArrayType:
 
 
 def _step(line: str, values: dict[str, Value], symbols: dict[str, Dim]) -> KernelStep:
+    """One step; a loop or branch without its programs."""
     left, _, right = line.partition(" = ")
     results = _bindings(left, values, symbols)
     words = _PARAMETERS.sub("", right).replace(",", " ").split()
     operands = tuple(values[w[1:]] for w in words if w.startswith("%"))
+    if repeat := _REPEAT.match(right):
+        count = None if repeat[1] == "while" else dims.parse(repeat[1], symbols)
+        return Repeat(results, operands, int(repeat[2]), _NOTHING, None, count)
+    if words[0] == "choose":
+        return Choose(results, operands, ())
     if words[0] != "call":
         return Invoke(words[0], results, operands)
     found = _PARAMETERS.search(right)

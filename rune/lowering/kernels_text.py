@@ -1,11 +1,14 @@
 """Kernels as text, and back: parse(to_text(k)) == k, for checked kernels.
 
-    program  := "kernels" name "(" [binding {"," binding}] ")" ["sizes" size {"," size}] "{"
-                {step} "return" [result {"," result}] "}" {kernel} {reason}
+    program  := block {kernel} {reason}
+    block    := "kernels" name "(" [binding {"," binding}] ")" ["sizes" size {"," size}] "{"
+                {step} "return" [result {"," result}] "}"
     binding  := value ":" type                          value := "%" number
     result   := value ":" type                          the value under the type that is returned
     step     := binding {"," binding} "=" name [value {"," value}] [parameters]
               | binding "=" "call" name value {"," value} parameters
+              | bindings "=" "repeat" (dim | "while") "consts" number values "{" {block} "}"
+              | bindings "=" "choose" values "{" {block} "}"
     reason   := "#" ...                                 why kernels were not fused: a comment
     kernel   := "kernel" name "(" [buffer {"," buffer}] ")" "->" "(" buffer {"," buffer} ")"
                 ["in" "place" name "=" name] ["sizes" size {"," size}] "{" (loop | {stmt}) "}"
@@ -25,25 +28,28 @@ Expressions, sizes and ranges are those of kernel code (kernel/text.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rune import dims, dtypes
 from rune.core.types import ArrayType
-from rune.dims import Dim, Size
+from rune.dims import Dim, Size, symbols_within
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import Let
-from rune.lowering.kernel.rewrite import expr_sizes, symbols_within, walk_expr
+from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
 from rune.lowering.kernel.text import expr_text
 from rune.lowering.kernels import (
     Axis,
     Buffer,
+    Choose,
     Fill,
     Invoke,
     Kernel,
     KernelProgram,
     KernelStep,
     Reduce,
+    Repeat,
+    Routine,
     Scan,
     Statement,
     Value,
@@ -51,6 +57,7 @@ from rune.lowering.kernels import (
     expressions,
     inner_axes,
     inner_lets,
+    inner_programs,
 )
 
 COMBINE_WORDS = {
@@ -77,14 +84,33 @@ def to_text(kernel: Kernel) -> str:
 
 def program_text(program: KernelProgram) -> str:
     """The steps, then every kernel once, then why kernels were not fused."""
-    inputs = ", ".join(f"{v}: {v.type}" for v in program.inputs)
-    head = f"kernels {program.name}({inputs}){sizes_text(program_sizes(program))} {{"
-    lines = [head, *(f"  {_step(step)}" for step in program.steps)]
-    results = (f"{v}: {t}" for v, t in zip(program.outputs, program.output_types))
-    lines += [f"  return {', '.join(results)}".rstrip(), "}"]
     kernels = [to_text(k) for k in program.kernels.values()]
-    reasons = [f"# {n.producer} -> {n.consumer} ({n.value}): {n.why}" for n in program.not_fused]
-    return "\n".join(["\n".join(lines), *kernels, *reasons])
+    return "\n".join([*_block(program), *kernels, *_reasons(program, "")])
+
+
+def _reasons(program: KernelProgram, where: str) -> Iterator[str]:
+    """Why kernels were not fused, here and in the programs within."""
+    for n in program.not_fused:
+        yield f"# {where}{n.producer} -> {n.consumer} ({n.value}): {n.why}"
+    for step in program.steps:
+        for within in inner_programs(step):
+            yield from _reasons(within, f"in {within.name}: ")
+
+
+def _block(program: KernelProgram) -> Iterator[str]:
+    """The steps, and those of the programs within."""
+    inputs = ", ".join(f"{v}: {v.type}" for v in program.inputs)
+    yield f"kernels {program.name}({inputs}){sizes_text(program_sizes(program))} {{"
+    for step in program.steps:
+        yield f"  {_step(step)}"
+        inner = inner_programs(step)
+        for program_within in inner:
+            yield from ("    " + line for line in _block(program_within))
+        if inner:
+            yield "  }"
+    results = (f"{v}: {t}" for v, t in zip(program.outputs, program.output_types))
+    yield f"  return {', '.join(results)}".rstrip()
+    yield "}"
 
 
 def _buffers(buffers: Iterable[Buffer]) -> str:
@@ -102,10 +128,17 @@ def _dims(indices: Iterable[Size]) -> str:
 def _step(step: KernelStep) -> str:
     results = ", ".join(f"{v}: {v.type}" for v in step.results)
     operands = ", ".join(map(str, step.operands))
-    if isinstance(step, Invoke):
-        return f"{results} = {step.kernel} {operands}".rstrip()
-    parameters = ", ".join(f"{name}={value}" for name, value in step.parameters)
-    return f"{results} = call {step.routine} {operands} {{{parameters}}}"
+    match step:
+        case Invoke(kernel=kernel):
+            return f"{results} = {kernel} {operands}".rstrip()
+        case Routine(routine=routine, parameters=given):
+            parameters = ", ".join(f"{name}={value}" for name, value in given)
+            return f"{results} = call {routine} {operands} {{{parameters}}}"
+        case Repeat(count=count, consts=consts):
+            times = "while" if count is None else count
+            return f"{results} = repeat {times} consts {consts} {operands}".rstrip() + " {"
+        case Choose():
+            return f"{results} = choose {operands} {{"
 
 
 def _let(let: Let, symbols: dict[str, Dim]) -> str:
@@ -165,7 +198,7 @@ def type_sizes(types: Iterable[ArrayType]) -> dict[str, Dim]:
     found: dict[str, Dim] = {}
     for type in types:
         for size in type.shape:
-            found |= {k: v for k, v in sorted(symbols_within(size).items()) if k not in found}
+            found |= {k: v for k, v in _in_order(symbols_within(size)) if k not in found}
     return found
 
 
@@ -177,9 +210,14 @@ def kernel_sizes(kernel: Kernel) -> dict[str, Dim]:
         bound |= {a.name for a in inner_axes(statement)}
         bound |= {let.name for let in (statement, *inner_lets(statement)) if isinstance(let, Let)}
     for axis in kernel.domain:
-        found |= {k: v for k, v in symbols_within(axis.size).items() if k not in found}
-    symbols = sorted(kernel_symbols(kernel).items())
+        found |= {k: v for k, v in _in_order(symbols_within(axis.size)) if k not in found}
+    symbols = _in_order(kernel_symbols(kernel))
     return found | {k: v for k, v in symbols if k not in found and k not in bound}
+
+
+def _in_order(symbols: Mapping[str, Dim]) -> list[tuple[str, Dim]]:
+    """By name, but what bounds mention comes before what they bound."""
+    return sorted(symbols.items(), key=lambda named: (len(symbols_within(named[1])), named[0]))
 
 
 def program_sizes(program: KernelProgram) -> dict[str, Dim]:

@@ -4,67 +4,44 @@ Before   %1 = launch @a;  %2 = launch @b %1;  %3 = launch @c %2     3 buffers of
 After    %1 @ 0,  %2 @ 4096,  %3 @ 0                                arena 8 KiB
 
 Arguments and results are memory of their own. A value whose last reader may write its result in
-place (the kernel's `aliases`) lends it its memory, and so does a donated argument to a result.
+place (the kernel's `aliases`, a loop's carries) lends it its memory, and so does a donated
+argument to a result. The programs within a loop or branch are planned first: their arenas, and
+the second buffers of carries that are not updated in place, are values of the step.
 
 Invariant: two values alive at the same step never share a byte, but for such pairs
 (plan_check.py follows the finished plan and verifies it).
-Cost:      O(n^2) in the number of intermediate values n, at compile time only.
-Source:    greedy by size, best fit: Pisarchyk & Lee 2020, arXiv:2001.03288.
-Not done:  values of symbolic size share memory only with values that are never larger.
+Cost:      that of placing the values in the arena (arena.py), at compile time only.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from rune import dims
+from rune import dims, dtypes
+from rune.core.sizes import SizeSource, size_sources
 from rune.core.types import ArrayType
-from rune.dims import Dim, Size, product
+from rune.dims import Size
 from rune.errors import DimensionError
+from rune.lowering.arena import Block, Placed, aligned, live_peak, place, type_bytes
 from rune.lowering.kernel.nodes import KernelCode
-from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Invoke, KernelProgram, KernelStep, Value
+from rune.lowering.kernels import (
+    Choose,
+    Invoke,
+    KernelProgram,
+    KernelStep,
+    Repeat,
+    Routine,
+    Value,
+    kernel_names,
+)
 from rune.lowering.kernels_text import program_sizes
-from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space, Step
-
-ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
-
+from rune.lowering.loops import COUNTER
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step
 
 Chain = list[Value]  # values that use one piece of memory in turn
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Memory that some values use in turn, from step `first` to step `last` inclusive."""
-
-    values: tuple[Value, ...]
-    first: int
-    last: int
-    bytes: Size
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A block with its offset."""
-
-    block: Block
-    offset: Size
-
-
-def type_bytes(type: ArrayType) -> Size:
-    """Bytes of an array."""
-    return product(type.shape) * type.dtype.itemsize
-
-
-def aligned(size: Size) -> Size:
-    """The size rounded up to whole cache lines.
-
-    >>> aligned(1), aligned(64), aligned(65)
-    (64, 64, 128)
-    """
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def plan_memory(
@@ -77,16 +54,30 @@ def plan_memory(
 
     Errors: DimensionError when a symbolic size is no axis of any argument.
     """
-    ranges = live_ranges(program)
-    given = {program.inputs[a] for a in donated}
-    pairs = _in_place(program, codes, ranges, given)
-    donations = _donations(program, ranges, pairs, donated)
+    anywhere = tuple(range(len(program.outputs)))
+    made = _plan(program, codes, target, dict.fromkeys(donated, anywhere))
+    return replace(made, size_sources=_size_sources(program))
+
+
+Heirs = Mapping[int, tuple[int, ...]]  # per donated argument, the results that may take its memory
+
+
+def _plan(
+    program: KernelProgram, codes: Mapping[str, KernelCode], target: str, heirs: Heirs
+) -> Plan:
+    """The plan without the sources of its sizes."""
+    within = _all_within(program, codes, target)
+    ranges = live_ranges(program, within)
+    pairs = _in_place(program, codes, ranges, heirs)
+    donations = _donations(program, ranges, pairs, heirs)
     chains = _chains(program, ranges, pairs)
     lent = _lent(program, chains, pairs, {program.outputs[r] for _, r in donations})
     moved = [id(chain) for chain in lent.values()]
     placed, total = place(_block(c, ranges) for c in chains if id(c) not in moved)
     slots = _slots(program, placed, lent)
-    steps = [made for step in program.steps for made in _steps(program, step, slots)]
+    steps: list[Step] = []
+    for number, step in enumerate(program.steps):
+        steps += _steps(program, step, slots, within.get(number))
     steps += _copies(program, slots)
     return Plan(
         program.name,
@@ -94,23 +85,103 @@ def plan_memory(
         tuple(v.type for v in program.inputs),
         program.output_types,
         tuple(steps),
-        dict(codes),
+        {name: codes[name] for step in program.steps for name in kernel_names(step)},
         total,
-        _size_sources(program),
+        (),
         donations,
         live_peak(placed),
     )
 
 
+# --- programs within --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The plans that a step runs, and the memory that it alone needs while it runs."""
+
+    plans: tuple[Plan, ...]
+    arena: Value | None = None
+    counter: Value | None = None
+    holds: Value | None = None
+    seconds: Mapping[int, Value] = field(default_factory=dict)  # per result that takes turns
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """All of that memory."""
+        alone = (self.arena, self.counter, self.holds)
+        return (*(v for v in alone if v is not None), *self.seconds.values())
+
+
+def _all_within(
+    program: KernelProgram, codes: Mapping[str, KernelCode], target: str
+) -> dict[int, Within]:
+    """What is within the steps, by their numbers."""
+    used = (v.number for s in program.steps for v in (*s.operands, *s.results))
+    first = max((*used, *(v.number for v in program.inputs)), default=0) + 1
+    numbers = itertools.count(first)
+    found: dict[int, Within] = {}
+    for number, step in enumerate(program.steps):
+        match step:
+            case Repeat():
+                found[number] = _within_loop(step, codes, target, numbers)
+            case Choose():
+                plans = tuple(_plan(b, codes, target, {}) for b in step.branches)
+                found[number] = Within(plans, _arena(plans, numbers))
+    return found
+
+
+def _within_loop(
+    step: Repeat, codes: Mapping[str, KernelCode], target: str, numbers: Iterator[int]
+) -> Within:
+    start = len(step.body.inputs) - len(step.results)
+    heirs = {start + k: (k,) for k in range(len(step.results))}
+    body = _in_position(_plan(step.body, codes, target, heirs), step.body, start)
+    kept = {result for _, result in body.donations}
+    seconds = {k: Value(next(numbers), v.type) for k, v in enumerate(step.results) if k not in kept}
+    counter = Value(next(numbers), COUNTER)
+    if step.condition is None:
+        return Within((body,), _arena((body,), numbers), counter, None, seconds)
+    plans = (_plan(step.condition, codes, target, {}), body)
+    holds = Value(next(numbers), ArrayType((), dtypes.bool_))
+    return Within(plans, _arena(plans, numbers), counter, holds, seconds)
+
+
+def _in_position(body: Plan, program: KernelProgram, start: int) -> Plan:
+    """The plan of a body: a carry that it does not change stays, as if it were donated to itself.
+
+    Every donation of a body is sure, so the copies between such slots do nothing.
+    """
+    unchanged = tuple(
+        (start + k, k) for k, v in enumerate(program.outputs) if v == program.inputs[start + k]
+    )
+    return replace(body, donations=(*body.donations, *unchanged))
+
+
+def _arena(plans: Iterable[Plan], numbers: Iterator[int]) -> Value | None:
+    """Memory for the arena of whichever plan runs."""
+    total: Size = 0
+    for plan in plans:
+        if dims.at_most(plan.arena_bytes, total):
+            continue
+        larger = dims.at_most(total, plan.arena_bytes)
+        total = plan.arena_bytes if larger else total + plan.arena_bytes
+    return None if total == 0 else Value(next(numbers), ArrayType((total,), dtypes.u8))
+
+
 # --- live ranges ------------------------------------------------------------------------------
 
 
-def live_ranges(program: KernelProgram) -> dict[Value, tuple[int, int]]:
+def live_ranges(
+    program: KernelProgram, within: Mapping[int, Within] | None = None
+) -> dict[Value, tuple[int, int]]:
     """For every value, the first step that writes it (-1: an input) and the last that uses it."""
     found = {v: (-1, -1) for v in program.inputs}
     for number, step in enumerate(program.steps):
         for value in (*step.results, *step.operands):
             found[value] = (found.get(value, (number, 0))[0], number)
+    for number, memory in (within or {}).items():
+        found |= dict.fromkeys(memory.values, (number, number))
     end = len(program.steps)
     for value in program.outputs:
         found[value] = (found.get(value, (end, 0))[0], end)
@@ -118,33 +189,39 @@ def live_ranges(program: KernelProgram) -> dict[Value, tuple[int, int]]:
 
 
 def _in_place(
-    program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Mapping, donated: set[Value]
+    program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Mapping, heirs: Heirs
 ) -> dict[Value, Value]:
     """{result: operand} where the result may take over the memory of an operand that dies.
 
-    A donated argument is taken before any other operand, but only by a result of the program.
+    A donated argument is taken before any other operand, but only by a result that may.
     """
     writers = Counter(v for step in program.steps for v in step.results)
-    outputs, kept = set(program.outputs), set(program.inputs) - donated
+    donated = {program.inputs[a]: {program.outputs[r] for r in rs} for a, rs in heirs.items()}
+    kept = set(program.inputs) - donated.keys()
     found: dict[Value, Value] = {}
     taken: set[Value] = set()
     for number, step in enumerate(program.steps):
-        if not isinstance(step, Invoke):
-            continue
-        pairs = _alias_values(step, codes[step.kernel])
+        pairs = _alias_values(step, codes)
         for operand, result in sorted(pairs, key=lambda pair: pair[0] not in donated):
             dies = ranges[operand][1] == number and step.operands.count(operand) == 1
-            fits = operand not in kept and (operand not in donated or result in outputs)
+            fits = operand not in kept and result in donated.get(operand, (result,))
             if dies and fits and writers[result] == 1 and not {operand, result} & taken:
                 found[result] = operand
                 taken |= {operand, result}
     return found
 
 
-def _alias_values(step: Invoke, code: KernelCode) -> list[tuple[Value, Value]]:
-    names = [p.name for p in code.params]
-    values = dict(zip(names, (*step.operands, *step.results)))
-    return [(values[a], values[b]) for a, b in code.aliases]
+def _alias_values(step: KernelStep, codes: Mapping[str, KernelCode]) -> list[tuple[Value, Value]]:
+    """(operand, result) pairs that may share memory."""
+    match step:
+        case Invoke(kernel=kernel):
+            names = [p.name for p in codes[kernel].params]
+            values = dict(zip(names, (*step.operands, *step.results)))
+            return [(values[a], values[b]) for a, b in codes[kernel].aliases]
+        case Repeat(consts=consts):
+            return list(zip(step.operands[consts:], step.results))
+        case _:
+            return []
 
 
 def _chains(program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value]) -> list[Chain]:
@@ -189,77 +266,6 @@ def _block(chain: Chain, ranges: Mapping) -> Block:
     return Block(tuple(chain), first, last, aligned(type_bytes(chain[0].type)))
 
 
-# --- placement --------------------------------------------------------------------------------
-
-
-def place(blocks: Iterable[Block]) -> tuple[list[Placed], Size]:
-    """Offsets for all blocks, and the bytes of all: known sizes by best fit, then symbolic ones."""
-    blocks = list(blocks)
-    static = [b for b in blocks if isinstance(b.bytes, int)]
-    placed: list[Placed] = []
-    for block in sorted(static, key=lambda b: (-_known(b.bytes), b.first)):
-        placed.append(Placed(block, _best_fit(block, placed)))
-    end = max((_known(p.offset) + _known(p.block.bytes) for p in placed), default=0)
-    symbolic = [b for b in blocks if not isinstance(b.bytes, int)]
-    more, total = _place_symbolic(symbolic, end)
-    return placed + more, total
-
-
-def _known(size: Size) -> int:
-    assert isinstance(size, int)
-    return size
-
-
-def _best_fit(block: Block, placed: Sequence[Placed]) -> int:
-    """The start of the smallest gap, between blocks alive at the same time, that is enough."""
-    alive = sorted(
-        (_known(p.offset), _known(p.block.bytes)) for p in placed if _meet(p.block, block)
-    )
-    best: tuple[int, int] | None = None
-    end = 0
-    for offset, size in alive:
-        gap = offset - end
-        if gap >= _known(block.bytes) and (best is None or gap < best[0]):
-            best = (gap, end)
-        end = max(end, offset + size)
-    return best[1] if best is not None else end
-
-
-def _meet(a: Block, b: Block) -> bool:
-    return a.first <= b.last and b.first <= a.last
-
-
-def _place_symbolic(blocks: Iterable[Block], start: Size) -> tuple[list[Placed], Size]:
-    """Slots one after the other; a block takes a free slot that is surely large enough."""
-    slots: list[list[Placed]] = []
-    for block in sorted(blocks, key=lambda b: (-cost.estimate(b.bytes), b.first)):
-        for slot in slots:
-            fits = dims.at_most(block.bytes, slot[0].block.bytes)
-            if fits and not any(_meet(p.block, block) for p in slot):
-                slot.append(Placed(block, slot[0].offset))
-                break
-        else:
-            slots.append([Placed(block, start)])
-            start = start + block.bytes
-    return [p for slot in slots for p in slot], start
-
-
-def live_peak(placed: Iterable[Placed]) -> Size:
-    """The largest sum of bytes alive at one step: no arena can be smaller."""
-    changes: dict[int, list[Size]] = {}
-    for block in (p.block for p in placed):
-        changes.setdefault(block.first, []).append(block.bytes)
-        changes.setdefault(block.last + 1, []).append(-block.bytes)
-    peak: Size = 0
-    alive: Size = 0
-    for step in sorted(changes):
-        for change in changes[step]:
-            alive = alive + change
-        if cost.estimate(alive) > cost.estimate(peak):
-            peak = alive
-    return peak
-
-
 # --- the plan ---------------------------------------------------------------------------------
 
 
@@ -275,21 +281,67 @@ def _slots(
     return slots
 
 
-def _steps(program: KernelProgram, step: KernelStep, slots: Mapping[Value, Slot]) -> Iterator[Step]:
+def _steps(
+    program: KernelProgram, step: KernelStep, slots: Mapping[Value, Slot], within: Within | None
+) -> Iterator[Step]:
     """A step, behind the copies that what it makes in place starts out from."""
-    operands = [slots[v] for v in step.operands]
     results = tuple(slots[v] for v in step.results)
-    if not isinstance(step, Invoke):
-        yield Call(step.routine, results, tuple(operands), step.parameters)
-        return
-    kernel = program.kernels[step.kernel]
+    operands = tuple(slots[v] for v in step.operands)
+    match step:
+        case Invoke():
+            yield from _launch(program, step, operands, results)
+        case Routine(routine=routine, parameters=parameters):
+            yield Call(routine, results, operands, parameters)
+        case Choose():
+            assert within is not None
+            offset = _offset(within, slots)
+            yield Branch(operands[0], operands[1:], results, within.plans, offset)
+        case Repeat():
+            assert within is not None
+            yield from _repeat(step, operands, results, slots, within)
+
+
+def _launch(
+    program: KernelProgram, step: Invoke, operands: Sequence[Slot], results: Sequence[Slot]
+) -> Iterator[Step]:
+    kernel, given = program.kernels[step.kernel], list(operands)
     for source, changed in kernel.in_place:
         k = [b.name for b in kernel.inputs].index(source)
         result = results[[b.name for b in kernel.outputs].index(changed)]
-        if operands[k] != result:
-            yield Copy(result, operands[k])
-        operands[k] = result
-    yield Launch(step.kernel, (*operands, *results))
+        if given[k] != result:
+            yield Copy(result, given[k])
+        given[k] = result
+    yield Launch(step.kernel, (*given, *results))
+
+
+def _repeat(
+    step: Repeat, operands: Sequence[Slot], results: Sequence[Slot],
+    slots: Mapping[Value, Slot], within: Within,
+) -> Iterator[Step]:  # fmt: skip
+    """A loop, behind the copies that give each carry its first value."""
+    for first, carry in zip(operands[step.consts :], results):
+        if _place_of(first) != _place_of(carry):
+            yield Copy(carry, first)
+    assert within.counter is not None
+    yield Loop(
+        (slots[within.counter], *operands[: step.consts], *results),
+        tuple(slots[within.seconds[k]] if k in within.seconds else r
+              for k, r in enumerate(results)),
+        len(results) - len(operands) + step.consts,
+        within.plans[-1],
+        None if within.holds is None else within.plans[0],
+        None if within.holds is None else slots[within.holds],
+        step.count,
+        _offset(within, slots),
+    )  # fmt: skip
+
+
+def _place_of(slot: Slot) -> tuple[Space, int, Size]:
+    return slot.space, slot.number, slot.offset
+
+
+def _offset(within: Within, slots: Mapping[Value, Slot]) -> Size:
+    return 0 if within.arena is None else slots[within.arena].offset
 
 
 def _copies(program: KernelProgram, slots: Mapping[Value, Slot]) -> list[Copy]:
@@ -304,14 +356,15 @@ def _copies(program: KernelProgram, slots: Mapping[Value, Slot]) -> list[Copy]:
 
 
 def _donations(
-    program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value], donated: Sequence[int]
+    program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value], heirs: Heirs
 ) -> tuple[tuple[int, int], ...]:
     """(argument, result) pairs of one type whose lives do not meet."""
     found: list[tuple[int, int]] = []
     taken: set[int] = set()
-    for argument in donated:
+    for argument, numbers in heirs.items():
         given = program.inputs[argument]
-        number = _recipient(program, ranges, pairs, given, taken)
+        free = [n for n in numbers if n not in taken]
+        number = _recipient(program, ranges, pairs, given, free)
         if number is not None:
             found.append((argument, number))
             taken.add(number)
@@ -319,15 +372,16 @@ def _donations(
 
 
 def _recipient(
-    program: KernelProgram, ranges: Mapping, pairs: Mapping, given: Value, taken: set[int]
+    program: KernelProgram, ranges: Mapping, pairs: Mapping, given: Value, free: Iterable[int]
 ) -> int | None:
     """The result that takes over a donated argument: one that does so in place, or a later one."""
     last = ranges[given][1]
     later = []
-    for number, result in enumerate(program.outputs):
+    for number in free:
+        result = program.outputs[number]
         fits = given.type.strong() is program.output_types[number].strong()
         owner = program.outputs.index(result) == number and result not in program.inputs
-        if number in taken or not fits or not owner or given in program.outputs:
+        if not fits or not owner or given in program.outputs:
             continue
         if pairs.get(result) == given:
             return number
@@ -338,17 +392,12 @@ def _recipient(
 
 def _size_sources(program: KernelProgram) -> tuple[SizeSource, ...]:
     """Where each symbolic size is read off the arguments."""
-    found: dict[str, SizeSource] = {}
-    for argument, value in enumerate(program.inputs):
-        for axis, size in enumerate(value.type.shape):
-            if isinstance(size, Dim) and str(size).isidentifier():
-                (s,) = dims.symbols(size)
-                low, high = dims.bounds(size)
-                found.setdefault(s.name, SizeSource(s.name, argument, axis, low or 0, high))
-    missing = program_sizes(program).keys() - found.keys()
+    found = size_sources(tuple(v.type for v in program.inputs))
+    missing = program_sizes(program).keys() - {s.name for s in found}
     if missing:
+        taken = ", ".join(str(v.type) for v in program.inputs)
         raise DimensionError(
             f"plan_memory: cannot find the size {', '.join(sorted(missing))} "
-            f"(no axis of an argument of {program.name} is exactly that)"
+            f"(the arguments of {program.name}, {taken}, do not tell it)"
         )
-    return tuple(found.values())
+    return found

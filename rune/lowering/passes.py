@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from rune.core.program import Program, map_subprograms
 from rune.errors import CheckError
 
 A = TypeVar("A")
@@ -43,6 +44,15 @@ def fixpoint(*passes: Pass[A]) -> Pass[A]:
         raise CheckError(f"fixpoint: cannot finish ({names}: still changing after {ROUNDS} rounds)")
 
     return Pass(f"fixpoint({names})", f"until nothing changes: {names}", run)
+
+
+def nested(p: Pass[Program]) -> Pass[Program]:
+    """The pass on the programs that equations hold, then on the program itself."""
+
+    def run(program: Program) -> Program:
+        return p.run(map_subprograms(program, run))
+
+    return Pass(p.name, p.description, run)
 
 
 def run_passes(

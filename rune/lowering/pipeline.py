@@ -15,7 +15,7 @@ from time import perf_counter
 
 from rune.core.check import check_program
 from rune.core.program import Program
-from rune.lowering import explain, kernels_check, memory
+from rune.lowering import explain, host_calls, kernels_check, memory
 from rune.lowering.build import build
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
@@ -24,6 +24,8 @@ from rune.lowering.kernel.check import check as check_code
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
+from rune.lowering.legalize import complex_parts, storage
+from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.optimize import (
     eliminate_common as common_code,
 )
@@ -36,7 +38,7 @@ from rune.lowering.optimize import (
     unroll,
 )
 from rune.lowering.optimize.vectorize import vectorize
-from rune.lowering.passes import Pass, fixpoint, run_passes
+from rune.lowering.passes import Pass, fixpoint, nested, run_passes
 from rune.lowering.plan import Plan
 from rune.lowering.plan_check import check_overlap
 from rune.lowering.schedule import schedule
@@ -44,28 +46,39 @@ from rune.lowering.simplify import (
     eliminate_common,
     eliminate_dead,
     fold_constants,
+    hoist_loops,
     narrow,
     simplify_algebra,
 )
 
 PROGRAM_PASSES: tuple[Pass[Program], ...] = (
     # First: everything later sees only primitives with a lowering.
-    Pass("decompose", "inline nested programs, expand primitives", decompose),
+    Pass("decompose", "inline nested programs, expand primitives, write loops", decompose),
+    # Before anything moves: what has side effects gets an order.
+    host_calls.PASS,
+    # Before anything is simplified: real programs are all that later passes know.
+    complex_parts.PASS,
     # Together: a folded constant makes laws apply, and a law makes equations equal.
-    fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS),
+    nested(
+        fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)
+    ),
+    # Inner loops first, so that what they give up may leave the outer ones as well.
+    nested(hoist_loops.PASS),
     # Last: all of them leave equations that nothing needs.
-    eliminate_dead.PASS,
+    nested(eliminate_dead.PASS),
 )
 
 
 def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
     """The passes over kernel code for a target."""
     return (
-        # First: what bounds decide disappears before anything is moved.
+        # First: later passes share what the bit expressions of several values have in common.
+        storage.legalize_storage(target),
+        # Then: what bounds decide disappears before anything is moved.
         simplify_index.PASS,
         # Before hoisting: a loop to be written out has nothing to hoist.
         unroll.PASS,
-        # Then: values that loops do not change leave them, and equal ones are computed once.
+        # After that: values that loops do not change leave them, and equal ones are computed once.
         hoist_invariant.PASS,
         common_code.PASS,
         dead_code.PASS,
@@ -79,6 +92,7 @@ def stages(
 ) -> Lowered:
     """Lower a program and keep every stage."""
     seconds: dict[str, float] = {}
+    require_dtypes(program, target)
     with _timed(seconds, "simplified"):
         simplified = run_passes(PROGRAM_PASSES, program, check_program if check else _accept)
     with _timed(seconds, "kernels"):
@@ -93,6 +107,7 @@ def stages(
         }
     with _timed(seconds, "plan"):
         plan = memory.plan_memory(kernels, codes, target.name, donated)
+        plan = storage.kernel_types(complex_parts.outer_types(plan, program))
         if check:
             check_overlap(plan)
     lowered = Lowered(program, simplified, kernels, codes, plan, seconds)

@@ -6,17 +6,20 @@
     }
 
 Sizes may be symbolic: offsets, grids and shapes are then evaluated per call, from the values that
-`size_sources` reads off the arguments' shapes. A donated argument lends its memory to a result.
+`size_sources` read off the arguments' shapes (core/sizes.py). A donated argument lends its memory
+to a result. Loops and branches run plans within, whose arguments and results are slots of this
+one, and whose arenas are a part of its arena.
 Invariant: two buffers alive at the same step never share a byte (plan_check.py), but for
 the pairs that a kernel's `aliases` declare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.lowering.kernel.nodes import KernelCode
@@ -66,23 +69,99 @@ class Copy:
     source: Slot
 
 
-Step = Launch | Call | Copy
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Run `body` again and again: `count` times, or as long as `condition` yields true.
+
+    arguments:  of the body: its step number i32[], which the executor writes, constants, carries,
+                arrays. The condition takes the first of them
+    results:    of the body, one for each of the last arguments. Where both are one slot the body
+                works in place; else the two take turns, and the end leaves the last value in
+                the argument's slot
+    arrays:     how many of the last arguments hold nothing before the loop
+    holds:      what the condition yields
+    offset:     where the arena of the plans within begins [B]
+    """
+
+    arguments: tuple[Slot, ...]
+    results: tuple[Slot, ...]
+    arrays: int
+    body: Plan
+    condition: Plan | None
+    holds: Slot | None
+    count: Size | None
+    offset: Size
+
+    @property
+    def state(self) -> tuple[Slot, ...]:
+        """The arguments that the results replace: carries and arrays."""
+        return self.arguments[len(self.arguments) - len(self.results) :]
 
 
 @dataclass(frozen=True, slots=True)
-class SizeSource:
-    """A symbolic size is `arguments[argument].shape[axis]`, within low..high inclusive."""
+class Branch:
+    """Run one of `branches`, whose number i32[] is in a slot; the nearest if there is none."""
 
-    name: str
-    argument: int
-    axis: int
-    low: int
-    high: int | None
+    number: Slot
+    arguments: tuple[Slot, ...]
+    results: tuple[Slot, ...]
+    branches: tuple[Plan, ...]
+    offset: Size
+
+
+Step = Launch | Call | Copy | Loop | Branch
+
+
+def slots_of(step: Step) -> tuple[Slot, ...]:
+    """The slots of a step: of a launch in the order of its parameters, else outputs, inputs.
+
+    Of a loop, arguments and results; what the plans within use besides is not named.
+    """
+    match step:
+        case Launch(slots=slots):
+            return slots
+        case Call(outputs=outputs, inputs=inputs):
+            return (*outputs, *inputs)
+        case Copy(target=target, source=source):
+            return (target, source)
+        case Loop(arguments=arguments, results=results, holds=holds):
+            return (*arguments, *results, *(() if holds is None else (holds,)))
+        case Branch(number=number, arguments=arguments, results=results):
+            return (*results, number, *arguments)
+
+
+def kernel_names(step: Step) -> tuple[str, ...]:
+    """The kernels that a step runs, itself or within."""
+    if isinstance(step, Launch):
+        return (step.kernel,)
+    return tuple(name for inner in inner_plans(step) for name in inner.kernels)
+
+
+def all_steps(plan: Plan) -> Iterator[Step]:
+    """The steps of a plan, each before those within it."""
+    for step in plan.steps:
+        yield step
+        for inner in inner_plans(step):
+            yield from all_steps(inner)
+
+
+def inner_plans(step: Step) -> tuple[Plan, ...]:
+    """The plans that a step runs: a body behind its condition, or branches."""
+    match step:
+        case Loop(body=body, condition=condition):
+            return (body,) if condition is None else (condition, body)
+        case Branch(branches=branches):
+            return branches
+        case _:
+            return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps, kernels, and what memory they need. `donations` are (argument, result) pairs."""
+    """Steps, kernels, and what memory they need. `donations` are (argument, result) pairs.
+
+    The kernels are those of its own steps and of the plans within.
+    """
 
     name: str
     target: str

@@ -1,5 +1,7 @@
 """Check a plan: no two live values share a byte, and nothing is read that was not written.
 
+Every size has a source, which says of an argument's axis what the argument's type says.
+
 The check knows only the finished plan. A value lives in a slot from the first step that writes it
 to the last that reads it; a slot that is written again after it was read holds another value. Two
 values may share memory in one step only where the kernel's `aliases` name the pair.
@@ -10,12 +12,72 @@ Cost: quadratic in the number of values. Offsets of symbolic sizes must be prova
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
-from rune import dims
+from rune import dims, dtypes
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size
 from rune.errors import CheckError
+from rune.lowering.arena import type_bytes
 from rune.lowering.kernel.nodes import Access
-from rune.lowering.memory import type_bytes
-from rune.lowering.plan import Call, Copy, Launch, Plan, Slot, Space, Step
+from rune.lowering.plan import (
+    Branch,
+    Call,
+    Copy,
+    Launch,
+    Loop,
+    Plan,
+    Slot,
+    Space,
+    Step,
+    inner_plans,
+    slots_of,
+)
+
+
+def check_sizes(plan: Plan) -> None:
+    """Verify that the plan's sizes can be read off its arguments.
+
+    Errors: CheckError "plan f: cannot read the size n (axis 0 of argument 0 is m, not n)".
+    """
+    known: set[str] = set()
+    for s in plan.size_sources:
+        if not 0 <= s.argument < len(plan.arguments):
+            _unreadable(plan, s.name, f"there is no argument {s.argument}")
+        shape = plan.arguments[s.argument].shape
+        if not 0 <= s.axis < len(shape):
+            _unreadable(plan, s.name, f"argument {s.argument} has no axis {s.axis}")
+        if shape[s.axis] != s.dim:
+            place = f"axis {s.axis} of argument {s.argument}"
+            _unreadable(plan, s.name, f"{place} is {shape[s.axis]}, not {s.dim}")
+        if dims.equal(s.factor, 0) is not False:
+            _unreadable(plan, s.name, f"the factor {s.factor} may be 0")
+        parts = s.offset, s.factor, s.low, 0 if s.high is None else s.high
+        unknown = dims.symbols_within(*parts).keys() - known
+        if unknown:
+            _unreadable(plan, s.name, f"{', '.join(sorted(unknown))} is not known before")
+        known.add(s.name)
+    missing = _sizes_used(plan) - known
+    if missing:
+        _unreadable(plan, ", ".join(sorted(missing)), "no argument tells it")
+
+
+def _unreadable(plan: Plan, name: str, why: str) -> NoReturn:
+    raise CheckError(f"plan {plan.name}: cannot read the size {name} ({why})")
+
+
+def _sizes_used(plan: Plan) -> set[str]:
+    sizes: list[Size] = [plan.arena_bytes]
+    for type in (*plan.arguments, *plan.results):
+        sizes += type.shape
+    within: set[str] = set()
+    for step in plan.steps:
+        within |= {name for inner in inner_plans(step) for name in _sizes_used(inner)}
+        sizes += [x for s in slots_of(step) for x in (s.offset, *s.type.shape)]
+        if isinstance(step, Call):
+            sizes += [v for _, v in step.parameters if isinstance(v, Dim)]
+    used = {name for code in plan.kernels.values() for name in code.sizes}
+    return within | used | {s.name for x in sizes for s in dims.symbols(x)}
 
 
 @dataclass(slots=True)
@@ -32,6 +94,8 @@ def check_overlap(plan: Plan) -> None:
 
     Errors: CheckError "check_overlap: cannot keep arena[0]:f32[8] and arena[16]:f32[8] apart ...".
     """
+    for step in plan.steps:
+        _check_within(plan, step)
     lives = _lives(plan)
     for n, a in enumerate(lives):
         if a.slot.space is Space.ARENA:
@@ -45,6 +109,27 @@ def check_overlap(plan: Plan) -> None:
                         f"check_overlap: cannot keep {_name(a.slot)} and {_name(b.slot)} apart "
                         f"(steps {a.first}..{a.last} and {b.first}..{b.last} of {plan.name})"
                     )
+
+
+def _check_within(plan: Plan, step: Step) -> None:
+    """The plans within a step keep their own values apart, and have room in the arena."""
+    if not isinstance(step, (Loop, Branch)):
+        return
+    for inner in inner_plans(step):
+        check_overlap(inner)
+        if not dims.at_most(step.offset + inner.arena_bytes, plan.arena_bytes):
+            raise CheckError(
+                f"check_overlap: cannot place the arena of {inner.name} "
+                f"({step.offset} + {inner.arena_bytes} of {plan.arena_bytes} bytes)"
+            )
+    if isinstance(step, Loop):
+        first = len(step.arguments) - len(step.results)
+        for k, (now, then) in enumerate(zip(step.state, step.results)):
+            if (now == then) != ((first + k, k) in step.body.donations):
+                raise CheckError(
+                    f"check_overlap: cannot give {_name(now)} and {_name(then)} to a loop "
+                    f"(argument {first + k} of {step.body.name} is not updated in place)"
+                )
 
 
 def _lives(plan: Plan) -> list[_Life]:
@@ -62,11 +147,14 @@ def _lives(plan: Plan) -> list[_Life]:
             current[slot].last = number
             was_read.add(slot)
         for slot in (s for s in writes if s.space is not Space.ARGUMENT):
-            if slot not in current or slot in was_read:
+            goes_on = isinstance(step, Loop) and slot in reads  # a carry
+            if slot not in current or (slot in was_read and not goes_on):
                 current[slot] = _Life(slot, number, number)
                 found.append(current[slot])
                 was_read.discard(slot)
             current[slot].last = number
+        if isinstance(step, (Loop, Branch)):
+            was_read.update(_arena(step))  # what is there is of no use to a later step
     return found
 
 
@@ -81,6 +169,29 @@ def accesses(plan: Plan, step: Step) -> tuple[tuple[Slot, ...], tuple[Slot, ...]
             return inputs, outputs
         case Copy(target=target, source=source):
             return (source,), (target,)
+        case Branch(number=chosen, arguments=arguments, results=results):
+            return (chosen, *arguments), (*results, *_arena(step))
+        case Loop():
+            own = step.arguments[:1] if step.holds is None else (step.arguments[0], step.holds)
+            return _given(step), (*own, *step.state, *step.results, *_arena(step))
+
+
+def _given(step: Loop) -> tuple[Slot, ...]:
+    """What a loop reads before it writes it: constants and carries, but not arrays."""
+    return step.arguments[1 : len(step.arguments) - step.arrays]
+
+
+def _arena(step: Loop | Branch) -> tuple[Slot, ...]:
+    """The part of the arena that the plans within use, one at a time."""
+    sizes = [inner.arena_bytes for inner in inner_plans(step) if inner.arena_bytes != 0]
+    largest = [s for s in dict.fromkeys(sizes) if not _is_covered(s, sizes)]
+    return tuple(
+        Slot(Space.ARENA, ArrayType((size,), dtypes.u8), offset=step.offset) for size in largest
+    )
+
+
+def _is_covered(size: Size, sizes: list[Size]) -> bool:
+    return any(other != size and dims.at_most(size, other) for other in sizes)
 
 
 def _check_inside(plan: Plan, life: _Life) -> None:

@@ -1,12 +1,17 @@
 """Plans as text, and back: parse(to_text(p)) == p.
 
-    plan  := "plan" name "on" target "{" {fact} {number ":" step} "}" {code}
-    fact  := "size" name "=" "argument" number "axis" number "in" number ".." [number]
+    plan  := block {code}
+    block := "plan" name "on" target "{" {fact} {number ":" step} "}"
+    fact  := "size" name "=" source "in" dim ".." [dim]
            | "argument" number ":" type  |  "result" number ":" type
            | "arena" dim "bytes, at least" dim
            | "donate" "argument" number "->" "result" number
+    source := axis | "(" axis "-" dim ")" "/" dim
+    axis  := "argument" number "axis" number
     step  := "launch" name slots "<-" slots  |  "call" name parameters slots "<-" slots
            | "copy" slot "<-" slot
+           | "loop" (dim | "while" slot) "arrays" number "at" dim slots "<-" slots "{" {block} "}"
+           | "branch" slot "at" dim slots "<-" slots "{" {block} "}"
     slots := [slot {"," slot}]
     slot  := "argument" number | "result" number | "arena" "[" dim "]" ":" type
 
@@ -16,31 +21,65 @@ Kernel code follows in its own language (kernel/text.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rune import dims, dtypes
 from rune.core.types import ArrayType
-from rune.dims import Dim
+from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.kernel import text as code_text
 from rune.lowering.kernel.nodes import Access, KernelCode
-from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space, Step
+from rune.lowering.plan import (
+    Branch,
+    Call,
+    Copy,
+    Launch,
+    Loop,
+    Plan,
+    SizeSource,
+    Slot,
+    Space,
+    Step,
+    inner_plans,
+    kernel_names,
+)
 
 
 def to_text(plan: Plan, *, codes: bool = True) -> str:
     """The plan in the grammar above; with `codes`, its kernels too."""
-    lines = [f"plan {plan.name} on {plan.target} {{"]
-    for s in plan.size_sources:
-        high = "" if s.high is None else s.high
-        lines.append(f"  size {s.name} = argument {s.argument} axis {s.axis} in {s.low}..{high}")
-    lines += [f"  argument {n}: {t}" for n, t in enumerate(plan.arguments)]
-    lines += [f"  result {n}: {t}" for n, t in enumerate(plan.results)]
-    lines.append(f"  arena {plan.arena_bytes} bytes, at least {plan.live_peak_bytes}")
-    lines += [f"  donate argument {a} -> result {r}" for a, r in plan.donations]
-    lines += [f"  {n}: {_step(plan, step)}" for n, step in enumerate(plan.steps)]
     kernels = [code_text.to_text(c) for c in plan.kernels.values()] if codes else []
-    return "\n".join([*lines, "}", *kernels])
+    return "\n".join([*_block(plan), *kernels])
+
+
+def _block(plan: Plan) -> Iterator[str]:
+    """The steps, and those of the plans within."""
+    yield f"plan {plan.name} on {plan.target} {{"
+    yield from (f"  size {_source(s)}" for s in plan.size_sources)
+    yield from (f"  argument {n}: {t}" for n, t in enumerate(plan.arguments))
+    yield from (f"  result {n}: {t}" for n, t in enumerate(plan.results))
+    yield f"  arena {plan.arena_bytes} bytes, at least {plan.live_peak_bytes}"
+    yield from (f"  donate argument {a} -> result {r}" for a, r in plan.donations)
+    for number, step in enumerate(plan.steps):
+        yield f"  {number}: {_step(plan, step)}"
+        inner = inner_plans(step)
+        for within in inner:
+            yield from ("    " + line for line in _block(within))
+        if inner:
+            yield "  }"
+    yield "}"
+
+
+def _source(s: SizeSource) -> str:
+    axis = f"argument {s.argument} axis {s.axis}"
+    if (s.offset, s.factor) != (0, 1):
+        axis = f"({axis} - {_operand(s.offset)})/{_operand(s.factor)}"
+    return f"{s.name} = {axis} in {s.low}..{'' if s.high is None else s.high}"
+
+
+def _operand(x: Size) -> str:
+    text = str(x)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 def slot_text(slot: Slot) -> str:
@@ -60,6 +99,13 @@ def _step(plan: Plan, step: Step) -> str:
             return f"call {routine} {{{given}}} {_slots(outputs)} <- {_slots(inputs)}"
         case Copy(target=target, source=source):
             return f"copy {slot_text(target)} <- {slot_text(source)}"
+        case Loop(count=count, holds=holds, offset=offset):
+            times = str(count) if holds is None else f"while {slot_text(holds)}"
+            sides = f"{_slots(step.results)} <- {_slots(step.arguments)}"
+            return f"loop {times} arrays {step.arrays} at {offset} {sides} {{"
+        case Branch(number=number, offset=offset):
+            sides = f"{_slots(step.results)} <- {_slots(step.arguments)}"
+            return f"branch {slot_text(number)} at {offset} {sides} {{"
 
 
 def _slots(slots: Iterable[Slot]) -> str:
@@ -76,12 +122,14 @@ def _sides(code: KernelCode, slots: Iterable[Slot]) -> tuple[list[Slot], list[Sl
 
 # --- parse ------------------------------------------------------------------------------------
 
-_SIZE = re.compile(r"size (\w+) = argument (\d+) axis (\d+) in (\d+)\.\.(\d*)$")
+_SIZE = re.compile(r"size (\w+) = \(?argument (\d+) axis (\d+)(?: - (.+)\)/(.+))? in (.+)\.\.(.*)$")
 _TYPED = re.compile(r"(argument|result) (\d+): (.+)$")
 _ARENA = re.compile(r"arena (.+) bytes, at least (.+)$")
 _DONATE = re.compile(r"donate argument (\d+) -> result (\d+)$")
 _LAUNCH = re.compile(r"\d+: launch (\w+) (.*?) ?<- ?(.*)$")
 _CALL = re.compile(r"\d+: call (\w+) \{(.*?)\} (.*?) <- (.*)$")
+_LOOP = re.compile(r"\d+: loop (while .*?|.*?) arrays (\d+) at (\S+) (.*?) ?<- ?(.*?) \{$")
+_BRANCH = re.compile(r"\d+: branch (.*?) at (\S+) (.*?) ?<- ?(.*?) \{$")
 _COPY = re.compile(r"\d+: copy (.*?) <- (.*)$")
 _SLOT = re.compile(r"(?:(argument|result) (\d+)|arena\[([^\]]*)\]:(\w+\*?\[[^\]]*\]))(?:, |$)")
 _TYPE = re.compile(r"(\w+)(\*?)\[(.*)\]$")
@@ -90,7 +138,8 @@ _TYPE = re.compile(r"(\w+)(\*?)\[(.*)\]$")
 class _Reader:
     """What the lines so far have said."""
 
-    def __init__(self, kernels: Mapping[str, KernelCode]) -> None:
+    def __init__(self, lines: Iterator[str], kernels: Mapping[str, KernelCode]) -> None:
+        self.lines = lines
         self.kernels = kernels
         self.sizes: list[SizeSource] = []
         self.symbols: dict[str, Dim] = {}
@@ -102,10 +151,11 @@ class _Reader:
     def line(self, text: str) -> None:
         """Read one line of the plan's body."""
         if found := _SIZE.match(text):
-            name, argument, axis, low, high = found.groups()
-            top = int(high) if high else None
-            self.sizes.append(SizeSource(name, int(argument), int(axis), int(low), top))
-            self.symbols[name] = dims.symbol(name, int(low), top)
+            name, argument, axis, offset, factor, low, high = found.groups()
+            bounds = self.dim(low), self.dim(high) if high else None
+            affine = self.dim(offset or "0"), self.dim(factor or "1")
+            self.sizes.append(SizeSource(name, int(argument), int(axis), *bounds, *affine))
+            self.symbols[name] = dims.symbol(name, *bounds)
         elif found := _TYPED.match(text):
             self.types[found[1]].append(self.type(found[3]))
         elif found := _ARENA.match(text):
@@ -128,9 +178,28 @@ class _Reader:
             pairs = (p.split("=") for p in found[2].split(", ") if p)
             parameters = tuple((k, self.parameter(v)) for k, v in pairs)
             return Call(found[1], self.slots(found[3]), self.slots(found[4]), parameters)
+        if found := _LOOP.match(text):
+            return self.loop(*found.groups())
+        if found := _BRANCH.match(text):
+            (number,), sides = self.slots(found[1]), (self.slots(found[4]), self.slots(found[3]))
+            return Branch(number, *sides, tuple(self.blocks()), self.dim(found[2]))
         if found := _COPY.match(text):
             return Copy(*self.slots(found[1]), *self.slots(found[2]))
         raise CheckError(f"parse: cannot read a plan (the line {text!r})")
+
+    def loop(self, times: str, arrays: str, offset: str, results: str, arguments: str) -> Loop:
+        """Read a loop."""
+        sides = self.slots(arguments), self.slots(results), int(arrays)
+        *conditions, body = self.blocks()
+        if not conditions:
+            return Loop(*sides, body, None, None, self.dim(times), self.dim(offset))
+        (holds,) = self.slots(times.removeprefix("while "))
+        return Loop(*sides, body, conditions[0], holds, None, self.dim(offset))
+
+    def blocks(self) -> Iterator[Plan]:
+        """Read the plans of a step, and the bracket behind them."""
+        while (line := next(self.lines)) != "}":
+            yield _read_block(line, self.lines, self.kernels, self.symbols)
 
     def slots(self, text: str) -> tuple[Slot, ...]:
         """Read slots between commas."""
@@ -165,19 +234,25 @@ def parse(text: str) -> Plan:
 
     Errors: CheckError "parse: cannot read a plan (the line ...)".
     """
-    head, _, rest = text.strip().partition("\n")
-    body, _, tail = rest.partition("\n}")
+    body, *tail = re.split(r"^code ", text.strip(), flags=re.MULTILINE)
+    kernels = {c.name: c for c in (code_text.parse(f"code {chunk}") for chunk in tail)}
+    lines = iter([line.strip() for line in body.splitlines() if line.strip()])
+    return _read_block(next(lines), lines, kernels, {})
+
+
+def _read_block(
+    head: str, lines: Iterator[str], kernels: Mapping[str, KernelCode], symbols: Mapping[str, Dim]
+) -> Plan:
     words = head.split()
     if len(words) != 5 or words[0] != "plan":
         raise CheckError(f"parse: cannot read a plan (the line {head!r})")
-    chunks = [f"code {c}" for c in re.split(r"^code ", tail, flags=re.MULTILINE)[1:]]
-    kernels = {c.name: c for c in map(code_text.parse, chunks)}
-    reader = _Reader(kernels)
-    for line in body.splitlines():
-        if line.strip() and line.strip() != "}":
-            reader.line(line.strip())
+    reader = _Reader(lines, kernels)
+    reader.symbols.update(symbols)
+    while (line := next(lines)) != "}":
+        reader.line(line)
+    used = {name for step in reader.steps for name in kernel_names(step)}
     return Plan(
         words[1], words[3], tuple(reader.types["argument"]), tuple(reader.types["result"]),
-        tuple(reader.steps), kernels, reader.arena[0], tuple(reader.sizes),
-        tuple(reader.donations), reader.arena[1],
+        tuple(reader.steps), {n: c for n, c in kernels.items() if n in used},
+        reader.arena[0], tuple(reader.sizes), tuple(reader.donations), reader.arena[1],
     )  # fmt: skip

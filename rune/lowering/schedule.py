@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from rune.lowering.kernelize import cost
-from rune.lowering.kernels import KernelProgram, KernelStep, Value
+from rune.lowering.kernels import Choose, KernelProgram, KernelStep, Repeat, Value
 
 
 @dataclass(slots=True)
@@ -34,7 +34,8 @@ class _State:
 
 
 def schedule(program: KernelProgram) -> KernelProgram:
-    """The same steps in a better order."""
+    """The same steps in a better order, within loops and branches as well."""
+    program = replace(program, steps=tuple(map(_schedule_within, program.steps)))
     state = _prepare(program)
     waiting = [sum(state.unwritten.get(v, 0) for v in set(step.operands)) for step in state.steps]
     ready: list[tuple[int, int]] = []
@@ -58,6 +59,17 @@ def schedule(program: KernelProgram) -> KernelProgram:
                 heapq.heappush(ready, (_growth(state, changed), changed))
     assert len(order) == len(state.steps), "the steps of a kernel program form no cycle"
     return replace(program, steps=tuple(state.steps[n] for n in order))
+
+
+def _schedule_within(step: KernelStep) -> KernelStep:
+    match step:
+        case Repeat(body=body, condition=condition):
+            condition = None if condition is None else schedule(condition)
+            return replace(step, body=schedule(body), condition=condition)
+        case Choose(branches=branches):
+            return replace(step, branches=tuple(map(schedule, branches)))
+        case _:
+            return step
 
 
 def _prepare(program: KernelProgram) -> _State:

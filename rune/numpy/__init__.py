@@ -6,11 +6,11 @@ logic           equal, logical_and, bitwise_or, isnan, where, select, …
 reductions      sum, max, argmax, any, cumsum, diff, …   averages        mean, var, nansum, …
 shapes          reshape, transpose, broadcast_to, flip, roll, …
 joining         concatenate, stack, split, repeat, …    padding         pad
-indexing        take, take_along_axis                    matrices        eye, tril, diag, trace, …
+indexing        take, put, take_along_axis, …            matrices        eye, tril, diag, trace, …
 products        dot, matmul, tensordot, kron, cross, …   einsum
 types           float32, bfloat16, result_type, finfo, issubdtype, …
 
-What NumPy has and this has not: anything that writes in place (out=, put, fill), memory order, and
+What NumPy has and this has not: anything that writes in place (out=, fill), memory order, and
 results whose shape depends on values, which exist only outside of transformations (nonzero).
 """
 
@@ -35,7 +35,7 @@ from rune.numpy.creation import (
     ones_like, zeros, zeros_like,
 )  # fmt: skip
 from rune.numpy.einsum import einsum
-from rune.numpy.indexing import take, take_along_axis
+from rune.numpy.indexing import put, put_along_axis, take, take_along_axis
 from rune.numpy.joining import (
     append, array_split, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, repeat,
     split, stack, tile, unstack, vsplit, vstack,

@@ -16,7 +16,7 @@ from rune import dtypes
 from rune.array import as_array
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import Shape
-from rune.dims import Dim
+from rune.dims import Dim, Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted
@@ -83,24 +83,37 @@ def static_int(name: str, what: str, x: Any) -> int:
         raise ArgumentError(f"{name}: cannot use {x!r} as {what} (integer required)") from None
 
 
+def static_size(name: str, what: str, x: Any) -> Size:
+    """A Python integer, or a symbolic size as it is. Errors: as static_int."""
+    return x if isinstance(x, Dim) else static_int(name, what, x)
+
+
 def shape_of(name: str, shape: Any) -> Shape:
     """A shape from an integer or a sequence of them; symbolic sizes pass.
 
     Errors: ShapeError for a negative size, ArgumentError for what is no integer.
     """
     given = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
-    sizes = tuple(s if isinstance(s, Dim) else static_int(name, "a size", s) for s in given)
-    if any(isinstance(s, int) and s < 0 for s in sizes):
+    sizes = tuple(static_size(name, "a size", s) for s in given)
+    if any(s < 0 for s in sizes):
         raise ShapeError(f"{name}: cannot make the shape {sizes} (a size is negative)")
     return sizes
 
 
 def static_ints(name: str, what: str, xs: Any) -> tuple[int, ...]:
     """A tuple of Python integers from an integer, a sequence or a concrete array."""
+    return tuple(static_int(name, what, x) for x in _listed(xs))
+
+
+def static_sizes(name: str, what: str, xs: Any) -> tuple[Size, ...]:
+    """Like `static_ints`; symbolic sizes pass."""
+    return tuple(static_size(name, what, x) for x in _listed(xs))
+
+
+def _listed(xs: Any) -> Sequence[Any]:
     if isinstance(xs, Operators | np.ndarray):
         xs = np.asarray(xs).tolist()
-    given = xs if isinstance(xs, Sequence) else (xs,)
-    return tuple(static_int(name, what, x) for x in given)
+    return xs if isinstance(xs, Sequence) else (xs,)
 
 
 def rank(x: Any) -> int:

@@ -129,7 +129,7 @@ def _weights(x: Any, w: Any, axis: Axis) -> Any:
     shape, given = type_of(x).shape, type_of(w).shape
     if given == shape:
         return w
-    at = c.normalised_axis("average", axis, len(shape)) if isinstance(axis, int) else None
+    at = c.normalised_axis("average", axis, type_of(x)) if isinstance(axis, int) else None
     if at is None or given != (shape[at],):
         raise ShapeError(f"average: cannot weight {type_of(x)} by {type_of(w)} (axis {axis})")
     spread = tuple(d if i == at else 1 for i, d in enumerate(shape))

@@ -16,9 +16,9 @@ from rune import dtypes, ops
 from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
-from rune.dims import Dim
-from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import refuse_order, shape_of, static_int, value
+from rune.dims import Dim, Size, at_most, maximum
+from rune.errors import ArgumentError
+from rune.numpy.arguments import refuse_order, shape_of, static_size, value
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
@@ -70,6 +70,9 @@ def _from_object(x: Any, dtype: np.dtype | None) -> Any:
         return as_array(x, dtype or scalar[0], scalar[1] and dtype is None)
     if isinstance(x, list | tuple):
         return _from_sequence(x, dtype)
+    if isinstance(x, Dim):
+        found = value("array", x)
+        return found if dtype is None else c.astype(found, dtype)
     return as_array(x, dtype)
 
 
@@ -222,7 +225,10 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         start, stop = 0, start
     step = 1 if step is None else step
     if isinstance(stop, Dim) or isinstance(start, Dim):
-        return _count_to(stop - start, start, step, dtypes.as_dtype(dtype or int))
+        if not isinstance(step, int) or step == 0:
+            raise ArgumentError(f"arange: cannot count by {step} from {start} to {stop}")
+        count = maximum(0, -((start - stop) // step))
+        return _count_to(count, start, step, dtypes.as_dtype(dtype or int))
     low, high, by = (_concrete(x) for x in (start, stop, step))
     found = dtypes.as_dtype(dtype) if dtype is not None else _common(low, high, by)
     if by == 0 or found not in dtypes.NUMERIC:
@@ -249,8 +255,6 @@ def _common(*bounds: Any) -> np.dtype:
 
 
 def _count_to(count: Any, start: Any, step: int, dtype: np.dtype) -> Any:
-    if step != 1 and isinstance(count, Dim):
-        raise ShapeError(f"arange: cannot count by {step} to a symbolic size ({count})")
     made = ops.iota(shape=(count,), axis=0, dtype=dtype)
     if step != 1:
         made = ops.mul(made, as_type(step, dtype))
@@ -260,7 +264,7 @@ def _count_to(count: Any, start: Any, step: int, dtype: np.dtype) -> Any:
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    start: Any, stop: Any, num: Size = 50, endpoint: bool = True, retstep: bool = False,
     dtype: Any = None, axis: int = 0,
 ) -> Any:  # fmt: skip
     """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
@@ -271,7 +275,7 @@ def linspace(
     >>> rnp.linspace(0.0, 1.0, 3)
     Array([0. , 0.5, 1. ], f32[3], cpu:0)
     """
-    num = static_int("linspace", "a count", num)
+    num = static_size("linspace", "a count", num)
     if num < 0:
         raise ArgumentError(f"linspace: cannot make {num} values")
     start, stop = (value("linspace", x) for x in (start, stop))
@@ -282,27 +286,31 @@ def linspace(
     target = found if dtype is None else dtypes.as_dtype(dtype)
     if target in dtypes.INTEGER:
         made = ops.floor(made)
-    at = c.normalised_axis("linspace", axis, type_of(made).ndim)
+    at = c.normalised_axis("linspace", axis, type_of(made))
     order = list(range(1, type_of(made).ndim))
     order.insert(at, 0)
     made = c.astype(c.transpose(made, order), target)
     if not retstep:
         return made
-    step = ops.div(ops.sub(stop, start), as_type(parts or math.nan, found))
+    step = ops.div(ops.sub(stop, start), _number(parts, found) if parts != 0 else math.nan)
     return made, step
 
 
-def _between(start: Any, stop: Any, num: int, parts: int, endpoint: bool) -> Any:
+def _number(size: Size, dtype: np.dtype) -> Any:
+    return family.size_value(size, dtype) if isinstance(size, Dim) else as_type(size, dtype)
+
+
+def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:
     shape = type_of(start).shape or type_of(stop).shape
     dtype = type_of(start).dtype
     counted = ops.iota(shape=(num, *shape), axis=0, dtype=dtype)
-    t = ops.div(counted, as_type(max(parts, 1), dtype))
+    t = ops.div(counted, ops.max(_number(parts, dtype), as_type(1, dtype)))
     ends = [broadcast_to("linspace", x, (num, *shape)) for x in (start, stop)]
     mixed = ops.add(ops.mul(ends[0], ops.sub(as_type(1, dtype), t)), ops.mul(ends[1], t))
     # 1 - t and t need not add up to 1 in floats; the last value is exactly stop.
-    if not endpoint or num < 2:
+    if not endpoint or at_most(num, 1):
         return mixed
-    return ops.select(ops.eq(counted, as_type(num - 1, dtype)), ends[1], mixed)
+    return ops.select(ops.eq(t, as_type(1, dtype)), ends[1], mixed)
 
 
 def logspace(

@@ -1,7 +1,8 @@
-"""Reading by computed positions: take and take_along_axis.
+"""Reading and writing by computed positions: take, put, and the same along an axis.
 
-Positions out of bounds follow `mode`: "fill" (the default: NaN, the smallest signed, the largest
-unsigned integer, True), "clip" or "wrap"; negative positions count from the end, except in "clip".
+Positions out of bounds follow `mode`: "fill" (the default; "drop") reads NaN, the smallest signed,
+the largest unsigned integer or True, and writes nothing; "clip" and "wrap" name another element.
+Negative positions count from the end, except in "clip".
 """
 
 from __future__ import annotations
@@ -11,24 +12,32 @@ from typing import Any
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
-from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.errors import ArgumentError, DtypeError, MissingRule, ShapeError
 from rune.numpy.arguments import rank, refuse, value
 from rune.ops import conventions as c
 from rune.ops.family import size_value
-from rune.ops.indexing import IndexDims
-from rune.ops.promote import broadcast_shape, broadcast_to, constant
-from rune.ops.subscript import absent
+from rune.ops.index_dims import IndexDims
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, operand
+from rune.ops.subscript import absent, read
 
-_MODES = ("fill", "clip", "wrap", "promise_in_bounds")
+_MODES = ("fill", "drop", "clip", "wrap", "promise_in_bounds")
 
 
 def _mode(name: str, mode: str | None) -> str:
-    """Errors: ArgumentError for "raise", which no compiled program can honour, and others."""
-    if mode is None:
-        return "fill"
-    if mode not in _MODES:
+    """Errors: MissingRule for "raise", which no compiled program can honour; ArgumentError."""
+    if mode == "raise":
+        raise MissingRule(
+            f"{name}: cannot use mode='raise' (compiled programs raise nothing)",
+            hint="use mode='fill', 'clip' or 'wrap'",
+        )
+    if mode not in (None, *_MODES):
         raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
-    return mode
+    return "fill" if mode in (None, "drop") else mode
+
+
+def _of_primitive(mode: str) -> str:
+    """The mode in which positions from `_positions` are used."""
+    return "clip" if mode == "wrap" else mode
 
 
 def _positions(name: str, indices: Any, size: Size, mode: str) -> Any:
@@ -45,6 +54,10 @@ def _positions(name: str, indices: Any, size: Size, mode: str) -> Any:
     if mode == "clip":
         return indices
     return ops.select(ops.lt(indices, constant(0, indices)), ops.add(indices, count), indices)
+
+
+def _vectors(places: Any) -> Any:
+    return ops.reshape(places, shape=(*type_of(places).shape, 1))
 
 
 def take(
@@ -64,17 +77,49 @@ def take(
     refuse("take", out=out)
     kind = _mode("take", mode)
     x = value("take", a)
-    x, at = (c.reshape(x, -1), 0) if axis is None else (x, c.normalised_axis("take", axis, rank(x)))
+    if axis is None:
+        x, axis = c.reshape(x, -1), 0
+    at = c.normalised_axis("take", axis, type_of(x))
     shape = type_of(x).shape
     places = _positions("take", indices, shape[at], kind)
     batch = rank(places)
     others = tuple(i for i in range(len(shape) - 1 + batch) if not at <= i < at + batch)
     return ops.gather(
-        x, ops.reshape(places, shape=(*type_of(places).shape, 1)), absent(x, fill_value),
+        x, _vectors(places), absent(x, fill_value),
         dims=IndexDims(others, (at,), (at,)),
         slice_sizes=tuple(1 if i == at else d for i, d in enumerate(shape)),
-        mode="clip" if kind == "wrap" else kind,
+        mode=_of_primitive(kind),
     )  # fmt: skip
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """A copy with the elements at the flat positions `ind` replaced by v, repeated as needed.
+
+    Shapes: a [*A], ind and v any -> [*A].
+    Errors: ArgumentError unless inplace=False; DtypeError for indices that are no integers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.put(rnp.zeros(4), rnp.array([0, -1]), rnp.array([1.0, 2.0]), inplace=False)
+    Array([1., 0., 0., 2.], f32[4], cpu:0)
+    """
+    _refuse_in_place("put", inplace)
+    kind = _mode("put", mode)
+    x, values = value("put", a), c.reshape(value("put", v), -1)
+    flat, places = c.reshape(x, -1), c.reshape(value("put", ind), -1)
+    count, given = type_of(places).shape[0], type_of(values).shape[0]
+    if count == 0 or given == 0:
+        return x
+    places = _positions("put", places, type_of(flat).shape[0], kind)
+    number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
+    updates = read(values, c.remainder(number, size_value(given, dtypes.i32)))
+    out = ops.scatter(
+        flat, _vectors(places), as_type(updates, type_of(x).dtype),
+        dims=IndexDims((), (0,), (0,)), slice_sizes=(1,), mode=_of_primitive(kind),
+    )  # fmt: skip
+    return c.reshape(out, type_of(x).shape)
+
+
+# --- along an axis ----------------------------------------------------------------------------
 
 
 def take_along_axis(
@@ -83,38 +128,68 @@ def take_along_axis(
     """For every place of `indices`, the element at that position along `axis`.
 
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> [*A, M, *B]; other axes broadcast.
+    Errors: ShapeError where the ranks differ; DtypeError for indices that are no integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.take_along_axis(rnp.array([[1, 2], [3, 4]]), rnp.array([[1], [0]]), axis=1)
     Array([[2],
            [3]], i32[2,1], cpu:0)
     """
-    kind = _mode("take_along_axis", mode)
-    x, places = value("take_along_axis", arr), value("take_along_axis", indices)
+    x, vectors, how = _along("take_along_axis", value("take_along_axis", arr), indices, axis, mode)
+    return ops.gather(x, vectors, absent(x, fill_value), **how)
+
+
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
+    mode: str | None = None,
+) -> Any:  # fmt: skip
+    """A copy with `values` at the positions `indices` along `axis`; of duplicates the last stays.
+
+    Shapes: arr [*A, N, *B], indices [*A, M, *B] -> arr's; other axes broadcast, as do values.
+    Errors: ArgumentError unless inplace=False; those of take_along_axis.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.put_along_axis(rnp.zeros((2, 2)), rnp.array([[1], [0]]), 5.0, axis=1, inplace=False)
+    Array([[0., 5.],
+           [5., 0.]], f32[2,2], cpu:0)
+    """
+    _refuse_in_place("put_along_axis", inplace)
+    whole = value("put_along_axis", arr)
+    x, vectors, how = _along("put_along_axis", whole, indices, axis, mode)
+    updates = as_type(operand("put_along_axis", values), type_of(x).dtype)
+    updates = broadcast_to("put_along_axis", updates, type_of(vectors).shape[:-1])
+    return c.reshape(ops.scatter(x, vectors, updates, **how), type_of(whole).shape)
+
+
+def _along(
+    name: str, x: Any, indices: Any, axis: int | None, mode: str | None
+) -> tuple[Any, Any, dict[str, Any]]:
+    """The array, index vectors along `axis`, and how a gather or scatter uses them."""
+    kind, places = _mode(name, mode), value(name, indices)
     if axis is None:
         x, axis = c.reshape(x, -1), 0
-    at = c.normalised_axis("take_along_axis", axis, rank(x))
+    at = c.normalised_axis(name, axis, type_of(x))
     if rank(places) != rank(x):
-        raise ShapeError(
-            f"take_along_axis: cannot index {type_of(x)} by {type_of(places)} (ranks differ)"
-        )
-    places = _positions("take_along_axis", places, type_of(x).shape[at], kind)
-    x, places = _others_broadcast(x, places, at)
+        raise ShapeError(f"{name}: cannot index {type_of(x)} by {type_of(places)} (ranks differ)")
+    places = _positions(name, places, type_of(x).shape[at], kind)
+    x, places = _others_broadcast(name, x, places, at)
     others = tuple(i for i in range(rank(x)) if i != at)
-    return ops.gather(
-        x, ops.reshape(places, shape=(*type_of(places).shape, 1)), absent(x, fill_value),
-        dims=IndexDims((), (at,), (at,), others, others), slice_sizes=(1,) * rank(x),
-        mode="clip" if kind == "wrap" else kind,
-    )  # fmt: skip
+    dims = IndexDims((), (at,), (at,), others, others)
+    how = {"dims": dims, "slice_sizes": (1,) * rank(x), "mode": _of_primitive(kind)}
+    return x, _vectors(places), how
 
 
-def _others_broadcast(x: Any, places: Any, axis: int) -> tuple[Any, Any]:
+def _others_broadcast(name: str, x: Any, places: Any, axis: int) -> tuple[Any, Any]:
     shapes = [type_of(v).shape for v in (x, places)]
     thin = [tuple(1 if i == axis else d for i, d in enumerate(s)) for s in shapes]
-    common = broadcast_shape("take_along_axis", *thin)
-    return tuple(
-        broadcast_to(
-            "take_along_axis", v, tuple(s[i] if i == axis else d for i, d in enumerate(common))
+    common = broadcast_shape(name, *thin)
+    targets = [tuple(s[i] if i == axis else d for i, d in enumerate(common)) for s in shapes]
+    return broadcast_to(name, x, targets[0]), broadcast_to(name, places, targets[1])
+
+
+def _refuse_in_place(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ArgumentError(
+            f"{name}: cannot write into an array (arrays are immutable)",
+            hint=f"{name}(..., inplace=False) returns a changed copy",
         )
-        for v, s in zip((x, places), shapes, strict=True)
-    )  # type: ignore[return-value]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
-from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import rank, refuse, static_int, static_ints, value, values
+from rune.dims import Dim, Size, maximum, minimum
+from rune.errors import ArgumentError, DimensionError, ShapeError
+from rune.numpy.arguments import rank, refuse, static_int, static_sizes, value, values
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
 from rune.ops import conventions as c
 
@@ -22,7 +23,7 @@ def _joined(name: str, arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
     found = c.same_dtype(name, *arrays)
     if not type_of(found[0]).shape:
         raise ShapeError(f"{name}: cannot join arrays of rank 0", hint="use stack")
-    at = c.normalised_axis(name, axis, rank(found[0]))
+    at = c.normalised_axis(name, axis, type_of(found[0]))
     return found[0] if len(found) == 1 else ops.concatenate(*found, axis=at)
 
 
@@ -65,7 +66,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     shapes = [type_of(x).shape for x in found]
     if any(s != shapes[0] for s in shapes):
         raise ShapeError(f"stack: cannot stack shapes {', '.join(map(str, shapes))}")
-    at = c.normalised_axis("stack", axis, len(shapes[0]) + 1)
+    at = c.normalised_axis("stack", axis, type_of(found[0]), 1)
     return _joined("stack", [c.expand_dims(x, at) for x in found], at, dtype)
 
 
@@ -77,7 +78,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     (Array(0, i32[], cpu:0), Array(1, i32[], cpu:0))
     """
     x = value("unstack", x)
-    at = c.normalised_axis("unstack", axis, rank(x))
+    at = c.normalised_axis("unstack", axis, type_of(x))
     count = static_int("unstack", "a size", type_of(x).shape[at])
     return tuple(c.squeeze(cut_out(x, at, i, i + 1), at) for i in range(count))
 
@@ -144,28 +145,31 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 # --- splitting --------------------------------------------------------------------------------
 
 
-def _cuts(x: Any, axis: int, sections: Any, name: str, *, even: bool) -> list[int]:
+def _cuts(x: Any, axis: int, sections: Any, name: str, *, even: bool) -> list[Size]:
     """Where the parts begin, and the end."""
-    size = static_int(name, "a size", type_of(x).shape[axis])
-    if np.ndim(sections) != 0:
-        inner = static_ints(name, "a position", sections)
-        places = [min(max(i + size if i < 0 else i, 0), size) for i in inner]
-        return [0, *places, size]
+    size = type_of(x).shape[axis]
+    if isinstance(sections, Sequence) or np.ndim(sections) != 0:
+        inner = static_sizes(name, "a position", sections)
+        return [0, *(_within(i, size) for i in inner), size]
     count = static_int(name, "a number of parts", sections)
-    if count < 1 or (even and size % count):
-        raise ArgumentError(
-            f"{name}: cannot split {type_of(x)} into {count} equal parts (axis {axis}: {size})",
-            hint="array_split allows parts of unequal size",
-        )
-    wide = size % count
-    return [0, *np.cumsum([size // count + (i < wide) for i in range(count)]).tolist()]
+    wide = size % count if count > 0 else None
+    what = f"{name}: cannot split {type_of(x)} into {count} equal parts (axis {axis}: {size})"
+    if isinstance(wide, Dim):
+        raise DimensionError(what, f"declare a size that is a multiple, as {count}*k in in_dims")
+    if wide is None or (even and wide):
+        raise ArgumentError(what, hint="array_split allows parts of unequal size")
+    return [0, *accumulate(size // count + (i < wide) for i in range(count))]
+
+
+def _within(at: Size, size: Size) -> Size:
+    return minimum(maximum(at + size if at < 0 else at, 0), size)
 
 
 def _split(name: str, x: Any, sections: Any, axis: int, *, even: bool) -> list[Any]:
     x = value(name, x)
-    at = c.normalised_axis(name, axis, rank(x))
+    at = c.normalised_axis(name, axis, type_of(x))
     cuts = _cuts(x, at, sections, name, even=even)
-    return [cut_out(x, at, low, max(low, high)) for low, high in pairwise(cuts)]
+    return [cut_out(x, at, low, maximum(low, high)) for low, high in pairwise(cuts)]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -235,10 +239,10 @@ def repeat(
     """
     refuse("repeat", total_repeat_length=total_repeat_length)
     x = value("repeat", a)
-    x, at = (
-        (c.reshape(x, -1), 0) if axis is None else (x, c.normalised_axis("repeat", axis, rank(x)))
-    )
-    counts = static_ints("repeat", "a count", repeats)
+    if axis is None:
+        x, axis = c.reshape(x, -1), 0
+    at = c.normalised_axis("repeat", axis, type_of(x))
+    counts = static_sizes("repeat", "a count", repeats)
     if any(n < 0 for n in counts):
         raise ArgumentError(f"repeat: cannot repeat {counts} times (a count is negative)")
     if len(counts) == 1:
@@ -249,7 +253,7 @@ def repeat(
     return _joined("repeat", parts, at, None) if parts else x
 
 
-def repeated(x: Any, times: int, axis: int) -> Any:
+def repeated(x: Any, times: Size, axis: int) -> Any:
     """Every slice along `axis` `times` times in a row."""
     shape = type_of(x).shape
     spread = (*shape[: axis + 1], times, *shape[axis + 1 :])
@@ -257,7 +261,7 @@ def repeated(x: Any, times: int, axis: int) -> Any:
     return c.reshape(ops.broadcast(x, shape=spread, axes=kept), _scaled(shape, axis, times))
 
 
-def _scaled(shape: tuple, axis: int, times: int) -> tuple:
+def _scaled(shape: tuple, axis: int, times: Size) -> tuple:
     return (*shape[:axis], shape[axis] * times, *shape[axis + 1 :])
 
 
@@ -270,7 +274,7 @@ def tile(A: Any, reps: Any) -> Any:
            [0, 1, 0, 1]], i32[2,4], cpu:0)
     """
     x = value("tile", A)
-    times = static_ints("tile", "a count", reps)
+    times = static_sizes("tile", "a count", reps)
     ndim = max(rank(x), len(times))
     times = (1,) * (ndim - len(times)) + tuple(times)
     shape = (1,) * (ndim - rank(x)) + type_of(x).shape

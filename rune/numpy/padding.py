@@ -8,8 +8,9 @@ import numpy as np
 
 from rune import ops
 from rune.core.interpreter import type_of
+from rune.dims import Dim, Size, UndecidedComparison, at_most
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import rank, static_int, value
+from rune.numpy.arguments import rank, value
 from rune.numpy.joining import repeated
 from rune.numpy.shapes import cut_out
 from rune.ops import promote
@@ -34,7 +35,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     unknown = set(kwargs) - ({"constant_values"} if mode == "constant" else set())
     if unknown:
         raise ArgumentError(f"pad: cannot use {', '.join(sorted(unknown))} with mode={mode!r}")
-    widths = np.broadcast_to(_pairs(pad_width), (rank(x), 2)).tolist()
+    widths: list[list[Size]] = np.broadcast_to(_pairs(pad_width), (rank(x), 2)).tolist()
     if any(w < 0 for pair in widths for w in pair):
         raise ArgumentError(f"pad: cannot pad by {pad_width} (a width is negative)")
     if mode == "constant":
@@ -48,7 +49,8 @@ def _pairs(pad_width: Any) -> np.ndarray:
     if isinstance(pad_width, dict):
         raise ArgumentError("pad: cannot use a dict as pad_width (pairs per axis required)")
     found = np.asarray(pad_width)
-    if found.dtype.kind not in "iu":
+    symbolic = found.dtype == object and all(isinstance(w, int | Dim) for w in found.flat)
+    if found.dtype.kind not in "iu" and not symbolic:
         raise ArgumentError(f"pad: cannot use pad_width={pad_width!r} (integers required)")
     return found
 
@@ -70,16 +72,42 @@ def _pad_constant(x: Any, widths: list, fill: Any) -> Any:
     return x
 
 
-def _pad_axis(x: Any, axis: int, low: int, high: int, mode: Any) -> Any:
+def _pad_axis(x: Any, axis: int, low: Size, high: Size, mode: Any) -> Any:
     """NumPy says which element goes where; runs of neighbours become slices of x."""
     if low == high == 0:
         return x
-    size = static_int("pad", "a size", type_of(x).shape[axis])
+    size = type_of(x).shape[axis]
     if size == 0:
         raise ShapeError(f"pad: cannot pad {type_of(x)} with mode={mode!r} (axis {axis} is empty)")
+    if isinstance(size, Dim) or isinstance(low, Dim) or isinstance(high, Dim):
+        return _pad_once(x, axis, low, high, mode)
     source = np.pad(np.arange(size), (low, high), mode=mode).tolist()
     parts = [_run(x, axis, run) for run in _runs(source)]
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
+
+
+def _pad_once(x: Any, axis: int, low: Size, high: Size, mode: str) -> Any:
+    """Symbolic sizes: what is added must come from the array without starting over."""
+    size = type_of(x).shape[axis]
+    if mode == "edge":
+        first, last = cut_out(x, axis, 0, 1), cut_out(x, axis, size - 1, size)
+        return ops.concatenate(repeated(first, low, axis), x, repeated(last, high, axis), axis=axis)
+    inner = 1 if mode == "reflect" else 0  # the edge itself is not repeated
+    if not (at_most(low + inner, size) and at_most(high + inner, size)):
+        raise UndecidedComparison(
+            f"pad: cannot pad {type_of(x)} with mode={mode!r} "
+            f"(axis {axis}: by {low} and {high}, which may be more than {size - inner})",
+            f"declare a larger lower bound of the size of axis {axis} in dims",
+            (low if at_most(high, low) else high, "<=", size - inner),
+        )
+    if mode == "wrap":
+        before, after = cut_out(x, axis, size - low, size), cut_out(x, axis, 0, high)
+    else:
+        before, after = (
+            ops.reverse(cut_out(x, axis, start, start + width), axes=(axis,))
+            for start, width in ((inner, low), (size - inner - high, high))
+        )
+    return ops.concatenate(before, x, after, axis=axis)
 
 
 def _runs(source: list[int]) -> list[tuple[int, int, int]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
+from rune.core.types import ArrayType
 from rune.dims import product as size_product
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import rank, static_int, value
@@ -158,23 +159,25 @@ def tensordot(
     (2, 4)
     """
     x, y = _pair("tensordot", a, b, preferred_element_type)
-    of_x, of_y = _tensordot_axes(axes, rank(x), rank(y))
+    of_x, of_y = _tensordot_axes(axes, type_of(x), type_of(y))
     if len(of_x) != len(of_y):
         raise ArgumentError(f"tensordot: cannot pair axes {of_x} with {of_y} (counts differ)")
     return _contract("tensordot", x, y, of_x, of_y)
 
 
-def _tensordot_axes(axes: Any, m: int, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _tensordot_axes(
+    axes: Any, x: ArrayType, y: ArrayType
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if isinstance(axes, Sequence):
         first, second = axes
         return (
-            c.normalised_axes("tensordot", first, m),
-            c.normalised_axes("tensordot", second, n),
+            c.normalised_axes("tensordot", first, x),
+            c.normalised_axes("tensordot", second, y),
         )
     count = static_int("tensordot", "a number of axes", axes)
-    if not 0 <= count <= min(m, n):
-        raise ArgumentError(f"tensordot: cannot contract {count} axes of ranks {m} and {n}")
-    return tuple(range(m - count, m)), tuple(range(count))
+    if not 0 <= count <= min(x.ndim, y.ndim):
+        raise ArgumentError(f"tensordot: cannot contract {count} axes of {x} and {y}")
+    return tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
 
 
 def kron(a: Any, b: Any) -> Any:

@@ -115,7 +115,7 @@ def _extremum(
     if where is not None and initial is None:
         raise ArgumentError(f"{name}: cannot use where= without initial= (a slice may be empty)")
     x = value(name, x)
-    axes = c.normalised_axes(name, axis, type_of(x).ndim)
+    axes = c.normalised_axes(name, axis, type_of(x))
     identity = _limit(x, largest)
     if initial is not None and 0 in [type_of(x).shape[i] for i in axes]:
         shape = tuple(d for i, d in enumerate(type_of(x).shape) if keepdims or i not in axes)
@@ -262,7 +262,7 @@ def _accumulated(
     ndim = type_of(x).ndim
     if axis is None and ndim != 1:
         raise ArgumentError(f"{name}: cannot choose an axis of {type_of(x)} (give axis=)")
-    at = 0 if axis is None else c.normalised_axis(name, axis, ndim)
+    at = 0 if axis is None else c.normalised_axis(name, axis, type_of(x))
     out = rule(x, at, dtype)
     if not include_initial:
         return out
@@ -308,7 +308,7 @@ def diff(
     times = static_int("diff", "a count", n)
     if times < 0 or not type_of(x).shape:
         raise ArgumentError(f"diff: cannot take {times} differences of {type_of(x)}")
-    at = c.normalised_axis("diff", axis, type_of(x).ndim)
+    at = c.normalised_axis("diff", axis, type_of(x))
     x = _extended(x, at, prepend, append)
     for _ in range(times):
         x = _difference(x, at)

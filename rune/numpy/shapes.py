@@ -7,9 +7,9 @@ from typing import Any
 
 from rune import ops
 from rune.core.interpreter import type_of
-from rune.dims import Dim
+from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError, AxisError, ShapeError
-from rune.numpy.arguments import rank, refuse, shape_of, static_int, static_ints, value
+from rune.numpy.arguments import rank, refuse, shape_of, static_int, static_sizes, value
 from rune.ops import conventions as c
 from rune.ops import promote
 
@@ -94,8 +94,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """
     x = value("moveaxis", a)
     ndim = rank(x)
-    origins = c.normalised_axes("moveaxis", source, ndim)
-    places = c.normalised_axes("moveaxis", destination, ndim)
+    origins = c.normalised_axes("moveaxis", source, type_of(x))
+    places = c.normalised_axes("moveaxis", destination, type_of(x))
     if len(origins) != len(places):
         raise AxisError(f"moveaxis: cannot move axes {origins} to {places} (counts differ)")
     order = [i for i in range(ndim) if i not in origins]
@@ -111,8 +111,9 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     >>> rnp.rollaxis(rnp.zeros((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
-    ndim = rank(value("rollaxis", a))
-    origin = c.normalised_axis("rollaxis", axis, ndim)
+    found = type_of(value("rollaxis", a))
+    ndim = found.ndim
+    origin = c.normalised_axis("rollaxis", axis, found)
     place = start + ndim if start < 0 else start
     if not 0 <= place <= ndim:
         raise AxisError(f"rollaxis: cannot move an axis to {start} (the array has {ndim} axes)")
@@ -232,7 +233,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     Array([2, 1, 0], i32[3], cpu:0)
     """
     x = value("flip", m)
-    return ops.reverse(x, axes=c.normalised_axes("flip", axis, rank(x)))
+    return ops.reverse(x, axes=c.normalised_axes("flip", axis, type_of(x)))
 
 
 def _ranked(name: str, x: Any, least: int) -> Any:
@@ -271,7 +272,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
            [1, 3]], i32[2,2], cpu:0)
     """
     x = _ranked("rot90", m, 2)
-    first, second = c.normalised_axes("rot90", axes, rank(x))
+    first, second = c.normalised_axes("rot90", axes, type_of(x))
     turns = static_int("rot90", "a number of turns", k) % 4
     if turns in (0, 2):
         return x if turns == 0 else ops.reverse(x, axes=(first, second))
@@ -293,23 +294,21 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return c.reshape(roll(c.reshape(x, -1), shift, 0), type_of(x).shape)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
-    shifts = static_ints("roll", "a shift", shift)
+    shifts = static_sizes("roll", "a shift", shift)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ArgumentError(f"roll: cannot match {len(shifts)} shifts to {len(axes)} axes")
     count = max(len(shifts), len(axes))
-    shifts, axes = (v * count if len(v) == 1 else v for v in (shifts, tuple(axes)))
-    for by, at in zip(shifts, axes, strict=True):
-        x = _rolled(x, by, c.normalised_axis("roll", at, rank(x)))
+    spread = [v * count if len(v) == 1 else v for v in (shifts, tuple(axes))]
+    for by, at in zip(*spread, strict=True):
+        x = _rolled(x, by, c.normalised_axis("roll", at, type_of(x)))
     return x
 
 
-def _rolled(x: Any, by: int, axis: int) -> Any:
-    shape = type_of(x).shape
-    size = shape[axis]
-    cut = size - by % size if isinstance(size, int) and size else 0
-    if not isinstance(size, int):
-        cut = size - by if by > 0 else -by
-    if cut == 0 or cut == size:
+def _rolled(x: Any, by: Size, axis: int) -> Any:
+    size = type_of(x).shape[axis]
+    # What is not known to have an element cannot be divided by; it takes shifts that fit.
+    cut = -by % size if size != 0 and at_most(1, size) else size - by if by > 0 else -by
+    if size == 0 or cut == 0 or cut == size:
         return x
     return ops.concatenate(cut_out(x, axis, cut, size), cut_out(x, axis, 0, cut), axis=axis)
 

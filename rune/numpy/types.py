@@ -252,9 +252,9 @@ def size(a: Any, axis: Any = None) -> Any:
     >>> rnp.size(rnp.zeros((2, 3))), rnp.size(rnp.zeros((2, 3)), 1)
     (6, 3)
     """
-    sizes, total = shape(a), 1
-    for i in c.normalised_axes("size", axis, len(sizes)):
-        total = total * sizes[i]
+    found, total = type_of(value("size", a)), 1
+    for i in c.normalised_axes("size", axis, found):
+        total = total * found.shape[i]
     return total
 
 

@@ -2,12 +2,13 @@
 
     family          constructors, broadcast, reshape, reduce_sum: what all rules rest on
     arithmetic      comparison, selection, arithmetic, logic, bits, conversion
+    complex_numbers real, imag, complex, conj;  parts: all functions of complex numbers by parts
     transcendental  roots, powers, exponentials, circular and hyperbolic functions
     movement        transpose, slice, pad, reverse, concatenate
     reduction       prod, max, min, and, or, argmax, argmin; cumulative operations
     contraction     dot_general
-    indexing        gather, scatter;  windows: dynamic_slice, dynamic_update_slice
-    creation        iota; stop_gradient
+    indexing        gather, scatter;  scatters: scatter_mul, …;  windows: dynamic_slice, …
+    creation        iota; stop_gradient;  random: bits and keys (ciphers has the generators)
 
 `PRIMITIVES` is the table from which tests and the rule matrix (`python -m rune.ops`) are made.
 """
@@ -15,11 +16,14 @@
 from rune.core.primitive import Primitive
 from rune.ops import (
     arithmetic,
+    complex_numbers,
     contraction,
     creation,
     indexing,
     movement,
+    random,
     reduction,
+    scatters,
     transcendental,
     windows,
 )
@@ -61,11 +65,14 @@ from rune.ops.arithmetic import (
     trunc,
     zero_like,
 )
+from rune.ops.complex_numbers import complex, conj, imag, real
 from rune.ops.contraction import dot_general
 from rune.ops.creation import iota, stop_gradient
 from rune.ops.family import broadcast, fit, reduce_sum, reshape, zeros_like
-from rune.ops.indexing import IndexDims, gather, scatter, scatter_add
+from rune.ops.index_dims import IndexDims
+from rune.ops.indexing import gather, scatter, scatter_add
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
+from rune.ops.random import random_bits, random_fold_in, random_seed, random_split
 from rune.ops.reduction import (
     argmax,
     argmin,
@@ -80,6 +87,7 @@ from rune.ops.reduction import (
     reduce_or,
     reduce_prod,
 )
+from rune.ops.scatters import scatter_max, scatter_min, scatter_mul
 from rune.ops.transcendental import (
     acos,
     acosh,
@@ -114,12 +122,15 @@ from rune.ops.windows import dynamic_slice, dynamic_update_slice
 
 PRIMITIVES: tuple[Primitive, ...] = (
     *arithmetic.PRIMITIVES,
+    *complex_numbers.PRIMITIVES,
     *transcendental.PRIMITIVES,
     *movement.PRIMITIVES,
     *reduction.PRIMITIVES,
     *contraction.PRIMITIVES,
     *indexing.PRIMITIVES,
+    *scatters.PRIMITIVES,
     *windows.PRIMITIVES,
     *creation.PRIMITIVES,
+    *random.PRIMITIVES,
 )
 BY_NAME = {p.name: p for p in PRIMITIVES}

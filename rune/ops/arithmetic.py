@@ -3,6 +3,8 @@
 Integer `div` truncates and `rem` takes the dividend's sign (the floor forms are made of them in
 `rune.numpy`). `max` and `min` propagate NaN. Where a derivative does not exist a convention
 holds, pinned by the tests: abs'(0) = 1, sign' = round' = 0, max shares a tie equally.
+Of a complex number the derivative of abs at 0 is 0, and sign, which is z/|z| there, has its true
+one.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from rune.core.lower import Bitcast, Convert
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
 from rune.errors import DtypeError
-from rune.ops import scalars
+from rune.ops import complex_scalars, scalars
+from rune.ops.complex_numbers import PART, conj, imag, is_complex, real
+from rune.ops.complex_numbers import complex as complex_
 from rune.ops.family import (
     KINDS,
     Batched,
@@ -133,11 +137,41 @@ rem: Primitive = _same(
     "rem", "real", scalars.nibbles(scalars.rem),
     lambda da, a, b, y: da, lambda db, a, b, y: neg(mul(db, trunc(div(a, b)))),
 )  # fmt: skip
-abs: Primitive = _same(
-    "abs", "real", scalars.nibbles(np.abs),
-    lambda dx, x, y: select(ge(x, zero_like(x)), dx, neg(dx)),
+
+
+def _abs_type(x: ArrayType) -> ArrayType:
+    require("abs", KINDS["numeric"], "numeric", x)
+    return ArrayType(x.shape, PART.get(x.dtype, x.dtype), x.weak)
+
+
+def _abs_jvp(dx: Any, x: Any, y: Any) -> Any:
+    """±dx; of a complex number, the component of dx in the direction of x, and 0 at 0."""
+    if not is_complex(x):
+        return select(ge(x, zero_like(x)), dx, neg(dx))
+    length = _or_one(y)
+    return add(mul(real(dx), div(real(x), length)), mul(imag(dx), div(imag(x), length)))
+
+
+def _or_one(x: Any) -> Any:
+    """x, with 1 in the place of 0."""
+    return select(eq(x, zero_like(x)), literal_like(1, x), x)
+
+
+abs: Primitive = elementwise("abs", "arithmetic", _abs_type, scalars.nibbles(np.abs), (_abs_jvp,))
+
+
+def _sign_jvp(dx: Any, x: Any, y: Any) -> Any:
+    """Zero; of a complex number, the part of dx across the direction y of x, divided by |x|."""
+    if not is_complex(x):
+        return None
+    across = imag(mul(dx, conj(y)))
+    return mul(y, complex_(zero_like(across), div(across, _or_one(abs(x)))))
+
+
+sign: Primitive = _same(
+    "sign", "numeric", complex_scalars.either(scalars.nibbles(scalars.sign), complex_scalars.sign),
+    _sign_jvp,
 )  # fmt: skip
-sign = _same("sign", "real", scalars.nibbles(scalars.sign), ZERO)
 
 
 def _share_tie(d: Any, winner: Any, a: Any, b: Any) -> Any:
@@ -208,7 +242,8 @@ def _convert_jvp(dx: Any, x: Any, y: Any, *, dtype: np.dtype, weak: bool = False
 
 
 def _convert_transpose(ct: Any, linear: Batched, x: ArrayType, **params: Any) -> list[Any]:
-    return [convert(ct, dtype=x.dtype, weak=x.weak)]
+    part = real(ct) if is_complex(ct) and not is_complex(x) else ct
+    return [convert(part, dtype=x.dtype, weak=x.weak)]
 
 
 # Tangents exist only between inexact dtypes; the jvp interpreter drops those of others.

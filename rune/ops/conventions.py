@@ -13,8 +13,9 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.dims import Size, exact_div, product
-from rune.errors import AxisError, DtypeError, ShapeError
+from rune.core.types import ArrayType
+from rune.dims import Size, UndecidedComparison, divides, equal, product, ranges
+from rune.errors import AxisError, DimensionError, DtypeError, ShapeError
 from rune.ops import arithmetic as a
 from rune.ops import contraction, movement, transcendental
 from rune.ops import family as f
@@ -32,25 +33,33 @@ from rune.ops.promote import (
 Axis = int | Sequence[int] | None
 
 
-def normalised_axis(name: str, axis: int, ndim: int) -> int:
-    """`axis` counted from the front. Errors: AxisError when it is out of range."""
+def normalised_axis(name: str, axis: int, of: ArrayType, new: int = 0) -> int:
+    """`axis` counted from the front, of an array of type `of` that gets `new` axes more.
+
+    Errors: AxisError "sum: cannot find axis 2 of f32[3] (its axes are -1 to 0)".
+    """
     try:
         number = axis.__index__()
     except AttributeError:
-        raise AxisError(f"{name}: cannot use {axis!r} as an axis (integer required)") from None
+        why = "integer required"
+        raise AxisError(f"{name}: cannot use {axis!r} as an axis of {of} ({why})") from None
+    ndim = of.ndim + new
     if not -ndim <= number < ndim:
-        raise AxisError(f"{name}: cannot find axis {number} (the array has {ndim} axes)")
+        what = f"{of} with {new} more" if new else str(of)
+        axes = f"its axes are {-ndim} to {ndim - 1}" if ndim else "it has none"
+        raise AxisError(f"{name}: cannot find axis {number} of {what} ({axes})")
     return number % ndim
 
 
-def normalised_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
+def normalised_axes(name: str, axis: Axis, of: ArrayType, new: int = 0) -> tuple[int, ...]:
     """All axes for None. Errors: AxisError when one is out of range or given twice."""
     if axis is None:
-        return tuple(range(ndim))
+        return tuple(range(of.ndim + new))
     given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    found = tuple(normalised_axis(name, i, ndim) for i in given)  # type: ignore[arg-type]
-    if len(set(found)) != len(found):
-        raise AxisError(f"{name}: cannot use axes {given} (an axis twice)")
+    found = tuple(normalised_axis(name, i, of, new) for i in given)  # type: ignore[arg-type]
+    twice = next((i for i in found if found.count(i) > 1), None)
+    if twice is not None:
+        raise AxisError(f"{name}: cannot use axes {given} of {of} (axis {twice} twice)")
     return found
 
 
@@ -204,21 +213,25 @@ def _as_int(size: Any) -> Any:
 
 
 def _missing(x: Any, total: Size, known: Size, sizes: tuple) -> Size:
-    if known == 0 or (isinstance(total, int) and isinstance(known, int) and total % known):
-        raise ShapeError(
-            f"reshape: cannot reshape {type_of(x)} to {sizes} "
-            f"({total} elements do not divide by {known})"
-        )
-    return exact_div(total, known)
+    what = f"reshape: cannot reshape {type_of(x)} to {sizes} ({total} elements"
+    if known == 0 or divides(known, total) is False:
+        raise ShapeError(f"{what} do not divide by {known})")
+    if not divides(known, total):
+        hint = f"declare a size that is a multiple of {known} as one, as {known}*k in in_dims"
+        raise DimensionError(f"{what} may not divide by {known})", hint)
+    return total // known
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
     """Axes permuted; reversed for None."""
     x = operand("transpose", x)
-    ndim = type_of(x).ndim
-    order = tuple(range(ndim))[::-1] if axes is None else normalised_axes("transpose", axes, ndim)
+    found = type_of(x)
+    ndim = found.ndim
+    order = tuple(range(ndim))[::-1] if axes is None else normalised_axes("transpose", axes, found)
     if len(order) != ndim:
-        raise AxisError(f"transpose: cannot permute {type_of(x)} by {tuple(axes or ())}")
+        raise AxisError(
+            f"transpose: cannot permute {found} by {tuple(axes or ())} (each of {ndim} axes once)"
+        )
     return x if order == tuple(range(ndim)) else movement.transpose(x, permutation=order)
 
 
@@ -233,9 +246,8 @@ def matrix_transpose(x: Any) -> Any:
 def swapaxes(x: Any, first: int, second: int) -> Any:
     """Two axes exchanged."""
     x = operand("swapaxes", x)
-    ndim = type_of(x).ndim
-    i, j = (normalised_axis("swapaxes", axis, ndim) for axis in (first, second))
-    order = list(range(ndim))
+    i, j = (normalised_axis("swapaxes", axis, type_of(x)) for axis in (first, second))
+    order = list(range(type_of(x).ndim))
     order[i], order[j] = j, i
     return transpose(x, order)
 
@@ -244,13 +256,24 @@ def squeeze(x: Any, axis: Axis = None) -> Any:
     """Axes of size 1 removed. Errors: ShapeError when a named axis is longer."""
     shape = type_of(x).shape
     if axis is None:
-        gone = {i for i, d in enumerate(shape) if d == 1}
+        gone = {i for i in range(len(shape)) if _is_one(x, i)}
     else:
-        gone = set(normalised_axes("squeeze", axis, len(shape)))
+        gone = set(normalised_axes("squeeze", axis, type_of(x)))
     for i in gone:
         if shape[i] != 1:
             raise ShapeError(f"squeeze: cannot remove axis {i} of {type_of(x)} (size {shape[i]})")
     return f.reshape(x, shape=tuple(d for i, d in enumerate(shape) if i not in gone))
+
+
+def _is_one(x: Any, axis: int) -> bool:
+    size = type_of(x).shape[axis]
+    if (found := equal(size, 1)) is None:
+        raise UndecidedComparison(
+            f"squeeze: cannot decide whether axis {axis} of {type_of(x)} is 1 ({ranges(size)})",
+            "give axis=, or declare the size in dims from 2 on",
+            (size, "==", 1),
+        )
+    return found
 
 
 def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
@@ -258,7 +281,7 @@ def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
     x = operand("expand_dims", x)
     given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     ndim = type_of(x).ndim + len(given)
-    at = set(normalised_axes("expand_dims", given, ndim))  # type: ignore[arg-type]
+    at = set(normalised_axes("expand_dims", given, type_of(x), len(given)))  # type: ignore[arg-type]
     sizes = iter(type_of(x).shape)
     return f.reshape(x, shape=tuple(1 if i in at else next(sizes) for i in range(ndim)))
 

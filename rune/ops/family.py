@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.core.interpreter import literal_like, type_of
+from rune.core.interpreter import literal, type_of
 from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source, View
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
@@ -109,7 +109,8 @@ def _fitted(rule: JvpRule) -> JvpRule:
         return rule
 
     def fitted(tangent: Any, *values: Any, **params: Any) -> Any:
-        return fit(rule(tangent, *values, **params), type_of(values[-1]).shape)
+        found = rule(tangent, *values, **params)
+        return None if found is None else fit(found, type_of(values[-1]).shape)
 
     return fitted
 
@@ -335,10 +336,14 @@ reshape = Primitive(
 )
 
 
+def zeros_of(type: ArrayType) -> Any:
+    """Zeros of this shape and dtype, as a broadcast literal."""
+    return fit(literal(0, type.dtype), type.shape)
+
+
 def zeros_like(x: Any) -> Any:
     """Zeros of the shape and dtype of `x`, as a broadcast literal."""
-    type = type_of(x)
-    return fit(literal_like(0, x), type.shape)
+    return zeros_of(type_of(x))
 
 
 def _size_type(*, size: Size, dtype: np.dtype) -> ArrayType:

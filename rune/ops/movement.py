@@ -6,6 +6,7 @@ sizes are explicit here; NumPy's conveniences live in `rune.numpy`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from rune.ops.family import (
     same_dtype,
     types_text,
     view_of,
+    zeros_like,
 )
 
 # --- transpose --------------------------------------------------------------------------------
@@ -174,15 +176,15 @@ def _crop(ct: Any, low: Shape, high: Shape, interior: tuple[int, ...]) -> Any:
     negative_low, negative_high = tuple(-lo for lo in low), tuple(-hi for hi in high)
     zeros = (0,) * len(low)
     whole = pad(ct, zero_like(ct), low=negative_low, high=negative_high, interior=zeros)
-    if not any(interior):
+    if all(gap == 0 for gap in interior):
         return whole
     shape = type_of(whole).shape
     return slice_(whole, start=zeros, limit=shape, stride=tuple(g + 1 for g in interior))
 
 
-def _pad_wrt_value(dv: Any, x: Any, value: Any, y: Any, **params: Any) -> Any:
-    zeros = fit(zero_like(x), type_of(x).shape)
-    return pad(zeros, dv, **params)
+def _pad_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:
+    (dx, dv), x = tangents, args[0]
+    return pad(zeros_like(x) if dx is None else dx, zero_like(x) if dv is None else dv, **params)
 
 
 def _pad_batch(
@@ -209,7 +211,7 @@ def _pad_view(
     for i, size, lo, gap in zip(indices, x.shape, low, interior, strict=True):
         inner = i - lo
         where.append(Bounds(inner, 0, _padded(size, 0, 0, gap)))
-        if gap:
+        if gap != 0:
             where.append(Bounds(inner % (gap + 1), 0, 1))
         found.append(inner // (gap + 1))
     return Source((Piece(0, tuple(found), tuple(where)),), fill=1)
@@ -217,10 +219,7 @@ def _pad_view(
 
 pad: Primitive = Primitive(
     "pad", "movement", _pad_type, _pad_reference,
-    jvp=(
-        lambda dx, x, value, y, **params: pad(dx, zero_like(dx), **params),
-        _pad_wrt_value,
-    ),
+    jvp=Joint(_pad_jvp),
     transpose=_pad_transpose,
     batch=_pad_batch,
     lower=View(_pad_view),

@@ -32,8 +32,9 @@ from rune.ops.arithmetic import (
     shr,
     sub,
 )  # fmt: skip
+from rune.ops.at import At
 from rune.ops.promote import apply
-from rune.ops.subscript import At, read
+from rune.ops.subscript import read
 
 _Binary = Callable[[Any, Any], Any]
 
@@ -42,31 +43,31 @@ def _forward(primitive: Primitive) -> _Binary:
     def method(self: Any, other: Any) -> Any:
         if getattr(other, "type", None) is self.type and self.type.dtype is not dtypes.bool_:
             return primitive(self, other)
-        return apply(primitive, self, other) if _is_operand(other) else NotImplemented
+        return apply(primitive, self, other) if _is_operand(self, other) else NotImplemented
 
     return method
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> _Binary:
     def method(self: Any, other: Any) -> Any:
-        return function(other, self) if _is_operand(other) else NotImplemented
+        return function(other, self) if _is_operand(self, other) else NotImplemented
 
     return method
 
 
 def _checked(function: Callable[[Any, Any], Any]) -> _Binary:
     def method(self: Any, other: Any) -> Any:
-        return function(self, other) if _is_operand(other) else NotImplemented
+        return function(self, other) if _is_operand(self, other) else NotImplemented
 
     return method
 
 
-def _is_operand(value: Any) -> bool:
+def _is_operand(of: Any, value: Any) -> bool:
     if isinstance(value, Operators | np.ndarray | np.generic | bool | int | float | complex | Dim):
         return True
     if isinstance(value, list | tuple):
         raise ArgumentError(
-            f"operator: cannot combine an array with a {type(value).__name__}",
+            f"operator: cannot combine {of.type} with a {type(value).__name__} of {len(value)}",
             hint="convert it with rune.numpy.array(...)",
         )
     return False
@@ -125,7 +126,7 @@ class Operators:
 
     @property
     def at(self) -> At:
-        """`x.at[index].set(v)` and .add(v): updated copies."""
+        """`x.at[index].set(v)`, .add(v), .multiply(v), …: updated copies."""
         return At(self)
 
     __add__ = _forward(add)

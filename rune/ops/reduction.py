@@ -18,6 +18,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.core.lower import Cumulative, Reduction
 from rune.core.primitive import ZERO, JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
+from rune.dims import bounds
 from rune.errors import ShapeError
 from rune.ops.arithmetic import (
     add,
@@ -193,7 +194,10 @@ def _shift(x: Any, by: int, axis: int, fill: Any, from_end: bool) -> Any:
 def _doubling_jvp(combine: Rule, identity: Callable[[Any], Any]) -> JvpRule:
     def rule(dx: Any, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
         value, tangent, by = x, dx, 1
-        while by < type_of(x).shape[axis]:
+        most = bounds(type_of(x).shape[axis])[1]
+        if most is None:
+            raise ShapeError(f"jvp: cannot scan {type_of(x)} (axis {axis} has no upper bound)")
+        while by < most:
             before = _shift(value, by, axis, identity(x), reverse)
             d_before = _shift(tangent, by, axis, zero_like(dx), reverse)
             value, tangent = combine(before, d_before, value, tangent)

@@ -1,7 +1,13 @@
-"""NumPy meanings that NumPy itself lacks or gives another meaning: the oracle's own functions.
+"""What scalar operations mean, in NumPy: written once, for everything that must agree with it.
 
-Written for clarity and accuracy, not speed: half types compute in f32 and round once; integer
-division never traps; conversions from float saturate.
+Primitives take these functions as their references, and through them the constant folder, the
+interpreter of kernel code (lowering/kernel/scalar.py) and every test of an executor. Here are the
+operations that NumPy lacks, or gives another meaning:
+
+Integers wrap and nothing traps: x div 0 is -1 (all bits set), x rem 0 is x, the least integer div
+-1 is itself; a shift by the width or more leaves 0 or the sign; an integer to a negative power is
+0 unless the base is 1 or -1. Float to integer saturates, and NaN gives 0. Half types compute in
+f32 and round once, the 4-bit integers in 8 bits. The sign of max(0.0, -0.0) stays open.
 """
 
 from __future__ import annotations
@@ -16,6 +22,29 @@ import numpy as np
 from rune import dtypes
 
 Function = Callable[..., Any]
+NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}  # 4-bit integers, and where they compute
+HALVES = dtypes.FLOATING - {dtypes.f32, dtypes.f64}
+
+
+# --- narrow dtypes ----------------------------------------------------------------------------
+
+
+def bit_width(dtype: np.dtype) -> int:
+    """Number of bits of a value: 4 for i4, whatever its storage.
+
+    >>> bit_width(dtypes.i4), bit_width(dtypes.f32)
+    (4, 32)
+    """
+    return 4 if dtype in NIBBLES else dtype.itemsize * 8
+
+
+@functools.cache
+def int_bounds(dtype: np.dtype) -> tuple[int, int]:
+    """Smallest and largest value of an integer dtype."""
+    width = bit_width(dtype)
+    if dtype in dtypes.SIGNED:
+        return -(1 << (width - 1)), (1 << (width - 1)) - 1
+    return 0, (1 << width) - 1
 
 
 def widened(function: Function) -> Function:
@@ -23,14 +52,11 @@ def widened(function: Function) -> Function:
 
     def apply(*args: np.ndarray) -> np.ndarray:
         dtype = args[0].dtype
-        if dtype in (dtypes.f32, dtypes.f64) or dtype not in dtypes.FLOATING:
+        if dtype not in HALVES:
             return function(*args)
         return np.asarray(function(*(a.astype(np.float32) for a in args))).astype(dtype)
 
     return apply
-
-
-NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}  # 4-bit integers, and where they compute
 
 
 def nibbles(function: Function) -> Function:
@@ -46,36 +72,7 @@ def nibbles(function: Function) -> Function:
     return apply
 
 
-def _by_element(function: Callable[[float], float]) -> Function:
-    vectorised = np.frompyfunc(function, 1, 1)
-
-    def apply(x: np.ndarray) -> np.ndarray:
-        return np.asarray(vectorised(x.astype(np.float64))).astype(x.dtype)
-
-    return apply
-
-
-def _erf_inv(y: float) -> float:
-    # Giles' closed form in log((1-y)(1+y)) as a start, then Newton on erf, on erfc in the tail.
-    if math.isnan(y) or abs(y) > 1:
-        return math.nan
-    if abs(y) == 1:
-        return math.copysign(math.inf, y)
-    if y == 0:
-        return y
-    w = math.log((1 - y) * (1 + y))
-    c = 2 / (math.pi * 0.147) + w / 2
-    x = math.copysign(math.sqrt(math.sqrt(c * c - w / 0.147) - c), y)
-    for _ in range(4):
-        tail = (1 - abs(y)) - math.erfc(abs(x))
-        error = math.erf(x) - y if abs(y) < 0.5 else tail * math.copysign(1, y)
-        x -= error * math.sqrt(math.pi) / 2 * math.exp(x * x)
-    return x
-
-
-erf = _by_element(math.erf)
-erfc = _by_element(math.erfc)
-erf_inv = _by_element(_erf_inv)
+# --- floats -----------------------------------------------------------------------------------
 
 
 def rsqrt(x: np.ndarray) -> np.ndarray:
@@ -83,15 +80,12 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.reciprocal(np.sqrt(x))).astype(x.dtype, copy=False)
 
 
+@widened
 def logistic(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)), computed from exp(-|x|) so that nothing overflows."""
-
-    def stable(v: np.ndarray) -> np.ndarray:
-        small = np.exp(-np.abs(v))
-        one = v.dtype.type(1)
-        return np.where(v >= 0, one / (one + small), small / (one + small))
-
-    return np.asarray(widened(stable)(x)).astype(x.dtype, copy=False)
+    """1 / (1 + exp(-x)), computed from exp(-|x|) so that small results keep their digits."""
+    small = np.exp(-np.abs(x))
+    one = x.dtype.type(1)
+    return np.where(x >= 0, one / (one + small), small / (one + small))
 
 
 def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -114,32 +108,67 @@ def sign(x: np.ndarray) -> np.ndarray:
     return np.sign(x) + np.zeros((), x.dtype)
 
 
-def bit_width(dtype: np.dtype) -> int:
-    """Number of bits of a value: 4 for i4, whatever its storage."""
-    return 4 if dtype in NIBBLES else dtype.itemsize * 8
+def _by_element(function: Callable[[float], float]) -> Function:
+    vectorised = np.frompyfunc(function, 1, 1)
+
+    def apply(x: np.ndarray) -> np.ndarray:
+        return np.asarray(vectorised(np.asarray(x).astype(np.float64))).astype(x.dtype)
+
+    return apply
 
 
-def _bits(x: np.ndarray) -> np.ndarray:
-    """The bits as unsigned integers; those of the 4-bit dtypes in the low half of a byte."""
-    bits = np.ascontiguousarray(x).view(np.dtype(f"u{x.dtype.itemsize}")).reshape(np.shape(x))
-    return bits & np.uint8(15) if x.dtype in NIBBLES else bits
+erf = _by_element(math.erf)
+erfc = _by_element(math.erfc)
+
+# M. Giles, "Approximating the erfinv function", GPU Computing Gems 2 (2010), single precision.
+ERF_INV_CENTRAL = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
+ERF_INV_TAIL = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
 
 
-def popcount(x: np.ndarray) -> np.ndarray:
-    """Number of one bits."""
-    bits = _bits(np.asarray(x))
-    bytes_ = np.ascontiguousarray(bits).reshape(*bits.shape, 1).view(np.uint8)
-    return np.unpackbits(bytes_, axis=-1).sum(-1).astype(x.dtype)
+def erf_inv(y: np.ndarray) -> np.ndarray:
+    """The inverse of erf: infinite at -1 and 1, NaN beyond."""
+    # Giles' approximation, then Halley steps in f64 against erfc, which keeps the tail's digits.
+    a = np.abs(np.asarray(y).astype(np.float64))
+    w = -np.log((1 - a) * (1 + a))
+    central = np.polyval(ERF_INV_CENTRAL, w - 2.5)
+    x = np.where(w < 5, central, np.polyval(ERF_INV_TAIL, np.sqrt(w) - 3)) * a
+    for _ in range(4):
+        error = np.where(a < 0.5, erf(x) - a, (1 - a) - erfc(x))
+        step = error * (math.sqrt(math.pi) / 2) * np.exp(x * x)
+        x = x - step / (1 + x * step)
+    x = np.where(a < 1, x, np.where(a == 1, np.inf, np.nan))
+    return np.copysign(x, y).astype(y.dtype)
 
 
-def clz(x: np.ndarray) -> np.ndarray:
-    """Number of leading zero bits; the width for 0."""
-    value, width = _bits(np.asarray(x)), bit_width(x.dtype)
-    count = np.full(value.shape, width, np.int64)
-    for bit in range(width):
-        found = (value >> np.array(bit, value.dtype)) & np.array(1, value.dtype)
-        count = np.where(found != 0, width - 1 - bit, count)
-    return count.astype(x.dtype)
+# --- powers -----------------------------------------------------------------------------------
+
+
+@nibbles
+def power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a ** b as C has it; of integers, wrapped, and the integer part for a negative exponent."""
+    if a.dtype in dtypes.SIGNED:
+        return _signed_power(a, b)
+    half = b == 0.5
+    if a.dtype in dtypes.FLOATING and np.any(half):
+        # NumPy takes a root where elements share an exponent 1/2: other than C at -0 and -inf.
+        a = np.where(half & ((a == 0) | (a == -np.inf)), np.abs(a), a)
+    return np.power(a, b)
+
+
+def _signed_power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    one, zero = a.dtype.type(1), a.dtype.type(0)
+    odd = np.where(b & one == one, a, one)
+    inverse = np.where((a == one) | (a == -one), odd, zero)
+    return np.where(b < 0, inverse, np.power(a, np.where(b < 0, zero, b)))
+
+
+# --- integers ---------------------------------------------------------------------------------
 
 
 def div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -161,6 +190,12 @@ def rem(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(b == 0, a, np.fmod(a, safe))
 
 
+def _bits(x: np.ndarray) -> np.ndarray:
+    """The bits as unsigned integers; those of the 4-bit dtypes in the low half of a byte."""
+    bits = np.ascontiguousarray(x).view(np.dtype(f"u{x.dtype.itemsize}")).reshape(np.shape(x))
+    return bits & np.uint8(15) if x.dtype in NIBBLES else bits
+
+
 def _shift(function: Function, a: np.ndarray, b: np.ndarray, overflow: np.ndarray) -> np.ndarray:
     width = a.dtype.itemsize * 8
     count = _bits(np.asarray(b))
@@ -180,16 +215,49 @@ def shr(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return _shift(np.right_shift, a, b, sign)
 
 
+def _count_ones(bits: np.ndarray) -> np.ndarray:
+    # H. S. Warren, Hacker's Delight (2nd ed., 2012), section 5-1.
+    u = np.uint64
+    bits = bits - ((bits >> u(1)) & u(0x5555555555555555))
+    bits = (bits & u(0x3333333333333333)) + ((bits >> u(2)) & u(0x3333333333333333))
+    bits = (bits + (bits >> u(4))) & u(0x0F0F0F0F0F0F0F0F)
+    return (bits * u(0x0101010101010101)) >> u(56)
+
+
+def popcount(x: np.ndarray) -> np.ndarray:
+    """Number of one bits."""
+    return _count_ones(_bits(np.asarray(x)).astype(np.uint64)).astype(x.dtype)
+
+
+def clz(x: np.ndarray) -> np.ndarray:
+    """Number of leading zero bits; the width for 0."""
+    bits = _bits(np.asarray(x)).astype(np.uint64)
+    for step in (1, 2, 4, 8, 16, 32):
+        bits = bits | (bits >> np.uint64(step))
+    return (np.uint64(bit_width(x.dtype)) - _count_ones(bits)).astype(x.dtype)
+
+
+# --- conversion -------------------------------------------------------------------------------
+
+
 def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """NumPy's conversion, but float to integer saturates and NaN becomes 0."""
+    """NumPy's conversion, but float to integer saturates and NaN becomes 0.
+
+    >>> convert(np.float32([1e9, -1.5, np.nan, 300.0]), dtypes.i8)
+    array([127,  -1,   0, 127], dtype=int8)
+    """
     x = np.asarray(x)
+    if dtype == dtypes.bool_:  # -0.0 of an 8-bit float is no zero to NumPy
+        return (x.astype(np.float32) if x.dtype in HALVES else x) != 0
     if x.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
         x = np.real(x)
-    if x.dtype in NIBBLES and dtype in NIBBLES:
-        return x.astype(NIBBLES[x.dtype]).astype(dtype)
-    if x.dtype not in dtypes.FLOATING or dtype not in dtypes.INTEGER:
-        return x.astype(dtype)
-    return _saturate(x.astype(np.float64), dtype)
+    if x.dtype in dtypes.FLOATING and dtype in dtypes.INTEGER:
+        return _saturate(x.astype(np.float64), dtype)
+    if x.dtype in dtypes.INTEGER and dtype in HALVES:
+        return x.astype(np.float32).astype(dtype)
+    if x.dtype in NIBBLES and dtype in NIBBLES:  # NumPy does not know how one becomes the other
+        x = x.astype(NIBBLES[x.dtype])
+    return x.astype(dtype)
 
 
 def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -197,12 +265,3 @@ def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     inside = np.where(np.isnan(x) | (x <= low) | (x >= high), 0.0, x).astype(dtype)
     inside = np.where(x <= low, np.array(low, dtype), inside)
     return np.where(x >= high, np.array(high, dtype), inside)
-
-
-@functools.cache
-def int_bounds(dtype: np.dtype) -> tuple[int, int]:
-    """Smallest and largest value of an integer dtype."""
-    width = bit_width(dtype)
-    if dtype in dtypes.SIGNED:
-        return -(1 << (width - 1)), (1 << (width - 1)) - 1
-    return 0, (1 << width) - 1

@@ -28,7 +28,7 @@ def reduce(
 ) -> Any:
     """A reduction primitive with NumPy's axis and keepdims."""
     found = type_of(x)
-    axes = normalised_axes(name, axis, found.ndim)
+    axes = normalised_axes(name, axis, found)
     out = primitive(x, axes=axes)
     if found.weak:
         out = a.convert(out, dtype=found.dtype)
@@ -83,7 +83,7 @@ def _count(x: Any, axes: tuple[int, ...]) -> Size:
 def mean(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axes; integers as floats."""
     x, kept = _real("mean", x, dtype)
-    axes = normalised_axes("mean", axis, type_of(x).ndim)
+    axes = normalised_axes("mean", axis, type_of(x))
     total = reduce("mean", f.reduce_sum, x, axes, keepdims)
     return a.cast(a.div(total, f.size_value(_count(x, axes), type_of(x).dtype)), kept)
 
@@ -94,7 +94,7 @@ def var(
 ) -> Any:  # fmt: skip
     """Mean squared distance from the mean, divided by the count minus `ddof`."""
     x, kept = _real("var", x, dtype)
-    axes = normalised_axes("var", axis, type_of(x).ndim)
+    axes = normalised_axes("var", axis, type_of(x))
     count = f.size_value(_count(x, axes), type_of(x).dtype)
     if mean is None:
         mean = a.div(reduce("var", f.reduce_sum, x, axes, True), count)
@@ -163,7 +163,7 @@ def _arg(primitive: Primitive, x: Any, axis: int | None, keepdims: bool) -> Any:
     x = operand(primitive.name, x)
     shape = type_of(x).shape
     flat = reshape(x, -1) if axis is None else x
-    at = 0 if axis is None else normalised_axis(primitive.name, axis, len(shape))
+    at = 0 if axis is None else normalised_axis(primitive.name, axis, type_of(x))
     out = primitive(flat, axis=at, dtype=dtypes.canonical(dtypes.i64))
     axes = tuple(range(len(shape))) if axis is None else (at,)
     return _kept(out, shape, axes) if keepdims else out
@@ -185,6 +185,6 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
 def cumulative(name: str, primitive: Primitive, x: Any, axis: int | None) -> Any:
     """A cumulative primitive with NumPy's axis."""
     flat = reshape(x, -1) if axis is None else x
-    at = 0 if axis is None else normalised_axis(name, axis, type_of(x).ndim)
+    at = 0 if axis is None else normalised_axis(name, axis, type_of(x))
     out = primitive(flat, axis=at, reverse=False)
     return a.convert(out, dtype=type_of(x).dtype) if type_of(x).weak else out

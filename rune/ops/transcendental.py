@@ -16,7 +16,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
 from rune.errors import DtypeError
-from rune.ops import scalars
+from rune.ops import complex_scalars, scalars
 from rune.ops.arithmetic import add, div, eq, mul, neg, select, sub, zero_like
 from rune.ops.family import KINDS, elementwise, fit, require, same_type
 
@@ -24,6 +24,13 @@ from rune.ops.family import KINDS, elementwise, fit, require, same_type
 def _floating(name: str, reference: Rule, *jvp: JvpRule) -> Primitive:
     rule = same_type(name, KINDS["floating"], "floating")
     return elementwise(name, "transcendental", rule, scalars.widened(reference), jvp)
+
+
+def _inexact(name: str, reference: Rule, *jvp: JvpRule, plane: Rule | None = None) -> Primitive:
+    """A function of real and of complex numbers; `plane` is its meaning for the latter."""
+    rule = same_type(name, KINDS["inexact"], "inexact")
+    meaning = complex_scalars.either(scalars.widened(reference), plane or reference)
+    return elementwise(name, "transcendental", rule, meaning, jvp)
 
 
 def _scale(tangent: Any, factor: float) -> Any:
@@ -42,32 +49,37 @@ def _one_minus_square(x: Any) -> Any:
     return mul(_one_minus(x), _one_plus(x))
 
 
-sqrt = _floating("sqrt", np.sqrt, lambda dx, x, y: div(_scale(dx, 0.5), y))
-rsqrt: Primitive = _floating(
-    "rsqrt", scalars.rsqrt, lambda dx, x, y: mul(_scale(dx, -0.5), div(y, x))
-)
+sqrt = _inexact("sqrt", np.sqrt, lambda dx, x, y: div(_scale(dx, 0.5), y))
+rsqrt: Primitive = _inexact(
+    "rsqrt", scalars.rsqrt, lambda dx, x, y: mul(_scale(dx, -0.5), div(y, x)),
+    plane=complex_scalars.rsqrt,
+)  # fmt: skip
 cbrt = _floating("cbrt", np.cbrt, lambda dx, x, y: div(_scale(dx, 1 / 3), mul(y, y)))
-exp = _floating("exp", np.exp, lambda dx, x, y: mul(dx, y))
-exp2 = _floating("exp2", np.exp2, lambda dx, x, y: mul(dx, _scale(y, math.log(2))))
-expm1 = _floating("expm1", np.expm1, lambda dx, x, y: mul(dx, _one_plus(y)))
-log = _floating("log", np.log, lambda dx, x, y: div(dx, x))
-log2 = _floating("log2", np.log2, lambda dx, x, y: div(dx, _scale(x, math.log(2))))
-log1p = _floating("log1p", np.log1p, lambda dx, x, y: div(dx, _one_plus(x)))
-sin: Primitive = _floating("sin", np.sin, lambda dx, x, y: mul(dx, cos(x)))
-cos: Primitive = _floating("cos", np.cos, lambda dx, x, y: mul(dx, neg(sin(x))))
-tan = _floating("tan", np.tan, lambda dx, x, y: mul(dx, _one_plus(mul(y, y))))
-asin = _floating("asin", np.arcsin, lambda dx, x, y: mul(dx, rsqrt(_one_minus_square(x))))
-acos = _floating("acos", np.arccos, lambda dx, x, y: mul(dx, neg(rsqrt(_one_minus_square(x)))))
-atan = _floating("atan", np.arctan, lambda dx, x, y: div(dx, _one_plus(mul(x, x))))
-sinh: Primitive = _floating("sinh", np.sinh, lambda dx, x, y: mul(dx, cosh(x)))
-cosh: Primitive = _floating("cosh", np.cosh, lambda dx, x, y: mul(dx, sinh(x)))
-tanh = _floating("tanh", np.tanh, lambda dx, x, y: mul(dx, _one_minus_square(y)))
-asinh = _floating("asinh", np.arcsinh, lambda dx, x, y: mul(dx, rsqrt(_one_plus(mul(x, x)))))
-acosh = _floating(
+exp = _inexact("exp", np.exp, lambda dx, x, y: mul(dx, y))
+exp2 = _inexact("exp2", np.exp2, lambda dx, x, y: mul(dx, _scale(y, math.log(2))))
+expm1 = _inexact(
+    "expm1", np.expm1, lambda dx, x, y: mul(dx, _one_plus(y)), plane=complex_scalars.expm1
+)
+log = _inexact("log", np.log, lambda dx, x, y: div(dx, x))
+log2 = _inexact("log2", np.log2, lambda dx, x, y: div(dx, _scale(x, math.log(2))))
+log1p = _inexact(
+    "log1p", np.log1p, lambda dx, x, y: div(dx, _one_plus(x)), plane=complex_scalars.log1p
+)
+sin: Primitive = _inexact("sin", np.sin, lambda dx, x, y: mul(dx, cos(x)))
+cos: Primitive = _inexact("cos", np.cos, lambda dx, x, y: mul(dx, neg(sin(x))))
+tan = _inexact("tan", np.tan, lambda dx, x, y: mul(dx, _one_plus(mul(y, y))))
+asin = _inexact("asin", np.arcsin, lambda dx, x, y: mul(dx, rsqrt(_one_minus_square(x))))
+acos = _inexact("acos", np.arccos, lambda dx, x, y: mul(dx, neg(rsqrt(_one_minus_square(x)))))
+atan = _inexact("atan", np.arctan, lambda dx, x, y: div(dx, _one_plus(mul(x, x))))
+sinh: Primitive = _inexact("sinh", np.sinh, lambda dx, x, y: mul(dx, cosh(x)))
+cosh: Primitive = _inexact("cosh", np.cosh, lambda dx, x, y: mul(dx, sinh(x)))
+tanh = _inexact("tanh", np.tanh, lambda dx, x, y: mul(dx, _one_minus_square(y)))
+asinh = _inexact("asinh", np.arcsinh, lambda dx, x, y: mul(dx, rsqrt(_one_plus(mul(x, x)))))
+acosh = _inexact(
     "acosh", np.arccosh,
     lambda dx, x, y: mul(dx, mul(rsqrt(neg(_one_minus(x))), rsqrt(_one_plus(x)))),
 )  # fmt: skip
-atanh = _floating("atanh", np.arctanh, lambda dx, x, y: div(dx, _one_minus_square(x)))
+atanh = _inexact("atanh", np.arctanh, lambda dx, x, y: div(dx, _one_minus_square(x)))
 
 
 def _gauss(x: Any) -> Any:
@@ -77,7 +89,10 @@ def _gauss(x: Any) -> Any:
 erf = _floating("erf", scalars.erf, lambda dx, x, y: mul(dx, _gauss(x)))
 erfc = _floating("erfc", scalars.erfc, lambda dx, x, y: neg(mul(dx, _gauss(x))))
 erf_inv = _floating("erf_inv", scalars.erf_inv, lambda dx, x, y: div(dx, _gauss(y)))
-logistic = _floating("logistic", scalars.logistic, lambda dx, x, y: mul(dx, mul(y, _one_minus(y))))
+logistic = _inexact(
+    "logistic", scalars.logistic, lambda dx, x, y: mul(dx, mul(y, _one_minus(y))),
+    plane=complex_scalars.logistic,
+)  # fmt: skip
 
 
 # --- two arguments ----------------------------------------------------------------------------
@@ -94,7 +109,7 @@ def _pow_wrt_b(db: Any, a: Any, b: Any, y: Any) -> Any:
     return mul(db, factor)
 
 
-pow: Primitive = _floating("pow", np.power, _pow_wrt_a, _pow_wrt_b)
+pow: Primitive = _inexact("pow", scalars.power, _pow_wrt_a, _pow_wrt_b, plane=np.power)
 
 
 def _over_square(tangent: Any, side: Any, a: Any, b: Any) -> Any:

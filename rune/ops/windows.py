@@ -28,7 +28,8 @@ from rune.ops.family import (
     types_text,
     zeros_like,
 )  # fmt: skip
-from rune.ops.indexing import IndexDims, gather, scatter, up
+from rune.ops.index_dims import IndexDims, up
+from rune.ops.indexing import gather, scatter
 from rune.ops.movement import concatenate, repeat_lane
 
 

@@ -48,6 +48,12 @@ def leaf_path(number: int, treedef: Any) -> str:
     return ""
 
 
+def key_path(number: int, treedef: Any) -> str:
+    """Where leaf `number` stands in its tree: `[0]['w']`."""
+    marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
+    return next(tree.keystr(path) for path, leaf in tree.leaves_with_path(marked) if leaf == number)
+
+
 def named(wrapper: Callable[..., Any], function: Callable[..., Any], by: str) -> Callable[..., Any]:
     """`wrapper` with the name and docstring of `function`."""
     # The function's own attributes stay its own: the wrapper may have some of the same names.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rune import config, counts
-from rune.array import Array, put
+from rune.array import CPU, Array, Place, free_on, put
 from rune.backends import Device, device_named
 from rune.backends.base import Executable
 from rune.core.interpreter import type_of
@@ -55,45 +55,46 @@ def device_for(device: Device | None) -> Device:
     return device_named("cpu:0") if device is None else device
 
 
-def buffer_on(value: Any, type: ArrayType, device: Device | None) -> Any:
-    """The buffer of `value` on `device` (None: the CPU), copied there if it is a host value.
+def buffer_on(value: Any, device: Device | None) -> Any:
+    """The buffer of `value` on `device` (None: the CPU), copied there if it is elsewhere.
 
     Native code reads dense arrays: a view left by an eager transpose is made dense once, in place.
     """
-    if isinstance(value, Array) and value.device is device:
-        if device is None:
-            value.make_dense()
-        return value.buffer
-    host = value.numpy() if isinstance(value, Array) else np.asarray(value, type.dtype)
-    return put(np.asarray(host, order="C"), type, device).buffer
+    if not isinstance(value, Array):
+        type = type_of(value)
+        return put(np.asarray(value, type.dtype, order="C"), type, free_on(device)).buffer
+    if device is None and value.device is None:
+        value.make_dense()
+    return value.buffer_on(device)
 
 
 def run_program(
-    program: Program, args: Sequence[Any], device: Device | None, donated: tuple[int, ...] = ()
+    program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()
 ) -> list[Array]:
     """The results of the compiled program on concrete arguments."""
+    device = place.device
     executable = compiled(program, device_for(device), donated)
-    lent = tuple(n for n in donated if _may_lend(args[n]))
-    buffers = [buffer_on(a, type_of(a), device) for a in args]
-    return run_executable(executable, program.output_types, buffers, device, lent)
+    lent = tuple(n for n in donated if _may_lend(args[n], device))
+    buffers = [buffer_on(a, device) for a in args]
+    return run_executable(executable, program.output_types, buffers, place, lent)
 
 
-def _may_lend(value: Any) -> bool:
+def _may_lend(value: Any, device: Device | None) -> bool:
     """Memory may be given to a result if it is an Array's and nothing else can see it."""
-    return isinstance(value, Array) and value.is_sole_owner
+    return isinstance(value, Array) and value.device is device and value.is_sole_owner
 
 
 def run_executable(
     executable: Executable,
     types: Sequence[ArrayType],
     buffers: Sequence[Any],
-    device: Device | None = None,
+    place: Place = CPU,
     donated: tuple[int, ...] = (),
 ) -> list[Array]:
     """The results, of these types, of compiled code on buffers of its device."""
     results = executable(buffers, donated)
     next(counts.runs)
     return [
-        Array(b, t if not t.is_symbolic else t.with_shape(tuple(b.shape)), device)
+        Array(b, t if not t.is_symbolic else t.with_shape(tuple(b.shape)), place)
         for b, t in zip(results, types, strict=True)
     ]

@@ -3,13 +3,12 @@
     trace -> program -> simplified -> kernels -> plan -> code -> source
 
 Each stage is text that parses back; beside it stand the costs (kernels, bytes moved, FLOPs, arena
-bytes, seconds per stage) and why two kernels were not fused. In a notebook the memory plan is
-drawn: a row of bytes by steps.
+bytes, seconds per stage) and why two kernels were not fused. A notebook shows it as
+`explain_view.py` lays it out, and draws the graph of a stage.
 """
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -17,12 +16,13 @@ from typing import Any
 
 from rune.array import on
 from rune.config import current
-from rune.lowering.explain import STAGES, Costs, Lowered, kernels_dot, plan_dot, program_dot
+from rune.core.graph import Graph
+from rune.lowering.explain import STAGES, Costs, Lowered, costs_text
 from rune.lowering.pipeline import stages
 from rune.lowering.plan import Plan
 from rune.transforms.compile import device_for
+from rune.transforms.explain_view import view
 from rune.transforms.jit import Jitted, jit
-from rune.transforms.plan_picture import plan_svg
 
 _WIDTH = 78
 
@@ -38,7 +38,7 @@ class Explanation:
     compile_seconds: float
 
     def __getitem__(self, stage: str) -> str:
-        """The text of a stage: "program", "simplified", "kernels", "code", "plan" or "source"."""
+        """The text of "program", "simplified", "kernels", "code", "plan", "costs" or "source"."""
         if stage == "source":
             return "\n\n".join(self.sources.values())
         return self.lowered.text(stage)
@@ -53,16 +53,22 @@ class Explanation:
         """The memory plan and its steps."""
         return self.lowered.plan
 
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """What each stage of the compilation took."""
+        return {**self.lowered.seconds, "source": self.compile_seconds}
+
     def summary(self) -> str:
-        """The costs of a run, and the seconds that each stage took."""
-        costs = self.costs
-        times = {**self.lowered.seconds, "source": self.compile_seconds}
-        spent = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in times.items())
-        return (
-            f"{costs.launches} kernels, {costs.calls} calls, {costs.copies} copies; "
-            f"{costs.bytes_moved} bytes moved, {costs.flops} operations; "
-            f"arena {costs.arena_bytes} bytes, {costs.live_peak_bytes} alive at once\n{spent}"
-        )
+        """The costs of a run, and the time that each stage took."""
+        spent = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in self.seconds.items())
+        return f"{costs_text(self.costs)}\n{spent}"
+
+    def graph(self, stage: str) -> Graph:
+        """The graph of "program", "simplified", "kernels" or "plan".
+
+        `.to_dot()` is its text for graphviz; a notebook draws it where `dot` is installed.
+        """
+        return self.lowered.graph(stage)
 
     def _sections(self) -> Iterator[tuple[str, str]]:
         yield from ((stage, self.lowered.text(stage)) for stage in STAGES)
@@ -74,28 +80,13 @@ class Explanation:
 
     __repr__ = __str__
 
-    def to_dot(self) -> dict[str, str]:
-        """Graphviz text of the simplified program, the kernels and the plan."""
-        return {
-            "program": program_dot(self.lowered.simplified),
-            "kernels": kernels_dot(self.lowered.kernels),
-            "plan": plan_dot(self.lowered.plan),
-        }
-
     def _repr_html_(self) -> str:
-        title = f"<h4>explain {html.escape(self.name)} on {html.escape(self.device)}</h4>"
-        summary = f"<pre>{html.escape(self.summary())}</pre>"
-        folded = "".join(_fold(*part) for part in self._sections())
-        return title + summary + plan_svg(self.lowered.plan) + folded
+        title = f"{self.name} on {self.device}"
+        return view(title, self.lowered, self.seconds, self._sections())
 
 
 def _section(title: str, text: str) -> str:
     return f"--- {title} {'-' * max(0, _WIDTH - len(title))}\n{text}"
-
-
-def _fold(title: str, text: str) -> str:
-    body = f"<pre>{html.escape(text)}</pre>"
-    return f"<details><summary>{html.escape(title)}</summary>{body}</details>"
 
 
 def explain(function: Callable[..., Any], device: str | None = None) -> Callable[..., Explanation]:

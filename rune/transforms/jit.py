@@ -3,6 +3,7 @@
 The key is the whole of what the trace depended on: the argument tree, every leaf's type (shape,
 dtype, weakness), static values, and the configuration. Closed-over arrays are captured once;
 closed-over tracers of an outer transformation become extra inputs, and such a trace is not kept.
+Answers to effects come from hidden inputs behind the others (boundary.py): no key is a constant.
 """
 
 from __future__ import annotations
@@ -10,28 +11,34 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from rune import config, counts, tree
-from rune.array import Array, on
+from rune import config, counts, effects, tree
+from rune.array import COMMITTED_CPU, CPU, Array, committed_to, default_place, on
 from rune.backends import Device
 from rune.backends.base import Executable
-from rune.core.interpreter import Tracer, is_evaluating, type_of
+from rune.core.interpreter import Tracer, current, is_evaluating, type_of
 from rune.core.program import Program
+from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, LayoutError
+from rune.transforms import automatic
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
-from rune.transforms.checks import check_results
+from rune.transforms.boundary import recorder
+from rune.transforms.checks import check_results, is_checking
 from rune.transforms.compile import compiled, device_for, run_executable, run_program
-from rune.transforms.jit_primitive import jit_primitive, placement
+from rune.transforms.jit_primitive import jit_primitive
+from rune.transforms.placement import placement
+from rune.transforms.reasons import Key, note
 from rune.transforms.symbolic import SymbolicAxes
-from rune.transforms.tracers import stage_function
+from rune.transforms.witnesses import with_witnesses
 
 Names = int | str | Iterable[int | str] | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Traced:
     """One trace: the program, its captured values, the tree of the result, the compiled code."""
 
@@ -40,12 +47,19 @@ class Traced:
     out_tree: Any
     donated: tuple[int, ...]
     out_types: tuple[ArrayType, ...]
+    needs: tuple[effects.Need, ...] = ()  # what its hidden inputs are, at the end of the inputs
+    leaks: bool = False  # an effect was answered for one call
     on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
 
     @property
-    def closes_over_tracers(self) -> bool:
-        """True if the trace belongs to one call of an outer transformation."""
-        return any(isinstance(v, Tracer) for v in self.captured)
+    def serves_one_call(self) -> bool:
+        """True if the trace belongs to one call, as inside an outer transformation."""
+        return self.leaks or any(isinstance(v, Tracer) for v in self.captured)
+
+    def hidden(self) -> list[Any] | None:
+        """The values of the hidden inputs now; None where the trace does not fit the handlers."""
+        found = [need.values() for need in self.needs]
+        return None if None in found else [v for values in found for v in values or ()]
 
 
 class Jitted:
@@ -64,8 +78,9 @@ class Jitted:
         self.static = _with_names(static, self._signature)
         self.donate = _with_names(donate, self._signature)
         self.general = bool(static or symbolic or device)
-        self._traces: dict[Any, Traced] = {}
+        self._traces: dict[Any, list[Traced]] = {}
         self._plain: dict[Any, Traced] = {}  # the same, for calls with positional arrays alone
+        self._automatic = automatic.Automatic(function_name(function))
         self._lock = threading.RLock()
         named(self, function, "jit")  # type: ignore[arg-type]
 
@@ -79,22 +94,29 @@ class Jitted:
                 return self._call_general(args, kwargs)
         key = (treedef, tuple([x.type for x in leaves]), config.current())
         traced = self._plain.get(key)
-        if traced is None:
-            full, full_tree = tree.flatten((args, kwargs))
-            traced = self._find(full, full_tree, ())
-            if not traced.closes_over_tracers:
-                self._plain[key] = traced
-        return tree.unflatten(traced.out_tree, self._run(traced, leaves))
+        if traced is not None:
+            return tree.unflatten(traced.out_tree, self._run(traced, leaves))
+        full, full_tree = tree.flatten((args, kwargs))
+        traced, leaves = self._find(full, full_tree, ())
+        if not (traced.serves_one_call or traced.needs):
+            if len(self._plain) >= automatic.KEPT:
+                self._plain.clear()
+            self._plain[key] = traced
+        return self._finish(traced, leaves)
 
     def _call_general(self, args: tuple, kwargs: Mapping[str, Any]) -> Any:
-        traced, leaves = self._lookup(args, kwargs)
+        return self._finish(*self._lookup(args, kwargs))
+
+    def _finish(self, traced: Traced, leaves: Sequence[Any]) -> Any:
+        for need in traced.needs:
+            need.tell()
         return tree.unflatten(traced.out_tree, self._run(traced, leaves))
 
     def _lookup(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Traced, list[Any]]:
         dynamic, statics = self._split_static(args, kwargs) if self.static else ((args, kwargs), ())
         leaves, treedef = tree.flatten(dynamic)
         leaves = value_leaves("jit", leaves, treedef)
-        return self._find(leaves, treedef, statics), leaves
+        return self._find(leaves, treedef, statics)
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program traced for these arguments, captured values leading the inputs."""
@@ -102,12 +124,13 @@ class Jitted:
 
     def cache_size(self) -> int:
         """How many traces are kept."""
-        return len(self._traces)
+        return sum(map(len, self._traces.values()))
 
     def clear_cache(self) -> None:
         """Forget all traces and their compiled code."""
         self._traces.clear()
         self._plain.clear()
+        self._automatic = automatic.Automatic(function_name(self.function))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Methods can be jitted: the instance is then the first argument."""
@@ -115,34 +138,67 @@ class Jitted:
 
     # --- finding the trace ------------------------------------------------------------------
 
-    def _find(self, leaves: Sequence[Any], treedef: Any, statics: tuple) -> Traced:
+    def _find(
+        self, leaves: Sequence[Any], treedef: Any, statics: tuple
+    ) -> tuple[Traced, list[Any]]:
+        """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
         types = tuple([type_of(x) for x in leaves])
         if self.symbolic is not None:
-            types = self.symbolic.generalise(types, treedef, function_name(self.function))
-        key = (treedef, types, statics, config.current())
-        found = self._traces.get(key)
-        if found is not None:
-            return found
-        with self._lock:
-            found = self._traces.get(key) or self._trace(types, treedef, statics)
-            if not found.closes_over_tracers:
-                self._traces[key] = found
-        return found
+            positions = tuple(where for where, *_ in statics if isinstance(where, int))
+            name = function_name(self.function)
+            types = self.symbolic.generalise(types, treedef, positions, name)
+        key = (treedef, types, statics, config.for_traces(config.current()))
+        found = self._fitting(key)
+        if found is None:
+            with self._lock:
+                traces = automatic.Traces(self._fitting, self._make, self._keep)
+                if self.symbolic is None and automatic.applies(types):
+                    found = self._automatic.find(key, traces)
+                else:
+                    found = traces.get(key)
+        return found[0], [*leaves, *found[1]]
 
-    def _trace(self, types: Sequence[ArrayType], treedef: Any, statics: tuple) -> Traced:
+    def _make(self, key: Key) -> tuple[Traced, list[Any]]:
+        note(self.function, key, self._traces)
+        treedef, types, statics, _ = key
+        return self._trace(types, treedef, statics)
+
+    def _keep(self, key: Key, found: tuple[Traced, list[Any]]) -> None:
+        if not found[0].serves_one_call:
+            self._traces.setdefault(key, []).append(found[0])
+
+    def _fitting(self, key: Any) -> tuple[Traced, list[Any]] | None:
+        """A kept trace, with its hidden inputs, that fits the handlers in force."""
+        for traced in self._traces.get(key, ()):
+            hidden = traced.hidden()
+            if hidden is not None:
+                return traced, hidden
+        return None
+
+    def _trace(
+        self, types: Sequence[ArrayType], treedef: Any, statics: tuple
+    ) -> tuple[Traced, list[Any]]:
         next(counts.traces)
         out_trees: list[Any] = []
+        recorders: list[effects.Recorder] = []
 
         def flat(*values: Any) -> list[Any]:
             args, kwargs = _join_static(tree.unflatten(treedef, values), statics)
-            outs, out_tree = tree.flatten(self.function(*args, **kwargs))
+            with recorder(current()) as recording:
+                outs, out_tree = tree.flatten(self.function(*args, **kwargs))
+            recorders.append(recording)
             out_trees.append(out_tree)
             return value_leaves("jit", outs, out_tree)
 
-        staged = stage_function(flat, list(types), function_name(self.function))
-        donated = self._donated_leaves(treedef, len(staged.captured)) if self.donate else ()
-        out_types = staged.program.output_types
-        return Traced(staged.program, staged.captured, out_trees[-1], donated, out_types)
+        with self.symbolic.explaining() if self.symbolic else nullcontext():
+            staged = stage(flat, list(types), function_name(self.function))
+        program, told = with_witnesses(staged.program, {})  # sizes that the function closes over
+        captured = (*told, *staged.captured)
+        donated = self._donated_leaves(treedef, len(captured)) if self.donate else ()
+        needs, leaks = recorders[-1].needs(), recorders[-1].leaks
+        types = program.output_types
+        traced = Traced(program, captured, out_trees[-1], donated, types, needs, leaks)
+        return traced, recorders[-1].entered
 
     # --- running it -------------------------------------------------------------------------
 
@@ -151,25 +207,32 @@ class Jitted:
         if not is_evaluating():
             return jit_primitive(*values, program=traced.program)
         if traced.on_cpu is not None:
-            buffers = [v.buffer for v in values if type(v) is Array and v.device is None]
+            place = CPU
+            buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
+            if len(buffers) < len(values):
+                place = COMMITTED_CPU
+                buffers = [v.buffer for v in values if type(v) is Array and v.device is None]
             if len(buffers) == len(values):
                 try:
-                    return run_executable(traced.on_cpu, traced.out_types, buffers)
+                    return run_executable(traced.on_cpu, traced.out_types, buffers, place)
                 except LayoutError:
                     pass  # a strided view: the general way makes it dense
         return self._run_first(traced, values)
 
     def _run_first(self, traced: Traced, values: Sequence[Any]) -> list[Any]:
         """The general call: any device, donation, checks. Remembers what a plain CPU call needs."""
-        device = on(self.device) if self.device else placement("jit", values)
-        outs = run_program(traced.program, values, device, traced.donated)
-        if config.current().check_nans:
-            check_results(traced.program, values, outs)
-        elif device is None and not traced.donated and not self.device:
+        place = committed_to(on(self.device)) if self.device else placement("jit", values)
+        outs = run_program(traced.program, values, place, traced.donated)
+        if is_checking():
+            check_results(traced.program, values, outs, traced.out_tree)
+        elif place.device is None and self._is_plain(traced):
             traced.on_cpu = compiled(traced.program, device_for(None))
         for number in traced.donated:
-            _release(values[number], device)
+            _release(values[number], place.device)
         return outs
+
+    def _is_plain(self, traced: Traced) -> bool:
+        return default_place() is CPU and not (traced.donated or self.device)
 
     # --- static and donated arguments -------------------------------------------------------
 
@@ -268,7 +331,7 @@ def jit(
     static_argnames: Names = None,
     donate_argnums: Names = None,
     donate_argnames: Names = None,
-    dims: Mapping[str, tuple[int, int]] | None = None,
+    dims: Mapping[str, tuple[int | str, int | str]] | None = None,
     in_dims: Any = None,
     device: str | None = None,
 ) -> Any:
@@ -277,14 +340,17 @@ def jit(
     static_argnums, static_argnames:  arguments that are Python values, part of the cache key.
     donate_argnums, donate_argnames:  arguments whose memory the results may reuse; they are
                                       deleted by the call.
-    dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096)}: one trace and one
-              compilation serve every size in the range.
+    dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}: one trace
+              and one compilation serve every size in the range. A bound may be another size.
     in_dims:  which axes have these sizes: a tree prefix of the positional arguments whose leaves
-              are None or a pattern like "n,_" (axis 0 is n, the rest as given). Without it the
-              leading axis of every argument that is itself an array is the one size of `dims`.
+              are None or a pattern like "n,_,2*m + 1": an axis is a size, made of sizes, or as it
+              is given; "..." stands for any number of axes. One name says that axes are equal.
+              Without it the leading axis of every argument that is itself an array is the one
+              size of `dims`.
     device:   where to run; by default where the arguments are.
     Errors:   ArgumentError for a leaf that is no array or an unhashable static argument;
-              DimensionError for a size out of range.
+              DimensionError for a size out of range, axes that contradict each other, and while
+              tracing, for a question that the declared sizes leave open.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jit(lambda x: rnp.sum(x * x))(rnp.arange(4.0))

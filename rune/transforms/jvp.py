@@ -25,7 +25,7 @@ from rune.core.program import Program
 from rune.core.staging import stage
 from rune.errors import MissingRule, TransformError
 from rune.ops import add
-from rune.ops.family import fit
+from rune.ops.family import fit, zeros_like
 from rune.transforms.memo import per_program
 from rune.transforms.tracers import ValueTracer
 
@@ -102,7 +102,8 @@ def push(
         if isinstance(rule, NOT_DIFFERENTIABLE):
             raise TransformError(f"jvp: cannot differentiate {primitive} ({rule.why})")
         term = rule(tangent, *primals, out, **params)
-        total = term if total is None else add(total, term)
+        if term is not None:
+            total = term if total is None else add(total, term)
     return None if total is None else fit(total, type_of(out).shape)
 
 
@@ -116,8 +117,13 @@ def jvp_flat(function: Any, primals: Sequence[Any], tangents: Tangents) -> tuple
 
 
 @per_program
-def jvp_program(program: Program, nonzero: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
-    """primals, nonzero tangents -> outputs, nonzero output tangents; and which those are."""
+def jvp_program(
+    program: Program, nonzero: tuple[bool, ...], forced: tuple[bool, ...] = ()
+) -> tuple[Program, tuple[bool, ...]]:
+    """primals, nonzero tangents -> outputs, nonzero output tangents; and which those are.
+
+    forced: which output tangents are written out even where they are zero; none by default.
+    """
     found: list[bool] = []
     count = len(program.inputs)
 
@@ -125,10 +131,12 @@ def jvp_program(program: Program, nonzero: tuple[bool, ...]) -> tuple[Program, t
         given = iter(args[count:])
         tangents = [next(given) if n else None for n in nonzero]
         outs, out_tangents = jvp_flat(lambda *xs: eval_program(program, xs), args[:count], tangents)
+        for i, is_forced in enumerate(forced):
+            if is_forced and out_tangents[i] is None:
+                out_tangents[i] = zeros_like(outs[i])
         found.extend(t is not None for t in out_tangents)
         return [*outs, *(t for t in out_tangents if t is not None)]
 
     tangent_types = [v.type for v, n in zip(program.inputs, nonzero, strict=True) if n]
     staged = stage(both, [*program.input_types, *tangent_types], f"jvp_{program.name}")
-    assert not staged.captured
-    return staged.program, tuple(found)
+    return staged.closed(), tuple(found)

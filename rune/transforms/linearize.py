@@ -11,21 +11,47 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
-from rune.core.interpreter import current, running, type_of, use
+from rune.core.interpreter import Interpreter, current, running, type_of, use
 from rune.core.primitive import Primitive
-from rune.core.program import Program
+from rune.core.program import Program, Var
 from rune.core.staging import Stage, stage
 from rune.transforms.jvp import jvp_flat
 from rune.transforms.memo import per_program
-from rune.transforms.tracers import TracedArray
+
+# A value made by at most so many steps of these families from numbers alone is made again in the
+# linear program, at less cost than it takes to keep it.
+DEPTH = 8
+CHEAP = frozenset({"creation", "movement", "comparison", "selection", "conversion", "bits"})
+
+
+@dataclass(slots=True)
+class Spread:
+    """A known value made from numbers alone: zeros, positions, a constant mask."""
+
+    value: Any
+    primitive: Primitive
+    args: Sequence[Any]
+    params: Mapping[str, Any]
+    depth: int
+    written: Var | None = None  # where the linear program has made it again
 
 
 class Partial(Stage):
-    """Known values are computed in the parent; operations on unknown ones are written down."""
+    """Known values are computed in the parent; operations on unknown ones are written down.
 
-    __slots__ = ()
+    A known value that is made from numbers alone is no residual: where an unknown one meets it, it
+    is written down again.
+    """
+
+    __slots__ = ("spread",)
+
+    def __init__(self, parent: Interpreter | None):
+        super().__init__(parent)
+        self.spread: dict[int, Spread] = {}  # by id of the value, which each entry keeps
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Compute, write, or split an equation that holds a program."""
@@ -33,11 +59,37 @@ class Partial(Stage):
         assert parent is not None
         unknown = [self.owns(a) for a in args]
         if not any(unknown):
-            return parent.process(primitive, args, params)
+            out = parent.process(primitive, args, params)
+            depth = self._depth(primitive, args)
+            if depth is not None and id(out) not in self.spread:  # a step may give its argument
+                self.spread[id(out)] = Spread(out, primitive, args, params, depth)
+            return out
         if primitive.partial_equation is not None and not all(unknown):
             with use(parent):
                 return primitive.partial_equation(self, args, unknown, params)
         return self.write(primitive, args, params)
+
+    def _depth(self, primitive: Primitive, args: Sequence[Any]) -> int | None:
+        """How many cheap steps lie behind a value made from numbers; None for any other."""
+        if primitive.family not in CHEAP or primitive.multiple_results:
+            return None
+        below = [0 if _is_number(a) else self.spread[id(a)].depth if id(a) in self.spread else DEPTH
+                 for a in args]  # fmt: skip
+        depth = 1 + max(below, default=0)
+        return depth if depth <= DEPTH else None
+
+    def _capture(self, value: Any) -> Var:
+        found = self.spread.get(id(value))
+        if found is None:
+            return super()._capture(value)
+        var = found.written or self.write(found.primitive, found.args, found.params).var
+        found.written = var
+        return var
+
+
+def _is_number(value: Any) -> bool:
+    known = isinstance(value, np.ndarray | np.generic | bool | int | float | complex)
+    return known and not np.ndim(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +110,7 @@ def linearize_flat(
     function: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool]
 ) -> tuple[list[Any], LinearMap]:
     """Outputs, and the linear map from the tangents of the active arguments."""
-    partial = Partial(current(), TracedArray)
+    partial = Partial(current())
     tangents = [
         partial.new_input(type_of(p)) if a else None for p, a in zip(primals, active, strict=True)
     ]
@@ -96,8 +148,13 @@ class SplitProgram:
 
 
 @per_program
-def split_program(program: Program, unknown: tuple[bool, ...]) -> SplitProgram:
-    """Partial evaluation of a program. Elementwise derivatives land on the known side."""
+def split_program(
+    program: Program, unknown: tuple[bool, ...], forced: tuple[bool, ...] = ()
+) -> SplitProgram:
+    """Partial evaluation of a program. Elementwise derivatives land on the known side.
+
+    forced: which outputs are unknown even where they could be computed; none by default.
+    """
     known_types = [v.type for v, u in zip(program.inputs, unknown, strict=True) if not u]
     parts: list[Any] = []
 
@@ -110,7 +167,8 @@ def split_program(program: Program, unknown: tuple[bool, ...]) -> SplitProgram:
         ]
         with running(partial):
             outs = eval_program(program, args)
-            is_known = tuple(not partial.owns(o) for o in outs)
+            free = forced or (False,) * len(outs)
+            is_known = tuple(not partial.owns(o) and not f for o, f in zip(outs, free, strict=True))
             staged = partial.program(
                 [o for o, k in zip(outs, is_known, strict=True) if not k],
                 f"{program.name}_unknown",
@@ -122,7 +180,7 @@ def split_program(program: Program, unknown: tuple[bool, ...]) -> SplitProgram:
         return [*(o for o, k in zip(outs, is_known, strict=True) if k), *computed]
 
     staged = stage(run, known_types, f"{program.name}_known")
-    return SplitProgram(staged.program, parts[0], parts[1], parts[2])
+    return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])
 
 
 def _position(values: Sequence[Any], value: Any) -> int | None:

@@ -1,37 +1,89 @@
-"""Moving arrays between devices and the host, explicitly."""
+"""Where arrays are, where an operation on them runs, and moving them explicitly.
+
+An operation runs on the one device that its committed operands are on, and commits its results to
+it. Without committed operands it runs on the default device (`rune.configure(device=...)`, else
+the CPU), and its results stay free. Free operands follow; committed ones never move by themselves.
+Eager operations and compiled programs ask the same function.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from rune import tree
-from rune.array import Array, as_array, on, put
+from rune import dtypes, tree
+from rune.array import Array, Place, as_array, committed_to, default_place, on, put
+from rune.backends import Device
 from rune.core.interpreter import Tracer
-from rune.errors import ArgumentError
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, DeviceError
 
 
-def device_put(values: Any, device: str = "cpu") -> Any:
-    """A tree with every array on `device`; arrays that are there already are not copied.
+def placement(name: str, args: Sequence[Any]) -> Place:
+    """Where `name` runs on these arguments, and its results are.
 
-    Errors: DeviceError for an unknown device; ArgumentError inside a transformation.
+    Errors: DeviceError names the devices when committed arguments are on several.
+    """
+    committed = [a for a in args if isinstance(a, Array) and a.committed]
+    if not committed:
+        return default_place()
+    first = committed[0]
+    if any(a.device is not first.device for a in committed):
+        raise _several_devices(name, committed)
+    return first.place
+
+
+def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
+    types: dict[str, ArrayType] = {}
+    for array in committed:
+        types.setdefault(array.device.name if array.device else "cpu:0", array.type)
+    shown = ", ".join(f"{type} on {device}" for device, type in types.items())
+    return DeviceError(
+        f"{name}: cannot combine arrays on different devices ({shown})",
+        hint="each is committed to its device; move one with rune.device_put, or jit(device=...)",
+    )
+
+
+def device_put(values: Any, device: str | Device | None = None) -> Any:
+    """A tree with every array on `device` and committed to it; nothing is copied that is there.
+
+    Without a device, arrays stay as they are, and host data becomes arrays on the default device,
+    committed to none.
+
+    Errors: DeviceError for an unknown device; ArgumentError for a device inside a transformation.
 
     >>> import rune, rune.numpy as rnp
-    >>> rune.device_put(rnp.ones(2), "cpu")
-    Array([1., 1.], f32[2], cpu:0)
+    >>> rune.device_put(rnp.ones(2), "cpu").committed
+    True
     """
-    target = on(device)
+    return tree.map(_kept if device is None else _putter(committed_to(on(device))), values)
 
-    def move(value: Any) -> Array:
+
+def _kept(value: Any) -> Any:
+    return value if isinstance(value, Tracer) else _array(value)
+
+
+def _array(value: Any) -> Array:
+    if isinstance(value, Array):
+        return value
+    scalar = dtypes.scalar_type(value)
+    return as_array(value) if scalar is None else as_array(value, *scalar)
+
+
+def _putter(place: Place) -> Callable[[Any], Array]:
+    def put_there(value: Any) -> Array:
         if isinstance(value, Tracer):
             raise ArgumentError(
                 "device_put: cannot move a traced value", hint="use jit(device=...) instead"
             )
-        array = value if isinstance(value, Array) else as_array(value)
-        return array if array.device is target else put(array.numpy(), array.type, target)
+        array = _array(value)
+        if array.device is not place.device:
+            return put(array.numpy(), array.type, place)
+        return array if array.committed else Array(array.buffer, array.type, place)
 
-    return tree.map(move, values)
+    return put_there
 
 
 def device_get(values: Any) -> Any:

@@ -1,116 +1,197 @@
 """A picture of a memory plan: steps from left to right, bytes of the arena from top to bottom.
 
-Every value is a bar over the steps during which it lives. Two bars never overlap, but where a
-kernel works in place: that is what the planner promises. Symbolic sizes have no picture.
+A step is a moment, a dotted line with its name. A value is a bar from the step that makes it to
+the last one that reads it, as high as its bytes. So bars never overlap, and where a kernel works
+in place, one begins where the other ends. Symbolic sizes are drawn at typical values.
 """
 
 from __future__ import annotations
 
 import html
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rune.dims import product
-from rune.lowering.kernel.nodes import Access
-from rune.lowering.plan import Call, Copy, Launch, Plan, Slot, Space, Step
+from rune import dims
+from rune.lowering.arena import type_bytes
+from rune.lowering.kernelize.cost import estimate
+from rune.lowering.plan import Branch, Launch, Loop, Plan, Slot, Space, inner_plans
+from rune.lowering.steps import memory, slots_read, slots_written, step_name
 
-STEP_WIDTH, HEIGHT, LABEL = 90, 160, 16  # pixels
+# Pixels. At 45 degrees, names that stand a line apart need columns of 17.
+LEFT, TOP, WIDTH, HEIGHT, LINE = 76, 8, 720, 190, 13
+NARROWEST, WIDEST = 17, 110  # columns
+LETTER, SMALL, PADDING = 6.7, 6.05, 5  # width of a letter at font sizes 11 and 10
+NAME = 24  # letters of a step's name that are shown
+KERNEL, ROUTINE = "#4292c6", "#e6912c"  # who made the value
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One buffer of the arena: first and last step, offset and size in bytes."""
+    """One value in the arena: the steps that make it and read it last; offset and size in bytes."""
 
     first: int
     last: int
     offset: int
     size: int
     text: str
-
-
-def slots_written(plan: Plan, step: Step) -> tuple[Slot, ...]:
-    """The slots that a step gives a new value."""
-    match step:
-        case Launch(kernel=kernel, slots=slots):
-            params = plan.kernels[kernel].params
-            return tuple(s for s, p in zip(slots, params) if p.access is not Access.READ)
-        case Call(outputs=outputs):
-            return outputs
-        case Copy(target=target):
-            return (target,)
-
-
-def slots_read(plan: Plan, step: Step) -> tuple[Slot, ...]:
-    """The slots whose value a step needs."""
-    match step:
-        case Launch(kernel=kernel, slots=slots):
-            params = plan.kernels[kernel].params
-            return tuple(s for s, p in zip(slots, params) if p.access is not Access.WRITE)
-        case Call(inputs=inputs):
-            return inputs
-        case Copy(source=source):
-            return (source,)
-
-
-def step_name(step: Step) -> str:
-    """The kernel or routine of a step."""
-    match step:
-        case Launch(kernel=kernel):
-            return kernel
-        case Call(routine=routine):
-            return routine
-        case Copy():
-            return "copy"
+    by_kernel: bool = True
 
 
 def bars(plan: Plan) -> list[Bar]:
     """The live range of every value in the arena; a slot written again is another value."""
     found: list[tuple[Slot, int, int]] = []
-    newest: dict[Slot, int] = {}
+    newest: dict[tuple, int] = {}
     for number, step in enumerate(plan.steps):
-        for slot in slots_read(plan, step):
-            if slot in newest:
-                _, first, _ = found[newest[slot]]
-                found[newest[slot]] = (slot, first, number)
+        for key in map(memory, slots_read(plan, step)):
+            if key in newest:
+                made, first, _ = found[newest[key]]
+                found[newest[key]] = (made, first, number)
         for slot in slots_written(plan, step):
             if slot.space is Space.ARENA:
-                newest[slot] = len(found)
+                newest[memory(slot)] = len(found)
                 found.append((slot, number, number))
-    return [_bar(*value) for value in found]
+    return [*(_bar(plan, *value) for value in found), *_within(plan)]
 
 
-def _bar(slot: Slot, first: int, last: int) -> Bar:
-    size = product(slot.type.shape)
-    if not isinstance(size, int) or not isinstance(slot.offset, int):
-        return Bar(first, last, 0, 0, str(slot.type))
-    return Bar(first, last, slot.offset, size * slot.type.dtype.itemsize, str(slot.type))
+def _within(plan: Plan) -> Iterator[Bar]:
+    """The memory in which the steps of loops and branches work."""
+    for number, step in enumerate(plan.steps):
+        size = max((estimate(p.arena_bytes) for p in inner_plans(step)), default=0)
+        if isinstance(step, Loop | Branch) and size:
+            yield Bar(number, number, estimate(step.offset), size, "within", False)
+
+
+def _bar(plan: Plan, slot: Slot, first: int, last: int) -> Bar:
+    offset, size = estimate(slot.offset), estimate(type_bytes(slot.type))
+    return Bar(first, last, offset, size, str(slot.type), isinstance(plan.steps[first], Launch))
+
+
+def bytes_text(size: int) -> str:
+    """A number of bytes for people.
+
+    >>> bytes_text(1000), bytes_text(37888), bytes_text(3 << 20)
+    ('1000 B', '37 KiB', '3 MiB')
+    """
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.3g} {unit}"
+    return f"{size} B"
+
+
+def typical_sizes(plan: Plan) -> str:
+    """What stands for the symbolic sizes in the picture, `n = 1024`; nothing for a static plan."""
+    symbols = {s.name: dims.symbol(s.name, s.low, s.high) for s in plan.size_sources}
+    return ", ".join(f"{name} = {estimate(size)}" for name, size in symbols.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From steps and bytes to pixels."""
+
+    names: tuple[str, ...]
+    arena_bytes: int
+
+    @property
+    def column(self) -> float:
+        """Between two steps."""
+        return min(max(WIDTH / len(self.names), NARROWEST), WIDEST)
+
+    @property
+    def left(self) -> float:
+        """Where the plot begins: far enough for the first names, which lean to the left."""
+        leaning = (_reach(n) - (i + 0.5) * self.column for i, n in enumerate(self.names))
+        return max(LEFT, *leaning)
+
+    @property
+    def right(self) -> float:
+        """Where the plot ends."""
+        return self.left + len(self.names) * self.column
+
+    def x(self, step: int) -> float:
+        """Where a step is."""
+        return self.left + (step + 0.5) * self.column
+
+    def y(self, offset: int) -> float:
+        """Where a byte is."""
+        return TOP + HEIGHT * offset / self.arena_bytes
+
+
+def _reach(name: str) -> float:
+    """How far a name at 45 degrees reaches to the left and down."""
+    return (len(name) * LETTER + LINE) * math.sqrt(0.5)
 
 
 def plan_svg(plan: Plan) -> str:
-    """The picture as SVG; empty for an arena of no bytes or of symbolic size."""
-    if not isinstance(plan.arena_bytes, int) or plan.arena_bytes == 0:
+    """The picture as SVG; empty for an arena of no bytes."""
+    arena = estimate(plan.arena_bytes)
+    if arena == 0:
         return ""
-    width = STEP_WIDTH * len(plan.steps)
-    scale = HEIGHT / plan.arena_bytes
-    drawn = "".join(_rect(b, scale) for b in bars(plan))
-    labels = "".join(
-        f'<text x="{i * STEP_WIDTH + 3}" y="{HEIGHT + 12}">'
-        f"{i}: {html.escape(step_name(s)[:12])}</text>"
-        for i, s in enumerate(plan.steps)
-    )
+    names = tuple(f"{n} {_short(step_name(step))}" for n, step in enumerate(plan.steps))
+    scale = _Scale(names, arena)
+    width, height = scale.right + LINE, TOP + HEIGHT + LINE + max(map(_reach, names))
+    parts = [*_axes(scale), *_steps(scale), *(_rect(b, scale) for b in bars(plan))]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEIGHT + LABEL}" '
-        f'font-family="monospace" font-size="10" role="img">'
-        f"<title>arena of {plan.arena_bytes} bytes over {len(plan.steps)} steps</title>"
-        f"{drawn}{labels}</svg>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'font-family="monospace" font-size="11" fill="currentColor" role="img">'
+        f"<title>arena of {bytes_text(arena)} over {len(names)} steps</title>"
+        f"{''.join(parts)}</svg>"
     )
 
 
-def _rect(bar: Bar, scale: float) -> str:
-    x, y = bar.first * STEP_WIDTH + 1, bar.offset * scale
-    width, height = (bar.last - bar.first + 1) * STEP_WIDTH - 2, max(bar.size * scale - 1, 1)
-    label = html.escape(f"{bar.text} {bar.size} B at {bar.offset}")
-    return (
-        f'<rect x="{x}" y="{y:.1f}" width="{width}" height="{height:.1f}" fill="#9ecae1" '
-        f'stroke="#3182bd"><title>{label}</title></rect>'
-        f'<text x="{x + 3}" y="{y + min(height, 11):.1f}">{html.escape(bar.text)}</text>'
+def _short(name: str) -> str:
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
+
+
+def _axes(scale: _Scale) -> Iterator[str]:
+    """The arena's frame, and bytes at its side."""
+    yield (
+        f'<rect class="arena" x="{scale.left:.1f}" y="{TOP}" height="{HEIGHT}" '
+        f'width="{scale.right - scale.left:.1f}" fill="none" stroke="currentColor" opacity="0.35"/>'
     )
+    for offset in sorted({0, scale.arena_bytes // 2, scale.arena_bytes}):
+        at = scale.y(offset) + 4
+        yield _text(scale.left - 6, at, bytes_text(offset), 'text-anchor="end" opacity="0.75"')
+
+
+def _steps(scale: _Scale) -> Iterator[str]:
+    """A dotted line for each step, its name below at an angle."""
+    bottom = TOP + HEIGHT
+    for number, name in enumerate(scale.names):
+        x = scale.x(number)
+        yield (
+            f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{bottom + 4}" '
+            f'stroke="currentColor" stroke-dasharray="1 3" opacity="0.5"/>'
+        )
+        turn = f'transform="rotate(-45 {x + 4:.1f} {bottom + LINE})"'
+        yield _text(x + 4, bottom + LINE, name, f'class="step" text-anchor="end" {turn}')
+
+
+def _rect(bar: Bar, scale: _Scale) -> str:
+    x, y = scale.x(bar.first), scale.y(bar.offset)
+    # What is not read later is there for the one step alone.
+    width = scale.x(bar.last) - x or scale.column / 3
+    height = max(scale.y(bar.offset + bar.size) - y, 1)
+    told = f"{bar.text} {bytes_text(bar.size)}"
+    color = KERNEL if bar.by_kernel else ROUTINE
+    return (
+        f"<g><title>{html.escape(told)} at {bar.offset}, steps {bar.first} to {bar.last}</title>"
+        f'<rect class="value" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
+        f'fill="{color}" fill-opacity="0.3" stroke="{color}"/>'
+        f"{''.join(_label(bar, x, y, width, height))}</g>"
+    )
+
+
+def _label(bar: Bar, x: float, y: float, width: float, height: float) -> Iterator[str]:
+    """Type and size beside or below each other, as far as the bar has room."""
+    size = bytes_text(bar.size)
+    one_line = len(f"{bar.text} {size}") * SMALL + PADDING <= width
+    lines = [f"{bar.text} {size}"] if one_line else [bar.text, size]
+    fitting = [t for t in lines[: int(height // LINE)] if len(t) * SMALL + PADDING <= width]
+    first = y + height / 2 + 4 - (len(fitting) - 1) * LINE / 2
+    for number, line in enumerate(fitting):
+        yield _text(x + 3, first + number * LINE, line, 'font-size="10"')
+
+
+def _text(x: float, y: float, text: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{html.escape(text)}</text>'

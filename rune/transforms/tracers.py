@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rune.core.interpreter import Tracer, check_live
-from rune.core.staging import Staged, StageTracer, stage
-from rune.core.types import ArrayType
+from rune.core.staging import StageTracer, install_tracer
 from rune.errors import (
     TracerArrayConversionError,
     TracerBoolConversionError,
@@ -97,6 +96,4 @@ class TracedArray(ValueTracer, StageTracer):
     __slots__ = ()
 
 
-def stage_function(function: Any, types: list[ArrayType], name: str) -> Staged:
-    """`stage` for a user's function: its tracers have arithmetic."""
-    return stage(function, types, name, TracedArray)
+install_tracer(TracedArray)

@@ -12,9 +12,13 @@ from typing import Any
 from rune.core.interpreter import bind
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.staging import stage
-from rune.errors import MissingRule
-from rune.ops import add
+from rune.errors import MissingRule, TransformError, at_line
+from rune.ops import add, div, dot_general, mul
+from rune.ops.family import zeros_of
 from rune.transforms.memo import per_program
+
+BILINEAR = (mul, dot_general)
+NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
 
 
 def backward(
@@ -42,7 +46,8 @@ def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
     for equation in program.equations:
         if all(isinstance(a, Literal) or a in env for a in equation.operands):
             args = [_read(env, a) for a in equation.operands]
-            out = bind(equation.primitive, *args, **equation.params)
+            with at_line(equation.frame):
+                out = bind(equation.primitive, *args, **equation.params)
             outs = out if equation.primitive.multiple_results else (out,)
             env.update(zip(equation.results, outs, strict=True))
         else:
@@ -68,35 +73,59 @@ def _transpose_equation(equation: Equation, env: dict[Var, Any], found: dict[Var
     if primitive.transpose is None:
         raise MissingRule(
             f"transpose: cannot transpose {primitive} (it has no transpose rule)",
-            frame=equation.frame,
-        )
+            hint=NOT_LINEAR, frame=equation.frame,
+        )  # fmt: skip
     linear = [isinstance(a, Var) and a not in env for a in equation.operands]
+    if primitive in BILINEAR and all(linear):
+        raise _not_linear(equation, "both operands depend on the tangents")
+    if primitive is div and linear[1]:
+        raise _not_linear(equation, "the divisor depends on the tangents")
     inputs = [
         a.type if is_linear else _read(env, a)
         for a, is_linear in zip(equation.operands, linear, strict=True)
     ]
     ct = cts if primitive.multiple_results else cts[0]
-    out = primitive.transpose(ct, linear, *inputs, **equation.params)
-    for atom, is_linear, value in zip(equation.operands, linear, out, strict=True):
-        if is_linear:
+    with at_line(equation.frame):
+        out = primitive.transpose(ct, linear, *inputs, **equation.params)
+    for number, (atom, value) in enumerate(zip(equation.operands, out, strict=True)):
+        if linear[number]:
+            if value is None and not primitive.multiple_results:
+                raise _not_linear(equation, f"it is not linear in operand {number}")
             _accumulate(found, atom, value, env)
+
+
+def _not_linear(equation: Equation, why: str) -> TransformError:
+    return TransformError(
+        f"transpose: cannot transpose {equation.primitive} ({why})",
+        hint=NOT_LINEAR, frame=equation.frame,
+    )  # fmt: skip
 
 
 @per_program
 def transpose_program(
-    program: Program, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+    program: Program,
+    linear: tuple[bool, ...],
+    nonzero: tuple[bool, ...],
+    forced: tuple[bool, ...] = (),
 ) -> tuple[Program, tuple[bool, ...]]:
-    """known inputs, nonzero output cotangents -> nonzero input cotangents; and which those are."""
+    """known inputs, nonzero output cotangents -> nonzero input cotangents; and which those are.
+
+    forced: which cotangents of linear inputs are written out even where they are zero.
+    """
     found: list[bool] = []
     known_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if not lin]
+    linear_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if lin]
     ct_types = [a.type for a, n in zip(program.outputs, nonzero, strict=True) if n]
 
     def run(*args: Any) -> list[Any]:
         known, given = iter(args[: len(known_types)]), iter(args[len(known_types) :])
         values = [None if lin else next(known) for lin in linear]
         cts = backward(program, linear, values, [next(given) if n else None for n in nonzero])
+        for i, (is_forced, type) in enumerate(zip(forced, linear_types)):
+            if is_forced and cts[i] is None:
+                cts[i] = zeros_of(type)
         found.extend(ct is not None for ct in cts)
         return [ct for ct in cts if ct is not None]
 
     staged = stage(run, [*known_types, *ct_types], f"transpose_{program.name}")
-    return staged.program, tuple(found)
+    return staged.closed(), tuple(found)

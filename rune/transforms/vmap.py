@@ -8,17 +8,20 @@ lanes stays unbatched, so what does not depend on the lane is computed once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, Literal
 
-from rune import tree
+from rune import effects, tree
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Interpreter, current, running, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.errors import ArgumentError, AxisError, MissingRule
+from rune.ops.conventions import normalised_axis
 from rune.ops.movement import repeat_lane, transpose
 from rune.transforms.arguments import named, value_leaves
+from rune.transforms.boundary import lanes
 from rune.transforms.memo import per_program
 from rune.transforms.tracers import ValueTracer
 
@@ -86,9 +89,12 @@ def batch_flat(
 
 @per_program
 def batch_program(
-    program: Program, batched: tuple[bool, ...], size: Any
+    program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...] = ()
 ) -> tuple[Program, tuple[bool, ...]]:
-    """The program on all lanes, and which outputs have lanes."""
+    """The program on all lanes, and which outputs have lanes.
+
+    forced: which outputs have lanes even where all lanes are equal; none by default.
+    """
     found: list[bool] = []
     types = [
         v.type.with_shape((size, *v.type.shape)) if b else v.type
@@ -97,11 +103,14 @@ def batch_program(
 
     def run(*args: Any) -> list[Any]:
         outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched)
+        for i, is_forced in enumerate(forced):
+            if is_forced and not is_batched[i]:
+                outs[i], is_batched[i] = repeat_lane(outs[i], size), True
         found.extend(is_batched)
         return outs
 
     staged = stage(run, types, f"vmap_{program.name}")
-    return staged.program, tuple(found)
+    return staged.closed(), tuple(found)
 
 
 def move_axis(x: Any, source: int, target: int) -> Any:
@@ -117,11 +126,14 @@ def vmap(
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_size: int | None = None,
+    *,
+    randomness: Literal["different", "same"] = "different",
 ) -> Callable[..., Any]:
     """`function` on every lane of its batched arguments.
 
     in_axes:   an integer, None (the same value in every lane), or a tree prefix of the arguments.
     out_axes:  where the batch axis goes in the results; None asks for an unbatched result.
+    randomness:  whether draws without a key are different in every lane, or one for all.
     Errors:    AxisError for an axis the argument does not have, sizes that differ, or a batched
                result where out_axes is None.
 
@@ -129,6 +141,9 @@ def vmap(
     >>> rune.vmap(lambda x, y: x @ y, in_axes=(0, None))(rnp.ones((3, 2)), rnp.ones(2))
     Array([2., 2., 2.], f32[3], cpu:0)
     """
+
+    if randomness not in ("different", "same"):
+        raise ArgumentError(f"vmap: cannot take randomness={randomness!r} ('different', 'same')")
 
     def batched_function(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs))
@@ -141,7 +156,8 @@ def vmap(
 
         def flat(*values: Any) -> list[Any]:
             a, k = tree.unflatten(treedef, values)
-            outs, found = tree.flatten(function(*a, **k))
+            with nullcontext() if randomness == "same" else _each_lane():
+                outs, found = tree.flatten(function(*a, **k))
             out_tree.append(found)
             return value_leaves("vmap", outs, found)
 
@@ -153,6 +169,14 @@ def vmap(
         return tree.unflatten(out_tree[0], placed)
 
     return named(batched_function, function, "vmap")
+
+
+def _each_lane() -> effects.Each:
+    """The boundary for effects of the function that the current interpreter batches."""
+    batch = current()
+    assert isinstance(batch, Batch)
+    assert batch.parent is not None
+    return lanes(batch.parent, batch.size, lambda value: batch.join(value, True))
 
 
 def _spread_axes(in_axes: Any, args: tuple, kwargs: dict) -> list[int | None]:
@@ -171,10 +195,7 @@ def _spread_axes(in_axes: Any, args: tuple, kwargs: dict) -> list[int | None]:
 def _checked_axis(value: Any, axis: Any) -> int | None:
     if axis is None:
         return None
-    found = type_of(value)
-    if not isinstance(axis, int) or not -found.ndim <= axis < found.ndim:
-        raise AxisError(f"vmap: cannot map over axis {axis} of {found}")
-    return axis % found.ndim
+    return normalised_axis("vmap", axis, type_of(value))
 
 
 def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None], axis_size: int | None) -> Any:
@@ -185,14 +206,26 @@ def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None], axis_size: in
         raise ArgumentError("vmap: cannot find the batch size (all in_axes are None)",
                             hint="pass axis_size=")  # fmt: skip
     if any(s != sizes[0] for s in sizes):
-        raise AxisError(f"vmap: cannot map axes of different sizes ({', '.join(map(str, sizes))})")
+        mapped = [
+            f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None
+        ]
+        shown = dict.fromkeys([*mapped, *([] if axis_size is None else [f"axis_size={axis_size}"])])
+        raise AxisError(
+            f"vmap: cannot map axes of different sizes ({', '.join(shown)})",
+            hint="in_axes=None gives an argument to every lane whole",
+        )
     return sizes[0]
 
 
 def _place(value: Any, batched: bool, axis: int | None, size: Any) -> Any:
     if axis is None:
         if batched:
-            raise AxisError("vmap: cannot return a batched result where out_axes is None")
+            lane = type_of(value).with_shape(type_of(value).shape[1:])
+            raise AxisError(
+                "vmap: cannot return a batched result where out_axes is None "
+                f"(each lane has its own {lane})",
+                hint="pass out_axes=0, or reduce over the lanes",
+            )
         return value
     whole = value if batched else repeat_lane(value, size)
     ndim = type_of(whole).ndim

@@ -63,6 +63,19 @@ CALLS: list[tuple[str, str]] = [
     ("what is no function", "rune.jit(3)"),
     ("a donated array", "rune.jit(lambda v: v, donate_argnums=0)(given); given + 1.0"),
     ("a size out of its range", "rune.jit(lambda v: v, dims={'n': (1, 2)})(x)"),
+    ("sizes that contradict each other",
+     "rune.jit(lambda a, b: a, dims={'n': (1, 9)}, in_dims=('n', 'n'))(x, rnp.ones(4))"),
+    ("a size that is no whole number",
+     "rune.jit(lambda v: v, dims={'n': (1, 9)}, in_dims='2*n')(x)"),
+    ("symbolic sizes that may differ",
+     "rune.jit(lambda a, b: a + b, dims={'n': (1, 9), 'm': (1, 9)}, in_dims=('n', 'm'))(x, x)"),
+    ("a symbolic size that may not divide",
+     "rune.jit(lambda v: v.reshape(3, -1), dims={'n': (1, 9)})(x)"),
+    ("a slice that symbolic sizes do not decide",
+     "rune.jit(lambda a, b: a[:b.shape[0]],"
+     " dims={'n': (1, 9), 'm': (1, 9)}, in_dims=('n', 'm'))(x, x)"),
+    ("a symbolic size as a number", "rune.jit(lambda v: v * (v.shape[0] * 0.5), dims={'n': (1, 9)})(x)"),
+    ("a pattern that says nothing", "rune.jit(lambda v: v, dims={'n': (1, 9)}, in_dims='k')(x)"),
     ("an unknown device", "rune.jit(lambda v: v, device='abacus')(x)"),
     ("a NaN, when looked for", "with rune.configure(check_nans=True): rnp.log(-x)"),
     ("a NaN under jit",
@@ -168,7 +181,9 @@ def test_native_code_that_does_not_compile_shows_its_numbered_source():
         compile_module("broken", BROKEN)
 
     assert "cpu: cannot compile broken (" in str(caught.value)
-    assert "    1 first line\n    2 second line" in str(caught.value)
+    assert "(line 1, column 1: expected top-level entity)" in str(caught.value)
+    assert ">   1  first line\n    2  second line" in str(caught.value)
+    assert caught.value.source.startswith(BROKEN)
     works_as_before()
 
 
@@ -179,8 +194,8 @@ def test_opencl_source_that_does_not_compile_shows_its_numbered_source():
     with pytest.raises(rune.errors.CompileError) as caught:
         backend.build(BROKEN, "broken")
 
-    assert "compile: cannot build broken for opencl:0" in str(caught.value)
-    assert re.search(r"(?m)^.*1.*first line$", str(caught.value))
+    assert "opencl: cannot compile broken for opencl:0 (line 1, column 1: " in str(caught.value)
+    assert re.search(r"(?m)^> +1  first line$", str(caught.value))
     works_as_before()
 
 
@@ -192,9 +207,9 @@ def _then_wait(call: Any) -> None:
 def interrupted(call: Any, seconds: float) -> None:
     """The call with Ctrl-C pressed while it runs."""
     timer = threading.Timer(seconds, _thread.interrupt_main)
-    timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             _then_wait(call)
     finally:
         timer.cancel()

@@ -21,7 +21,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.scipy",),
     ("rune.lax", "rune.random"),
     ("rune.numpy",),
-    ("rune.control",),
+    ("rune.control", "rune.debug"),
     ("rune.transforms",),
     ("rune.array",),
     ("rune.backends",),
@@ -115,6 +115,15 @@ def _needed(source: Source) -> set[str]:
         if not i.inside_function and not i.for_types_only
     }
     return found - {source.name, "", "rune"}
+
+
+def test_modules_are_loaded_late_at_three_doors_alone():
+    # Decision 0008. Within the backends, drivers are loaded late as well.
+    late = {str(s) for s in sources() if "import_module(" in s.text}
+
+    rooms = {s for s in late if not s.startswith("rune/backends/")}
+    assert rooms == {"rune/__init__.py", "rune/transforms/compile.py"}
+    assert "rune/backends/__init__.py" in late
 
 
 def test_importing_the_package_imports_no_driver():

@@ -174,7 +174,7 @@ def test_a_donation_to_a_result_of_other_size_is_illegal():
 
 
 def test_a_symbolic_size_needs_a_source():
-    assert "cannot find a value for n (no size source)" in refused(
+    assert "cannot read the size n (no argument tells it)" in refused(
         plan(Launch("double", (X, Y)), size_sources=())
     )
 

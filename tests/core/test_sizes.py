@@ -1,6 +1,7 @@
 """Symbolic sizes meet numbers: in evaluation, inside other programs, in every transformation.
 
-First how sizes are read off types, then programs traced for n that are called with a number.
+First how sizes are read off types: by which axes, in which order, and what is refused. Then
+programs traced for n that are called with a number.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rune
 from rune import dims, dtypes, ops
+from rune.core.check import check_program
 from rune.core.evaluate import eval_program
-from rune.core.sizes import match_sizes, with_sizes
+from rune.core.sizes import match_sizes, size_sources, type_with_sizes, with_sizes
 from rune.core.types import ArrayType
-from rune.errors import NaNError
+from rune.errors import CheckError, DimensionError, NaNError
+from rune.transforms.stage import parse_program
 from tests.support.arrays import array
 from tests.support.close import near, same
 
@@ -35,13 +40,102 @@ def f32(*shape: Any) -> ArrayType:
         (f32(N, 4), f32(N, 4), {}),
         (f32(2 * N + 1), f32(7), {"n": 3}),
         (f32(N * M, N), f32(6, 2), {"n": 2, "m": 3}),
-        (f32(2 * N), f32(7), {}),
         (f32(3), f32(3), {}),
+        (f32(N + M, N), f32(7, 3), {"n": 3, "m": 4}),
+        (f32(2 * N, M - N, M * N - 1), f32(6, 1, 11), {"n": 3, "m": 4}),
+        (f32(2 * N, 3), f32(2 * M, 3), {"n": M}),
     ],
     ids=str,
 )
 def test_sizes_are_read_off_the_types(declared: ArrayType, given: ArrayType, sizes: dict):
-    assert match_sizes([declared], [given]) == sizes
+    assert match_sizes((declared,), [given], "f: cannot run") == sizes
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "message"),
+    [
+        (f32(2 * N), f32(7), r"f: cannot run with 2\*n = 7 \(no whole n; axis 0 of argument 0\)"),
+        (f32(3 * N + M, M), f32(9, 2), r"with m \+ 3\*n = 9 for m = 2 \(no whole n; axis 0"),
+        (f32(N), f32(65), r"with n = 65 \(n in 1..64; axis 0 of argument 0\)"),
+        (f32(2 * N - 8), f32(124), r"with n = 66 \(n in 1..64; axis 0 of argument 0\)"),
+        (f32(N, N), f32(2, 3), r"with n = 2 \(axis 1 of argument 0 is 3\)"),
+        (f32(N, 2 * N), f32(2, 5), r"with 2\*n = 4 for n = 2 \(axis 1 of argument 0 is 5\)"),
+        (f32(N, 4), f32(2, 5), r"with shape \[2, 5\] \(axis 1 of argument 0, f32\[n,4\], is 4\)"),
+        (f32(N), f32(2, 5), r"with shape \[2, 5\] \(argument 0 is f32\[n\]\)"),
+        (f32(N), f32(N + 1), r"with n = n \+ 1 \(n in 1..64, n in 1..64; axis 0"),
+        (f32(N, N), f32(N, M), r"with n = n \(axis 1 of argument 0 is m\)"),
+        (f32(2 * N), f32(M), r"with 2\*n = m \(2 may not divide m; axis 0 of argument 0\)"),
+    ],
+    ids=str,
+)
+def test_types_that_no_sizes_fit_are_refused(declared: ArrayType, given: ArrayType, message: str):
+    with pytest.raises(DimensionError, match=message):
+        match_sizes((declared,), [given], "f: cannot run")
+
+
+def test_an_axis_that_is_a_size_itself_is_read_before_any_other():
+    sources = size_sources((f32(2 * N, M + 1), f32(M), f32(N)))
+
+    assert [(s.name, s.argument, s.axis) for s in sources] == [("m", 1, 0), ("n", 2, 0)]
+
+
+def test_a_source_says_how_the_axis_is_made_of_the_size():
+    source = size_sources((f32(M), f32(2 * N * M + M + 3)))[1]
+
+    assert (source.name, source.offset, source.factor) == ("n", M + 3, 2 * M)
+    assert source.dim == 2 * N * M + M + 3
+
+
+@pytest.mark.parametrize(
+    "axes", [(N // 2,), (N * N,), (N + M,), (N * dims.symbol("k", 0, 9), dims.symbol("k", 0, 9))]
+)
+def test_an_axis_that_does_not_decide_a_size_tells_none(axes: tuple):
+    assert "n" not in {s.name for s in size_sources((f32(*axes),))}
+
+
+SIZE = st.integers(1, 20)
+
+
+@st.composite
+def affine_axes(draw: st.DrawFn) -> tuple[dict[str, int], list[Any]]:
+    """Sizes with values, and axes in any order of which each is affine in one size more."""
+    values: dict[str, int] = {}
+    axes: list[Any] = []
+    for name in "abcde"[: draw(st.integers(1, 5))]:
+        factor, offset = draw(st.integers(1, 4)), draw(st.integers(0, 5))
+        if values and draw(st.booleans()):
+            other = dims.symbol(draw(st.sampled_from(sorted(values))), 1, 20)
+            factor, offset = draw(st.sampled_from([(factor, other), (other + 1, offset)]))
+        values[name] = draw(SIZE)
+        axes.append(factor * dims.symbol(name, 1, 20) + offset)
+    return values, draw(st.permutations(axes))
+
+
+@given(affine_axes(), st.data())
+def test_any_affine_sizes_are_found_in_any_order(made: tuple, data: st.DataObject):
+    values, axes = made
+    cut = data.draw(st.integers(0, len(axes)))
+    declared = f32(*axes[:cut]), f32(*axes[cut:])
+    given = [type_with_sizes(t, values) for t in declared]
+
+    assert match_sizes(declared, given, "f") == values
+
+
+@given(affine_axes(), st.data())
+def test_what_is_found_fits_every_axis_or_is_refused(made: tuple, data: st.DataObject):
+    _, axes = made
+    shape = [data.draw(st.integers(0, 40)) for _ in axes]
+
+    try:
+        found = match_sizes((f32(*axes),), [f32(*shape)], "f")
+    except DimensionError:
+        return
+
+    assert [dims.substitute(axis, found) for axis in axes] == shape
+    assert all(1 <= size <= 20 for size in found.values())
+
+
+# --- programs of symbolic sizes -----------------------------------------------------------------
 
 
 def test_parameters_are_rewritten_wherever_sizes_stand():
@@ -102,3 +196,37 @@ def test_one_symbolic_program_serves_two_sizes_in_one_outer_program():
 
     near(expected(X) + expected(y), found, relative=1e-6, why="f32")
     same(np.asarray(f(y)), np.asarray(f(y)))
+
+
+# --- programs that hold programs ----------------------------------------------------------------
+
+UNTOLD = """
+program f(%0: f32[]) {
+  %1: f32[3] = jit %0 {program=program g(%0: f32[]) where n in 1..9 {
+    %1: f32[n] = broadcast %0 {axes=(), shape=(n,)}
+    return %1
+  }}
+  return %1
+}"""
+
+
+def test_a_held_program_whose_inputs_do_not_tell_a_size_is_refused():
+    with pytest.raises(CheckError, match="jit holds g, whose inputs do not tell the size n"):
+        check_program(parse_program(UNTOLD))
+
+
+def test_operands_that_do_not_fit_a_held_program_are_refused():
+    text = UNTOLD.replace("g(%0: f32[])", "g(%0: f32[], %2: bool[2*n,0])").replace("%1", "%3")
+    text = text.replace("f(%0: f32[])", "f(%0: f32[], %1: bool[7,0])")
+    text = text.replace("jit %0", "jit %0, %1")
+
+    with pytest.raises(DimensionError, match=r"jit of g with 2\*n = 7 \(no whole n; axis 0 of"):
+        check_program(parse_program(text))
+
+
+def test_a_program_names_bounds_before_what_they_bound_and_is_read_back():
+    k = dims.symbol("a", 0, N)
+    program = rune.make_program(lambda x, y: x[: y.shape[0]] * y)(f32(N), f32(k))
+
+    assert "where n in 1..64, a in 0..n" in str(program)
+    assert str(parse_program(str(program))) == str(program)

@@ -25,7 +25,7 @@ from tests.support.oracle import reference
 
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 # The half types round once from f32; polynomials and sums in another order take the rest.
-ULPS = {dtypes.f32: 4, dtypes.f64: 4}
+ULPS = {dtypes.f32: 4, dtypes.f64: 4, dtypes.c64: 6, dtypes.c128: 6}
 OF_PRIMITIVE = {"integer_pow": 64}  # repeated products round once each, in the dtype itself
 EXACT_FAMILIES = ("movement", "indexing", "creation", "identity", "selection", "comparison")
 
@@ -34,7 +34,7 @@ def runs_on(device: Device, sample: Sample) -> bool:
     """Whether the device takes every dtype of the call."""
     out = sample.primitive.type_rule(*sample.types, **sample.params)
     used = {t.dtype for t in (*sample.types, out)}
-    return used <= device.target.dtypes
+    return used <= device.target.program_dtypes
 
 
 def compiled(device: Device, chosen: Sequence[Sample]) -> list[np.ndarray]:

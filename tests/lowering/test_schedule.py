@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rune import ops
+from rune.lowering.arena import type_bytes
 from rune.lowering.kernelize import kernelize
 from rune.lowering.kernels import Invoke, KernelProgram, Value
 from rune.lowering.kernels_check import check
-from rune.lowering.memory import live_ranges, type_bytes
+from rune.lowering.memory import live_ranges
 from rune.lowering.schedule import schedule
 from tests.support.lowering import WITH_DOT, f32, program_of
 from tests.support.random_programs import random_program

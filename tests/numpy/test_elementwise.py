@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rune
 import rune.numpy as rnp
 from rune import dtypes
 from tests.support.arrays import array
@@ -114,6 +115,15 @@ def test_special_values_of_two_operands_are_numpys(name: str):
         expected = getattr(np, name)(x, y)
 
     near(expected, getattr(rnp, name)(array(x), array(y)), relative=1e-6, why="f32 functions")
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_an_exponent_of_one_half_for_all_is_no_square_root(device: str):
+    # NumPy's power gives NaN and -0.0 here, C's result where every element has its exponent.
+    x, expected = array([-np.inf, -0.0, 0.25]), np.array([np.inf, 0.0, 0.5], np.float32)
+
+    same(expected, rnp.power(x, 0.5))
+    same(expected, rune.jit(rnp.power, device=device)(x, 0.5))
 
 
 def test_infinities_add_in_the_logarithm():

@@ -26,8 +26,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.tensordot(X, X.T), r"tensordot: cannot contract"),
     (lambda: rnp.tensordot(X, X, 3), r"tensordot: cannot contract 3 axes of ranks 2 and 2"),
     (lambda: rnp.cross(rnp.zeros(2), rnp.zeros(2)), r"cross: cannot multiply .* \(size 3"),
-    (lambda: rnp.sum(X, axis=2), r"sum: cannot find axis 2 \(the array has 2 axes\)"),
-    (lambda: rnp.mean(X, axis=(0, 0)), r"mean: cannot use axes \(0, 0\) \(an axis twice\)"),
+    (lambda: rnp.sum(X, axis=2), r"sum: cannot find axis 2 of f32\[2,3\] \(its axes are -2 to 1\)"),
+    (lambda: rnp.mean(X, axis=(0, 0)), r"mean: cannot use axes \(0, 0\) of f32\[2,3\] \(axis 0 twice\)"),
     (lambda: rnp.max(rnp.zeros((0, 2)), axis=0), r"cannot reduce f32\[0,2\] .*\(no elements\)"),
     (lambda: rnp.max(X, where=X > 0), r"max: cannot use where= without initial="),
     (lambda: rnp.var(X, ddof=1, correction=1), r"var: cannot use both ddof and correction"),
@@ -46,7 +46,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.pad(I, 1, mode="mean"), r"pad: cannot use mode='mean' \(one of constant"),
     (lambda: rnp.pad(I, 1, mode="edge", constant_values=1), r"pad: cannot use constant_values"),
     (lambda: rnp.take(I, 1.0), r"take: cannot index with .* \(integer dtype required\)"),
-    (lambda: rnp.take(I, 0, mode="raise"), r"take: cannot use mode='raise'"),
+    (lambda: rnp.take(I, 0, mode="bounce"), r"take: cannot use mode='bounce'"),
     (lambda: rnp.take_along_axis(X, I, 0), r"take_along_axis: cannot index .* \(ranks differ\)"),
     (lambda: rnp.diagonal(I), r"diagonal: cannot take a diagonal of i32\[3\] \(rank 2"),
     (lambda: rnp.einsum("ij,jk", X, X), r"einsum: cannot contract .* \(axis 'j': 3 against 2\)"),
@@ -69,7 +69,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.finfo("i32"), r"finfo: cannot describe i32 \(floating dtype required\)"),
     (lambda: rnp.isdtype("f32", "real"), r"isdtype: cannot use the kind 'real'"),
     (lambda: rnp.sum([1.0]), r"sum: cannot take list as an array\nhint: convert with"),
-    (lambda: X * [1.0], r"operator: cannot combine an array with a list"),
+    (lambda: X * [1.0], r"operator: cannot combine f32\[2,3\] with a list of 1"),
 ]  # fmt: skip
 
 

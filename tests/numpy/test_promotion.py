@@ -5,6 +5,10 @@ jnp.promote_types of every pair with jax_enable_x64; `scalars` and `scalars_x64`
 jnp.add(array, Python scalar) without and with it; `unary` and `binary` those of jnp.<name>(ones(2))
 and of pairs, without it. A row is in the order of the list beside it; "*" marks a weak type, and
 "error" that JAX raises. Where rune differs on purpose, `ON_PURPOSE` says why.
+
+jax_lattice_0_10_2.json, made likewise, is jnp.where(True, a, b) of every pair of kinds of operands,
+dtypes and Python scalars: `standard` and `strict` promotion with jax_enable_x64, `…_x32` without
+(where "-" is not asked); `numpy_scalars` the same of NumPy's scalars beside arrays.
 """
 
 from __future__ import annotations
@@ -20,9 +24,11 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes
+from rune.errors import DtypeError
 from tests.support.arrays import array
 
 JAX = json.loads((Path(__file__).parent / "jax_promotion_0_10_2.json").read_text())
+LATTICE = json.loads((Path(__file__).parent / "jax_lattice_0_10_2.json").read_text())
 SCALARS = {"bool*": True, "int*": 1, "float*": 1.5, "complex*": 1j}
 DTYPES = JAX["promote_types"]
 
@@ -71,6 +77,79 @@ def test_two_dtypes_promote_to_their_least_upper_bound(first: str):
     found = [shown(lambda a, b: rnp.zeros(0, rnp.promote_types(a, b)), first, b) for b in DTYPES]
 
     assert dict(zip(DTYPES, found)) == dict(zip(DTYPES, JAX["promote"][first].split()))
+
+
+def joined(first: Any, second: Any) -> str:
+    """The type that two operands share, by a function that has no rule of its own."""
+    return shown(lambda a, b: rnp.where(True, a, b), first, second)
+
+
+@pytest.mark.parametrize("mode", ["standard", "strict"])
+@pytest.mark.parametrize("first", LATTICE["kinds"])
+def test_every_pair_of_operands_promotes_as_in_jax_with_64_bits(first: str, mode: str):
+    kinds = LATTICE["kinds"]
+    with rune.enable_x64(), rune.numpy_dtype_promotion(mode):
+        found = [joined(sample(first), sample(b)) for b in kinds]
+
+    assert dict(zip(kinds, found)) == dict(zip(kinds, LATTICE[mode][first].split()))
+
+
+@pytest.mark.parametrize("mode", ["standard", "strict"])
+@pytest.mark.parametrize("first", LATTICE["kinds"])
+def test_by_default_pairs_promote_as_in_jax_but_keep_64_bits(first: str, mode: str):
+    row = dict(zip(LATTICE["kinds"], LATTICE[f"{mode}_x32"][first].split()))
+    asked = {b: t for b, t in row.items() if t != "-"}
+    if mode == "standard" and "u32" in (first, *asked):  # JAX without x64 has no i64 for these
+        wider = {b: "i64" for b in ("i8", "i16", "i32") if first == "u32"}
+        wider |= {"u32": "i64"} if first in ("i8", "i16", "i32") else {}
+        asked |= wider
+
+    with rune.numpy_dtype_promotion(mode):
+        found = {b: joined(sample(first), sample(b)) for b in asked}
+
+    assert found == asked
+
+
+@pytest.mark.parametrize("scalar", LATTICE["numpy_scalars"])
+def test_a_numpy_scalar_promotes_like_an_array_of_its_dtype(scalar: str):
+    kinds = LATTICE["numpy_scalar_kinds"]
+    one = dtypes.as_dtype(scalar).type(1)
+    with rune.enable_x64():
+        found = [joined(sample(b), one) for b in kinds]
+
+    assert dict(zip(kinds, found)) == dict(zip(kinds, LATTICE["numpy_scalars"][scalar].split()))
+
+
+@pytest.mark.parametrize("scalar", ["i64", "f64", "c128"])
+def test_a_numpy_scalar_of_64_bits_arrives_with_32_by_default(scalar: str):
+    kinds = ["bool", "i8", "f16", "f32", "c64"]
+    one = dtypes.as_dtype(scalar).type(1)
+    row = LATTICE["numpy_scalars_x32"][scalar].split()
+    expected = dict(zip(LATTICE["numpy_scalar_kinds_x32"], row))
+
+    assert {b: joined(sample(b), one) for b in kinds} == {b: expected[b] for b in kinds}
+
+
+def test_strict_promotion_says_so_and_what_to_do():
+    with rune.numpy_dtype_promotion("strict"), pytest.raises(DtypeError) as error:
+        rnp.add(rnp.ones(2, "f32"), rnp.ones(2, "f64"))
+
+    assert "cannot promote f32 and f64 (strict promotion)" in str(error.value)
+    assert "hint: cast one side with .astype(...)" in str(error.value)
+
+
+def test_strict_promotion_is_part_of_the_key_of_compiled_code():
+    compiled = rune.jit(lambda a, b: a + b)
+    a, b = rnp.ones(2, "f32"), rnp.ones(2, "i32")
+    compiled(a, b)
+
+    with rune.numpy_dtype_promotion("strict"), pytest.raises(DtypeError):
+        compiled(a, b)
+
+
+def test_a_mode_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="cannot use 'loose'"):
+        rune.numpy_dtype_promotion("loose")
 
 
 @pytest.mark.parametrize("first", JAX["scalars"])

@@ -62,6 +62,17 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "take wrapped": lambda x: rnp.take(x, rnp.array([-1, 7]), axis=0, mode="wrap"),
     "take_along_axis": lambda x: rnp.take_along_axis(x, rnp.argmax(x, 0)[None], 0),
     "an update": lambda x: x.at[0].set(1.0).at[:, 1].add(1.0),
+    "an update of the last": lambda x: x.at[-1, ::2].multiply(3.0),
+    "an update of a slice": lambda x: x.at[1:, 1].min(0.0),
+    "an update of every second": lambda x: x.at[::2].set(7.0),
+    "an update by index": lambda x: x.at[rnp.array([0, -1, 0])].multiply(2.0),
+    "an update by index and slice": lambda x: x.at[1:, rnp.array([0, 0, 2])].add(1.0),
+    "an update along an axis": lambda x: rnp.put_along_axis(
+        x, rnp.argmax(x, 0)[None], 0.0, 0, inplace=False
+    ),
+    "a gradient of updates": lambda x: rune.grad(
+        lambda v: (v.at[rnp.array([0, -1, 0])].multiply(v[1:2]).at[1:].max(0.5) ** 2).sum()
+    )(x),
     "a gradient": lambda x: rune.grad(lambda v: rnp.var(v, 0).sum())(x),
     "a loss": lambda x: rune.grad(
         lambda v: rnp.mean(nn.softmax_cross_entropy_with_integer_labels(v, rnp.argmax(v, 1)))
@@ -77,6 +88,12 @@ def test_one_program_is_right_for_every_size(name: str):
         x = rnp.asarray(np.random.default_rng(size).normal(size=(size, 3)))
         near(FUNCTIONS[name](x), compiled(x), relative=3e-5, why="f32, other order of sums")
     assert compiled.cache_size() == 1
+
+
+@pytest.mark.parametrize("index", [slice(None, None, -2), slice(4, 0, -1)], ids=str)
+def test_steps_backwards_whose_start_depends_on_the_size_are_refused(index: slice):
+    with pytest.raises(ValueError, match=r"index: cannot step by -[12] from .* of n"):
+        rune.jit(lambda x: x[index], dims={"n": (2, 16)})(rnp.ones((5, 3)))
 
 
 def test_what_depends_on_the_size_is_refused():

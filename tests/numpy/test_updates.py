@@ -1,12 +1,12 @@
-"""x[index] out of bounds, and x.at[index]: copies with elements changed.
+"""x.at[index]: copies with elements changed.
 
-NumPy's assignment says what an update in bounds does. Out of bounds reading clamps and writing
-drops, unless a mode says otherwise; duplicates accumulate in add and are refused where they would
-be changed only once.
+NumPy's assignment and ufunc.at say what an update does, also where an element is named repeatedly
+and where the index is traced. Then modes, dtypes, `apply`, refusals and derivatives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,9 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from tests.support.close import same
+from tests.support.arrays import array
+from tests.support.close import close, near, same
+from tests.support.derivatives import WHY, differences, directions, inner
 
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
 INDICES: dict[str, Any] = {
@@ -76,85 +78,206 @@ def test_values_take_the_dtype_of_the_array():
     assert rnp.zeros(2, "i8").at[0].set(3.7).tolist() == [3, 0]
 
 
-# --- out of bounds ----------------------------------------------------------------------------
+# --- elements named repeatedly, and traced indices --------------------------------------------
+
+UFUNC: dict[str, Any] = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "min": np.minimum,
+    "max": np.maximum, "divide": np.divide, "power": np.power,
+}  # fmt: skip
+ROWS, COLUMNS = np.array([2, 0, 2, 2], np.int32), np.array([1, -1, 3, 1], np.int32)
+REPEATED: dict[str, Callable[[Any, Any], Any]] = {
+    "rows": lambda i, j: i,
+    "columns": lambda i, j: (slice(None), j),
+    "places": lambda i, j: (i, j),
+    "a grid": lambda i, j: (i[:, None], j),
+    "rows of a window": lambda i, j: (i, slice(1, 3)),
+    "columns of a window": lambda i, j: (slice(1, 3), j),
+    "columns of every second row": lambda i, j: (slice(None, None, -2), j),
+    "places with a new axis": lambda i, j: (i, None, j),
+    "beside an integer": lambda i, j: (-2, j),
+}
+each_repeated = pytest.mark.parametrize("index", REPEATED.values(), ids=REPEATED)
+each_update = pytest.mark.parametrize("name", UFUNC)
 
 
-@pytest.mark.parametrize("at", [10, np.array(10), np.array([10])], ids=["int", "rank 0", "array"])
-def test_reading_beyond_the_end_gives_the_last_element(at: Any):
-    assert np.ravel(rnp.arange(5)[at]).tolist() == [4]
+def updated(name: str, index: Any) -> Any:
+    """The function x, i, j, values -> x updated at index(i, j)."""
+    return lambda x, i, j, values: getattr(x.at[index(i, j)], name)(values)
 
 
-@pytest.mark.parametrize("at", [-7, np.array(-7)], ids=["int", "array"])
-def test_a_negative_index_wraps_once_and_is_then_clamped(at: Any):
-    assert int(rnp.arange(5)[at]) == 0
+@each_update
+@each_repeated
+def test_an_element_named_repeatedly_is_changed_as_often(index: Any, name: str):
+    expected = X + 1
+    values = np.random.default_rng(0).choice([1.0, 1.25], X[index(ROWS, COLUMNS)].shape)
+    UFUNC[name].at(expected, index(ROWS, COLUMNS), values)
+
+    found = updated(name, index)(rnp.array(X + 1), ROWS, COLUMNS, values)
+
+    near(expected, found, relative=2e-6, why="quotients and powers are taken once, of the product")
 
 
-@pytest.mark.parametrize("at", [10, -7, np.array([10, -7])], ids=["above", "below", "array"])
-def test_writing_out_of_bounds_is_dropped_unless_clipped(at: Any):
+@each_update
+@each_repeated
+def test_traced_indices_update_what_the_same_indices_do_untraced(index: Any, name: str):
+    args = (rnp.array(X + 1), rnp.array(ROWS), rnp.array(COLUMNS), 2.0)
+
+    expected = updated(name, index)(*args)
+
+    close(expected, rune.jit(updated(name, index))(*args), ulps=2, why="fused arithmetic")
+
+
+@each_update
+def test_every_lane_updates_at_its_own_indices(name: str):
+    rows = rnp.array([[0, 0, 2], [1, 1, 1]])
+    function = updated(name, lambda i, j: i)
+
+    found = rune.vmap(lambda i: function(rnp.array(X + 1), i, 0, 2.0))(rows)
+
+    expected = [function(rnp.array(X + 1), i, 0, 2.0) for i in rows]
+    same(np.stack(expected), found)
+
+
+def test_numbers_that_name_one_element_after_wrapping_or_clipping_are_no_distinct_indices():
+    x = rnp.ones(5)
+
+    assert x.at[np.array([-1, 4])].multiply(3.0).tolist() == [1, 1, 1, 1, 9]
+    assert x.at[np.array([7, 8])].multiply(3.0, mode="clip").tolist() == [1, 1, 1, 1, 9]
+    assert x.at[np.array([7, 8])].multiply(3.0).tolist() == [1] * 5
+
+
+def test_a_promise_of_distinct_indices_is_taken_at_its_word():
+    x, at = rnp.ones(3), rnp.array([1, 2])
+
+    found = rune.jit(lambda i: x.at[i].multiply(2.0, unique_indices=True))(at)
+
+    assert found.tolist() == [1.0, 2.0, 2.0]
+
+
+# --- modes ------------------------------------------------------------------------------------
+
+OUTSIDE = {"above": 10, "below": -7, "arrays": np.array([10, -7])}
+each_outside = pytest.mark.parametrize("at", OUTSIDE.values(), ids=OUTSIDE)
+
+
+@pytest.mark.parametrize("mode", [None, "drop", "fill", "promise_in_bounds"])
+@pytest.mark.parametrize("name", ["set", *UFUNC])
+@each_outside
+def test_writing_out_of_bounds_is_dropped(at: Any, name: str, mode: str | None):
+    assert getattr(rnp.arange(5.0).at[at], name)(3.0, mode=mode).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_writing_out_of_bounds_goes_to_the_nearest_element_when_clipped():
     x = rnp.arange(5)
 
-    assert x.at[at].set(9).tolist() == x.at[at].add(9).tolist() == [0, 1, 2, 3, 4]
-    assert 9 in x.at[at].set(9, mode="clip").tolist()
+    assert x.at[10].set(9, mode="clip").tolist() == [0, 1, 2, 3, 9]
+    assert x.at[-7].add(9, mode="clip").tolist() == [9, 1, 2, 3, 4]
+    assert x.at[np.array([7, 8, -9])].max(6, mode="clip").tolist() == [6, 1, 2, 3, 6]
 
 
 def test_get_fills_what_is_out_of_bounds():
     x = rnp.arange(3.0)
 
     assert x.at[rnp.array([1, 5])].get(mode="fill", fill_value=-1.0).tolist() == [1.0, -1.0]
-    assert np.isnan(x.at[5].get(mode="fill"))
+    assert np.isnan(x.at[5].get(mode="drop"))
     assert rnp.arange(3).at[5].get(mode="fill").tolist() == -(2**31)
 
 
-# --- duplicates -------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", [None, "clip", "promise_in_bounds"])
+def test_get_clamps_in_the_other_modes(mode: str | None):
+    assert rnp.arange(3).at[np.array([7, -1, -9])].get(mode=mode).tolist() == [2, 2, 0]
 
 
-def test_duplicates_accumulate_in_add_and_subtract():
-    x, at = rnp.zeros(3), rnp.array([1, 1, 2])
+def test_negative_indices_are_out_of_bounds_where_they_do_not_wrap():
+    x, at = rnp.arange(3), np.array([-1, 0])
 
-    assert x.at[at].add(1.0).tolist() == [0.0, 2.0, 1.0]
-    assert x.at[at].subtract(1.0).tolist() == [0.0, -2.0, -1.0]
+    kept = x.at[at].set(9, wrap_negative_indices=False)
+    read = x.at[-1].get(mode="fill", fill_value=7, wrap_negative_indices=False)
 
-
-def test_an_update_that_would_count_duplicates_once_is_refused():
-    x = rnp.ones(3)
-
-    with pytest.raises(NotImplementedError, match="at indices that may repeat"):
-        x.at[rnp.array([1, 1])].multiply(2.0)
-    with pytest.raises(NotImplementedError, match="at indices that may repeat"):
-        rune.jit(lambda i: x.at[i].multiply(2.0))(rnp.array([0, 1]))
+    assert (kept.tolist(), int(read)) == ([9, 1, 2], 7)
 
 
-def test_one_traced_index_is_distinct():
-    x = rnp.ones(3)
-
-    assert rune.jit(lambda i: x.at[i].multiply(2.0))(1).tolist() == [1.0, 2.0, 1.0]
-
-
-# --- refusals and derivatives -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("index", "message"),
-    [
-        (1.5, "cannot index with f32"),
-        ([0, 1], "cannot index with a list"),
-        ((0, 0, 0), r"cannot index f32\[3,4\] with 3 indices"),
-        ((..., ...), "cannot use more than one ellipsis"),
-    ],
-)
-def test_an_index_without_meaning_is_refused(index: Any, message: str):
-    with pytest.raises((TypeError, IndexError), match=f"index: {message}"):
-        rnp.array(X)[index]
+@pytest.mark.parametrize("mode", ["wrap", "one_hot", "raise"])
+def test_an_unknown_mode_is_refused(mode: str):
+    with pytest.raises(ValueError, match=f"at: cannot use mode='{mode}'"):
+        rnp.zeros(3).at[0].set(1.0, mode=mode)
+    with pytest.raises(ValueError, match=f"at: cannot use mode='{mode}'"):
+        rnp.zeros(3).at[0].get(mode=mode)
 
 
-def test_an_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match="at: cannot use mode='wrap'"):
-        rnp.zeros(3).at[0].set(1.0, mode="wrap")
+def test_an_unknown_option_is_refused():
+    with pytest.raises(TypeError, match=r"at: cannot use sorted= \(one of mode, unique_indices"):
+        rnp.zeros(3).at[0].set(1.0, sorted=True)
 
 
-def test_a_traced_mask_is_refused_with_the_way_out():
-    with pytest.raises(IndexError, match=r"rune.numpy.where\(mask, x, other\)"):
-        rune.jit(lambda x: x[x > 0])(rnp.ones(3))
+# --- dtypes -----------------------------------------------------------------------------------
+
+
+def test_values_of_a_wider_kind_are_combined_before_the_result_is_cut():
+    x, twice = rnp.array([0, 10]), np.array([1, 1])
+
+    assert x.at[1].add(0.5).tolist() == [0, 10]
+    assert x.at[twice].add(0.5).tolist() == [0, 11]
+    assert x.at[twice].multiply(0.5).tolist() == [0, 2]
+
+
+def test_elements_that_are_not_named_keep_all_their_bits():
+    odd = 2**30 + 1  # no f32
+
+    assert rnp.array([odd, 10]).at[np.array([1, 1])].add(0.25).tolist() == [odd, 10]
+
+
+def test_integers_are_divided_as_floats():
+    found = rnp.arange(4).at[np.array([3])].divide(2)
+
+    assert (found.tolist(), str(found.dtype)) == ([0.0, 1.0, 2.0, 1.5], "float32")
+
+
+def test_sums_and_products_of_bools_are_logical():
+    x, at = rnp.array([True, False, True]), np.array([0, 1, 1])
+
+    assert x.at[at].add(True).tolist() == [True, True, True]
+    assert x.at[at].multiply(False).tolist() == [False, False, True]
+    assert x.at[at].max(rnp.array([False, True, False])).tolist() == [True, True, True]
+
+
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_complex_elements_are_multiplied_as_often_as_they_are_named(way: Any):
+    x, at = np.array([1 + 2j, 3 - 1j, 5], np.complex64), np.array([0, 0, 1, 0, 7], np.int32)
+    values = np.array([1j, 2 + 1j, 3, -1, 4], np.complex64)
+    expected = x.copy()
+    np.multiply.at(expected, at[:4], values[:4])
+
+    found = way(lambda x, i, v: x.at[i].multiply(v))(array(x), array(at), array(values))
+
+    near(expected, found, relative=1e-6, why="the order of four factors")
+
+
+# --- apply ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_apply_changes_an_element_as_often_as_it_is_named(way: Any):
+    function = way(lambda x, i: x.at[i].apply(lambda v: v * v))
+
+    assert function(rnp.arange(5.0), rnp.array([2, 2, -1, 9, 3, 2])).tolist() == [0, 1, 256, 9, 16]
+
+
+def test_apply_at_known_indices_may_change_an_element_many_times():
+    assert rnp.zeros(2).at[np.zeros(40, int)].apply(lambda v: v + 1.0).tolist() == [40.0, 0.0]
+
+
+def test_apply_at_many_traced_indices_asks_for_a_promise():
+    x, at = rnp.arange(50.0), rnp.arange(40)
+
+    with pytest.raises(NotImplementedError, match="unique_indices=True promises"):
+        rune.jit(lambda i: x.at[i].apply(rnp.sqrt))(at)
+
+    promised = rune.jit(lambda i: x.at[i].apply(rnp.sqrt, unique_indices=True))(at)
+    close(rnp.where(x < 40, rnp.sqrt(x), x), promised, ulps=1, why="square roots")
+
+
+# --- derivatives ------------------------------------------------------------------------------
 
 
 def test_derivatives_go_to_the_kept_elements_and_to_the_written_values():
@@ -166,8 +289,19 @@ def test_derivatives_go_to_the_kept_elements_and_to_the_written_values():
     assert (dx.tolist(), float(dv)) == ([1.0, 0.0, 3.0], 2.0)
 
 
-def test_the_gradient_of_a_gather_out_of_bounds_is_zero_and_of_a_clipped_one_is_not():
-    gathered = rune.grad(lambda x: x[rnp.array([10])].sum())(rnp.ones(3))
-    clipped = rune.grad(lambda x: rnp.take(x, 10, mode="clip"))(rnp.ones(3))
+@pytest.mark.parametrize("name", ["set", *UFUNC])
+@each_repeated
+def test_derivatives_of_updates_are_those_of_differences(index: Any, name: str):
+    rng = np.random.default_rng(1)
+    x, values = array(rng.uniform(1, 2, (3, 4))), rng.uniform(1, 2, X[index(ROWS, COLUMNS)].shape)
 
-    assert (gathered.tolist(), clipped.tolist()) == ([0.0] * 3, [0.0, 0.0, 1.0])
+    def function(x: Any, values: Any) -> Any:
+        return getattr(x.at[index(ROWS, COLUMNS)], name)(values)
+
+    args = [x, array(values)]
+    tangents, (weight,) = directions(rng, args), directions(rng, [x])
+    _, push = rune.jvp(function, args, tangents)
+    cotangents = rune.vjp(function, *args)[1](weight)
+
+    near(differences(function, args, tangents), push, relative=1e-6, why=WHY)
+    assert abs(inner([weight], [push]) - inner(cotangents, tangents)) < 1e-10

@@ -6,6 +6,7 @@ where that is readable. Nothing here calls the code under test.
 
 from __future__ import annotations
 
+import cmath
 import functools
 import itertools
 import math
@@ -17,6 +18,7 @@ import numpy as np
 from scipy import special
 
 from rune import dtypes
+from tests.random.plain import random_bits, random_fold_in, random_seed, random_split
 
 # --- scalars ----------------------------------------------------------------------------------
 
@@ -34,8 +36,6 @@ def _rem(a: Any, b: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    if isinstance(x, complex):
-        return x / abs(x)
     return (x > 0) - (x < 0)
 
 
@@ -43,7 +43,25 @@ def _integer_pow(x: Any, exponent: int) -> Any:
     return x**exponent
 
 
+def _unit(z: complex) -> complex:
+    return z / abs(z) if z else z
+
+
+# Where a function of complex numbers is not spelled as that of real ones.
+OF_COMPLEX: dict[str, Callable[..., Any]] = {
+    "real": lambda z: z.real, "imag": lambda z: z.imag, "conj": lambda z: z.conjugate(),
+    "sign": _unit, "sqrt": cmath.sqrt, "rsqrt": lambda z: 1 / cmath.sqrt(z),
+    "exp": cmath.exp, "exp2": lambda z: 2**z, "expm1": lambda z: cmath.exp(z) - 1,
+    "log": cmath.log, "log2": lambda z: cmath.log(z) / math.log(2),
+    "log1p": lambda z: cmath.log(1 + z), "pow": operator.pow,
+    "sin": cmath.sin, "cos": cmath.cos, "tan": cmath.tan,
+    "asin": cmath.asin, "acos": cmath.acos, "atan": cmath.atan,
+    "sinh": cmath.sinh, "cosh": cmath.cosh, "tanh": cmath.tanh,
+    "asinh": cmath.asinh, "acosh": cmath.acosh, "atanh": cmath.atanh,
+    "logistic": lambda z: 1 / (1 + cmath.exp(-z)),
+}  # fmt: skip
 SCALAR: dict[str, Callable[..., Any]] = {
+    "complex": complex,
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
     "gt": operator.gt, "ge": operator.ge, "is_finite": math.isfinite,
     "select": lambda c, a, b: a if c else b,
@@ -254,7 +272,7 @@ def _gather(
     return _each(shape, x.dtype, element)
 
 
-def _scatter(add: bool) -> Callable[..., np.ndarray]:
+def _scatter(combine: Callable[[Any, Any], Any]) -> Callable[..., np.ndarray]:
     def meaning(
         x: np.ndarray, i: np.ndarray, u: np.ndarray, *, dims: Any, slice_sizes: tuple, mode: str
     ) -> np.ndarray:
@@ -262,7 +280,7 @@ def _scatter(add: bool) -> Callable[..., np.ndarray]:
         for at in np.ndindex(*u.shape):
             found = _window(at, i, x, dims, slice_sizes, mode)
             if found is not None:
-                out[found] = out[found] + u[at] if add else u[at]
+                out[found] = typed(combine(plain(out[found]), plain(u[at])), x.dtype)
         return out
 
     return meaning
@@ -313,12 +331,16 @@ WHOLE: dict[str, Callable[..., np.ndarray]] = {
     "cumsum": _cumulative(operator.add), "cumprod": _cumulative(operator.mul),
     "cummax": _cumulative(max), "cummin": _cumulative(min),
     "dot_general": _dot_general, "gather": _gather,
-    "scatter": _scatter(False), "scatter_add": _scatter(True),
+    "scatter": _scatter(lambda old, new: new), "scatter_add": _scatter(operator.add),
+    "scatter_mul": _scatter(operator.mul),
+    "scatter_min": _scatter(min), "scatter_max": _scatter(max),
     "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice,
     "convert": _convert, "bitcast": _bitcast,
     "iota": lambda *, shape, axis, dtype: _each(shape, dtype, lambda at: at[axis]),
     "size": lambda *, size, dtype: np.array(size, dtype),
     "stop_gradient": lambda x: x,
+    "random_bits": random_bits, "random_split": random_split,
+    "random_fold_in": random_fold_in, "random_seed": random_seed,
     "popcount": lambda x: _each(x.shape, x.dtype, lambda at: _bits(x, at).count("1")),
     "clz": lambda x: _each(x.shape, x.dtype, lambda at: len(_bits(x, at).split("1")[0])),
     "nextafter": lambda a, b: _each(a.shape, a.dtype, lambda at: _next(a[at], b[at])),
@@ -343,6 +365,8 @@ def meaning(name: str, arrays: list[np.ndarray], dtype: np.dtype, params: Mappin
     """The result that a primitive should have."""
     if name in WHOLE:
         return WHOLE[name](*arrays, **params)
-    if name not in SCALAR:
+    complex_ = any(a.dtype in dtypes.COMPLEX for a in arrays)
+    table = OF_COMPLEX if complex_ and name in OF_COMPLEX else SCALAR
+    if name not in table:
         raise AssertionError(f"{name}: no meaning; add a line to tests/ops/meanings.py")
-    return elementwise(SCALAR[name], arrays, dtype, params)
+    return elementwise(table[name], arrays, dtype, params)

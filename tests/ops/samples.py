@@ -94,7 +94,7 @@ class Sample:
 # --- elementwise ------------------------------------------------------------------------------
 
 ELEMENTWISE = frozenset(
-    {"comparison", "selection", "arithmetic", "rounding", "bits", "conversion", "transcendental"}
+    "comparison selection arithmetic rounding bits conversion complex transcendental".split()
 )
 # Where each argument is drawn from: inside the domain, away from poles and jumps.
 DOMAINS: dict[str, tuple[tuple[float, float], ...]] = {
@@ -307,8 +307,39 @@ def _movements() -> dict[str, list[Sample]]:
     }  # fmt: skip
 
 
+WORD = Operand((), dtypes.u32, 0, (1 << 32) - 1)
+WORDS = Operand((2,), dtypes.u32, 0, (1 << 32) - 1)
+GENERATORS = ("threefry2x32", "philox4x32")
+
+
+def _random() -> dict[str, list[Sample]]:
+    shapes = ((), (5,), (2, 3), (0, 2))
+    return {
+        "random_bits": [
+            _of(ops.random_bits, w, w, shape=s, dtype=d, impl=g)
+            for g in GENERATORS
+            for w, s, d in (
+                *((WORD, s, dtypes.u32) for s in shapes), (WORDS, (3,), dtypes.u32),
+                *((WORD, (3,), d) for d in (dtypes.u8, dtypes.u16, dtypes.u64)),
+            )
+        ],
+        "random_split": [
+            _of(ops.random_split, w, w, shape=s, impl=g)
+            for g in GENERATORS for w in (WORD, WORDS) for s in shapes
+        ],
+        "random_fold_in": [
+            _of(ops.random_fold_in, w, w, w, w, impl=g) for g in GENERATORS for w in (WORD, WORDS)
+        ],
+        "random_seed": [
+            _of(ops.random_seed, w, w, impl=g) for g in GENERATORS for w in (WORD, WORDS)
+        ],
+    }  # fmt: skip
+
+
+SCATTERS = (ops.scatter, ops.scatter_add, ops.scatter_mul, ops.scatter_min, ops.scatter_max)
 SAMPLES: dict[str, list[Sample]] = {
     **_movements(),
+    **_random(),
     **{p.name: _reductions(p) for p in (
         ops.reduce_sum, ops.reduce_prod, ops.reduce_and, ops.reduce_or,
     )},
@@ -317,7 +348,7 @@ SAMPLES: dict[str, list[Sample]] = {
     **{p.name: _cumulatives(p) for p in (ops.cumsum, ops.cumprod, ops.cummax, ops.cummin)},
     "dot_general": _dots(),
     "gather": _gathers(ops.gather),
-    **{p.name: _scatters(p) for p in (ops.scatter, ops.scatter_add)},
+    **{p.name: _scatters(p) for p in SCATTERS},
     "dynamic_slice": _dynamic_slices(),
     "dynamic_update_slice": _dynamic_updates(),
     "iota": [_of(ops.iota, shape=(2, 3), axis=a, dtype=d) for a in (0, 1) for d in (i32, f64)],
@@ -351,11 +382,13 @@ def _retyped(sample: Sample) -> Iterator[Sample]:
 
 
 def smooth_samples(primitive: Primitive) -> tuple[Sample, ...]:
-    """The calls in f64, whose derivatives are held against differences."""
-    found = [s for s in samples(primitive) if s.active and _all_f64(s)]
-    if primitive.family in ELEMENTWISE and found and primitive.name != "convert":
-        base = found[0]
-        found += [_reshaped(base, shapes) for shapes in shape_combinations(len(base.operands))]
+    """The calls in f64 and c128, whose derivatives are held against differences."""
+    found = [s for s in samples(primitive) if s.active and _all_double(s)]
+    found.sort(key=lambda s: any(o.dtype in dtypes.COMPLEX for o in s.operands))
+    if primitive.family in ELEMENTWISE and primitive.name != "convert":
+        bases = {s.types[-1].dtype: s for s in reversed(found)}
+        for base in reversed(bases.values()):
+            found += [_reshaped(base, shapes) for shapes in shape_combinations(len(base.operands))]
     return tuple(found)
 
 
@@ -364,10 +397,10 @@ def _reshaped(sample: Sample, shapes: tuple) -> Sample:
     return replace(sample, operands=operands)
 
 
-def _all_f64(sample: Sample) -> bool:
+def _all_double(sample: Sample) -> bool:
     out = sample.primitive.type_rule(*sample.types, **sample.params)
     inexact = [t for t in (*sample.types, out) if t.dtype in dtypes.INEXACT]
-    return all(t.dtype == f64 for t in inexact)
+    return all(t.dtype in (f64, dtypes.c128) for t in inexact)
 
 
 def is_variadic(primitive: Primitive) -> bool:

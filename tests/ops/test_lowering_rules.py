@@ -69,7 +69,8 @@ def test_a_scatter_rule_writes_what_the_reference_writes(primitive: Primitive):
         found = evaluate_scatter(primitive, arrays, sample.params)
 
         expected = reference(primitive, *arrays, **sample.params)
-        close(expected, found, ulps=2, why="sums of duplicates in one order")
+        ulps = 64 if found.dtype in dtypes.COMPLEX else 2
+        close(expected, found, ulps=ulps, why="the same order; complex products cancel")
 
 
 @pytest.mark.parametrize("primitive", [ops.reduce_and, ops.reduce_or], ids=str)

@@ -41,16 +41,27 @@ def near(
 
 
 def ulp_distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """How many representable numbers lie between, +0 and -0 being two; 0 where both are NaN."""
+    """How many representable numbers lie between, +0 and -0 being two; 0 where both are NaN.
+
+    Of finite complex numbers: the distance in the plane, in steps at the larger part of `x`.
+    """
     if x.dtype in dtypes.COMPLEX:
-        parts = (np.real, np.imag)
-        return np.maximum(*(ulp_distance(part(x), part(y)) for part in parts))
+        return _distance_in_plane(x, y)
     if x.dtype not in dtypes.FLOATING:
         return (x != y).astype(np.int64) * (1 << 31)
     both = np.isnan(x) & np.isnan(y)
     either = np.isnan(x) ^ np.isnan(y)
     distance = np.abs(_ordered(x).astype(object) - _ordered(y).astype(object))
     return np.where(both, 0, np.where(either, 1 << 62, distance)).astype(np.float64)
+
+
+def _distance_in_plane(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    each = np.maximum(*(ulp_distance(part(x), part(y)) for part in (np.real, np.imag)))
+    with np.errstate(all="ignore"):
+        step = np.spacing(np.maximum(np.abs(x.real), np.abs(x.imag)))
+        apart = np.maximum(np.abs(x.real - y.real), np.abs(x.imag - y.imag)) / step
+    finite = np.isfinite(x) & np.isfinite(y) & (each > 0)
+    return np.where(finite, np.ceil(apart), each)
 
 
 def _ordered(x: np.ndarray) -> np.ndarray:

@@ -15,7 +15,12 @@ WHY = "central differences in f64: h² from truncation, eps / h from rounding"
 
 def directions(rng: np.random.Generator, arrays: Sequence[Any]) -> list[Any]:
     """A random direction for every argument."""
-    return [array(rng.uniform(-1, 1, np.shape(a))) for a in arrays]
+    return [array(_direction(rng, np.asarray(a))) for a in arrays]
+
+
+def _direction(rng: np.random.Generator, like: np.ndarray) -> np.ndarray:
+    real = rng.uniform(-1, 1, like.shape)
+    return real + 1j * rng.uniform(-1, 1, like.shape) if np.iscomplexobj(like) else real
 
 
 def differences(
@@ -29,5 +34,9 @@ def differences(
 
 
 def inner(a: Sequence[Any], b: Sequence[Any]) -> float:
-    """The inner product of two lists of arrays."""
-    return float(sum(np.sum(np.asarray(x) * np.asarray(y)) for x, y in zip(a, b, strict=True)))
+    """The inner product of two lists of arrays that transposition keeps.
+
+    Of complex arrays it is the real part of the sum of products, without conjugation.
+    """
+    products = (np.sum(np.asarray(x) * np.asarray(y)) for x, y in zip(a, b, strict=True))
+    return float(sum(np.real(p) for p in products))

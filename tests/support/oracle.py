@@ -19,6 +19,9 @@ class Oracle(Interpreter):
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        if primitive.interpret is not None:
+            with use(self):
+                return primitive.interpret(eval_program, *args, **params)
         if isinstance(params.get("program"), Program):
             return eval_program(params["program"], args)
         assert self.parent is not None

@@ -207,7 +207,7 @@ def _scatter(m: _Maker) -> Any:
         ops.reduce_sum(x, axes=(0,)), shape=(count, *x.type.shape[1:]),
         axes=tuple(range(1, x.type.ndim)),
     )  # fmt: skip
-    op = (ops.scatter, ops.scatter_add)[m.below(2)]
+    op = (ops.scatter, ops.scatter_add, ops.scatter_min, ops.scatter_max)[m.below(4)]
     mode = ("clip", "fill")[m.below(2)]
     return op(x, _indices(m, count), updates, dims=dims, slice_sizes=sizes, mode=mode)
 

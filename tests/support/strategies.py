@@ -109,7 +109,8 @@ def programs(
     kinds = (floating, dtypes.i32, dtypes.bool_)
     first, rest = types([floating]), types([floating, *input_kinds])
     inputs = [draw(first), *draw(st.lists(rest, max_size=2))]
-    steps = draw(st.lists(_one_of(tuple(primitives)), min_size=1, max_size=max_steps))
+    possible = tuple(p for p in primitives if _samples_in(p, kinds))
+    steps = draw(st.lists(_one_of(possible), min_size=1, max_size=max_steps))
 
     def function(*args: Any) -> list[Any]:
         pool = list(args)

@@ -18,6 +18,10 @@ from rune.core.primitive import Primitive
 from rune.dims import Size, evaluate, symbol
 
 Arrays = Sequence[np.ndarray]
+COMBINE = {
+    None: lambda old, new: new, "add": np.add, "mul": np.multiply,
+    "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
 
 
 def symbolic_position(shape: Sequence[int]) -> tuple[Size, ...]:
@@ -64,7 +68,7 @@ def evaluate_scatter(primitive: Primitive, arrays: Arrays, params: Mapping[str, 
         env = environment(piece, _named(at), arrays)
         if all(holds(b, env) for b in piece.where):
             target = tuple(evaluate(i, env) for i in piece.indices)
-            out[target] = updates[at] if lowering.combine is None else out[target] + updates[at]
+            out[target] = COMBINE[lowering.combine](out[target], updates[at])
     return out
 
 

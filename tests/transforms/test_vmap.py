@@ -143,14 +143,14 @@ def test_under_jvp_the_primal_without_lanes_is_computed_once():
 
 
 def test_sizes_that_differ_are_an_error_that_lists_them():
-    with pytest.raises(AxisError, match=r"different sizes \(3, 4\)"):
+    with pytest.raises(AxisError, match=r"sizes \(axis 0 of f32\[3,4\], axis 0 of f32\[4\]\)"):
         rune.vmap(lambda x, w: x)(X, W)
 
 
 def test_an_axis_that_is_not_there_is_an_error():
-    with pytest.raises(AxisError, match=r"cannot map over axis 2 of f32\[3,4\]"):
+    with pytest.raises(AxisError, match=r"vmap: cannot find axis 2 of f32\[3,4\]"):
         rune.vmap(lambda x: x, in_axes=2)(X)
-    with pytest.raises(AxisError, match=r"cannot map over axis 0 of f32\[\]"):
+    with pytest.raises(AxisError, match=r"vmap: cannot find axis 0 of f32\[\] \(it has none\)"):
         rune.vmap(lambda x: x)(array(1.0))
 
 

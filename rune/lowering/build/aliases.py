@@ -11,23 +11,34 @@ Invariant: a pair that is named here may be one allocation; it need not be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rune.dims import Size, product
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.rewrite import walk_expr
-from rune.lowering.kernels import Buffer, Kernel, Scan, Statement, Write, expressions, inner_axes
+from rune.lowering.kernels import Axes, Buffer, Kernel, Scan, Write, expressions, inner_axes
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """A read or write of a kernel: the statement's number and axes, and the element."""
+
+    statement: int
+    axes: Axes
+    index: Size
 
 
 def alias_pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
     """All (input, output) pairs of a flat kernel; memory planning takes what it can use."""
     made = {b for _, b in kernel.in_place}
+    reads = _reads(kernel)
+    writes = {b.name: _only_write(kernel, b.name) for b in kernel.outputs if b.name not in made}
     found = [
         (given.name, output.name)
         for output in kernel.outputs
-        if output.name not in made
+        if (write := writes.get(output.name)) is not None
         for given in kernel.inputs
-        if _fits(given, output) and _may(kernel, given, output)
+        if _fits(given, output) and all(_is_before(r, write) for r in reads.get(given.name, ()))
     ]
     return (*kernel.in_place, *found)
 
@@ -37,27 +48,33 @@ def _fits(a: Buffer, b: Buffer) -> bool:
     return same and product(a.type.shape) == product(b.type.shape)
 
 
-def _may(kernel: Kernel, given: Buffer, output: Buffer) -> bool:
-    """Reads and writes of one element only, the reads first."""
+def _is_before(read: _Access, write: _Access) -> bool:
+    """Whether a read is of the element that is written, and no later."""
+    same = read.index == write.index and read.axes == write.axes
+    return same and read.statement <= write.statement
+
+
+def _only_write(kernel: Kernel, output: str) -> _Access | None:
+    """The one plain write of an output."""
     writes = [
         (n, s) for n, s in enumerate(kernel.body)
-        if isinstance(s, Write | Scan) and s.output == output.name
+        if isinstance(s, Write | Scan) and s.output == output
     ]  # fmt: skip
-    if len(writes) != 1 or isinstance(writes[0][1], Scan):
-        return False
-    last, write = writes[0]
-    assert isinstance(write, Write)
+    (number, write), *more = writes
+    if more or isinstance(write, Scan):
+        return None
     if write.condition is not None or write.ordered or write.combine is not None:
-        return False
-    return all(
-        n <= last and index == write.indices[0] and inner_axes(statement) == write.axes
-        for n, statement in enumerate(kernel.body)
-        for index in _reads(statement, given.name)
-    )
+        return None
+    return _Access(number, write.axes, write.indices[0])
 
 
-def _reads(statement: Statement, buffer: str) -> Iterator[Size]:
-    for expr in expressions(statement):
-        for part in walk_expr(expr):
-            if isinstance(part, Load) and part.buffer == buffer:
-                yield part.indices[0]
+def _reads(kernel: Kernel) -> dict[str, set[_Access]]:
+    """Every read of a kernel, by buffer."""
+    found: dict[str, set[_Access]] = {}
+    for number, statement in enumerate(kernel.body):
+        axes = inner_axes(statement)
+        for part in (p for e in expressions(statement) for p in walk_expr(e)):
+            if isinstance(part, Load):
+                access = _Access(number, axes, part.indices[0])
+                found.setdefault(part.buffer, set()).add(access)
+    return found

@@ -43,6 +43,7 @@ class Writer:
     declared: set[str] = field(default_factory=set)
     known: list[dict[str, Value]] = field(default_factory=lambda: [{}])
     scalef: frozenset[str] = frozenset()
+    slots: dict[tuple[str, int], Value] = field(default_factory=dict)
 
     def name(self, stem: str) -> str:
         """A fresh name, without the sigil."""
@@ -117,27 +118,25 @@ class Writer:
         return self.call(y.type, name, y, n, y, mask, rounding)
 
     def by_lane(self, function: str, *args: Value) -> Value:
-        """A function of the C library on f64, one lane after the other."""
+        """A function of the C library on f64, one lane after the other, out of line."""
         signature = f"double @{function}({', '.join(['double'] * len(args))})"
         self.declared.add(f"declare {signature} nounwind willreturn memory(none)")
         lanes = args[0].lanes
         if lanes == 0:
             return self.call("double", f"@{function}", *args)
-        slots = [self.allocate(a.type) for a in args]
-        for slot, a in zip(slots, args, strict=True):
+        self.declared.add(_lane_loop(function, len(args), lanes))
+        slots = [self.passing_slot(a.type, k) for k, a in enumerate((*args, args[0]))]
+        for slot, a in zip(slots, args, strict=False):
             self.store(a, slot)
-        result = self.allocate(args[0].type)
+        listed = ", ".join(f"ptr {s.text}" for s in slots)
+        self.do(f"call void @{_lane_name(function, lanes)}({listed})")
+        return self.load(args[0].type, slots[-1])
 
-        def one(k: Value) -> None:
-            at = [
-                self.emit("ptr", f"getelementptr double, ptr {s.text}, i64 {k.text}")
-                for s in (*slots, result)
-            ]
-            given = [self.load("double", p) for p in at[:-1]]
-            self.store(self.call("double", f"@{function}", *given), at[-1])
-
-        self.count_up(self.constant("i64", 0), self.constant("i64", lanes), 1, one)
-        return self.load(args[0].type, result)
+    def passing_slot(self, type: str, number: int) -> Value:
+        """Memory that hands a value to a call and is free after it; every call shares it."""
+        if (type, number) not in self.slots:
+            self.slots[type, number] = self.allocate(type)
+        return self.slots[type, number]
 
     def rarely(
         self, condition: Value, common: Callable[[], Value], rare: Callable[[], Value]
@@ -433,6 +432,30 @@ class Value:
     def round(self) -> Value:
         """Half to even."""
         return self.call("roundeven")
+
+
+def _lane_name(function: str, lanes: int) -> str:
+    return f"by_lane.{function}.{lanes}"
+
+
+def _lane_loop(function: str, count: int, lanes: int) -> str:
+    """The definition of a function that calls another on each lane of vectors in memory."""
+    names = [*(f"%a{k}" for k in range(count)), "%out"]
+    at = [f"  %p{k} = getelementptr double, ptr {n}, i64 %i" for k, n in enumerate(names)]
+    loads = [f"  %x{k} = load double, ptr %p{k}" for k in range(count)]
+    given = ", ".join(f"double %x{k}" for k in range(count))
+    head = f"define internal void @{_lane_name(function, lanes)}"
+    return "\n".join([
+        f"{head}({', '.join(f'ptr {n}' for n in names)}) noinline cold {{",
+        "entry:", "  br label %loop",
+        "loop:", "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
+        *at, *loads,
+        f"  %y = call double @{function}({given})",
+        f"  store double %y, ptr %p{count}",
+        "  %next = add i64 %i, 1", f"  %more = icmp ult i64 %next, {lanes}",
+        "  br i1 %more, label %loop, label %done",
+        "done:", "  ret void", "}",
+    ])  # fmt: skip
 
 
 def horner(x: Value, coefficients: Sequence[float]) -> Value:

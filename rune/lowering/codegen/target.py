@@ -6,6 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rune import dtypes
+
+# What lowering/legalize makes of a dtype that a renderer does not know: needed are these.
+LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
+    **dict.fromkeys((dtypes.i4, dtypes.u4), frozenset({dtypes.i8, dtypes.u8, dtypes.u32})),
+    **dict.fromkeys(
+        (dtypes.f8_e4m3, dtypes.f8_e5m2), frozenset({dtypes.f32, dtypes.u8, dtypes.u32})
+    ),
+    **dict.fromkeys((dtypes.f16, dtypes.bf16), frozenset({dtypes.f32, dtypes.u16, dtypes.u32})),
+    dtypes.c64: frozenset({dtypes.f32}),
+    dtypes.c128: frozenset({dtypes.f64}),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -15,10 +28,15 @@ class Target:
     backend: str  # the backend file that serves it
     language: str  # the renderer: "llvm", "opencl"
     description: str  # the device as its driver names it
-    dtypes: frozenset[np.dtype]  # storable and computable element types
+    dtypes: frozenset[np.dtype]  # element types that its renderer computes with
     vector_bytes: int  # natural width of one vector register [B]
     cores: int  # processors that run grid points side by side
     threads_per_workgroup: int  # upper limit, all axes multiplied [threads]
     shared_bytes: int  # on-chip memory of one workgroup [B]
     scratch_bytes: int  # private memory that one grid point may hold cheaply [B]
     routines: frozenset[str]  # library routines that a plan may call: {"dot"}
+
+    @property
+    def program_dtypes(self) -> frozenset[np.dtype]:
+        """What programs may compute with: the renderer's dtypes, and those legalised to them."""
+        return self.dtypes | {d for d, needed in LEGALISED.items() if needed <= self.dtypes}

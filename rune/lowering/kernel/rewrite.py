@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rune import dims
-from rune.dims import Dim, Size
+from rune.dims import Dim, Size, symbols_within
 from rune.lowering.kernel.expr import Cast, Expr, Index, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import (
     Accumulate,
@@ -168,18 +168,6 @@ def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
 def all_names(code: KernelCode) -> set[str]:
     """Every name that the code binds."""
     return {p.name for p in code.params} | set(code.sizes) | names_bound(code.body)
-
-
-def symbols_within(x: Size) -> dict[str, Dim]:
-    """The symbols of x and of their bounds, by name."""
-    found: dict[str, Dim] = {}
-    pending = [x]
-    while pending:
-        for s in dims.symbols(pending.pop()):
-            if s.name not in found:
-                found[s.name] = dims.symbol(s.name, s.low, s.high)
-                pending += [s.low, 0 if s.high is None else s.high]
-    return found
 
 
 def sizes_in(body: Iterable[Stmt]) -> Iterator[Size]:

@@ -5,7 +5,8 @@ two steps (two_step); some values are chosen to be stored (stored), all others a
 they are used; every stored value knows the elements that it reads (roots); stored values that fit
 share a kernel (groups); each group is written as one kernel (write, emit).
 
-Movement never becomes a kernel: it is index expressions and guards on loads (views).
+Movement never becomes a kernel: it is index expressions and guards on loads (views). Loops and
+branches are steps whose programs are kernelized by themselves; all share one table of kernels.
 
 Invariant: the kernels compute what the program does; reductions may associate differently.
 Cost: about linear in the number of equations.
@@ -13,45 +14,58 @@ Cost: about linear in the number of equations.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from rune import dims
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.dims import Dim
 from rune.lowering.codegen.target import Target
+from rune.lowering.host_calls import host_call
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.groups import Fusion, fuse, match
+from rune.lowering.kernelize.groups import Fusion, Group, fuse, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
-from rune.lowering.kernelize.routines import parameters, route_dots
-from rune.lowering.kernelize.stored import Stored, choose
+from rune.lowering.kernelize.routines import call_of, route_dots
+from rune.lowering.kernelize.stored import Stored, choose, memory_operands
 from rune.lowering.kernelize.two_step import split_reductions
-from rune.lowering.kernelize.write import Written, write_kernel
+from rune.lowering.kernelize.write import write_kernel
 from rune.lowering.kernels import (
+    Choose,
     Invoke,
     Kernel,
     KernelProgram,
     KernelStep,
     NotFused,
+    Repeat,
     Routine,
     Value,
+    kernel_names,
 )
+from rune.lowering.loops import is_control
 from rune.ops.family import broadcast
 
 MAX_NAME = 4  # operations in the name of a kernel
 
 
+Names = dict[Kernel, str]  # every kernel so far, without its name, and that name
+
+
 def kernelize(program: Program, target: Target) -> KernelProgram:
     """The kernels of a program whose primitives all have a lowering."""
+    return _kernelize(program, target, {})
+
+
+def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
     rows = cost.parallel_rows(target.cores)
     program = split_reductions(route_dots(_with_variables(program), target), rows)
     stored = choose(program)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
     state = fuse(find_roots(program, stored), results, rows)
-    return _assemble(program, stored, state, target)
+    return _assemble(program, stored, state, target, names)
 
 
 def _with_variables(program: Program) -> Program:
-    """The program with literal results computed by equations."""
+    """The program with literal results, and those that loops and branches take, computed."""
     made: list[Equation] = []
 
     def variable(atom: Atom) -> Var:
@@ -61,27 +75,29 @@ def _with_variables(program: Program) -> Program:
         made.append(Equation(broadcast, (atom,), {"shape": (), "axes": ()}, (result,)))
         return result
 
+    for equation in program.equations:
+        if is_control(equation) or equation.primitive is host_call:
+            equation = replace(equation, operands=tuple(map(variable, equation.operands)))
+        made.append(equation)
     outputs = tuple(map(variable, program.outputs))
-    return program.with_equations((*program.equations, *made), outputs) if made else program
+    return program.with_equations(made, outputs)
 
 
 # --- assembly ---------------------------------------------------------------------------------
 
 
-def _assemble(program: Program, stored: Stored, state: Fusion, target: Target) -> KernelProgram:
+def _assemble(
+    program: Program, stored: Stored, state: Fusion, target: Target, names: Names
+) -> KernelProgram:
     values = _number(program, stored)
-    taken = _size_names(program)
-    kernels: dict[Kernel, str] = {}
-    steps: list[KernelStep] = []
-    made: dict[int, str] = {}
-    for number in _order(state):
-        step, made[number] = _step(state, number, stored, target, taken, kernels, values)
-        steps.append(step)
-    named = {name: replace(kernel, name=name) for kernel, name in kernels.items()}
+    writer = _Steps(stored, state, target, names, values, _size_names(program))
+    steps, made = writer.all()
+    used = {name for step in steps for name in kernel_names(step)}
+    named = {name: replace(kernel, name=name) for kernel, name in names.items() if name in used}
     inputs = tuple(values[v] for v in _arguments(program))
     outputs = tuple(values[a] for a in stored.outputs if isinstance(a, Var))
     return KernelProgram(
-        program.name, inputs, tuple(steps), outputs, program.output_types, named,
+        program.name, inputs, steps, outputs, program.output_types, named,
         _not_fused(state, made, values),
     )  # fmt: skip
 
@@ -112,32 +128,78 @@ def _order(state: Fusion) -> list[int]:
     )
 
 
-def _step(
-    state: Fusion, number: int, stored: Stored, target: Target, taken: frozenset[str],
-    kernels: dict[Kernel, str], values: dict[Var, Value],
-) -> tuple[KernelStep, str]:  # fmt: skip
-    """The step of one group, and its name."""
-    group = state.groups[number]
-    first = state.roots[group.members[0]]
-    if first.kind is Kind.ROUTINE:
-        call = Routine(
-            "dot", (values[first.var],), _values(first.equation.operands, values),
-            parameters(first.equation),
+@dataclass(slots=True)
+class _Steps:
+    """Writes the step of each group."""
+
+    stored: Stored
+    state: Fusion
+    target: Target
+    names: Names
+    values: dict[Var, Value]
+    taken: frozenset[str]  # names that kernels cannot give to axes
+
+    def all(self) -> tuple[tuple[KernelStep, ...], dict[int, str]]:
+        """The steps in order, and what each group is called."""
+        steps: list[KernelStep] = []
+        made: dict[int, str] = {}
+        written: set[Equation] = set()  # of several results: every one of them is a group
+        for number in _order(self.state):
+            first = self.state.roots[self.state.groups[number].members[0]]
+            if first.kind is Kind.CONTROL:
+                made[number] = first.equation.primitive.name
+                if first.equation not in written:
+                    written.add(first.equation)
+                    steps.append(self.control(first.equation))
+            elif first.kind is Kind.ROUTINE:
+                made[number] = call_of(first.equation)[0]
+                if first.equation not in written:
+                    written.add(first.equation)
+                    steps.append(self.routine(first.equation))
+            else:
+                step = self.invoke(self.state.groups[number])
+                made[number] = step.kernel
+                steps.append(step)
+        return tuple(steps), made
+
+    def routine(self, equation: Equation) -> Routine:
+        """A call of a library."""
+        operands = _values(equation.operands, self.values)
+        name, parameters = call_of(equation)
+        return Routine(name, self.results(equation), operands, parameters)
+
+    def control(self, equation: Equation) -> Repeat | Choose:
+        """A loop or a branch, with the kernels of its programs."""
+        operands = _values(memory_operands(equation, self.stored.definitions), self.values)
+        results, params = self.results(equation), equation.params
+        if "branches" in params:
+            return Choose(results, operands, tuple(map(self.within, params["branches"])))
+        condition = params["condition"]
+        return Repeat(
+            results, operands, params["consts"], self.within(params["body"]),
+            None if condition is None else self.within(condition), params["count"],
         )  # fmt: skip
-        return call, "dot"
-    written = write_kernel(state, group, stored, target, taken)
-    name = kernels.get(written.kernel)
-    if name is None:
-        members = [state.roots[m] for m in group.members]
-        name = kernels[written.kernel] = f"{_base_name(members)}_{len(kernels)}"
-    return _invoke(name, written, values), name
+
+    def within(self, program: Program) -> KernelProgram:
+        """A program that a step runs."""
+        return _kernelize(program, self.target, self.names)
+
+    def results(self, equation: Equation) -> tuple[Value, ...]:
+        """The values that an equation makes."""
+        return tuple(self.values[v] for v in equation.results)
+
+    def invoke(self, group: Group) -> Invoke:
+        """The kernel of one group: a new one, or one that was written before."""
+        written = write_kernel(self.state, group, self.stored, self.target, self.taken)
+        name = self.names.get(written.kernel)
+        if name is None:
+            members = [self.state.roots[m] for m in group.members]
+            name = self.names[written.kernel] = f"{_base_name(members)}_{len(self.names)}"
+        operands = _values(written.inputs, self.values)
+        return Invoke(name, _values(written.outputs, self.values), operands)
 
 
-def _invoke(name: str, written: Written, values: dict[Var, Value]) -> Invoke:
-    return Invoke(name, _values(written.outputs, values), _values(written.inputs, values))
-
-
-def _values(atoms: tuple[Atom, ...], values: dict[Var, Value]) -> tuple[Value, ...]:
+def _values(atoms: Iterable[Atom], values: dict[Var, Value]) -> tuple[Value, ...]:
     return tuple(values[a] for a in atoms if not isinstance(a, Literal))
 
 
@@ -160,4 +222,4 @@ def _not_fused(
             why = match(state, a, b)
             assert isinstance(why, str)
             found[a, b] = NotFused(values[state.roots[q].var], made[a], made[b], why)
-    return tuple(found.values())
+    return tuple(dict.fromkeys(found.values()))  # results of one loop are groups of their own

@@ -24,7 +24,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.roots import Kind, Root, axis_symbols, inner_places
 
 Pairs = tuple[tuple[int, int], ...]  # (axis of one domain, axis of the other)
-SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE})
+SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE, Kind.CONTROL})
 REDUCING = frozenset({Kind.REDUCE, Kind.DOT})
 
 
@@ -170,6 +170,8 @@ def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
     kinds = [state.roots[m].kind for m in (*first.members, *second.members)]
     if Kind.ROUTINE in kinds:
         return "a library routine"
+    if Kind.CONTROL in kinds:
+        return "a loop or branch"
     if SEPARATE & set(kinds):
         return "a scan, scatter or window update is a kernel of its own"
     if Kind.DOT in kinds and (kinds.count(Kind.DOT) > 1 or Kind.REDUCE in kinds):

@@ -18,11 +18,13 @@ from enum import Enum
 from rune import dims
 from rune.core.lower import Contraction, Cumulative, Piece, Reduction, Scatter, View
 from rune.core.program import Atom, Equation, Program, Var
+from rune.core.side_effects import effect_of
 from rune.dims import Dim, Size, symbol
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine
-from rune.lowering.kernelize.stored import Stored
+from rune.lowering.kernelize.stored import Stored, memory_operands
 from rune.lowering.kernelize.views import Indices, breakpoints, rename, resolve
+from rune.lowering.loops import is_control
 from rune.ops.contraction import free_axes
 
 Request = tuple[Atom, Indices]
@@ -38,6 +40,7 @@ class Kind(Enum):
     SCATTER = "scatter"
     WINDOW = "window"
     ROUTINE = "routine"
+    CONTROL = "control"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +83,8 @@ def kind_of(equation: Equation, stored: Stored) -> Kind:
     """How a stored equation is computed."""
     if is_routine(equation):
         return Kind.ROUTINE
+    if is_control(equation):
+        return Kind.CONTROL
     if isinstance(equation.primitive.lower, View) and equation.results[0] in stored.in_place:
         return Kind.WINDOW
     match equation.primitive.lower:
@@ -125,7 +130,7 @@ def dot_operands(equation: Equation, indices: Indices, inner: Indices) -> tuple[
     return found[0], found[1]
 
 
-def starts(equation: Equation, kind: Kind, indices: Indices) -> list[Request]:
+def starts(equation: Equation, kind: Kind, indices: Indices, stored: Stored) -> list[Request]:
     """What a root of this equation asks for at `indices` of its value."""
     match kind:
         case Kind.REDUCE:
@@ -136,8 +141,9 @@ def starts(equation: Equation, kind: Kind, indices: Indices) -> list[Request]:
             return list(dot_operands(equation, indices, inner))
         case Kind.SCATTER | Kind.SCAN | Kind.WINDOW:
             return [(a, axis_symbols(a.type.shape, "j")) for a in equation.operands]
-        case Kind.ROUTINE:
-            return [(a, axis_symbols(a.type.shape, "j")) for a in equation.operands]
+        case Kind.ROUTINE | Kind.CONTROL:
+            read = memory_operands(equation, stored.definitions)
+            return [(a, axis_symbols(a.type.shape, "j")) for a in read]
         case Kind.MAP:
             return list(_needs(equation, indices, itertools.count()))
 
@@ -206,7 +212,9 @@ def find_roots(program: Program, stored: Stored) -> tuple[Root, ...]:
         for var in equation.results:
             if var in stored.stored and not any(_is_empty(d) for d in var.type.shape):
                 found += _ranges(analyse(equation, var, stored), stored, len(found))
-    return _needed(found, {a for a in stored.outputs if isinstance(a, Var)})
+    wanted = {a for a in stored.outputs if isinstance(a, Var)}
+    wanted |= {v for e in stored.equations if effect_of(e) is not None for v in e.results}
+    return _needed(found, wanted)
 
 
 def _needed(roots: list[Root], results: set[Var]) -> tuple[Root, ...]:
@@ -244,7 +252,7 @@ def analyse(
     }
     if cuts and sizes is None and isinstance(equation.primitive.lower, View):
         gather_cuts(equation, indices, cuts)
-    reads = _walk(starts(equation, kind, indices), stored, cuts if sizes is None else {})
+    reads = _walk(starts(equation, kind, indices, stored), stored, cuts if sizes is None else {})
     work = cost.count(shape)
     if kind in (Kind.REDUCE, Kind.DOT):
         work *= cost.count(reduced_sizes(equation))

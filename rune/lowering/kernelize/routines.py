@@ -25,6 +25,7 @@ from rune.core.program import Atom, Equation, Program, Var
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size, product
 from rune.lowering.codegen.target import Target
+from rune.lowering.host_calls import CALLBACK, function_of, host_call
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.tracing import Definitions, flat_index, generic, trace
 from rune.ops.arithmetic import convert
@@ -58,12 +59,14 @@ routine_dot = Primitive("routine_dot", "routine", _dot_type, _dot_reference)
 
 def is_routine(equation: Equation) -> bool:
     """True for equations that become calls of library routines."""
-    return equation.primitive is routine_dot
+    return equation.primitive in (routine_dot, host_call)
 
 
-def parameters(equation: Equation) -> tuple[tuple[str, Any], ...]:
-    """The static parameters of the call."""
-    return tuple((name, equation.params[name]) for name in PARAMETERS)
+def call_of(equation: Equation) -> tuple[str, tuple[tuple[str, Any], ...]]:
+    """The routine that an equation calls, and the static parameters of the call."""
+    if equation.primitive is host_call:
+        return CALLBACK, (("function", function_of(equation)),)
+    return "dot", tuple((name, equation.params[name]) for name in PARAMETERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,11 @@ from dataclasses import dataclass
 
 from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View
 from rune.core.program import Atom, Equation, Program, Var
+from rune.core.side_effects import effect_of
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine
 from rune.lowering.kernelize.tracing import same_elements
+from rune.lowering.loops import is_control, put_row
 from rune.ops.windows import dynamic_update_slice
 
 FORCED = (Reduction, Contraction, Cumulative, Scatter)
@@ -56,7 +58,7 @@ def choose(program: Program) -> Stored:
     chosen = _choose_forward(equations, forced, _demands(equations, forced))
     stored = _drop_needless(equations, forced, chosen)
     in_place = frozenset(
-        e.results[0] for e in equations if _changes_in_place(e, stored, definitions)
+        e.results[0] for e in equations if e.results and _changes_in_place(e, stored, definitions)
     )
     return Stored(stored, equations, definitions, uses, in_place, outputs)
 
@@ -64,6 +66,7 @@ def choose(program: Program) -> Stored:
 def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, Equation]) -> set:
     live: set[Var] = set()
     pending = [a for a in outputs if isinstance(a, Var)]
+    pending += [v for e in program.equations if effect_of(e) is not None for v in e.results]
     while pending:
         var = pending.pop()
         if var not in live:
@@ -78,10 +81,9 @@ def _forced(
 ) -> frozenset[Var]:
     forced = {a for a in outputs if isinstance(a, Var) and a in definitions}
     for equation in equations:
-        if is_routine(equation):
+        if is_routine(equation) or is_control(equation):
             forced.update(equation.results)
-            operands = (a for a in equation.operands if isinstance(a, Var))
-            forced.update(a for a in operands if a in definitions)
+            forced.update(a for a in memory_operands(equation, definitions) if a in definitions)
         elif isinstance(equation.primitive.lower, FORCED):
             forced.update(equation.results)
             operand = equation.operands[0]
@@ -94,6 +96,15 @@ def _forced(
             if inner is not None and _is_small_window(inner):
                 forced.update(inner.results)
     return frozenset(forced)
+
+
+def memory_operands(equation: Equation, definitions: Mapping[Var, Equation]) -> list[Var]:
+    """The values that a routine, loop or branch reads in memory; the former by their own shape."""
+    operands = (a for a in equation.operands if isinstance(a, Var))
+    if is_routine(equation):
+        return list(operands)
+    bases = (same_elements(a, definitions) for a in operands)
+    return [a for a in bases if isinstance(a, Var)]
 
 
 def _is_large_scatter(equation: Equation) -> bool:
@@ -115,6 +126,8 @@ def _changes_in_place(
 
 
 def _is_small_window(equation: Equation) -> bool:
+    if equation.primitive is put_row:
+        return True
     if equation.primitive is not dynamic_update_slice:
         return False
     whole, window = (cost.count(a.type.shape) for a in equation.operands[:2])
@@ -142,7 +155,7 @@ def _demands(equations: tuple[Equation, ...], stored: frozenset[Var]) -> dict[Va
     paths: dict[tuple[int, int], int] = {}
     for number in range(len(equations) - 1, -1, -1):
         equation = equations[number]
-        if is_routine(equation):
+        if is_routine(equation) or is_control(equation):
             continue
         asked = _asked(equation, number, demands, stored)
         if isinstance(equation.primitive.lower, View) and equation.results[0] not in stored:
@@ -239,8 +252,7 @@ def _choose_forward(
     chosen: set[Var] = set()
     dots = _dots(equations)
     for equation in equations:
-        result = equation.results[0]
-        if result in forced:
+        if is_control(equation) or (result := equation.results[0]) in forced:
             continue
         price = _price(equation, prices)
         if _wants_storing(equation, price, demands.get(result, {}), dots):
@@ -261,8 +273,7 @@ def _drop_needless(
     demands = _demands(equations, forced | chosen)
     kept = set(forced)
     for equation in equations:
-        result = equation.results[0]
-        if result in forced:
+        if is_control(equation) or (result := equation.results[0]) in forced:
             continue
         price = _price(equation, prices)
         demand = demands.get(result, {})

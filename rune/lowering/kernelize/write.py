@@ -98,8 +98,8 @@ class _Writer:
                 self.scatter(root)
             case Kind.WINDOW:
                 self.window(root)
-            case Kind.ROUTINE:
-                raise AssertionError("a routine has no kernel")
+            case Kind.ROUTINE | Kind.CONTROL:
+                raise AssertionError(f"a {root.kind.value} has no kernel")
 
     def mapped(self, root: Root) -> None:
         """A value for every point: Let, Fill or Write."""

@@ -217,8 +217,8 @@ class _Sharer:
         """Let readers of `name` read `to`; False where their index symbols differ in bounds."""
         if name in self.symbols:
             (s,) = dims.symbols(self.symbols[name])
-            symbol = dims.symbol(to.name, self.size(s.low), self.size(s.high or 0))
-            symbol = symbol if s.high is not None else dims.symbol(to.name, self.size(s.low))
+            high = None if s.high is None else self.size(s.high)
+            symbol = dims.symbol(to.name, self.size(s.low), high)
             if self.symbols.setdefault(to.name, symbol) is not symbol:
                 return False
             self.sizes[name] = symbol

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from rune.core.program import Atom, Equation, Literal, Program, Var, substitute
+from rune.core.side_effects import effect_of
 from rune.lowering.passes import Pass
 
 
@@ -31,7 +32,9 @@ def eliminate_common(program: Program) -> Program:
 
 
 def _key(equation: Equation, replaced: Mapping[Var, Atom]) -> Hashable | None:
-    """All that makes two equations the same; None where a parameter cannot be compared."""
+    """All that makes two equations the same; None where they are two, or cannot be compared."""
+    if effect_of(equation) is not None:
+        return None
     operands = tuple(_operand(a, replaced) for a in equation.operands)
     params = tuple(sorted((name, _typed(v)) for name, v in equation.params.items()))
     key = (equation.primitive, operands, _Params(params), tuple(v.type for v in equation.results))

@@ -1,13 +1,14 @@
 """Eliminate dead equations: those whose results nothing needs.
 
 Before   %1 = sin %0;  %2 = cos %0;  return %1        After   %1 = sin %0;  return %1
-Invariant: inputs and outputs stay; a program without dead equations comes back as it is.
+Invariant: inputs, outputs and side effects stay; a program without dead equations comes back as it is.
 Cost:      linear in the number of equations.
 """
 
 from __future__ import annotations
 
 from rune.core.program import Equation, Program, Var
+from rune.core.side_effects import effect_of
 from rune.lowering.passes import Pass
 
 
@@ -16,7 +17,7 @@ def eliminate_dead(program: Program) -> Program:
     live = {a for a in program.outputs if isinstance(a, Var)}
     kept: list[Equation] = []
     for equation in reversed(program.equations):
-        if any(v in live for v in equation.results):
+        if any(v in live for v in equation.results) or effect_of(equation) is not None:
             kept.append(equation)
             live.update(a for a in equation.operands if isinstance(a, Var))
     if len(kept) == len(program.equations):

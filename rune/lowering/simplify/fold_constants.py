@@ -4,7 +4,8 @@ Before   %1: f32[] = mul 2.0, 3.0;  %2 = add %0, %1       After   %2 = add %0, 6
 Before   %1: f32[8] = broadcast 2.0;  %2 = mul %0, %1     After   %2 = mul %0, 2.0
 
 Only rank-0 values are folded, by the primitive's own meaning in the dtype of the program, never
-in the host's double. A rank-0 value that was broadcast for an elementwise operation stands beside
+in the host's double. A logarithm or a sine is not: executors have polynomials of their own, and a
+number is to have the same bits whether it was known while tracing or not. A rank-0 value that was broadcast for an elementwise operation stands beside
 the arrays as it is.
 
 Invariant: every value keeps its bits.  Cost: linear in the number of equations.
@@ -21,9 +22,12 @@ from rune.core.lower import Bitcast, Convert, Scalar, View
 from rune.core.program import Atom, Equation, Literal, Program, Var, substitute
 from rune.core.types import ArrayType
 from rune.lowering.passes import Pass
+from rune.ops import transcendental
 from rune.ops.family import broadcast
 
 ELEMENTWISE = (Scalar, Convert, Bitcast)
+ROUNDED_ALIKE = frozenset({transcendental.sqrt})  # IEEE 754 says how
+BY_EXECUTOR = frozenset(transcendental.PRIMITIVES) - ROUNDED_ALIKE
 
 
 def fold_constants(program: Program) -> Program:
@@ -83,7 +87,7 @@ def _fold(equation: Equation) -> Literal | None:
     known = primitive.reference is not None and primitive.lower is not None
     if not literal or not known or len(results) != 1 or results[0].type.shape:
         return None
-    if not isinstance(primitive.lower, (*ELEMENTWISE, View)):
+    if primitive in BY_EXECUTOR or not isinstance(primitive.lower, (*ELEMENTWISE, View)):
         return None
     values = [a.value for a in equation.operands if isinstance(a, Literal)]
     assert primitive.reference is not None

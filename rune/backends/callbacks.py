@@ -1,0 +1,95 @@
+"""Python functions as C functions, for native code to call while a plan runs.
+
+Native code hands over one array of words: the addresses of the results, those of the operands,
+then the plan's sizes. ctypes takes the interpreter's lock again. An error is kept for the thread,
+the plan ends early, and `raise_pending` raises it once Python is in charge.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune.backends.executor import concrete_type, size_bytes, static_shape
+from rune.core.types import ArrayType
+from rune.lowering.plan import Call, Plan, Step, all_steps
+
+_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_pending = threading.local()
+
+
+def is_callback(step: Step) -> bool:
+    """Whether a step of a plan calls Python."""
+    return isinstance(step, Call) and step.routine == "callback"
+
+
+def function_of(step: Call) -> Callable[..., list[np.ndarray]]:
+    """The function that the step calls: arrays, result types -> arrays."""
+    found: Any = dict(step.parameters)["function"]
+    return found
+
+
+class Callbacks:
+    """The C functions of one plan; they live as long as this does."""
+
+    def __init__(self, plan: Plan):
+        self._names = [s.name for s in plan.size_sources]
+        self._made: list[Any] = []
+        self.are_there = any(map(is_callback, all_steps(plan)))
+
+    def address(self, step: Call) -> int:
+        """The address of a C function `i32 (ptr words)`; it yields 0, or 1 after an error."""
+        made = _SIGNATURE(self._entry(step))
+        self._made.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value or 0
+
+    def _entry(self, step: Call) -> Callable[[int], int]:
+        function, names = function_of(step), self._names
+        slots = (*step.outputs, *step.inputs)
+        count = len(slots) + len(names)
+
+        def enter(address: int) -> int:
+            try:
+                words = (ctypes.c_int64 * count).from_address(address)
+                sizes = dict(zip(names, words[len(slots) :], strict=True))
+                types = [concrete_type(s.type, sizes) for s in slots]
+                arrays = [_array(words[k], t) for k, t in enumerate(types)]
+                fill(function, arrays, types, len(step.outputs))
+            except BaseException as error:
+                _pending.error = error
+                return 1
+            return 0
+
+        return enter
+
+
+def _array(address: int, type: ArrayType) -> np.ndarray:
+    """The memory at an address as an array."""
+    memory = (ctypes.c_uint8 * size_bytes(type)).from_address(address)
+    return np.frombuffer(memoryview(memory), type.dtype).reshape(static_shape(type))
+
+
+def fill(
+    function: Callable[..., list[np.ndarray]],
+    arrays: Sequence[np.ndarray],
+    types: Sequence[ArrayType],
+    outputs: int,
+) -> None:
+    """Call the function on the last arrays, and put its results into the first."""
+    # The function may keep what it is given: it gets copies.
+    given = [np.array(a.reshape(static_shape(t))) for a, t in zip(arrays, types)][outputs:]
+    found = function(given, types[:outputs])
+    for target, value, type in zip(arrays, found, types, strict=False):
+        target.reshape(static_shape(type))[...] = value
+
+
+def raise_pending() -> None:
+    """Raise the error that a callback of this thread has left behind, if any."""
+    error = getattr(_pending, "error", None)
+    if error is not None:
+        _pending.error = None
+        raise error

@@ -1,0 +1,30 @@
+"""Control flow: loops and branches that stay loops and branches.
+
+    cond, switch            one of several functions          primitive `cond`
+    scan, map               rows, one after the other         primitive `scan`
+    while_loop, fori_loop   as long as a condition holds      primitives `while`, `while_linear`
+    associative_scan        all prefixes, in few passes       no primitive of its own
+
+A function is traced into a program (tracing.py) whose carry keeps its type (carry.py). Rules
+rewrite that program (bodies.py, programs.py) and bind the primitive again.
+"""
+
+from rune.control.associative import associative_scan
+from rune.control.checkpoints import Checkpoints, GrowingResiduals
+from rune.control.cond import cond, switch
+from rune.control.scan import map, scan
+from rune.control.text import parse_program
+from rune.control.while_loop import fori_loop, while_loop
+
+__all__ = [
+    "Checkpoints",
+    "GrowingResiduals",
+    "associative_scan",
+    "cond",
+    "fori_loop",
+    "map",
+    "parse_program",
+    "scan",
+    "switch",
+    "while_loop",
+]

@@ -1,0 +1,64 @@
+"""Lanes that go different ways: what those see that do not take part.
+
+Under vmap a branch or a body runs on all lanes, also on those that took another branch or that
+have finished, and what it gives for these is thrown away. Two things must not happen there: that
+something infinite reaches a derivative (0 times infinity is NaN), and that an inner loop runs on
+values that its author never meant, perhaps for ever.
+
+    guarded    the lane's own value, through a select whose other side stops derivatives; in the
+               primal program it costs nothing
+    borrowed   the value of a lane that does take part, so that what runs would have run anyway
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.core.interpreter import is_differentiable, type_of
+from rune.ops import argmax, broadcast, concatenate, convert, dynamic_slice, select, stop_gradient
+from rune.ops.family import zeros_of
+from rune.ops.movement import repeat_lane
+
+
+def select_lanes(chosen: Any, yes: Any, no: Any) -> Any:
+    """`yes` in the chosen lanes, `no` in the others."""
+    return select(broadcast(chosen, shape=type_of(yes).shape, axes=(0,)), yes, no)
+
+
+def constant(x: Any) -> Any:
+    """`x` without a derivative."""
+    return stop_gradient(x) if is_differentiable(x) else x
+
+
+def guarded(chosen: Any, x: Any, batched: bool, size: Any) -> tuple[Any, bool]:
+    """An operand whose derivative only the chosen lanes reach, and whether it has lanes."""
+    if not is_differentiable(x):
+        return x, batched
+    whole = x if batched else repeat_lane(x, size)
+    return select_lanes(chosen, whole, stop_gradient(whole)), True
+
+
+def borrowed(chosen: Any, values: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """Operands whose lanes that are not chosen hold what the first chosen lane holds."""
+    if type_of(chosen).shape[0] == 0:
+        return list(values)
+    lane = argmax(convert(chosen, dtype=dtypes.i32), axis=0, dtype=dtypes.i32)
+    return [
+        select_lanes(chosen, x, constant(_everywhere(x, lane))) if b else x
+        for x, b in zip(values, batched, strict=True)
+    ]
+
+
+def _everywhere(x: Any, lane: Any) -> Any:
+    """One lane of x in all of them."""
+    type = type_of(x)
+    size, *shape = type.shape
+    if not dims.at_most(1, size):  # there may be no lane to take
+        x = concatenate(x, zeros_of(type.with_shape((1, *shape))), axis=0)
+    starts = (lane, *(np.int32(0),) * len(shape))
+    one = dynamic_slice(x, *starts, sizes=(1, *shape))
+    return broadcast(one, shape=(size, *shape), axes=tuple(range(len(shape) + 1)))

@@ -1,0 +1,27 @@
+"""Programs with control flow, read back from their text."""
+
+from __future__ import annotations
+
+from rune.control.checkpoints import Checkpoints, GrowingResiduals
+from rune.control.cond_primitive import cond
+from rune.control.scan_primitive import scan
+from rune.control.while_primitive import while_, while_linear
+from rune.core.program import Program
+from rune.transforms import stage
+
+CONTROL = (cond, scan, while_, while_linear)  # all primitives of this room
+PRIMITIVES = {**stage.PRIMITIVES, **{p.name: p for p in CONTROL}}
+RECORDS = {**stage.RECORDS, **{r.__name__: r for r in (Checkpoints, GrowingResiduals)}}
+
+
+def parse_program(text: str) -> Program:
+    """The program that `text` prints; every primitive of rune may stand in it.
+
+    Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
+
+    >>> print(parse_program("program f(%0: f32[n]) where n in 1..9 { return %0 }"))
+    program f(%0: f32[n]) where n in 1..9 {
+      return %0
+    }
+    """
+    return stage.parse_program(text, PRIMITIVES, RECORDS)

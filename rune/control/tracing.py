@@ -1,0 +1,168 @@
+"""A user's function as a program of its own.
+
+What the function closes over becomes leading inputs, whose values are beside the program; so does
+what its effects are answered from. Programs that are written alike, line by line, are one program:
+a loop that is called again, even with a new lambda, finds what was compiled and derived before.
+
+    trace           the program of a function for types of arguments
+    share_captured  several programs that take the same captured values
+    tell_one_of     what effects take where one of several programs runs
+    retyped         weak results made strong
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.control.programs import parts
+from rune.core.interpreter import current
+from rune.core.program import Equation, Program, Var
+from rune.core.same import program_key
+from rune.core.staging import Stage, stage
+from rune.core.types import ArrayType
+from rune.effects import Need, Recorder
+from rune.ops import add, convert
+from rune.transforms.arguments import function_name
+from rune.transforms.boundary import recorder
+from rune.transforms.flat import Flat
+
+NUMBER = ArrayType((), dtypes.u32)
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A program, the values for its leading inputs, and the tree of its results.
+
+    numbered:  an effect asked for the number of the step, as draws without a key do: the number
+               is a carry before all others, u32[], and the program counts it up
+    needs:     effects that the program answers itself, from values among those captured
+    """
+
+    program: Program
+    captured: tuple[Any, ...]
+    out_tree: Any
+    numbered: bool
+    needs: tuple[Need, ...]
+
+    @property
+    def out_types(self) -> tuple[ArrayType, ...]:
+        """Types of the function's results."""
+        return self.program.output_types[self.numbered :]
+
+    @property
+    def counter(self) -> list[Any]:
+        """The first number of a step, where there is one."""
+        return [np.uint32(0)] if self.numbered else []
+
+    def tell(self) -> None:
+        """Tell the handlers outside what the program takes of them."""
+        for need in self.needs:
+            need.tell()
+
+
+def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) -> Traced:
+    """The program of `function` for arguments of these types; of a step of a loop, numbered."""
+    recorders: list[Recorder] = []
+    numbers: list[Any] = []
+
+    def number(writer: Stage) -> Any:
+        if not numbers:
+            numbers.append(writer.new_input(NUMBER))
+        return numbers[0]
+
+    def flat(*values: Any) -> list[Any]:
+        writer = current()
+        assert isinstance(writer, Stage)
+        index = functools.partial(number, writer) if is_step else None
+        with recorder(writer, index) as recording:
+            outs = function(*values)
+        recorders.append(recording)
+        return [*(add(n, np.uint32(1)) for n in numbers), *outs]
+
+    staged = stage(flat, types, function_name(function.function))
+    own, hidden = parts(staged.own_inputs, len(types))
+    of_number = [v for v in hidden if numbers and v is numbers[0].var]
+    entered = [v for v in hidden if v not in of_number]
+    captured = staged.program.inputs[: len(staged.captured)]
+    inputs = (*captured, *entered, *of_number, *own)
+    return Traced(
+        replace(staged.program, inputs=inputs), (*staged.captured, *recorders[-1].entered),
+        function.out_tree, bool(numbers), recorders[-1].needs(),
+    )  # fmt: skip
+
+
+def share_captured(traced: Sequence[Traced]) -> list[Traced]:
+    """The same, each also taking the values that the others captured."""
+    own = [dict(zip(_places(t.captured), t.program.inputs)) for t in traced]
+    values = {place: v for t in traced for place, v in _places(t.captured).items()}
+    types = {place: var.type for variables in own for place, var in variables.items()}
+
+    def widened(t: Traced, variables: Mapping[Any, Var]) -> Traced:
+        leading = (variables.get(place) or Var(types[place]) for place in values)
+        inputs = (*leading, *t.program.inputs[len(t.captured) :])
+        return replace(
+            t, program=replace(t.program, inputs=inputs), captured=tuple(values.values())
+        )
+
+    return [widened(t, variables) for t, variables in zip(traced, own)]
+
+
+def _places(values: Sequence[Any]) -> dict[tuple[int, int], Any]:
+    """The values by identity, and by how often they came before."""
+    seen: Counter[int] = Counter()
+    found: dict[tuple[int, int], Any] = {}
+    for v in values:
+        found[id(v), seen[id(v)]] = v
+        seen[id(v)] += 1
+    return found
+
+
+def tell_one_of(traced: Sequence[Traced]) -> None:
+    """Tell the handlers outside what any one of the programs takes: as much as the greediest."""
+    needs: dict[Any, Need] = {}
+    for need in (n for t in traced for n in t.needs):
+        kind = need.about.kind
+        needs[kind] = need.or_else(needs[kind]) if kind in needs else need
+    for need in needs.values():
+        need.tell()
+
+
+def retyped(traced: Traced, types: Sequence[ArrayType]) -> Program:
+    """The program with its first results of these types, which differ at most in weakness."""
+    program, first = traced.program, len(traced.counter)
+    outputs = list(program.outputs)
+    added: list[Equation] = []
+    for i, wanted in enumerate(types, first):
+        if outputs[i].type != wanted:
+            var, params = Var(wanted), {"dtype": wanted.dtype, "weak": wanted.weak}
+            added.append(Equation(convert, (outputs[i],), params, (var,)))
+            outputs[i] = var
+    return program.with_equations((*program.equations, *added), outputs)
+
+
+# --- programs written alike -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A program that is compared by what it says."""
+
+    key: tuple[Any, ...]
+    program: Program = field(compare=False)
+
+
+@functools.lru_cache(maxsize=1024)
+def _first(written: _Written) -> Program:
+    return written.program
+
+
+def interned(program: Program) -> Program:
+    """The first program that was written like this one."""
+    return _first(_Written(program_key(program), program))

@@ -1,0 +1,137 @@
+"""Graphs as values: nodes and edges that print in graphviz's language and draw themselves.
+
+`str` gives DOT text. A notebook shows the drawing where graphviz's `dot` is installed; elsewhere it
+shows `text`, the same thing in its own words, and says why. Nothing here lays anything out.
+"""
+
+from __future__ import annotations
+
+import html
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rune.core.printer import Names
+
+if TYPE_CHECKING:
+    from rune.core.program import Atom, Equation, Program
+
+SECONDS = 20  # that `dot` may take for a drawing
+
+# What a node stands for, and how it looks.
+SHAPES: Mapping[str, str] = {
+    "value": 'shape=ellipse, fillcolor="#ffffff"',
+    "step": 'shape=box, fillcolor="#dcebf7"',
+    "call": 'shape=box, fillcolor="#fdebd3"',
+    "loop": 'shape=box, fillcolor="#ddefd9"',
+}
+# Colours that can be read on light and dark; Courier, whose width graphviz knows without a font.
+STYLE = (
+    'bgcolor="transparent"',
+    'node [style=filled, color="#8a9aa8", fontname="Courier", fontsize=10]',
+    'edge [color="#8a9aa8", fontname="Courier", fontsize=9, fontcolor="#6b7a88"]',
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A box: `kind` is one of SHAPES."""
+
+    name: str
+    label: str
+    kind: str = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What flows from one node to another."""
+
+    source: str
+    target: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A directed graph, and the text that says the same in words."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    text: str
+
+    def to_dot(self) -> str:
+        """The graph in graphviz's language."""
+        nodes = (f"{n.name} [label={_quoted(n.label)}, {SHAPES[n.kind]}]" for n in self.nodes)
+        lines = (*STYLE, *nodes, *map(_edge, self.edges))
+        return "\n".join([f"digraph {_quoted(self.name)} {{", *(f"  {x};" for x in lines), "}"])
+
+    __str__ = to_dot
+
+    def to_svg(self) -> str:
+        """The drawing, made by graphviz.
+
+        Errors: OSError where `dot` is missing or fails; TimeoutExpired where it takes too long.
+        """
+        found = shutil.which("dot")
+        if found is None:
+            raise FileNotFoundError("graphviz's `dot` is not installed")
+        done = subprocess.run(
+            [found, "-Tsvg"], input=self.to_dot(), capture_output=True, text=True, timeout=SECONDS
+        )
+        if done.returncode:
+            raise OSError(f"graphviz's `dot` failed ({done.stderr.strip()})")
+        return done.stdout[done.stdout.index("<svg") :]
+
+    def _repr_html_(self) -> str:
+        try:
+            return self.to_svg()
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"<pre># no drawing: {html.escape(f'{error}')}\n{html.escape(self.text)}</pre>"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _edge(edge: Edge) -> str:
+    label = f" [label={_quoted(edge.label)}]" if edge.label else ""
+    return f"{edge.source} -> {edge.target}{label}"
+
+
+def program_graph(program: Program) -> Graph:
+    """Equations as boxes; edges from what makes a value to what uses it.
+
+    >>> import rune
+    >>> rune.make_program(lambda x: x * 2.0)(1.0).graph().edges
+    (Edge(source='v0', target='e0', label=''), Edge(source='e0', target='r0', label=''))
+    """
+    names = Names()
+    given = (*program.inputs, *(v for v, _ in program.constants))
+    makers: dict[Any, str] = {v: f"v{n}" for n, v in enumerate(given)}
+    nodes = [Node(maker, names.binding(v), "value") for v, maker in makers.items()]
+    edges: list[Edge] = []
+    for number, equation in enumerate(program.equations):
+        nodes.append(Node(f"e{number}", _equation(equation, names)))
+        edges += _into(f"e{number}", equation.operands, makers)
+        makers.update(dict.fromkeys(equation.results, f"e{number}"))
+    for number, atom in enumerate(program.outputs):
+        nodes.append(Node(f"r{number}", f"result {number}: {atom.type}", "value"))
+        edges += _into(f"r{number}", (atom,), makers)
+    return Graph(program.name, tuple(nodes), tuple(edges), str(program))
+
+
+def _into(target: str, atoms: Iterable[Atom], makers: Mapping[Any, str]) -> list[Edge]:
+    return [Edge(makers[a], target) for a in atoms if a in makers]
+
+
+def _equation(equation: Equation, names: Names) -> str:
+    """The primitive with its constants, then what it binds."""
+    constants = (names.atom(a) for a in equation.operands if hasattr(a, "value"))
+    operands = (text.split(":")[0] for text in constants)
+    return "\n".join(
+        [" ".join([equation.primitive.name, *operands]), *map(names.binding, equation.results)]
+    )

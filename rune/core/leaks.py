@@ -1,0 +1,70 @@
+"""Traced values that outlive their transformation: who still holds one when it ends.
+
+A traced value stands for nothing once its transformation is over, so whatever the user keeps it
+in is a mistake, found here when it is made instead of when it is used. The holders are followed
+upwards from the value, through containers and closures, to a variable of a module or of a function
+that is still running. What the package's own functions hold is not looked at: they are about to
+let go.
+
+Cost: one walk over all objects per level of containers, when the check is on.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+LEVELS = 8  # of containers between a value and the variable that holds it
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def holder_of(values: Sequence[Any]) -> tuple[Any, str] | None:
+    """One of the values, and the variable that holds it; None where nobody does."""
+    variables = _variables()
+    origin = {id(v): v for v in values}  # what each object found leads down to
+    frontier, seen = list(values), {id(values)}
+    for _ in range(LEVELS):
+        for found in frontier:
+            name = variables.get(id(found))
+            if name is not None:
+                return origin[id(found)], name
+        above = [x for x in gc.get_referrers(*frontier) if _is_container(x, seen)]
+        seen |= {id(frontier), id(above)}
+        for container in above:
+            seen.add(id(container))
+            below = next(x for x in gc.get_referents(container) if id(x) in origin)
+            origin[id(container)] = origin[id(below)]
+        frontier = above
+        if not frontier:
+            return None
+    return None
+
+
+def _is_container(value: Any, seen: set[int]) -> bool:
+    return id(value) not in seen and not isinstance(value, FrameType)
+
+
+def _variables() -> dict[int, str]:
+    """The objects that variables of modules and of running functions hold, by id, with names."""
+    found: dict[int, str] = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None) or ""
+        if not file.startswith(_PACKAGE):
+            name = getattr(module, "__name__", "?")
+            found.update((id(v), f"{k} of {name}") for k, v in list(vars(module).items()))
+    for frame in _user_frames():
+        place = f"{os.path.basename(frame.f_code.co_filename)} in {frame.f_code.co_name}"
+        found.update((id(v), f"{k} of {place}") for k, v in frame.f_locals.items())
+    return found
+
+
+def _user_frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            yield frame
+        frame = frame.f_back

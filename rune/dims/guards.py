@@ -1,0 +1,75 @@
+"""Guards: what code that runs on symbolic sizes found out of them by `==`, or could not.
+
+`==` of a size compares structure, so `n == 7` is False in a trace that serves n = 7 too. While
+somebody watches, each such question that code outside the package asks is noted; looking a size up
+in a set or a dictionary asks it silently, of every key, and is an error then.
+
+The package's own code is not watched: what it does holds for all values of the symbols.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+from rune.errors import DimensionError
+
+if TYPE_CHECKING:
+    from rune.dims.algebra import Dim
+
+Questions = list[tuple["Dim", Any]]  # a size, and what it was found not to be
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_INSTALLED = os.path.join(_LIBRARY, "site-packages") + os.sep
+_questions: ContextVar[Questions | None] = ContextVar("rune_questions", default=None)
+# Not empty while anybody watches, in whatever context: sizes ask this first, since it costs less.
+watchers: list[Questions] = []
+
+
+@contextmanager
+def watching() -> Iterator[Questions]:
+    """Collect the questions that are asked inside the block, in this context."""
+    asked: Questions = []
+    token = _questions.set(asked)
+    watchers.append(asked)
+    try:
+        yield asked
+    finally:
+        watchers.pop()  # whichever: only their number counts
+        _questions.reset(token)
+
+
+def ask_equal(size: Dim, other: Any) -> None:
+    """Called by `size == other`."""
+    asked = _questions.get()
+    if asked is not None and size is not other and _is_from_outside():
+        if isinstance(other, Number) or type(other) is type(size):
+            asked.append((size, other))
+
+
+def ask_hash(size: Dim) -> None:
+    """Called by `hash(size)`. Errors: DimensionError where the size is used as a key outside."""
+    if _questions.get() is not None and _is_from_outside():
+        raise DimensionError(
+            f"hash: cannot look up the dimension {size} in a set or a dictionary "
+            f"(it may equal a key, and would not be found)"
+        )
+
+
+def _is_from_outside() -> bool:
+    """Whether the innermost frame that is not of Python's own library is outside the package."""
+    # This function, the one that asks, the method of Dim; then whoever compares or hashes.
+    frame = sys._getframe(3)
+    while frame.f_back is not None and _is_of_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return not frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def _is_of_library(file: str) -> bool:
+    return file.startswith(("<frozen", _LIBRARY)) and not file.startswith((_INSTALLED, _PACKAGE))

@@ -1,0 +1,224 @@
+"""Effects: what a function asks of its surroundings, answered while it is traced.
+
+`perform(effect)` asks the innermost handler around the call that answers effects of that class.
+While a handler answers, only the handlers outside it are in force. No effect reaches a program.
+
+A transformation puts a boundary between its function and the handlers outside:
+
+    vmap                    `Each`: every lane has an answer of its own, effect.at(answer, lane)
+    jit, scan, while, cond  `Recorder`: the program is traced once and runs many times, so answers
+                            depend on its inputs. It asks outside where they come from (`Ask`),
+                            serves inside, and each run tells what it took (`Tell`)
+    grad, jvp, linearize    none: the function runs once, in place
+
+>>> class Name(Effect[str]):
+...     pass
+>>> class Answer(Handler):
+...     kind = Name
+...     def answer(self, effect):
+...         return "inner"
+>>> with Answer():
+...     perform(Name())
+'inner'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
+
+from rune.errors import UnhandledEffect
+
+R = TypeVar("R")
+
+
+class Effect(Generic[R]):
+    """A request with an answer of type R. Subclasses are the kinds of effects."""
+
+    recorded: ClassVar[bool] = False  # whether handlers of this kind answer Ask and Tell
+
+    @property
+    def kind(self) -> type[Effect[Any]]:
+        """The class by which handlers are chosen."""
+        return type(self)
+
+    def at(self, answer: R, index: Any) -> R:
+        """The answer for one lane or one step."""
+        return answer
+
+    def refuse(self) -> NoReturn:
+        """Raise the error for an effect that nobody answers."""
+        raise UnhandledEffect(f"perform: cannot answer {self.kind.__name__} (no handler around it)")
+
+    def unhandled(self) -> R:
+        """The answer where no handler is: an error, unless the kind has a default."""
+        self.refuse()
+
+
+class Source(Protocol):
+    """Where the answers of a kind come from: what a program must know to give them itself."""
+
+    values: Sequence[Any]  # arrays: they become inputs of the program
+    signature: Hashable  # all the rest: a trace serves sources of one signature
+
+    def inside(self, values: Sequence[Any]) -> Handler:
+        """The handler that answers from these values, with a `note()` of what it has answered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Effect[Any]):
+    """Where do answers to effects like `about` come from? The answer is a Source."""
+
+    about: Effect[Any]
+
+    @property
+    def kind(self) -> type[Effect[Any]]:
+        return self.about.kind
+
+    def unhandled(self) -> Any:
+        self.about.refuse()
+
+    def at(self, answer: Any, index: Any) -> Any:
+        return answer.at(index)
+
+
+@dataclass(frozen=True, slots=True)
+class Tell(Effect[None]):
+    """A program has answered effects like `about` itself; the note says which."""
+
+    about: Effect[Any]
+    note: Any
+
+    @property
+    def kind(self) -> type[Effect[Any]]:
+        return self.about.kind
+
+
+_stack: ContextVar[tuple[Handler, ...]] = ContextVar("rune_handlers", default=())
+
+
+class Handler:
+    """Answers the effects of one kind inside its `with` block."""
+
+    kind: ClassVar[type[Effect[Any]]] = Effect
+    __slots__ = ("_tokens",)
+
+    def answer(self, effect: Any) -> Any:
+        """The answer; `perform(effect)` in here asks the handlers outside."""
+        raise NotImplementedError(type(self).__name__)
+
+    def __enter__(self):
+        self._tokens: list[Token[Any]] = [*getattr(self, "_tokens", ()), _put(self)]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _stack.reset(self._tokens.pop())
+
+
+def _put(handler: Handler) -> Token[Any]:
+    return _stack.set((*_stack.get(), handler))
+
+
+def perform(effect: Effect[R]) -> R:
+    """The answer of the innermost handler for this kind of effect.
+
+    Errors: UnhandledEffect where there is none and the kind has no default.
+    """
+    stack = _stack.get()
+    for depth in range(len(stack) - 1, -1, -1):
+        if issubclass(effect.kind, stack[depth].kind):
+            token = _stack.set(stack[:depth])
+            try:
+                return stack[depth].answer(effect)
+            finally:
+                _stack.reset(token)
+    return effect.unhandled()
+
+
+class Each(Handler):
+    """The boundary of vmap: answers from outside, made different by `index()` for every lane."""
+
+    __slots__ = ("_index",)
+
+    def __init__(self, index: Callable[[], Any]):
+        self._index = index
+
+    def answer(self, effect: Effect[Any]) -> Any:
+        """The outer answer at this lane."""
+        return effect.at(perform(effect), self._index())
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a traced program needs from a handler whenever it runs, for effects like `about`."""
+
+    about: Effect[Any]
+    signature: Hashable
+    note: Any
+
+    def values(self) -> Sequence[Any] | None:
+        """The program's inputs for this run; None where the source is now of another signature.
+
+        Errors: UnhandledEffect where no handler is in force.
+        """
+        source: Source = perform(Ask(self.about))
+        return source.values if source.signature == self.signature else None
+
+    def tell(self) -> None:
+        """Tell the handlers outside what one run takes."""
+        perform(Tell(self.about, self.note))
+
+    def or_else(self, other: Need) -> Need:
+        """What is needed if one of two programs runs; their notes say how to join them."""
+        return replace(self, note=self.note.or_else(other.note))
+
+
+class Recorder(Handler):
+    """The boundary of a program: its answers depend on its own inputs alone.
+
+    enter:    makes an input of the program for a value from outside, and gives its tracer
+    outside:  a context in which to ask outside: what handlers compute there is not traced
+    index:    for the body of a loop, gives the step
+    entered:  the values that became inputs, in order
+    leaks:    an answer that is not recorded was given: the trace holds for this call alone
+    """
+
+    __slots__ = ("_enter", "_index", "_open", "_outside", "entered", "leaks")
+
+    def __init__(
+        self,
+        enter: Callable[[Any], Any],
+        outside: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        index: Callable[[], Any] | None = None,
+    ):
+        self._enter, self._outside, self._index = enter, outside, index
+        self._open: dict[type[Effect[Any]], tuple[Effect[Any], Source, Any]] = {}
+        self.entered: list[Any] = []
+        self.leaks = False
+
+    def answer(self, effect: Effect[Any]) -> Any:
+        """The answer from inputs of the program."""
+        if effect.kind.recorded:
+            found = self._inside(effect).answer(effect)
+        else:
+            found, self.leaks = perform(effect), True
+        return found if self._index is None else effect.at(found, self._index())
+
+    def _inside(self, effect: Effect[Any]) -> Any:
+        if effect.kind not in self._open:
+            about = effect.about if isinstance(effect, Ask) else effect
+            with self._outside():
+                source: Source = perform(Ask(about))
+            self.entered += source.values
+            inside = source.inside([self._enter(v) for v in source.values])
+            self._open[effect.kind] = about, source, inside
+        return self._open[effect.kind][2]
+
+    def needs(self) -> tuple[Need, ...]:
+        """What the program that was traced needs at every run; () if it performed no effect."""
+        opened = self._open.values()
+        return tuple(Need(about, source.signature, made.note()) for about, source, made in opened)

@@ -1,0 +1,101 @@
+"""Graphs of a kernel program and of a plan: steps as boxes, what flows between them as edges.
+
+An edge of a kernel program that fusion did not remove says why; an edge of a plan says where in
+memory the value lies: whoever wrote there last has made it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from rune.core.graph import Edge, Graph, Node
+from rune.lowering.kernels import (
+    Choose,
+    Invoke,
+    KernelProgram,
+    KernelStep,
+    Repeat,
+    Routine,
+    Value,
+)
+from rune.lowering.kernels_text import program_text
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step
+from rune.lowering.plan_text import slot_text
+from rune.lowering.plan_text import to_text as plan_text
+from rune.lowering.steps import memory, slots_read, slots_written, step_name
+
+WRAP = 24  # letters of a line that stands at an edge
+
+
+def kernels_graph(program: KernelProgram) -> Graph:
+    """Kernels and routines, and the values that they hand on."""
+    why = {(n.value, n.consumer): n.why for n in program.not_fused}
+    makers = {v: f"v{n}" for n, v in enumerate(program.inputs)}
+    nodes = [Node(maker, f"{v}: {v.type}", "value") for v, maker in makers.items()]
+    edges: list[Edge] = []
+    for number, step in enumerate(program.steps):
+        name, kind = _named(step)
+        nodes.append(Node(f"s{number}", name, kind))
+        for value in dict.fromkeys(step.operands):
+            label = _label(value, why.get((value, name))) if makers[value][0] == "s" else ""
+            edges.append(Edge(makers[value], f"s{number}", label))
+        makers.update(dict.fromkeys(step.results, f"s{number}"))
+    for number, value in enumerate(program.outputs):
+        nodes.append(Node(f"r{number}", f"result {number}: {value.type}", "value"))
+        edges.append(Edge(makers[value], f"r{number}"))
+    return Graph(program.name, tuple(nodes), tuple(edges), program_text(program))
+
+
+def _named(step: KernelStep) -> tuple[str, str]:
+    match step:
+        case Invoke(kernel=kernel):
+            return kernel, "step"
+        case Routine(routine=routine):
+            return routine, "call"
+        case Repeat(count=count):
+            return ("repeat while" if count is None else f"repeat {count} times"), "loop"
+        case Choose(branches=branches):
+            return f"choose of {len(branches)}", "loop"
+
+
+def _label(value: Value, why: str | None) -> str:
+    text = f"{value}: {value.type}"
+    return text if why is None else f"{text}\n{textwrap.fill(why, WRAP)}"
+
+
+def plan_graph(plan: Plan) -> Graph:
+    """The steps by number, and the memory through which each gets its values."""
+    makers: dict[tuple, str] = {}
+    results: dict[str, Slot] = {}
+    nodes: list[Node] = []
+    edges: list[Edge] = []
+    for number, step in enumerate(plan.steps):
+        for slot in dict.fromkeys(slots_read(plan, step)):
+            if slot.space is Space.ARGUMENT and memory(slot) not in makers:
+                makers[memory(slot)] = f"a{slot.number}"
+                nodes.append(Node(f"a{slot.number}", _outside(slot), "value"))
+            if memory(slot) in makers:  # else an array that a loop is yet to fill
+                place = "" if slot.space is Space.ARGUMENT else slot_text(slot)
+                edges.append(Edge(makers[memory(slot)], f"s{number}", place))
+        nodes.append(Node(f"s{number}", f"{number}: {step_name(step)}", _kind(step)))
+        for slot in slots_written(plan, step):
+            makers[memory(slot)] = f"s{number}"
+            if slot.space is Space.RESULT:  # which may hold another value first
+                results[f"r{slot.number}"] = slot
+    nodes += [Node(name, _outside(slot), "value") for name, slot in results.items()]
+    edges += [Edge(makers[memory(slot)], name) for name, slot in results.items()]
+    return Graph(plan.name, tuple(nodes), tuple(edges), plan_text(plan, codes=False))
+
+
+def _outside(slot: Slot) -> str:
+    return f"{slot_text(slot)}: {slot.type}"
+
+
+def _kind(step: Step) -> str:
+    match step:
+        case Launch():
+            return "step"
+        case Call() | Copy():
+            return "call"
+        case Loop() | Branch():
+            return "loop"

@@ -1,0 +1,176 @@
+"""Calls of Python functions, put in the order of the program where they have side effects.
+
+Before   = host_call %0 {...};  %2 = loop %1 {body: ... = host_call ...}
+After    %t = host_call %0, false {...};  %2, %u = loop %1, %t {body takes and gives a token}
+
+A call with side effects takes the token of the one before it and gives the next one, also through
+loops and branches. So the order is a matter of data, which every later stage keeps.
+
+Invariant: the calls happen once each, in order; values do not change.
+Cost:      linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.primitive import Effect, Primitive
+from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.side_effects import effect_of, program_effect
+from rune.core.types import ArrayType
+from rune.errors import TransformError
+from rune.lowering.loops import branch, loop
+from rune.lowering.passes import Pass
+
+TOKEN = ArrayType((), dtypes.bool_)
+CALLBACK = "callback"  # the routine of the plan's step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostFunction:
+    """What the step of a plan calls: NumPy arrays, types of the results -> NumPy arrays.
+
+    With `has_token` the last array in and the last result are the token.
+    """
+
+    call: Callable[[Sequence[np.ndarray], Sequence[ArrayType]], list[np.ndarray]]
+    has_token: bool
+
+    def __call__(
+        self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
+    ) -> list[np.ndarray]:
+        """The results."""
+        if not self.has_token:
+            return self.call(arrays, types)
+        return [*self.call(arrays[:-1], types[:-1]), np.zeros((), TOKEN.dtype)]
+
+    def __str__(self) -> str:
+        return str(self.call)
+
+
+def _type_rule(*types: ArrayType, results: Sequence[Any], has_token: bool, **_: Any) -> tuple:
+    return (*(s.type for s in results), *((TOKEN,) if has_token else ()))
+
+
+host_call = Primitive(
+    "host_call", "host", _type_rule, multiple_results=True, effect=lambda *, effect, **_: effect
+)
+
+
+def write_host_call(
+    args: Sequence[Any], *, call: Any, results: Any, effect: Effect | None, **_: Any
+) -> Any:
+    """Bind a call whose order is not settled yet."""
+    return host_call(*args, call=call, results=results, effect=effect, has_token=False)
+
+
+def function_of(equation: Equation) -> HostFunction:
+    """The function that an equation calls."""
+    return HostFunction(equation.params["call"], equation.params["has_token"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AsComplex:
+    """A function of complex arrays, called with their parts side by side along a last axis."""
+
+    call: Callable[[Sequence[np.ndarray], Sequence[ArrayType]], list[np.ndarray]]
+    operands: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
+
+    def __call__(
+        self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
+    ) -> list[np.ndarray]:
+        """The results, complex ones as their parts."""
+        given = [_joined(a, t.dtype) for a, t in zip(arrays, self.operands, strict=True)]
+        wanted = [
+            t if t.dtype == own.dtype else own.with_shape(t.shape[:-1])
+            for t, own in zip(types, self.results, strict=True)
+        ]
+        found = self.call(given, wanted)
+        return [_apart(x, t.dtype) for x, t in zip(found, types, strict=True)]
+
+    def __str__(self) -> str:
+        return str(self.call)
+
+
+def _joined(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return array if array.dtype == dtype else np.ascontiguousarray(array).view(dtype)[..., 0]
+
+
+def _apart(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if array.dtype == dtype:
+        return array
+    return np.ascontiguousarray(array)[..., None].view(dtype)
+
+
+# --- order --------------------------------------------------------------------------------------
+
+
+def in_order(program: Program) -> Program:
+    """The program with a token from each call with side effects to the next."""
+    if program_effect(program) is None:
+        return program
+    first = Literal(np.zeros((), TOKEN.dtype), TOKEN)
+    equations, _ = _thread(program.equations, first)
+    return program.with_equations(equations, program.outputs)
+
+
+def _thread(equations: Iterable[Equation], token: Atom) -> tuple[list[Equation], Atom]:
+    made: list[Equation] = []
+    for equation in equations:
+        if effect_of(equation) is not None:
+            result = Var(TOKEN)
+            equation = _behind(equation, token, result)
+            token = result
+        made.append(equation)
+    return made, token
+
+
+def _behind(equation: Equation, token: Atom, result: Var) -> Equation:
+    """The equation, taking a token and giving the next."""
+    operands = (*equation.operands, token)
+    if equation.primitive is loop:
+        return _loop_behind(equation, operands, result)
+    params = dict(equation.params)
+    if equation.primitive is branch:
+        params["branches"] = tuple(
+            _with_token(b, len(b.inputs), len(b.outputs)) for b in params["branches"]
+        )
+    else:
+        params["has_token"] = True
+    results = (*equation.results, result)
+    return replace(equation, operands=operands, results=results, params=params)
+
+
+def _loop_behind(equation: Equation, operands: tuple[Atom, ...], result: Var) -> Equation:
+    """The token is the last carry, before the arrays that the steps fill."""
+    params = dict(equation.params)
+    condition, carries = params["condition"], len(equation.operands) - params["consts"]
+    if condition is not None and program_effect(condition) is not None:
+        raise TransformError(
+            "while_loop: cannot call back into Python from a condition (in compiled code)",
+            hint="call back in the body, from a value that the condition is computed from",
+            frame=equation.frame,
+        )
+    if condition is not None:
+        params["condition"] = replace(condition, inputs=(*condition.inputs, Var(TOKEN)))
+    params["body"] = _with_token(params["body"], 1 + len(equation.operands), carries)
+    results = (*equation.results[:carries], result, *equation.results[carries:])
+    return replace(equation, operands=operands, results=results, params=params)
+
+
+def _with_token(program: Program, at: int, out: int) -> Program:
+    """The program with a token as input number `at` and output number `out`."""
+    token = Var(TOKEN)
+    equations, last = _thread(program.equations, token)
+    inputs = (*program.inputs[:at], token, *program.inputs[at:])
+    outputs = (*program.outputs[:out], last, *program.outputs[out:])
+    return replace(program, inputs=inputs, equations=tuple(equations), outputs=outputs)
+
+
+PASS = Pass("order-calls", "put calls with side effects in order", in_order)

@@ -1,0 +1,346 @@
+"""Split complex: a complex array becomes its real and imaginary parts, two real arrays.
+
+Before   program f(%0: c64[n]) { %1: c64[n] = mul %0, %0;  return %1 }
+After    program f(%0: f32[n,2]) {
+           %1: f32[n] = part %0 {number=0, axis=1};  %2: f32[n] = part %0 {number=1, axis=1}
+           %3 = mul %1, %1;  %4 = mul %2, %2;  %5 = sub %3, %4;  ...
+           %8: f32[n,2] = interleave %5, %7 {axis=1};  return %8
+         }
+
+In memory a complex array is its parts side by side, so the inputs and results keep their bytes
+and only their types change; `outer_types` gives a plan the types that callers know. All that is
+inside is real: it fuses, reduces and vectorises like any other program, and no later stage knows
+complex numbers. Elementwise functions are those of ops/parts.py; movement moves both parts; sums
+are two sums; a product is multiplied in halves; a dot is one real dot, the second operand being
+its 2×2 matrices, so that a large one is a single library call on data where it lies.
+
+Invariant: no complex type is left, in programs held by equations neither.
+Cost:      linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal, running, type_of
+from rune.core.lower import (
+    Bitcast,
+    Contraction,
+    Convert,
+    Cumulative,
+    Position,
+    Reduction,
+    Scatter,
+    View,
+)  # fmt: skip
+from rune.core.program import Atom, Equation, Program, Var, subprograms
+from rune.core.staging import Stage
+from rune.core.types import ArrayType
+from rune.dims import product
+from rune.errors import MissingRule
+from rune.lowering.host_calls import AsComplex, host_call
+from rune.lowering.legalize.interleaved import interleave, part
+from rune.lowering.passes import Pass
+from rune.lowering.plan import Plan
+from rune.ops import arithmetic as a
+from rune.ops.complex_numbers import PART
+from rune.ops.contraction import Numbers, dot_general, free_axes
+from rune.ops.family import fit, reshape
+from rune.ops.movement import pad, slice_, transpose
+from rune.ops.parts import PARTS, mul
+
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A complex value: its parts, each of the whole shape or of rank 0, and the array itself
+    where that is in memory."""
+
+    type: ArrayType
+    real: Any
+    imag: Any
+    whole: Any = None
+
+    @property
+    def pair(self) -> tuple[Any, Any]:
+        """Both parts, of whatever shape."""
+        return self.real, self.imag
+
+    def full(self) -> tuple[Any, Any]:
+        """Both parts, of the whole shape."""
+        return fit(self.real, self.type.shape), fit(self.imag, self.type.shape)
+
+    def interleaved(self) -> Any:
+        """The array as it lies in memory."""
+        if self.whole is not None:
+            return self.whole
+        return interleave(*self.full(), axis=self.type.ndim)
+
+
+def is_complex(type: ArrayType) -> bool:
+    """Whether values of a type have two parts."""
+    return type.dtype in dtypes.COMPLEX
+
+
+def real_type(type: ArrayType) -> ArrayType:
+    """The type in memory: a complex array as one of its parts, side by side along a last axis."""
+    if not is_complex(type):
+        return type
+    return ArrayType((*type.shape, 2), PART[type.dtype], type.weak)
+
+
+def split_complex(program: Program) -> Program:
+    """The program in real numbers; itself where it has no others."""
+    if not _mentions_complex(program):
+        return program
+    stage = Stage(None)
+    inputs = [stage.new_input(real_type(t)) for t in program.input_types]
+    with running(stage):
+        env: dict[Var, Any] = {
+            v: _from_memory(v.type, x) for v, x in zip(program.inputs, inputs, strict=True)
+        }
+        for equation in program.equations:
+            before = len(stage.equations)
+            env.update(zip(equation.results, _results(equation, env), strict=True))
+            for k in range(before, len(stage.equations)):
+                stage.equations[k] = replace(stage.equations[k], frame=equation.frame)
+        outputs = [_to_memory(_read(env, atom)) for atom in program.outputs]
+        staged = stage.program(outputs, program.name)
+    assert not staged.captured
+    return staged.program
+
+
+def _mentions_complex(program: Program) -> bool:
+    types = [a.type for e in program.equations for a in (*e.operands, *e.results)]
+    if any(map(is_complex, (*program.input_types, *program.output_types, *types))):
+        return True
+    return any(_mentions_complex(p) for e in program.equations for p in subprograms(e))
+
+
+def _from_memory(type: ArrayType, value: Any) -> Any:
+    if not is_complex(type):
+        return value
+    real, imag = (part(value, number=k, axis=type.ndim) for k in (0, 1))
+    return Parts(type, real, imag, value)
+
+
+def _to_memory(value: Any) -> Any:
+    return value.interleaved() if isinstance(value, Parts) else value
+
+
+def _read(env: Mapping[Var, Any], atom: Atom) -> Any:
+    if isinstance(atom, Var):
+        return env[atom]
+    if not is_complex(atom.type):
+        return atom.value
+    return Parts(atom.type, np.real(atom.value).copy(), np.imag(atom.value).copy())
+
+
+# --- equations --------------------------------------------------------------------------------
+
+
+def _results(equation: Equation, env: Mapping[Var, Any]) -> list[Any]:
+    """The values of an equation's results."""
+    args = [_read(env, atom) for atom in equation.operands]
+    if subprograms(equation):
+        return _control(equation, args)
+    if equation.primitive is host_call:
+        return _call_host(equation, args)
+    types = [v.type for v in equation.results]
+    if not any(isinstance(x, Parts) for x in args) and not any(map(is_complex, types)):
+        out = equation.primitive(*args, **equation.params)
+        return list(out) if equation.primitive.multiple_results else [out]
+    return [_shaped(types[0], _split(equation, args, equation.params))]
+
+
+def _call_host(equation: Equation, args: Sequence[Any]) -> list[Any]:
+    """A Python function takes and gives complex arrays as they lie in memory."""
+    structs = equation.params["results"]
+    own = tuple(a.type for a in equation.operands), tuple(s.type for s in structs)
+    real = [real_type(s.type) for s in structs]
+    params = {
+        **equation.params,
+        "call": AsComplex(equation.params["call"], *own),
+        "results": tuple(
+            replace(s, shape=t.shape, dtype=t.dtype) for s, t in zip(structs, real, strict=True)
+        ),
+    }
+    outs = host_call(*map(_to_memory, args), **params)
+    return [_from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
+
+
+def _shaped(type: ArrayType, found: Any) -> Any:
+    """A result as it is kept: the parts of a complex one, a real one of its whole shape."""
+    return Parts(type, *found) if is_complex(type) else fit(found, type.shape)
+
+
+def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
+    """One equation on complex numbers, by parts."""
+    primitive, type = equation.primitive, equation.results[0].type
+    if primitive in PARTS:
+        given = (x.pair if isinstance(x, Parts) else x for x in args)
+        return PARTS[primitive](*given, **params)
+    match primitive.lower:
+        case Convert():
+            return _convert(args[0], type)
+        case Bitcast():
+            return _bitcast(args[0], type.dtype)
+        case View() | Scatter(combine=None | "add") | Reduction("add") | Cumulative("add"):
+            return tuple(primitive(*_side(args, k), **params) for k in (0, 1))
+        case Position():
+            dtype = PART[type.dtype]
+            return primitive(**{**params, "dtype": dtype}), literal(0, dtype)
+        case Reduction("mul"):
+            return _product(args[0], params["axes"], equation)
+        case Cumulative("mul"):
+            return _running_product(args[0], params["axis"], params["reverse"], equation)
+        case Contraction():
+            return _dot(args[0], args[1], params["dimension_numbers"])
+    raise _missing(equation)
+
+
+def _missing(equation: Equation, why: str = "it has no rule by parts") -> MissingRule:
+    shown = ", ".join(str(x.type) for x in equation.operands)
+    return MissingRule(
+        f"lower: cannot compile {equation.primitive}({shown}) ({why})", frame=equation.frame
+    )
+
+
+def _side(args: Sequence[Any], number: int) -> list[Any]:
+    """The arguments with one part of each that is complex."""
+    return [x.full()[number] if isinstance(x, Parts) else x for x in args]
+
+
+def _convert(x: Any, type: ArrayType) -> tuple[Any, Any]:
+    dtype = PART[type.dtype]
+    if not isinstance(x, Parts):
+        return a.convert(x, dtype=dtype, weak=type.weak), literal(0, dtype)
+    real, imag = (a.convert(v, dtype=dtype, weak=type.weak) for v in x.pair)
+    return real, imag
+
+
+def _bitcast(x: Any, dtype: np.dtype) -> Any:
+    """The 64 bits of a c64 and of a real dtype: the real part is the lower half."""
+    if isinstance(x, Parts) and dtype in dtypes.COMPLEX:
+        return x.pair
+    if isinstance(x, Parts):
+        low, high = (a.convert(a.bitcast(v, dtype=dtypes.u32), dtype=dtypes.u64) for v in x.full())
+        bits = a.logical_or(low, a.shl(high, literal(32, dtypes.u64)))
+        return bits if dtype == dtypes.u64 else a.bitcast(bits, dtype=dtype)
+    bits = x if type_of(x).dtype == dtypes.u64 else a.bitcast(x, dtype=dtypes.u64)
+    halves = bits, a.shr(bits, literal(32, dtypes.u64))
+    return tuple(a.bitcast(a.convert(h, dtype=dtypes.u32), dtype=dtypes.f32) for h in halves)
+
+
+def _control(equation: Equation, args: Sequence[Any]) -> list[Any]:
+    """Control flow over the arrays as they lie in memory."""
+    params = {name: _split_held(value) for name, value in equation.params.items()}
+    outs = equation.primitive(*map(_to_memory, args), **params)
+    return [_from_memory(v.type, out) for v, out in zip(equation.results, outs, strict=True)]
+
+
+def _split_held(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_split_held, value))
+    return split_complex(value) if isinstance(value, Program) else value
+
+
+# --- products ---------------------------------------------------------------------------------
+
+
+def _cut(x: Any, start: int, limit: int) -> Any:
+    """x[..., start:limit]."""
+    shape = type_of(x).shape
+    first = (*(0,) * (len(shape) - 1), start)
+    return slice_(x, start=first, limit=(*shape[:-1], limit), stride=(1,) * len(shape))
+
+
+def _lengthened(x: Any, low: int, high: int, fill: float) -> Any:
+    """x with elements of `fill` before and after the last axis; negative numbers take off."""
+    found = type_of(x)
+    rest = (0,) * (found.ndim - 1)
+    value = literal(fill, found.dtype)
+    return pad(x, value, low=(*rest, low), high=(*rest, high), interior=(0,) * found.ndim)
+
+
+def _product(x: Parts, axes: tuple[int, ...], equation: Equation) -> tuple[Any, Any]:
+    """The product over `axes`: halves are multiplied until one element is left."""
+    kept = tuple(i for i in range(x.type.ndim) if i not in axes)
+    shape = tuple(x.type.shape[i] for i in kept)
+    count = product(x.type.shape[i] for i in axes)
+    if not isinstance(count, int):
+        raise _missing(equation, "a product of complex numbers needs a known size")
+    order = (*kept, *axes)
+    rows = [reshape(transpose(v, permutation=order), shape=(*shape, count)) for v in x.full()]
+    size = 1 << max(0, count - 1).bit_length()
+    found = tuple(_lengthened(v, 0, size - count, 1 - k) for k, v in enumerate(rows))
+    while size > 1:
+        size //= 2
+        left, right = (
+            (_cut(found[0], i, i + size), _cut(found[1], i, i + size)) for i in (0, size)
+        )
+        found = mul(left, right)
+    return tuple(reshape(v, shape=shape) for v in found)  # type: ignore[return-value]
+
+
+def _running_product(x: Parts, axis: int, reverse: bool, equation: Equation) -> tuple[Any, Any]:
+    """All products up to each element, in log2 n steps of doubling length."""
+    size = x.type.shape[axis]
+    if not isinstance(size, int):
+        raise _missing(equation, "running products of complex numbers need a known size")
+    order = (*(i for i in range(x.type.ndim) if i != axis), axis)
+    found = tuple(transpose(v, permutation=order) for v in x.full())
+    by = 1
+    while by < size:
+        low, high = (-by, by) if reverse else (by, -by)
+        found = mul(tuple(_lengthened(v, low, high, 1 - k) for k, v in enumerate(found)), found)
+        by *= 2
+    back = tuple(order.index(i) for i in range(len(order)))
+    return tuple(transpose(v, permutation=back) for v in found)  # type: ignore[return-value]
+
+
+def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Any, Any, Any]:
+    """One real dot of the interleaved x with the 2×2 matrices [[c, d], [-d, c]] of y.
+
+    (p + iq)(c + id) is the row (p, q) times that matrix; the rows' axis is contracted and the
+    columns' axis is the last of the result, which so comes out interleaved.
+    """
+    (cx, cy), (bx, by) = numbers
+    c, d = y.full()
+    n = y.type.ndim
+    columns = interleave(c, d, axis=n), interleave(a.neg(d), c, axis=n)
+    matrices = interleave(*columns, axis=n + 1)
+    joint = (((*cx, x.type.ndim), (*cy, n + 1)), (bx, by))
+    out = dot_general(x.interleaved(), matrices, dimension_numbers=joint)
+    free = len(free_axes(x.type.ndim, cx, bx)) + len(free_axes(n, cy, by))
+    axis = len(bx) + free
+    real, imag = (part(out, number=k, axis=axis) for k in (0, 1))
+    return real, imag, out
+
+
+PASS = Pass("split-complex", "complex arrays as their real and imaginary parts", split_complex)
+
+
+# --- the plan ---------------------------------------------------------------------------------
+
+
+def outer_types(plan: Plan, program: Program) -> Plan:
+    """The plan with the types of arguments and results that `program` had before the split."""
+    given = (*program.input_types, *(v.type for v, _ in program.constants))
+    if not any(map(is_complex, (*given, *program.output_types))):
+        return plan
+    return replace(
+        plan,
+        arguments=tuple(map(_outer, plan.arguments, given)),
+        results=tuple(map(_outer, plan.results, program.output_types)),
+    )
+
+
+def _outer(inner: ArrayType, outer: ArrayType) -> ArrayType:
+    return outer if is_complex(outer) else inner

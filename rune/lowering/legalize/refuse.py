@@ -1,0 +1,53 @@
+"""Refuse: a program that holds a dtype which a target neither has nor can be given.
+
+Before anything is lowered, so that the message names the user's line and not a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.program import Program, subprograms
+from rune.core.types import ArrayType
+from rune.errors import DtypeError, Frame
+from rune.lowering.codegen.target import Target
+
+_NARROWER = {
+    dtypes.f64: "f32", dtypes.c128: "c64", dtypes.i64: "i32", dtypes.u64: "u32",
+}  # fmt: skip
+
+
+def require_dtypes(program: Program, target: Target) -> None:
+    """Check that the target can compute with every type of the program.
+
+    Errors: DtypeError "lower: cannot use f64[3] on opencl:1 (no f64 on Intel(R) Graphics)".
+    """
+    allowed = target.program_dtypes
+    for type, frame in _types(program):
+        if type.dtype not in allowed and type.dtype in dtypes.ANY:
+            raise _refusal(type.dtype, type, target, frame)
+
+
+def _types(program: Program) -> Iterator[tuple[ArrayType, Frame | None]]:
+    """Every type of the program and of those it holds, with the line it came from."""
+    pending = [program]
+    while pending:
+        found = pending.pop()
+        for type in found.input_types:
+            yield type, None
+        for equation in found.equations:
+            pending.extend(subprograms(equation))
+            for var in equation.results:
+                yield var.type, equation.frame
+
+
+def _refusal(dtype: np.dtype, type: ArrayType, target: Target, frame: Frame | None) -> DtypeError:
+    narrower = _NARROWER.get(dtype)
+    hint = "compute it on another device: rune.jit(device=...)"
+    if narrower is not None:
+        hint = f"convert to {narrower}, or compute it on another device: rune.jit(device=...)"
+    why = f"no {dtypes.short(dtype)} on {target.description}"
+    return DtypeError(f"lower: cannot use {type} on {target.name} ({why})", hint=hint, frame=frame)

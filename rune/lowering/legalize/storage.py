@@ -1,0 +1,324 @@
+"""Legalize storage: dtypes that a target does not compute with are kept, and computed in others.
+
+Before   code f(x: read f8_e4m3[n], y: write f8_e4m3[n]) { ... store y[i] = x[i] * x[i] }
+After    code f(x: read u8[n], y: write u8[n]) { ...
+           bits: u32 = u32(x[i]);  ...  number: f32 = <decode>;  store y[i] = u8(<encode>) }
+
+8-bit floats, and half types where the target has none, are numbers in f32, rounded after every
+operation that may leave the format; 4-bit integers are 8-bit ones, wrapped, and one to a byte in
+memory with nothing in the upper half. formats.py has the bit expressions; a Let names what they
+use several times, so that the code stays linear.
+
+Invariant: the code computes the same values bit for bit, and only the target's own dtypes remain.
+Cost:      linear in the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rune import dtypes
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import (
+    COMPARISONS,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Load,
+    Local,
+    Op,
+    const,
+)
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Let,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import (
+    Body,
+    all_names,
+    expressions,
+    fresh,
+    map_bodies,
+    walk,
+    walk_expr,
+)
+from rune.lowering.legalize.formats import (
+    FORMATS,
+    bits_of,
+    decode,
+    encode,
+    next_after,
+    operation,
+    to_odd,
+)
+from rune.lowering.passes import Pass
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Step
+
+NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}
+# Results that a format holds exactly, given operands that it does.
+_EXACT = frozenset(
+    {"neg", "abs", "sign", "floor", "ceil", "round", "trunc", "max", "min", "copysign", "select"}
+)
+_IN_RANGE = frozenset({"max", "min", "and", "or", "xor", "shr", "select", "sign"})
+
+
+def container(dtype: np.dtype) -> np.dtype:
+    """The unsigned integer that holds an element in memory."""
+    return dtypes.u16 if dtype.itemsize == 2 else dtypes.u8
+
+
+def register(dtype: np.dtype) -> np.dtype:
+    """The dtype that values of a legalised dtype are computed in."""
+    return NIBBLES.get(dtype, dtypes.f32)
+
+
+def legalize_storage(target: Target) -> Pass[KernelCode]:
+    """The pass for one target: it changes what `target.dtypes` lacks."""
+    foreign = frozenset((*FORMATS, *NIBBLES)) - target.dtypes
+
+    def run(code: KernelCode) -> KernelCode:
+        if not any(p.dtype in foreign for p in code.params) and not _mentions(code, foreign):
+            return code
+        writer = _Writer(foreign, all_names(code))
+        params = tuple(replace(p, dtype=writer.kept(p.dtype)) for p in code.params)
+        return replace(code, params=params, body=writer.body(code.body))
+
+    return Pass("legalize-storage", "compute narrow dtypes in those of the target", run)
+
+
+def _mentions(code: KernelCode, foreign: frozenset[np.dtype]) -> bool:
+    found = (part.dtype for s in walk(code.body) for e in expressions(s) for part in walk_expr(e))
+    return any(dtype in foreign for dtype in found)
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Rewrites statements. `lets` are the names that the statement at hand needs before it."""
+
+    foreign: frozenset[np.dtype]
+    taken: set[str]
+    lets: list[Stmt] = field(default_factory=list)
+    mutable: set[str] = field(default_factory=set)  # Vars
+    known: dict[Expr, Expr] = field(default_factory=dict)  # the bits of rounded floats
+
+    def bind(self, expr: Expr) -> Expr:
+        """A name for the expression."""
+        if isinstance(expr, Const | Local):
+            return expr
+        name = fresh("bits" if expr.dtype == dtypes.u32 else "number", self.taken)
+        self.taken.add(name)
+        self.lets.append(Let(name, expr))
+        return Local(name, expr.dtype)
+
+    def kept(self, dtype: np.dtype) -> np.dtype:
+        """The dtype of an element in memory."""
+        return container(dtype) if dtype in self.foreign else dtype
+
+    def held(self, dtype: np.dtype) -> np.dtype:
+        """The dtype of a value."""
+        return register(dtype) if dtype in self.foreign else dtype
+
+    # --- statements --------------------------------------------------------------------------
+
+    def body(self, body: Body) -> Body:
+        """The statements, each behind the names it needs."""
+        done: list[Stmt] = []
+        for stmt in body:
+            self.lets = []
+            changed = self.stmt(stmt)
+            done += self.lets
+            done.append(map_bodies(changed, self.body))
+        return tuple(done)
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        """The statement itself; its bodies stay."""
+        match stmt:
+            case Let():
+                return self.named(stmt)
+            case Assign(value=value):
+                return replace(stmt, value=self.value(value))
+            case Var(name=name, init=init):
+                self.mutable.add(name)
+                return replace(stmt, init=self.value(init))
+            case Accumulate():
+                return self.accumulate(stmt)
+            case Store():
+                return self.store(stmt)
+            case If(condition=condition):
+                return replace(stmt, condition=self.value(condition))
+            case Alloc(dtype=dtype):
+                return replace(stmt, dtype=self.kept(dtype))
+            case For() | Barrier():
+                return stmt
+
+    def named(self, stmt: Let) -> Stmt:
+        """A name: what is known of its value is known of it, and nothing of an earlier one."""
+        value = self.value(stmt.value)
+        local = Local(stmt.name, value.dtype)
+        self.known.pop(local, None)
+        if value in self.known:
+            self.known[local] = self.known[value]
+        return Let(stmt.name, value)
+
+    def accumulate(self, stmt: Accumulate) -> Stmt:
+        """Integers may wrap at the end; sums of narrow floats are accumulated in f32 by build."""
+        dtype = stmt.value.dtype
+        rounds = dtype in self.foreign & FORMATS.keys() and stmt.combine not in _EXACT
+        assert not rounds, f"{stmt.combine} of {dtypes.short(dtype)}"
+        return replace(stmt, value=self.value(stmt.value))
+
+    def store(self, stmt: Store) -> Stmt:
+        """The value as bits; what is combined with memory is read first."""
+        dtype = stmt.value.dtype
+        value = self.value(stmt.value)
+        if dtype not in self.foreign:
+            return replace(stmt, value=value)
+        if stmt.combine is not None:
+            old = self.loaded(Load(stmt.buffer, (stmt.index,), dtype))
+            value = self.computed(stmt.combine, dtype, (old, value))
+        return Store(stmt.buffer, stmt.index, self.stored(value, dtype))
+
+    # --- expressions -------------------------------------------------------------------------
+
+    def value(self, expr: Expr) -> Expr:
+        """The expression in the target's dtypes."""
+        match expr:
+            case Const(dtype=dtype):
+                return const(expr.value, self.held(dtype)) if dtype in self.foreign else expr
+            case Local(name=name, dtype=dtype) if dtype in self.foreign:
+                found = Local(name, register(dtype))
+                return self.wrapped(found, dtype) if name in self.mutable else found
+            case Load(guard=guard):
+                tested = None if guard is None else self.value(guard)
+                return self.loaded(replace(expr, guard=tested))
+            case Cast(arg=arg, dtype=dtype):
+                return self.converted(self.value(arg), arg.dtype, dtype)
+            case Op(name="bitcast", args=(arg,), dtype=dtype):
+                return self.same_bits(self.value(arg), arg.dtype, dtype)
+            case Op(name=name, args=args):
+                return self.computed(name, args[-1].dtype, tuple(map(self.value, args)))
+            case Local() | Index():
+                return expr
+
+    def loaded(self, load: Load) -> Expr:
+        """One element as a value."""
+        if load.dtype not in self.foreign:
+            return load
+        return self.decoded(replace(load, dtype=container(load.dtype)), load.dtype)
+
+    def decoded(self, bits: Expr, dtype: np.dtype) -> Expr:
+        """The value whose bits are in its container."""
+        if dtype in FORMATS:
+            return decode(Cast(bits, dtypes.u32), FORMATS[dtype], self.bind)
+        return self.wrapped(bits_of(bits, register(dtype)), dtype)
+
+    def stored(self, value: Expr, dtype: np.dtype) -> Expr:
+        """The bits of a value in its container."""
+        if dtype in FORMATS:
+            bits = self.known.get(value)
+            bits = encode(value, FORMATS[dtype], self.bind) if bits is None else bits
+            return Cast(bits, container(dtype))
+        return operation("and", bits_of(value, dtypes.u8), const(15, dtypes.u8))
+
+    def rounded(self, value: Expr, dtype: np.dtype) -> Expr:
+        """The nearest value of the dtype."""
+        if dtype in FORMATS:
+            bits = self.bind(encode(value, FORMATS[dtype], self.bind))
+            found = decode(bits, FORMATS[dtype], self.bind)
+            self.known[found] = bits
+            return found
+        return self.wrapped(value, dtype)
+
+    def wrapped(self, value: Expr, dtype: np.dtype) -> Expr:
+        """The four low bits of a value, as it has them; floats as they are."""
+        if dtype not in NIBBLES:
+            return value
+        if dtype == dtypes.u4:
+            return operation("and", value, const(15, dtypes.u8))
+        four = const(4, dtypes.i8)
+        return operation("shr", operation("shl", value, four), four)
+
+    def computed(self, name: str, dtype: np.dtype, args: tuple[Expr, ...]) -> Expr:
+        """An operation on operands of `dtype` that are values already."""
+        if dtype not in self.foreign:
+            return operation(name, *args)
+        if name == "nextafter":
+            return next_after(args[0], args[1], FORMATS[dtype], self.bind)
+        if name in ("popcount", "clz"):
+            low = operation("and", args[0], const(15, args[0].dtype))
+            counted = operation(name, low)
+            four = const(4, counted.dtype)
+            return counted if name == "popcount" else operation("sub", counted, four)
+        found = operation(name, *args)
+        exact = _EXACT if dtype in FORMATS else _IN_RANGE
+        if name in exact or name in COMPARISONS or name == "is_finite":
+            return found
+        return self.rounded(found, dtype)
+
+    def converted(self, x: Expr, source: np.dtype, target: np.dtype) -> Expr:
+        """A conversion of a value of dtype `source`."""
+        if source == target:
+            return x
+        if target not in self.foreign:
+            return x if x.dtype == target else Cast(x, target)
+        if target in FORMATS:
+            return self.rounded(self.near(x, source, target), target)
+        if x.dtype in dtypes.FLOATING:
+            low, high = (const(v, x.dtype) for v in ((-8, 7) if target == dtypes.i4 else (0, 15)))
+            return Cast(operation("min", operation("max", x, low), high), register(target))
+        return self.wrapped(self.converted(x, source, register(target)), target)
+
+    def near(self, x: Expr, source: np.dtype, target: np.dtype) -> Expr:
+        """A value as the f32 that is rounded to a narrow float; from f64, bf16 rounds twice."""
+        if source == dtypes.f64 and target == dtypes.f16:
+            return to_odd(self.bind(x), self.bind)
+        return self.converted(x, source, dtypes.f32)
+
+    def same_bits(self, x: Expr, source: np.dtype, target: np.dtype) -> Expr:
+        """The bits of a value read as another dtype of its size."""
+        if source in self.foreign:
+            x = self.stored(x, source)
+        elif target in self.foreign:
+            x = bits_of(x, container(target))
+        if target in self.foreign:
+            return self.decoded(x, target)
+        return x if x.dtype == target else bits_of(x, target)
+
+
+# --- the plan ---------------------------------------------------------------------------------
+
+
+def kernel_types(plan: Plan) -> Plan:
+    """The plan with every launch's slots in the dtypes that its kernel's parameters have."""
+    return replace(plan, steps=tuple(_with_kernel_types(s, plan.kernels) for s in plan.steps))
+
+
+def _with_kernel_types(step: Step, kernels: Mapping[str, KernelCode]) -> Step:
+    match step:
+        case Launch(kernel=kernel, slots=slots):
+            held = (p.dtype for p in kernels[kernel].params)
+            return replace(step, slots=tuple(map(_with_dtype, slots, held)))
+        case Loop(body=body, condition=condition):
+            tested = condition if condition is None else kernel_types(condition)
+            return replace(step, body=kernel_types(body), condition=tested)
+        case Branch(branches=branches):
+            return replace(step, branches=tuple(map(kernel_types, branches)))
+        case Call() | Copy():
+            return step
+
+
+def _with_dtype(slot: Slot, dtype: np.dtype) -> Slot:
+    return slot if slot.type.dtype == dtype else replace(slot, type=slot.type.with_dtype(dtype))

@@ -1,0 +1,229 @@
+"""Control flow as lowering sees it: one loop, one branch, and rows of arrays.
+
+    scan  -> loop over a body that takes row t of each array and puts row t of each result
+    while -> loop with a condition
+    cond  -> branch
+
+The body of a loop is a program of (t: i32[], consts, carries, arrays) that yields (carries,
+arrays): t counts the steps from 0, and the arrays are filled in place, row by row. Whatever the
+trip count, a loop is one equation with one body.
+
+Invariant: evaluating a loop or branch means what the equation it came from means.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import literal, type_of
+from rune.core.lower import Bounds, Control, Element, Piece, Source, View
+from rune.core.primitive import Primitive
+from rune.core.program import Equation, Program
+from rune.core.sizes import match_sizes, type_with_sizes
+from rune.core.types import ArrayType
+from rune.dims import Size, symbol
+from rune.ops import add, mul, sub
+from rune.ops.family import fit, reshape, size_value
+
+COUNTER = ArrayType((), dtypes.i32)
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def _row(operand: ArrayType, number: int) -> tuple[Element, Size]:
+    """The element that tells a row of `operand`, and the symbol that stands for it."""
+    element = Element("row", number, ())
+    return element, symbol("row", 0, operand.shape[0] - 1)
+
+
+def _take_view(indices: tuple, operand: ArrayType, row: ArrayType) -> Source:
+    element, at = _row(operand, 1)
+    return Source((Piece(0, (at, *indices), (), (element,)),))
+
+
+def _put_view(indices: tuple, operand: ArrayType, value: ArrayType, row: ArrayType) -> Source:
+    element, at = _row(operand, 2)
+    moved = indices[0] - at
+    new = Piece(1, (moved, *indices[1:]), (Bounds(moved, 0, 1),), (element,))
+    return Source((new, Piece(0, indices)))
+
+
+def _put_reference(operand: np.ndarray, value: np.ndarray, row: np.ndarray) -> np.ndarray:
+    changed = np.array(operand)
+    changed[int(row)] = value[0]
+    return changed
+
+
+take_row = Primitive(
+    "take_row", "control", lambda operand, row: operand.with_shape(operand.shape[1:]),
+    lambda operand, row: operand[int(row)], lower=View(_take_view),
+)  # fmt: skip
+put_row = Primitive(
+    "put_row", "control", lambda operand, value, row: operand, _put_reference,
+    lower=View(_put_view),
+)  # fmt: skip
+
+
+# --- loop and branch --------------------------------------------------------------------------
+
+
+def array_types(equation: Equation) -> tuple[ArrayType, ...]:
+    """The arrays that the steps of a loop fill: they have no first value."""
+    return equation.params["body"].input_types[1 + len(equation.operands) :]
+
+
+def _loop_type(*types: ArrayType, body: Program, **_: Any) -> tuple[ArrayType, ...]:
+    return body.output_types
+
+
+def _run_loop(
+    *args: Any, consts: int, body: Program, condition: Program | None, count: Size | None
+) -> list[Any]:
+    """The meaning: step by step."""
+    arrays = [np.zeros(t.shape, t.dtype) for t in body.input_types[1 + len(args) :]]
+    state = [*args[consts:], *arrays]
+    for t in itertools.count():
+        given = [np.int32(t), *args[:consts], *state]
+        if condition is not None:
+            (more,) = eval_program(condition, given[: len(condition.inputs)])
+            if not bool(np.asarray(more)):
+                return state
+        elif t == count:
+            return state
+        state = eval_program(body, given)
+    raise AssertionError("counting does not end")
+
+
+loop = Primitive("loop", "control", _loop_type, multiple_results=True, run=_run_loop)
+
+
+def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[ArrayType, ...]:
+    return branches[0].output_types
+
+
+def _run_branch(number: Any, *args: Any, branches: tuple[Program, ...]) -> list[Any]:
+    chosen = min(max(int(np.asarray(number)), 0), len(branches) - 1)
+    return eval_program(branches[chosen], args)
+
+
+branch = Primitive("branch", "control", _branch_type, multiple_results=True, run=_run_branch)
+
+
+def is_control(equation: Equation) -> bool:
+    """True for the equations that become loops and branches of the plan."""
+    return equation.primitive in (loop, branch)
+
+
+# --- from the language ------------------------------------------------------------------------
+
+Restage = Callable[[Callable[..., Sequence[Any]], Sequence[ArrayType], str], Program]
+
+
+def write_control(
+    kind: Control, restage: Restage, args: Sequence[Any], params: Mapping[str, Any]
+) -> list[Any]:
+    """Bind the loop or branch that a control primitive means.
+
+    restage: makes a program of a function, in primitives that lower directly.
+    """
+    match kind:
+        case Control.BRANCH:
+            return _write_branch(restage, args, params["branches"])
+        case Control.WHILE:
+            return _write_while(restage, args, params)
+        case Control.SCAN:
+            return _write_scan(restage, args, params)
+        case Control.APART:
+            return _write_apart(restage, args, params["program"])
+
+
+def _write_branch(
+    restage: Restage, args: Sequence[Any], branches: tuple[Program, ...]
+) -> list[Any]:
+    number, *operands = args
+    if len(branches) == 1:
+        return eval_program(branches[0], operands)
+    if isinstance(number, np.ndarray):
+        return eval_program(branches[min(max(int(number), 0), len(branches) - 1)], operands)
+    types = [type_of(x) for x in operands]
+    made = tuple(
+        restage(lambda *xs, b=b: eval_program(b, xs), types, f"branch{k}")
+        for k, b in enumerate(branches)
+    )
+    return branch(number, *operands, branches=made)
+
+
+def _write_apart(restage: Restage, args: Sequence[Any], program: Program) -> list[Any]:
+    """A branch without an alternative: a step of its own, behind all that it reads."""
+    types = [type_of(x) for x in args]
+    made = restage(lambda *xs: eval_program(program, xs), types, program.name)
+    return branch(np.int32(0), *args, branches=(made,))
+
+
+def _write_while(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    first, second = params["condition_consts"], params["body_consts"]
+    consts = first + second
+    types = [COUNTER, *(type_of(a) for a in args)]
+
+    def condition(t: Any, *xs: Any) -> list[Any]:
+        return eval_program(params["condition"], [*xs[:first], *xs[consts:]])
+
+    def body(t: Any, *xs: Any) -> list[Any]:
+        return eval_program(params["body"], xs[first:])
+
+    return loop(
+        *args, consts=consts, count=None, condition=restage(condition, types, "condition"),
+        body=restage(body, types, "body"),
+    )  # fmt: skip
+
+
+def _write_scan(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    body, length = params["body"], params["length"]
+    consts, carries = params["consts"], params["carries"]
+    given = list(args)
+    shared, first, stacked = given[:consts], given[consts:][:carries], given[consts + carries :]
+    rows = (type_of(x).with_shape(type_of(x).shape[1:]) for x in stacked)
+    inside = [*(type_of(x) for x in (*shared, *first)), *rows]
+    sizes = match_sizes(body.input_types, inside, f"{body.name}: cannot lower")
+    yielded = (type_with_sizes(t, sizes) for t in body.output_types[carries:])
+    arrays = [t.with_shape((length, *t.shape)) for t in yielded]
+    if isinstance(length, int) and length == 0:
+        return [*first, *(fit(literal(0, t.dtype), t.shape) for t in arrays)]
+    shared += stacked
+    unroll = _unrolled(length, params["unroll"])
+
+    def steps(t: Any, *xs: Any) -> list[Any]:
+        """`unroll` steps of the body, from state to state."""
+        whole, state = xs[:consts], list(xs[len(shared) :])
+        for row in _rows(t, length, unroll, params["reverse"]):
+            rows = [take_row(x, row) for x in xs[consts : len(shared)]]
+            outs = eval_program(body, [*whole, *state[:carries], *rows])
+            new = (reshape(y, shape=(1, *type_of(y).shape)) for y in outs[carries:])
+            filled = [put_row(a, y, row) for a, y in zip(state[carries:], new, strict=True)]
+            state = [*outs[:carries], *filled]
+        return state
+
+    types = [COUNTER, *(type_of(x) for x in (*shared, *first)), *arrays]
+    return loop(
+        *shared, *first, consts=len(shared), condition=None, count=length // unroll,
+        body=restage(steps, types, "body"),
+    )  # fmt: skip
+
+
+def _unrolled(length: Size, asked: int) -> int:
+    """The steps written out in one iteration: as many as asked for, if that divides the length."""
+    return asked if asked > 1 and dims.divides(asked, length) else 1
+
+
+def _rows(t: Any, length: Size, unroll: int, reverse: bool) -> Iterator[Any]:
+    """The rows that iteration t works on, in order."""
+    for k in range(unroll):
+        step = t if unroll == 1 else add(mul(t, np.int32(unroll)), np.int32(k))
+        yield sub(size_value(length - 1, dtypes.i32), step) if reverse else step

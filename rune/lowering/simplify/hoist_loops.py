@@ -1,0 +1,118 @@
+"""Hoist from loops: compute once, before a loop, what is dear and the same in every step.
+
+Before   loop %w, %h { body: %e = exp %w;  %n = mul %e, %h;  return %n }
+After    %e = exp %w;  loop %w, %e, %h { body: %n = mul %e, %h;  return %n }
+
+An equation of a body is the same in every step if it depends on the loop's constants alone. It is
+dear if it sums, contracts, scans or loops, or is a costly scalar operation; views and cheap
+arithmetic stay, because they cost less than the memory that would hold them.
+
+Invariant: a loop computes the same, also one of no steps: equations have no effects.
+Cost:      linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rune.core.lower import Contraction, Cumulative, Reduction, Scalar, Scatter
+from rune.core.program import Atom, Equation, Program, Var
+from rune.lowering.kernelize import cost
+from rune.lowering.loops import is_control, loop
+from rune.lowering.passes import Pass
+
+DEAR = 6  # the cost of a scalar operation from which it is hoisted
+_DEAR_FORMS = (Reduction, Contraction, Cumulative, Scatter)
+
+
+def hoist_loops(program: Program) -> Program:
+    """The program with what its loops compute again and again before them."""
+    body: list[Equation] = []
+    for equation in program.equations:
+        hoisted = _hoisted(equation) if equation.primitive is loop else ()
+        if hoisted:
+            before, equation = _move(equation, hoisted)
+            body += before
+        body.append(equation)
+    if len(body) == len(program.equations):
+        return program
+    return program.with_equations(body, program.outputs)
+
+
+def _hoisted(equation: Equation) -> tuple[Equation, ...]:
+    """The equations of a loop's body that go before it, in order."""
+    body: Program = equation.params["body"]
+    same: set[Var] = set(_consts(equation, body))
+    invariant: list[Equation] = []
+    for e in body.equations:
+        if e.operands and all(a in same for a in e.operands if isinstance(a, Var)):
+            same.update(e.results)
+            invariant.append(e)
+    needed: set[Var] = set()
+    kept: list[Equation] = []
+    for e in reversed(invariant):
+        if _is_dear(e) or not needed.isdisjoint(e.results):
+            kept.append(e)
+            needed.update(a for a in e.operands if isinstance(a, Var))
+    return tuple(reversed(kept))
+
+
+def _consts(equation: Equation, program: Program) -> Sequence[Var]:
+    return program.inputs[1 : 1 + equation.params["consts"]]
+
+
+def _is_dear(equation: Equation) -> bool:
+    match equation.primitive.lower:
+        case Scalar(op=op):
+            return cost.operation(op) >= DEAR
+        case lower:
+            return isinstance(lower, _DEAR_FORMS) or is_control(equation)
+
+
+def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equation], Equation]:
+    """The hoisted equations as they stand before the loop, and the loop without them."""
+    params, consts = equation.params, equation.params["consts"]
+    body: Program = params["body"]
+    outside: dict[Atom, Atom] = dict(zip(_consts(equation, body), equation.operands))
+    before: list[Equation] = []
+    for e in hoisted:
+        results = tuple(Var(v.type) for v in e.results)
+        outside.update(zip(e.results, results, strict=True))
+        operands = tuple(outside.get(a, a) for a in e.operands)
+        before.append(replace(e, operands=operands, results=results))
+    made = _read_behind(body, hoisted)
+    rest = [e for e in body.equations if e not in set(hoisted)]
+    condition: Program | None = params["condition"]
+    moved = replace(
+        equation,
+        operands=(
+            *equation.operands[:consts], *(outside[v] for v in made), *equation.operands[consts:],
+        ),
+        params={
+            **params,
+            "consts": consts + len(made),
+            "body": replace(body.with_equations(rest, body.outputs),
+                            inputs=_insert(body, consts, made)),
+            "condition": condition and replace(
+                condition, inputs=_insert(condition, consts, [Var(v.type) for v in made])),
+        },
+    )  # fmt: skip
+    return before, moved
+
+
+def _read_behind(body: Program, hoisted: Sequence[Equation]) -> list[Var]:
+    """The hoisted values that the rest of the body reads."""
+    gone = set(hoisted)
+    read = {a for e in body.equations if e not in gone for a in e.operands}
+    read.update(body.outputs)
+    return [v for e in hoisted for v in e.results if v in read]
+
+
+def _insert(program: Program, consts: int, new: Sequence[Var]) -> tuple[Var, ...]:
+    """The inputs with more constants behind the first `consts`."""
+    inputs = program.inputs
+    return (*inputs[: 1 + consts], *new, *inputs[1 + consts :])
+
+
+PASS = Pass("hoist-loops", "compute before a loop what is the same in its steps", hoist_loops)

@@ -1,0 +1,191 @@
+"""What the steps of a plan do: which slots each reads and writes, its name, and what it costs.
+
+A launch reads and writes as the parameters of its kernel say; what is both counts twice. Bytes are
+those of the elements that it touches, each once (traffic.py). Operations are the scalar ones of the
+kernel's text, a multiply-add as two. A loop costs what its steps do each time, once where nobody
+knows how often; a branch, what the dearest one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rune.dims import Size, product
+from rune.lowering.arena import type_bytes
+from rune.lowering.kernel.expr import Op
+from rune.lowering.kernel.nodes import Access
+from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernelize.cost import estimate
+from rune.lowering.kernels import (
+    Kernel,
+    KernelProgram,
+    Reduce,
+    Scan,
+    Statement,
+    expressions,
+    inner_axes,
+    points,
+)
+from rune.lowering.plan import (
+    Branch,
+    Call,
+    Copy,
+    Launch,
+    Loop,
+    Plan,
+    Slot,
+    Space,
+    Step,
+    inner_plans,
+)
+from rune.lowering.traffic import traffic
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """What one step of a plan costs. Of a loop, `inner` is what its steps cost each time."""
+
+    name: str
+    bytes_read: Size = 0  # [B]
+    bytes_written: Size = 0  # [B]
+    flops: Size = 0  # scalar operations
+    launches: Size = 0  # kernels started
+    calls: Size = 0  # routines called
+    copies: Size = 0
+    inner: tuple[StepCost, ...] = ()
+
+    @property
+    def bytes_moved(self) -> Size:
+        """Read and written [B]."""
+        return self.bytes_read + self.bytes_written
+
+    @property
+    def is_kernel(self) -> bool:
+        """One kernel, and no routine, copy, loop or branch."""
+        return self.launches == 1 and not self.inner
+
+
+_SUMMED = ("bytes_read", "bytes_written", "flops", "launches", "calls", "copies")
+
+
+def step_name(step: Step) -> str:
+    """The kernel or routine of a step."""
+    match step:
+        case Launch(kernel=kernel):
+            return kernel
+        case Call(routine=routine):
+            return routine
+        case Copy():
+            return "copy"
+        case Loop(count=count):
+            return "loop while" if count is None else f"loop of {count}"
+        case Branch(branches=branches):
+            return f"branch of {len(branches)}"
+
+
+def slots_written(plan: Plan, step: Step) -> tuple[Slot, ...]:
+    """The slots that a step gives a new value."""
+    match step:
+        case Launch(kernel=kernel, slots=slots):
+            params = plan.kernels[kernel].params
+            return tuple(s for s, p in zip(slots, params) if p.access is not Access.READ)
+        case Call(outputs=outputs):
+            return outputs
+        case Copy(target=target):
+            return (target,)
+        case Loop(state=state, results=results, holds=holds):
+            scratch = (step.arguments[0], *(() if holds is None else (holds,)))
+            return tuple(dict.fromkeys((*state, *results, *scratch)))
+        case Branch(results=results):
+            return results
+
+
+def slots_read(plan: Plan, step: Step) -> tuple[Slot, ...]:
+    """The slots whose value a step needs."""
+    match step:
+        case Launch(kernel=kernel, slots=slots):
+            params = plan.kernels[kernel].params
+            return tuple(s for s, p in zip(slots, params) if p.access is not Access.WRITE)
+        case Call(inputs=inputs):
+            return inputs
+        case Copy(source=source):
+            return (source,)
+        case Loop(arguments=arguments, arrays=arrays):
+            return arguments[1 : len(arguments) - arrays]
+        case Branch(number=number, arguments=arguments):
+            return (number, *arguments)
+
+
+def memory(slot: Slot) -> tuple[Space, int, Size, Size]:
+    """What two slots have in common if they are one piece of memory, whatever its type."""
+    return slot.space, slot.number, slot.offset, type_bytes(slot.type)
+
+
+def total(sizes: Iterable[Size]) -> Size:
+    """The sum of sizes."""
+    found: Size = 0
+    for size in sizes:
+        found = found + size
+    return found
+
+
+def step_costs(program: KernelProgram, plan: Plan) -> tuple[StepCost, ...]:
+    """What each step of the plan costs; `program` holds its kernels as they were before loops."""
+    return tuple(_step_cost(program, plan, step) for step in plan.steps)
+
+
+def _step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
+    match step:
+        case Loop(count=count):
+            inner = (c for p in inner_plans(step) for c in step_costs(program, p))
+            return _sum(step, tuple(inner), 1 if count is None else count)
+        case Branch(branches=branches):
+            each = (_sum(step, step_costs(program, p), 1) for p in branches)
+            return max(each, key=lambda c: (estimate(c.bytes_moved), estimate(c.flops)))
+        case Launch(kernel=kernel):
+            touched, params = traffic(plan.kernels[kernel]), plan.kernels[kernel].params
+            read = total(p.dtype.itemsize * touched[p.name].read for p in params)
+            written = total(p.dtype.itemsize * touched[p.name].written for p in params)
+            flops = kernel_flops(program.kernels[kernel])
+            return StepCost(kernel, read, written, flops, launches=1)
+        case Call(routine="callback"):
+            return StepCost(step_name(step), *_sides(plan, step), calls=1)
+        case Call(parameters=parameters):
+            sizes: dict[str, Any] = dict(parameters)
+            flops = 2 * product(sizes[name] for name in ("batch", "m", "n", "k"))
+            return StepCost(step_name(step), *_sides(plan, step), flops, calls=1)
+        case Copy():
+            return StepCost(step_name(step), *_sides(plan, step), copies=1)
+
+
+def _sides(plan: Plan, step: Call | Copy) -> tuple[Size, Size]:
+    """Bytes read and written, of slots that are touched whole."""
+    sides = slots_read(plan, step), slots_written(plan, step)
+    read, written = (total(type_bytes(s.type) for s in slots) for slots in sides)
+    return read, written
+
+
+def _sum(step: Step, inner: tuple[StepCost, ...], times: Size) -> StepCost:
+    """What the steps within cost together."""
+    sums = {name: times * total(getattr(c, name) for c in inner) for name in _SUMMED}
+    return StepCost(step_name(step), **sums, inner=inner)
+
+
+def numbered(steps: Iterable[StepCost], prefix: str = "") -> Iterator[tuple[str, StepCost]]:
+    """The steps and those within them, with their numbers: "2", "2.0", "2.1", "3"."""
+    for number, cost in enumerate(steps):
+        yield f"{prefix}{number}", cost
+        yield from numbered(cost.inner, f"{prefix}{number}.")
+
+
+def kernel_flops(kernel: Kernel) -> Size:
+    """Scalar operations of all points of a kernel."""
+    return points(kernel.domain) * total(map(_statement_flops, kernel.body))
+
+
+def _statement_flops(statement: Statement) -> Size:
+    parts = (part for e in expressions(statement) for part in walk_expr(e))
+    operations = sum(isinstance(part, Op) for part in parts)
+    return points(inner_axes(statement)) * (operations + isinstance(statement, Reduce | Scan))

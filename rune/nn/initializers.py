@@ -1,0 +1,216 @@
+"""First values of parameters, by JAX's names.
+
+An initializer is called with a key, a shape and a dtype, and gives the array; without a key it
+draws one from `with rune.random.seed(…)`. `he_normal()` and its kin make one; zeros and ones are
+initializers themselves. Same numbers as JAX, within the rounding of normal numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import dtypes, random
+from rune.core.types import Shape
+from rune.errors import ArgumentError
+from rune.random.keys import static_shape
+from rune.random.sampler import floating
+from rune.random.streams import take_key
+
+Axes = int | Sequence[int]
+Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
+Distribution = Literal["truncated_normal", "normal", "uniform"]
+
+TRUNCATED_STD = 0.87962566103423978  # the standard deviation of a normal number within -2…2
+
+
+@dataclass(frozen=True, slots=True)
+class Initializer:
+    """First values of a parameter; `dtype` is the default one of its arrays.
+
+    >>> import rune, rune.nn as nn
+    >>> init = nn.initializers.he_normal()
+    >>> init(rune.random.key(0), (256, 3)).shape
+    (256, 3)
+    """
+
+    draw: Callable[[Any, Shape, np.dtype], Any]  # key, shape, dtype
+    name: str
+    dtype: Any = None
+    needs_key: bool = True
+
+    def __call__(
+        self, key: Any = None, shape: Any = (), dtype: Any = None, *, name: str | None = None
+    ) -> Any:
+        """The array. `key`, `name`: as for samplers. Errors: ShapeError, DtypeError."""
+        wanted = self.dtype if dtype is None else dtype
+        kind = floating(self.name, None if wanted is None else dtypes.as_dtype(wanted))
+        found = take_key(self.name, key, name) if self.needs_key else key
+        return self.draw(found, static_shape(self.name, shape), kind)
+
+    def __repr__(self) -> str:
+        return f"<initializer {self.name}>"
+
+
+# --- the same number everywhere ---------------------------------------------------------------
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """Every element is `value`, or that of an array which broadcasts to the shape.
+
+    >>> import rune.nn as nn
+    >>> nn.initializers.constant(2.0)(shape=(2,))
+    Array([2., 2.], f32[2], cpu:0)
+    """
+
+    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+        return rnp.full(shape, value, kind)
+
+    return Initializer(draw, "constant", dtype, needs_key=False)
+
+
+zeros = Initializer(lambda key, shape, kind: rnp.zeros(shape, kind), "zeros", needs_key=False)
+ones = Initializer(lambda key, shape, kind: rnp.ones(shape, kind), "ones", needs_key=False)
+
+
+# --- one distribution -------------------------------------------------------------------------
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Uniform numbers of [0, scale)."""
+
+    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+        return random.uniform(key, shape, kind) * rnp.asarray(scale, kind)
+
+    return Initializer(draw, "uniform", dtype)
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Normal numbers of standard deviation `stddev`."""
+
+    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+        return random.normal(key, shape, kind) * rnp.asarray(stddev, kind)
+
+    return Initializer(draw, "normal", dtype)
+
+
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """Normal numbers within lower…upper, times `stddev`."""
+
+    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+        drawn = random.truncated_normal(key, lower, upper, shape, kind)
+        return drawn * rnp.asarray(stddev, kind)
+
+    return Initializer(draw, "truncated_normal", dtype)
+
+
+# --- scaled by the shape ----------------------------------------------------------------------
+
+
+def variance_scaling(
+    scale: Any, mode: Mode, distribution: Distribution, in_axis: Axes = -2, out_axis: Axes = -1,
+    batch_axis: Axes = (), dtype: Any = None,
+) -> Initializer:  # fmt: skip
+    """Numbers of variance scale / n, where n is what `mode` counts.
+
+    mode:   "fan_in" or "fan_out", the numbers that come into or go out of a unit; their mean
+            "fan_avg", or geometric mean "fan_geo_avg".
+    in_axis, out_axis, batch_axis:  the axes of a weight over which units are counted; all others
+            belong to the receptive field.
+    Errors: ArgumentError for another mode or distribution, or a shape without these axes.
+    Source: He et al. 2015, arXiv:1502.01852; Glorot & Bengio 2010, AISTATS.
+
+    >>> import rune, rune.nn as nn
+    >>> init = nn.initializers.variance_scaling(1.0, "fan_avg", "uniform")
+    >>> init(rune.random.key(0), (2, 2))
+    Array([[ 1.0965558 ,  1.1722765 ],
+           [-0.4108003 , -0.07674628]], f32[2,2], cpu:0)
+    """
+    if mode not in FANS or distribution not in DISTRIBUTIONS:
+        raise ArgumentError(
+            f"variance_scaling: cannot use {mode!r} with {distribution!r} "
+            f"(one of {', '.join(FANS)}, with one of {', '.join(DISTRIBUTIONS)})"
+        )
+
+    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+        count = FANS[mode](*fans(shape, in_axis, out_axis, batch_axis))
+        return DISTRIBUTIONS[distribution](key, shape, kind, rnp.asarray(scale / count, kind))
+
+    return Initializer(draw, "variance_scaling", dtype)
+
+
+FANS: dict[str, Callable[[float, float], float]] = {
+    "fan_in": lambda fan_in, fan_out: fan_in,
+    "fan_out": lambda fan_in, fan_out: fan_out,
+    "fan_avg": lambda fan_in, fan_out: (fan_in + fan_out) / 2,
+    "fan_geo_avg": lambda fan_in, fan_out: math.sqrt(fan_in * fan_out),
+}
+
+
+def _truncated(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
+    stddev = rnp.sqrt(variance) / rnp.asarray(TRUNCATED_STD, dtype)
+    return random.truncated_normal(key, -2.0, 2.0, shape, dtype) * stddev
+
+
+def _uniform(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
+    return random.uniform(key, shape, dtype, -1.0) * rnp.sqrt(3 * variance)
+
+
+def _normal(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
+    return random.normal(key, shape, dtype) * rnp.sqrt(variance)
+
+
+DISTRIBUTIONS: dict[str, Callable[..., Any]] = {
+    "truncated_normal": _truncated, "normal": _normal, "uniform": _uniform,
+}  # fmt: skip
+
+
+def fans(
+    shape: Shape, in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = ()
+) -> tuple[float, float]:
+    """How many numbers come into a unit of a weight, and how many go out.
+
+    Errors: ArgumentError for a shape without these axes.
+    """
+    try:
+        ins, outs, batch = (_product(shape, axes) for axes in (in_axis, out_axis, batch_axis))
+    except IndexError:
+        raise ArgumentError(
+            f"fans: cannot count the inputs and outputs of shape {shape} "
+            f"(axes {in_axis} and {out_axis})",
+            hint="a weight has at least two axes, unless in_axis and out_axis say otherwise",
+        ) from None
+    field = math.prod(shape) / ins / outs / batch  # type: ignore[arg-type]
+    return ins * field, outs * field
+
+
+def _product(shape: Shape, axes: Axes) -> int:
+    chosen = (axes,) if isinstance(axes, int) else axes
+    return math.prod(shape[a] for a in chosen)  # type: ignore[misc]
+
+
+def _scaled(name: str, scale: float, mode: Mode, distribution: Distribution) -> Callable[..., Any]:
+    def make(
+        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    ) -> Initializer:
+        made = variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+        return Initializer(made.draw, name, dtype)
+
+    make.__name__ = name
+    make.__doc__ = f"variance_scaling({scale}, {mode!r}, {distribution!r})."
+    return make
+
+
+glorot_uniform = xavier_uniform = _scaled("glorot_uniform", 1.0, "fan_avg", "uniform")
+glorot_normal = xavier_normal = _scaled("glorot_normal", 1.0, "fan_avg", "truncated_normal")
+lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform")
+lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal")
+he_uniform = kaiming_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform")
+he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal")

@@ -1,0 +1,49 @@
+"""Dropout: elements set to zero at random, the others scaled up so that the mean stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import rune.numpy as rnp
+from rune import random
+from rune.errors import ArgumentError, AxisError
+from rune.nn.support import real
+from rune.random.streams import take_key
+
+
+def dropout(
+    x: Any, rate: Any, key: Any = None, *, deterministic: bool = False,
+    broadcast_dims: Sequence[int] = (), name: str | None = None,
+) -> Any:  # fmt: skip
+    """`x` with each element 0 with probability `rate`, else divided by 1 - rate.
+
+    key:             a key, or None to draw one from `with rune.random.seed(…)`; with a `name`, one
+                     that stays the same when other draws come and go.
+    deterministic:   x as it is, and nothing is drawn: for evaluation.
+    broadcast_dims:  axes along which elements live and die together.
+    Errors: ArgumentError for a rate outside 0…1; AxisError for an axis that x does not have.
+    Source: Srivastava et al. 2014, JMLR 15; the scaling during training is the "inverted" form.
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> nn.dropout(rnp.ones(4), 0.5, rune.random.key(0))
+    Array([0., 0., 2., 2.], f32[4], cpu:0)
+    """
+    if isinstance(rate, int | float) and not 0 <= rate <= 1:
+        raise ArgumentError(f"dropout: cannot drop with rate {rate} (a number of 0…1 required)")
+    x = real(x)
+    axes = _axes(x, broadcast_dims)
+    if deterministic or (isinstance(rate, int | float) and rate == 0):
+        return x
+    shape = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
+    keep = 1.0 - rate
+    lives = random.bernoulli(take_key("dropout", key, name), keep, shape)
+    # Where nothing lives the quotient is infinite, and not chosen.
+    return rnp.where(lives, x / keep, 0.0).astype(x.dtype)
+
+
+def _axes(x: Any, axes: Sequence[int]) -> set[int]:
+    for axis in axes:
+        if not -x.ndim <= axis < x.ndim:
+            raise AxisError(f"dropout: cannot share axis {axis} (x is {x.type})")
+    return {a % x.ndim for a in axes}

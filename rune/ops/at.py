@@ -1,0 +1,246 @@
+"""x.at[index].set(v) and its kin: copies with the named elements changed.
+
+Basic indices (integers, slices) name a window of distinct elements: it is read, changed and put
+back by static movement. Index arrays become one scatter, which changes an element as often as it
+is named (NumPy's ufunc.at). What a scatter cannot do repeatedly is done once where the elements
+are known to be distinct: by known numbers, or by the promise unique_indices=True.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.dims import Size
+from rune.errors import ArgumentError, MissingRule
+from rune.ops import arithmetic as a
+from rune.ops import indexing, scatters
+from rune.ops.conventions import power, true_divide
+from rune.ops.family import fit
+from rune.ops.promote import apply, as_type, operand, scalar_kind
+from rune.ops.subscript import absent, is_advanced, parse, read
+from rune.ops.updates import change_window, most_times, scattered
+
+MODES = {
+    None: "promise_in_bounds", "promise_in_bounds": "promise_in_bounds",
+    "clip": "clip", "fill": "fill", "drop": "fill",
+}  # fmt: skip
+MOST_TIMES = 16  # so often `apply` may have to change one element of a traced index array
+
+
+class How(TypedDict, total=False):
+    """Options of every update.
+
+    mode: "drop" (also "fill", "promise_in_bounds", the default) leaves elements out of bounds
+          unwritten; "clip" writes the nearest
+    unique_indices: a promise that no element is named twice
+    indices_are_sorted: a promise that makes nothing faster here
+    wrap_negative_indices: whether a negative index counts from the end (the default)
+    """
+
+    mode: str | None
+    unique_indices: bool
+    indices_are_sorted: bool
+    wrap_negative_indices: bool
+
+
+class At:
+    """x.at: `x.at[index]` names elements to update in a copy.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.zeros(3).at[1].set(2.0)
+    Array([0., 2., 0.], f32[3], cpu:0)
+    """
+
+    __slots__ = ("_x",)
+
+    def __init__(self, x: Any):
+        self._x = x
+
+    def __getitem__(self, index: Any) -> AtIndex:
+        return AtIndex(self._x, index)
+
+
+class AtIndex:
+    """x.at[index]: a copy with the named elements changed. Options: `How`.
+
+    Values are broadcast to the shape of x[index] and take part in the dtype that x and they
+    promote to; the result has the dtype of x.
+    Errors: ArgumentError for an unknown mode or option; those of x[index].
+    """
+
+    __slots__ = ("_index", "_x")
+
+    def __init__(self, x: Any, index: Any):
+        self._x, self._index = x, index
+
+    def get(
+        self, *, mode: str | None = None, fill_value: Any = None, unique_indices: bool = False,
+        indices_are_sorted: bool = False, wrap_negative_indices: bool = True,
+    ) -> Any:  # fmt: skip
+        """x[index]; with mode "fill" (or "drop") an index out of bounds reads `fill_value`.
+
+        Without a value that is NaN, the least signed or the largest unsigned integer, True.
+        """
+        fill = absent(self._x, fill_value)
+        return read(self._x, self._index, _mode(mode), fill, wrap_negative_indices)
+
+    def set(self, values: Any, **how: Unpack[How]) -> Any:
+        """A copy with the elements replaced; of those named twice the last value stays."""
+        _check(how)
+        values = as_type(operand("at", values), type_of(self._x).dtype)
+        return self._write(None, indexing.scatter, values, how)
+
+    def add(self, values: Any, **how: Unpack[How]) -> Any:
+        """A copy with `values` added."""
+        return self._combine(a.add, indexing.scatter_add, values, how)
+
+    def subtract(self, values: Any, **how: Unpack[How]) -> Any:
+        """A copy with `values` subtracted."""
+        return self._combine(a.sub, _scatter_sub, values, how)
+
+    def multiply(self, values: Any, **how: Unpack[How]) -> Any:
+        """A copy with the elements multiplied."""
+        if self._is_distinct(how):
+            return self._changed(lambda old: apply(a.mul, old, values), how)
+        return self._combine(a.mul, scatters.multiply_at, values, how)
+
+    mul = multiply
+
+    def min(self, values: Any, **how: Unpack[How]) -> Any:
+        """A copy with the smaller of element and value; NaN wins."""
+        return self._combine(a.min, scatters.scatter_min, values, how)
+
+    def max(self, values: Any, **how: Unpack[How]) -> Any:
+        """A copy with the larger of element and value; NaN wins."""
+        return self._combine(a.max, scatters.scatter_max, values, how)
+
+    def divide(self, values: Any, **how: Unpack[How]) -> Any:
+        """A copy with the elements divided; of integers, all elements as floats.
+
+        An element named several times is divided by the product of its values.
+        """
+        if type_of(self._x).dtype in dtypes.INEXACT and self._is_distinct(how):
+            return self._changed(lambda old: true_divide(old, values), how)
+        return true_divide(self._x, self._factors(values, how))
+
+    def power(self, values: Any, **how: Unpack[How]) -> Any:
+        """A copy with the elements raised to a power.
+
+        An element named several times is raised to the product of its values.
+        """
+        if self._is_distinct(how):
+            return self._changed(lambda old: power(old, values), how)
+        return self._narrowed(power(self._x, self._factors(values, how)), how)
+
+    def apply(self, function: Callable[[Any], Any], **how: Unpack[How]) -> Any:
+        """A copy with function(elements) in the place of the elements; `function` is elementwise.
+
+        An element named k times is changed k times.
+        Errors: MissingRule for more than MOST_TIMES traced indices, which may all be equal.
+        """
+        if self._is_distinct(how):
+            return self._changed(function, how)
+        most, known = self._most_times(how)
+        if not isinstance(most, int) or (most > MOST_TIMES and not known):
+            raise MissingRule(
+                f"at: cannot apply a function to {type_of(self._x)} at {most} traced indices "
+                f"(more than {MOST_TIMES} may name one element)",
+                hint="unique_indices=True promises that they are distinct",
+            )
+        zeros = fit(np.array(0, np.int32), type_of(self._x).shape)
+        times = self._elements(AtIndex(zeros, self._index).add(1, **how), how)
+        new = function(self._elements(self._x, how))
+        for done in range(1, most):
+            new = a.select(a.gt(times, np.array(done, np.int32)), function(new), new)
+        return self.set(new, **how)
+
+    # --- how an update is made -----------------------------------------------------------------
+
+    def _elements(self, x: Any, how: How) -> Any:
+        """The elements to be changed; those out of bounds are clamped, and without gradient."""
+        mode = "clip" if how.get("mode") == "clip" else "promise_in_bounds"
+        return read(x, self._index, mode, 0, how.get("wrap_negative_indices", True))
+
+    def _changed(self, function: Callable[[Any], Any], how: How) -> Any:
+        """function(elements) in the place of distinct elements."""
+        return self.set(function(self._elements(self._x, how)), **how)
+
+    def _write(self, combine: Primitive | None, scatter: Any, values: Any, how: How) -> Any:
+        """Values, or combine(elements, values), at a basic index; a scatter of them at others."""
+        kind = "clip" if _check(how) == "clip" else "fill"
+        wrap = how.get("wrap_negative_indices", True)
+        entries = parse(self._x, self._index, wrap, outside=kind == "fill")
+        if not any(map(is_advanced, entries)):
+            return change_window(self._x, entries, combine, values)
+        return scattered(scatter, self._x, entries, values, kind)
+
+    def _combine(self, combine: Primitive, scatter: Any, values: Any, how: How) -> Any:
+        """An update that combines what is there with `values`, in their common dtype."""
+        _check(how)
+        values, own = operand("at", values), type_of(self._x).dtype
+        dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(values))
+        if dtype != own:
+            wide = AtIndex(a.cast(self._x, dtype), self._index)
+            return self._narrowed(wide._combine(combine, scatter, values, how), how)
+        if dtype == dtypes.bool_:
+            combine, scatter = _OF_BOOL.get(scatter, (combine, scatter))
+        return self._write(combine, scatter, as_type(values, dtype), how)
+
+    def _narrowed(self, wide: Any, how: How) -> Any:
+        """An updated array in the dtype of x; elements that are not named keep all their bits."""
+        own = type_of(self._x).dtype
+        if type_of(wide).dtype == own:
+            return wide
+        nowhere = fit(np.array(False), type_of(self._x).shape)
+        named = AtIndex(nowhere, self._index).set(True, **how)
+        return a.select(named, a.cast(wide, own), self._x)
+
+    def _factors(self, values: Any, how: How) -> Any:
+        """Ones, multiplied by the values at the named places; in the dtype of x and the values."""
+        _check(how)
+        dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(operand("at", values)))
+        ones = fit(np.array(1).astype(dtype), type_of(self._x).shape)
+        return AtIndex(ones, self._index).multiply(values, **how)
+
+    def _is_distinct(self, how: How) -> bool:
+        """Whether no element is named twice, by promise or as far as is known."""
+        return self._most_times(how)[0] == 1
+
+    def _most_times(self, how: How) -> tuple[Size, bool]:
+        """How often one element is named, at most, and whether that is exact."""
+        clip = _check(how) == "clip"
+        if how.get("unique_indices"):
+            return 1, True
+        return most_times(self._x, self._index, how.get("wrap_negative_indices", True), clip)
+
+
+def _scatter_sub(x: Any, indices: Any, updates: Any, **params: Any) -> Any:
+    return indexing.scatter_add(x, indices, a.neg(updates), **params)
+
+
+# NumPy's sum and product of two bools are bool.
+_OF_BOOL: dict[Any, tuple[Primitive, Primitive]] = {
+    indexing.scatter_add: (a.logical_or, scatters.scatter_max),
+    scatters.multiply_at: (a.logical_and, scatters.scatter_min),
+}
+
+
+def _check(how: How) -> str:
+    """The mode in which a gather reads what is to be written. Errors: for an unknown option."""
+    unknown = how.keys() - How.__annotations__.keys()
+    if unknown:
+        given, known = ", ".join(sorted(unknown)), ", ".join(How.__annotations__)
+        raise ArgumentError(f"at: cannot use {given}= (one of {known})")
+    return _mode(how.get("mode"))
+
+
+def _mode(mode: str | None) -> str:
+    if mode not in MODES:
+        raise ArgumentError(f"at: cannot use mode={mode!r} (drop, fill, clip or promise_in_bounds)")
+    return MODES[mode]

@@ -1,0 +1,178 @@
+"""Where the windows of a gather or scatter lie: `IndexDims`, and the maps made from it.
+
+`IndexDims` says how windows sit in the operand, in the terms of XLA's Gather: the last axis of
+`indices` holds a start for each operand axis in `start_map`; the window spans `slice_sizes`;
+`collapsed` axes (size 1) are dropped from the result, the others appear at `offset` axes of the
+result; `operand_batching` axes go hand in hand with `indices_batching` axes. A scatter has the
+same picture with the updates in the place of the result.
+
+The map from an element of the result to one of the operand is given twice: as index expressions
+for kernels (`piece`), and with NumPy for the references (`positions`).
+Source: XLA operation semantics, Gather and Scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.lower import Bounds, Element, Piece
+from rune.core.types import ArrayType, Shape
+from rune.dims import Size, less, symbol
+from rune.errors import ArgumentError, ShapeError
+from rune.ops.family import require
+
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDims:
+    """How the windows of a gather or scatter sit in the operand."""
+
+    offset: Axes  # axes of the result (updates) that run over the window
+    collapsed: Axes  # operand axes of window size 1, absent from the result
+    start_map: Axes  # operand axis of each component of an index vector
+    operand_batching: Axes = ()
+    indices_batching: Axes = ()
+
+    def shifted(self) -> IndexDims:
+        """With every axis moved by one, and no batching added."""
+        return IndexDims(
+            up(self.offset), up(self.collapsed), up(self.start_map),
+            up(self.operand_batching), up(self.indices_batching),
+        )  # fmt: skip
+
+    def batched(self) -> IndexDims:
+        """With operand, indices and result all led by one more batch axis."""
+        moved = self.shifted()
+        return replace(
+            moved,
+            operand_batching=(0, *moved.operand_batching),
+            indices_batching=(0, *moved.indices_batching),
+        )
+
+    def window_axes(self, ndim: int) -> Axes:
+        """The operand axes that appear in the result, in order."""
+        gone = {*self.collapsed, *self.operand_batching}
+        return tuple(i for i in range(ndim) if i not in gone)
+
+
+def up(axes: Axes) -> Axes:
+    """The same axes behind one more leading axis."""
+    return tuple(a + 1 for a in axes)
+
+
+def result_shape(indices: ArrayType, dims: IndexDims, sizes: Shape) -> Shape:
+    """The shape of a gather's result, or a scatter's updates."""
+    window = [sizes[a] for a in dims.window_axes(len(sizes))]
+    batch = list(indices.shape[:-1])
+    rank = len(window) + len(batch)
+    return tuple(window.pop(0) if i in dims.offset else batch.pop(0) for i in range(rank))
+
+
+MODES = ("clip", "fill", "promise_in_bounds")
+
+
+def check_dims(
+    name: str, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape, mode: str
+) -> None:
+    """Raise unless `dims` and `mode` make sense for operand and indices."""
+    require(name, dtypes.INTEGER, "integer index", indices)
+    if mode not in MODES:
+        raise ArgumentError(f"{name}: cannot index with mode {mode!r} ({', '.join(MODES)})")
+    fits = (
+        len(sizes) == operand.ndim
+        and indices.ndim >= 1
+        and indices.shape[-1] == len(dims.start_map)
+        and len(dims.offset) == len(dims.window_axes(operand.ndim))
+        and all(sizes[a] == 1 for a in (*dims.collapsed, *dims.operand_batching))
+    )
+    if not fits:
+        raise ShapeError(f"{name}: cannot index {operand} by {indices} (windows {sizes}, {dims})")
+
+
+def check_windows(name: str, operand: ArrayType, sizes: Shape, shape: Shape, mode: str) -> None:
+    """A window that is moved inside must fit; with no window at all, nothing is read."""
+    for axis, (size, whole) in enumerate(zip(sizes, operand.shape, strict=True)):
+        if mode != "fill" and less(whole, size) and 0 not in shape:
+            raise ShapeError(
+                f"{name}: cannot index {operand} (axis {axis}: windows of {size} in {whole})",
+                hint='mode="fill" takes indices out of bounds' if whole == 0 else None,
+            )
+
+
+# --- where an element comes from, as index expressions ----------------------------------------
+
+
+def piece_at(
+    position: tuple, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape,
+    clip: bool,
+) -> Piece:  # fmt: skip
+    """The operand element that belongs to `position` of the result."""
+    batch = tuple(p for i, p in enumerate(position) if i not in dims.offset)
+    offsets = iter(position[i] for i in dims.offset)
+    window = set(dims.window_axes(operand.ndim))
+    elements, where, found = [], [], []
+    for axis, size in enumerate(operand.shape):
+        at: Size = next(offsets) if axis in window else 0
+        if axis in dims.operand_batching:
+            at = batch[dims.indices_batching[dims.operand_batching.index(axis)]]
+        elif axis in dims.start_map:
+            source = (*batch, dims.start_map.index(axis))
+            start, bounds, made = _start(axis, source, size - sizes[axis], clip)
+            elements += made
+            where += bounds
+            at = at + start
+        found.append(at)
+    return Piece(0, tuple(found), tuple(where), tuple(elements))
+
+
+def _start(
+    axis: int, source: tuple, last: Size, clip: bool
+) -> tuple[Size, list[Bounds], list[Element]]:
+    inside = Element(f"start{axis}", 1, source, clamp=(0, last))
+    address = symbol(inside.name, 0, last)
+    if clip:
+        return address, [], [inside]
+    raw = Element(f"raw{axis}", 1, source)
+    return address, [Bounds(symbol(raw.name, -(1 << 62), 1 << 62), 0, last + 1)], [inside, raw]
+
+
+# --- the same with NumPy, independently -------------------------------------------------------
+
+
+def positions(
+    operand: np.ndarray, indices: np.ndarray, dims: IndexDims, sizes: Any, clip: bool
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Index arrays into the operand for every element of the result, and where they are inside."""
+    window = dims.window_axes(operand.ndim)
+    rank = indices.ndim - 1 + len(window)
+    batch_axes = [i for i in range(rank) if i not in dims.offset]
+    inside: np.ndarray = np.ones((1,) * rank, bool)
+    found = []
+    for axis in range(operand.ndim):
+        at = np.zeros((1,) * rank, np.int64)
+        if axis in window:
+            at = at + _along(np.arange(sizes[axis]), rank, [dims.offset[window.index(axis)]])
+        if axis in dims.operand_batching:
+            batch = dims.indices_batching[dims.operand_batching.index(axis)]
+            at = at + _along(np.arange(operand.shape[axis]), rank, [batch_axes[batch]])
+        if axis in dims.start_map:
+            start = indices[..., dims.start_map.index(axis)].astype(np.int64)
+            last = operand.shape[axis] - sizes[axis]
+            if not clip:
+                inside = inside & _along((start >= 0) & (start <= last), rank, batch_axes)
+            at = at + _along(np.clip(start, 0, last), rank, batch_axes)
+        found.append(at)
+    return tuple(found), inside
+
+
+def _along(values: np.ndarray, rank: int, axes: Sequence[int]) -> np.ndarray:
+    shape = [1] * rank
+    for size, axis in zip(values.shape, axes, strict=True):
+        shape[axis] = size
+    return values.reshape(shape)

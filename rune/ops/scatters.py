@@ -1,0 +1,162 @@
+"""Scatters that multiply, or take the lesser or greater: several updates of one element count.
+
+The derivative of a product in one of its factors is the product of the others, which is found
+without a division, so that zeros do no harm. The element and all updates that are equal to a
+minimum or maximum share its tangent equally, as in JAX; those that are NaN share that of a NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dims as sizes_of
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.dims import Size, product
+from rune.errors import MissingRule, ShapeError
+from rune.ops.arithmetic import (
+    add,
+    cast,
+    div,
+    eq,
+    logical_and,
+    logical_or,
+    logical_xor,
+    mul,
+    ne,
+    select,
+    shr,
+    zero_like,
+)
+from rune.ops.family import Batched, fit, reshape, zeros_like
+from rune.ops.index_dims import IndexDims
+from rune.ops.indexing import (
+    gather,
+    numbers,
+    read_back,
+    scatter,
+    scatter_add,
+    scatter_primitive,
+    window_numbers,
+    windows_meeting,
+)
+
+# --- products ---------------------------------------------------------------------------------
+
+_ROWS = IndexDims((), (0,), (0,))
+
+
+def _at_rows(primitive: Any, table: Any, rows: Any, last: Any) -> Any:
+    """A gather or scatter of single elements of a flat table."""
+    shape = (*type_of(rows).shape, 1)
+    return primitive(
+        table, reshape(rows, shape=shape), last, dims=_ROWS, slice_sizes=(1,), mode="fill"
+    )
+
+
+def _products(x: ArrayType, indices: Any, u: Any, params: Any) -> tuple[Any, Any]:
+    """For every update the product of all updates of the same element, and of all but itself.
+
+    The updates of one element whose windows' numbers agree but for the last k bits are a group; its
+    two halves are the groups for k - 1. Groups are told apart from the largest to the smallest, and
+    multiplied from the smallest to the largest.
+
+    Cost: log2 of the number of windows, times two gathers and two scatters.
+    """
+    shape, one = type_of(u).shape, literal_like(1, u)
+    total, groups = product(shape), product(x.shape)
+    place = reshape(numbers(groups), shape=x.shape)
+    group = reshape(read_back(place, indices, params, -1), shape=(total,))
+    number = reshape(window_numbers(indices, params["dims"], shape), shape=(total,))
+    halves: list[tuple[Any, Any]] = []
+    for bit in reversed(range(_bits(windows_meeting(indices, params["dims"])))):
+        side = logical_and(shr(number, _i32(bit)), _i32(1))
+        half = add(add(group, group), side)  # still negative for what is out of bounds
+        halves.append((half, fit(one, (2 * groups,))))
+        # A half is known by the number of the last update in it.
+        last = _at_rows(scatter, fit(_i32(0), (2 * groups,)), half, numbers(total))
+        group, groups = _at_rows(gather, last, half, _i32(-1)), total
+    whole, others = reshape(u, shape=(total,)), fit(one, (total,))
+    for half, ones in reversed(halves):
+        found = _at_rows(scatter, ones, half, whole)  # all of one half write the same
+        other = _at_rows(gather, found, logical_xor(half, _i32(1)), one)
+        whole, others = mul(whole, other), mul(others, other)
+    return reshape(whole, shape=shape), reshape(others, shape=shape)
+
+
+def multiply_at(x: Any, indices: Any, u: Any, **params: Any) -> Any:
+    """scatter_mul; of complex numbers, whose two parts cannot be multiplied one by one, made of
+    other primitives."""
+    if type_of(x).dtype not in dtypes.COMPLEX:
+        return scatter_mul(x, indices, u, **params)
+    whole, _ = _products(type_of(x), indices, u, params)
+    return scatter(x, indices, mul(read_back(x, indices, params), whole), **params)
+
+
+def _i32(number: int) -> np.ndarray:
+    return np.array(number, np.int32)
+
+
+def _bits(count: Size) -> int:
+    """Bits of the numbers below `count`, which may be symbolic."""
+    high = sizes_of.bounds(count)[1]
+    if high is None:
+        raise ShapeError(f"scatter_mul: cannot differentiate {count} windows (no upper bound)")
+    return max(0, high - 1).bit_length()
+
+
+def _mul_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:
+    (dx, _, du), (x, i, u) = tangents, args
+    scaled = zeros_like(x) if dx is None else scatter_mul(dx, i, u, **params)
+    if du is None:
+        return scaled
+    _, others = _products(type_of(x), i, u, params)
+    return scatter_add(scaled, i, mul(du, mul(read_back(x, i, params), others)), **params)
+
+
+def _mul_transpose(
+    ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any
+) -> list[Any]:
+    if linear[2]:
+        raise MissingRule(
+            "transpose: cannot transpose scatter_mul in its updates (updates of one element "
+            "multiply each other)"
+        )
+    return [scatter_mul(ct, indices, updates, **params), None, None]
+
+
+scatter_mul: Primitive = scatter_primitive(
+    "scatter_mul", "real", "mul", np.multiply.at, _mul_jvp, _mul_transpose
+)
+
+
+# --- minima and maxima ------------------------------------------------------------------------
+
+
+def _matches(a: Any, y: Any) -> Any:
+    """Where `a` is the extremum y: equal, or NaN like it."""
+    return logical_or(eq(a, y), logical_and(ne(a, a), ne(y, y)))
+
+
+def _extremum_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:
+    # The element and all updates that are equal to the result share the tangent equally.
+    (dx, _, du), (x, i, u) = tangents, args
+    from_x, from_u = _matches(x, y), _matches(u, read_back(y, i, params))
+    count = scatter_add(cast(from_x, dtypes.i32), i, cast(from_u, dtypes.i32), **params)
+    share = div(literal_like(1, x), cast(count, type_of(x).dtype))
+    kept = zeros_like(x) if dx is None else select(from_x, mul(dx, share), zero_like(x))
+    if du is None:
+        return kept
+    moved = select(from_u, mul(du, read_back(share, i, params)), zero_like(u))
+    return scatter_add(kept, i, moved, **params)
+
+
+scatter_min = scatter_primitive("scatter_min", "ordered", "min", np.minimum.at, _extremum_jvp)
+scatter_max = scatter_primitive("scatter_max", "ordered", "max", np.maximum.at, _extremum_jvp)
+
+PRIMITIVES = (scatter_mul, scatter_min, scatter_max)

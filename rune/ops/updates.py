@@ -1,0 +1,121 @@
+"""Write values where a parsed index (subscript.py) says: into a window, or by a scatter.
+
+Basic entries name a window of distinct elements; it is put back by static movement, in place where
+it can be. Index arrays go to one scatter, whose windows may be parts of the axes that are sliced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import Tracer, type_of
+from rune.core.primitive import Primitive
+from rune.core.types import Shape
+from rune.dims import Dim, Size, product
+from rune.ops.arithmetic import select, zero_like
+from rune.ops.family import fit, reshape, size_value
+from rune.ops.index_dims import result_shape
+from rune.ops.movement import pad, reverse
+from rune.ops.promote import apply, broadcast_shape, broadcast_to
+from rune.ops.subscript import (
+    Entries,
+    Range,
+    basic_shape,
+    index_vectors,
+    is_advanced,
+    ranges,
+    raw_entries,
+    sliced,
+    with_new_axes,
+)
+from rune.ops.windows import dynamic_update_slice
+
+
+def change_window(x: Any, entries: Entries, combine: Primitive | None, values: Any) -> Any:
+    """x with values, or combine(window, values), in the window that basic entries name."""
+    kept = [e for e in entries if e is not None]
+    parts = ranges(type_of(x).shape, kept)
+    sizes = tuple(p.size for p in parts)
+    shape = basic_shape(sizes, entries)
+    if combine is not None:
+        values = apply(combine, _reshaped(sliced(x, kept), shape), values)
+    return _put_back(x, parts, _reshaped(broadcast_to("at", values, shape), sizes))
+
+
+def _reshaped(x: Any, shape: Shape) -> Any:
+    return x if type_of(x).shape == shape else reshape(x, shape=shape)
+
+
+def _put_back(x: Any, parts: Sequence[Range], window: Any) -> Any:
+    """x with a window in the place that it was sliced from."""
+    shape, sizes = type_of(x).shape, type_of(window).shape
+    flipped = tuple(i for i, p in enumerate(parts) if p.flipped)
+    window = reverse(window, axes=flipped) if flipped else window
+    if sizes == shape:
+        return window
+    if 0 in sizes:
+        return x
+    if all(p.stride == 1 for p in parts):
+        starts = [size_value(p.start, dtypes.i32) for p in parts]
+        return dynamic_update_slice(x, window, *starts)
+    spread = [(n - 1) * p.stride + 1 for n, p in zip(sizes, parts, strict=True)]
+    low = tuple(p.start for p in parts)
+    high = tuple(d - lo - n for d, lo, n in zip(shape, low, spread, strict=True))
+    place = {"low": low, "high": high, "interior": tuple(p.stride - 1 for p in parts)}
+    named = pad(fit(np.array(True), sizes), np.array(False), **place)
+    return select(named, pad(window, zero_like(window), **place), x)
+
+
+def scattered(scatter: Any, x: Any, entries: Entries, values: Any, mode: str) -> Any:
+    """x updated by `scatter` (a primitive, or made of one) at index arrays and slices."""
+    whole, entries = with_new_axes(x, entries)
+    return _reshaped(_scattered(scatter, whole, entries, values, mode), type_of(x).shape)
+
+
+def _scattered(scatter: Any, x: Any, entries: Entries, values: Any, mode: str) -> Any:
+    shape = type_of(x).shape
+    basic = [e if isinstance(e, slice) else slice(None) for e in entries]
+    taken = ranges(shape, basic)
+    if any(p.stride != 1 or p.flipped for p in taken):
+        # Windows of a scatter have no steps: what the slices take is updated and put back.
+        rest = [slice(None) if isinstance(e, slice) else e for e in entries]
+        part = _scattered(scatter, sliced(x, basic), rest, values, mode)
+        return _put_back(x, taken, part)
+    parts = {i: p for i, p in enumerate(taken) if p != Range(0, shape[i])}
+    vectors = index_vectors(shape, entries, parts)
+    dims, window = vectors.dims(len(shape)), vectors.window(shape)
+    target = result_shape(type_of(vectors.indices), dims, window)
+    updates = broadcast_to("at", values, target)
+    return scatter(x, vectors.indices, updates, dims=dims, slice_sizes=window, mode=mode)
+
+
+def most_times(x: Any, index: Any, wrap: bool, clip: bool) -> tuple[Size, bool]:
+    """How often x[index] names one element, and True; or how many indices there are, and False.
+
+    wrap: negative indices count from the end. clip: those out of bounds name the nearest.
+    """
+    entries = [e for e in raw_entries(x, index) if e is not None]
+    sized = [(e, d) for e, d in zip(entries, type_of(x).shape, strict=True) if is_advanced(e)]
+    arrays, sizes = [e for e, _ in sized], [d for _, d in sized]
+    count = product(broadcast_shape("index", (), *(type_of(e).shape for e in arrays)))
+    if count in (0, 1):
+        return 1, True
+    if any(isinstance(d, Dim) for d in sizes) or any(isinstance(e, Tracer) for e in arrays):
+        return count, False
+    at = [_nearest(np.asarray(e), d, wrap, clip) for e, d in sized]
+    at = np.broadcast_arrays(*at)
+    inside = np.logical_and.reduce([(i >= 0) & (i < d) for i, d in zip(at, sizes, strict=True)])
+    flat = np.ravel_multi_index(tuple(i[inside] for i in at), tuple(sizes))
+    if product(tuple(sizes)) <= 16 * flat.size:
+        return int(np.bincount(flat).max(initial=1)), True
+    return int(np.unique(flat, return_counts=True)[1].max(initial=1)), True
+
+
+def _nearest(index: np.ndarray, size: Any, wrap: bool, clip: bool) -> np.ndarray:
+    at = index.astype(np.int64)
+    at = np.where(at < 0, at + size, at) if wrap else at
+    return np.clip(at, 0, size - 1) if clip else at

@@ -1,0 +1,30 @@
+"""rune.random: random numbers by JAX's names.
+
+keys       key, PRNGKey, split, fold_in, key_data, wrap_key_data, clone, …
+uniforms   bits, uniform, randint, bernoulli, rademacher
+normals    normal, truncated_normal, lognormal, maxwell, rayleigh, wald, …
+inverses   exponential, gumbel, laplace, logistic, cauchy, pareto, triangular, geometric, …
+gammas     gamma, loggamma, beta, dirichlet, chisquare, f, t, generalized_normal, ball
+counts     poisson, binomial, multinomial
+orders     permutation, choice, categorical
+streams    seed, draw: samplers called without a key draw one
+"""
+
+# isort: off
+from rune.random.counts import binomial, multinomial, poisson
+from rune.random.gammas import (
+    ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t,
+)  # fmt: skip
+from rune.random.inverses import (
+    cauchy, exponential, geometric, gumbel, laplace, logistic, pareto, triangular, weibull_min,
+)  # fmt: skip
+from rune.random.keys import (
+    Key, KeyDtype, PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split,
+    wrap_key_data,
+)  # fmt: skip
+from rune.random.normals import (
+    double_sided_maxwell, lognormal, maxwell, normal, rayleigh, truncated_normal, wald,
+)  # fmt: skip
+from rune.random.orders import categorical, choice, permutation
+from rune.random.streams import draw, seed
+from rune.random.uniforms import bernoulli, bits, rademacher, randint, uniform

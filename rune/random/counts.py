@@ -1,0 +1,256 @@
+"""Counts of successes and of events: poisson, binomial, multinomial.
+
+Small means are counted one by one, large ones drawn by rejection under a transformed hat; the loops
+run until every element is done, and an element keeps what it got first. JAX takes the same steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.control import scan, while_loop
+from rune.core.interpreter import type_of
+from rune.core.types import Shape
+from rune.errors import ShapeError
+from rune.random.keys import Key, single_key, split
+from rune.random.sampler import (
+    Sampler,
+    floating,
+    in_dtype,
+    integral,
+    joint_shape,
+    real_kind,
+    shape_for,
+    shape_of,
+    with_static,
+)
+from rune.random.special import log_poisson_density, stirling_remainder
+from rune.random.uniforms import unit_interval
+
+FEW = 10.0  # means below which events are counted one by one
+F32 = dtypes.f32
+
+
+# --- poisson ----------------------------------------------------------------------------------
+
+
+class _Waiting(NamedTuple):
+    """Events so far, and minus the time that they took."""
+
+    key: Key
+    count: Any
+    log_product: Any
+
+
+def _by_waiting(key: Key, lam: Any) -> Any:
+    """Events in a time of lam, each after an exponential wait (Knuth)."""
+
+    def again(s: _Waiting) -> _Waiting:
+        rest, used = split(s.key)
+        count = rnp.where(s.log_product > -lam, s.count + 1.0, s.count)
+        return _Waiting(rest, count, s.log_product + rnp.log(unit_interval(used, lam.shape, F32)))
+
+    zero = rnp.zeros_like(lam)
+    found = while_loop(
+        lambda s: rnp.any(s.log_product > -lam), again, _Waiting(key, zero, zero)
+    )  # fmt: skip
+    return found.count - 1.0
+
+
+class _Trying(NamedTuple):
+    """What elements have got, and which have."""
+
+    key: Key
+    found: Any
+    is_done: Any
+
+
+def _by_rejection(key: Key, shape: Shape, dtype: Any, propose: Any) -> Any:
+    """propose(u - 1/2, v) -> (number, accepted), until all are accepted; -1 before that."""
+
+    def again(s: _Trying) -> _Trying:
+        rest, first, second = split(s.key, 3)
+        u, v = (unit_interval(k, shape, dtype) for k in (first, second))
+        number, accepted = propose(u - 0.5, v)
+        return _Trying(rest, rnp.where(accepted, number, s.found), s.is_done | accepted)
+
+    none = rnp.full(shape, -1.0, dtype)
+    first = _Trying(key, none, rnp.zeros(shape, bool))
+    return while_loop(lambda s: rnp.any(~s.is_done), again, first).found
+
+
+def _poisson_proposal(lam: Any) -> Any:
+    """Source: Hörmann 1993, Insurance: Mathematics and Economics 12(1), algorithm PTRS."""
+    b = 0.931 + 2.53 * rnp.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    v_r = 0.9277 - 3.6224 / (b - 2.0)
+
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
+        inner = 0.5 - abs(u)
+        k = rnp.floor((2.0 * a / inner + b) * u + lam + 0.43)
+        hat = rnp.log(v * inverse_alpha / (a / (inner * inner) + b))
+        is_sure = (inner >= 0.07) & (v <= v_r)
+        is_out = (k < 0.0) | ((inner < 0.013) & (v > inner))
+        is_under = hat <= log_poisson_density(rnp.maximum(k, 0.0), lam)
+        return k, is_sure | (~is_out & is_under)
+
+    return propose
+
+
+@Sampler
+def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """How many events come in a time in which `lam` come on the average.
+
+    Shapes: lam broadcasts to `shape`, which is its own by default.
+    Types:  integer, i32 by default. -1 for a lam that is negative, infinite or NaN.
+
+    >>> import rune
+    >>> rune.random.poisson(rune.random.key(0), 4.0, (3,))
+    Array([0, 1, 5], i32[3], cpu:0)
+    """
+    kind = integral("poisson", dtype)
+    shape = joint_shape("poisson", shape, lam)
+    found = single_key("poisson", key)
+    mean = rnp.broadcast_to(in_dtype("poisson", lam, F32), shape)
+    is_small, is_large = mean < FEW, (mean >= FEW) & rnp.isfinite(mean)
+    waited = _by_waiting(found, rnp.where(is_small, mean, 0.0))
+    safe = rnp.where(is_large, mean, 1e5)
+    tried = _by_rejection(found, shape, F32, _poisson_proposal(safe))
+    count = rnp.where(is_small, rnp.where(mean < 0.0, -1.0, waited), tried)
+    valid = rnp.where(mean == 0.0, 0.0, rnp.where(is_small | is_large, count, -1.0))
+    return ops.convert(valid, dtype=kind)
+
+
+# --- binomial ---------------------------------------------------------------------------------
+
+
+class _Skipping(NamedTuple):
+    """Successes so far, and the trials up to the last of them."""
+
+    key: Key
+    count: Any
+    trials: Any
+
+
+def _by_skipping(key: Key, n: Any, p: Any) -> Any:
+    """Successes in n trials, each after a geometric number of them."""
+    log_failure = rnp.log1p(-p)
+
+    def again(s: _Skipping) -> _Skipping:
+        used, rest = split(s.key)
+        count = rnp.where(s.trials <= n, s.count + 1.0, s.count)
+        skipped = rnp.ceil(rnp.log(unit_interval(used, n.shape, n.dtype)) / log_failure)
+        return _Skipping(rest, count, s.trials + skipped)
+
+    zero = rnp.zeros_like(n)
+    return (
+        while_loop(lambda s: rnp.any(s.trials <= n), again, _Skipping(key, zero, zero)).count - 1.0
+    )
+
+
+def _binomial_proposal(n: Any, p: Any) -> Any:
+    """Source: Hörmann 1993, Journal of Statistical Computation and Simulation 46, BTRS."""
+    deviation = rnp.sqrt(n * p * (1.0 - p))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    c = n * p + 0.5
+    v_r = 0.92 - 4.2 / b
+    odds = p / (1.0 - p)
+    alpha = (2.83 + 5.1 / b) * deviation
+    m = rnp.floor((n + 1.0) * p)
+
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
+        inner = 0.5 - abs(u)
+        k = rnp.floor((2.0 * a / inner + b) * u + c)
+        is_sure = (inner >= 0.07) & (v <= v_r)
+        is_out = (k < 0.0) | (k > n)
+        hat = rnp.log(v * alpha / (a / (inner * inner) + b))
+        return k, is_sure | (~is_out & (hat <= _log_ratio(rnp.clip(k, 0.0, n), m, n, odds)))
+
+    return propose
+
+
+def _log_ratio(k: Any, m: Any, n: Any, odds: Any) -> Any:
+    """The logarithm of how much less likely k successes are than the most likely number m."""
+    return (
+        (m + 0.5) * rnp.log((m + 1.0) / (odds * (n - m + 1.0)))
+        + (n + 1.0) * rnp.log((n - m + 1.0) / (n - k + 1.0))
+        + (k + 0.5) * rnp.log(odds * (n - k + 1.0) / (k + 1.0))
+        + stirling_remainder(m) + stirling_remainder(n - m)
+        - stirling_remainder(k) - stirling_remainder(n - k)
+    )  # fmt: skip
+
+
+@Sampler
+def binomial(key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """How many of n trials of probability p succeed, as floating numbers.
+
+    Shapes: n and p broadcast to `shape`, which is their own by default.
+    Types:  floating, f32 by default. NaN for n < 0, or p outside of 0…1 or NaN; the part of n
+            behind the point is cut off.
+
+    >>> import rune
+    >>> rune.random.binomial(rune.random.key(0), 10, 0.3, (3,))
+    Array([2., 2., 1.], f32[3], cpu:0)
+    """
+    kind = floating("binomial", dtype, p)
+    shape = joint_shape("binomial", shape, n, p)
+    real = real_kind("binomial", p)
+    count, chance = (rnp.broadcast_to(in_dtype("binomial", v, real), shape) for v in (n, p))
+    return ops.convert(_binomial(single_key("binomial", key), count, chance), dtype=kind)
+
+
+def _binomial(key: Key, n: Any, p: Any) -> Any:
+    is_rare = p < 0.5
+    q = rnp.where(is_rare, p, 1.0 - p)
+    is_valid = (n >= 0.0) & (q >= 0.0)
+    is_finite = is_valid & rnp.isfinite(n)
+    trials = rnp.floor(rnp.where(is_finite, n, 0.0))
+    q = rnp.where(is_valid, q, 0.01)
+    is_small = trials * q <= FEW
+    skipped = _by_skipping(key, rnp.where(is_small, trials, 0.0), q)
+    proposal = _binomial_proposal(rnp.where(is_small, 1e4, trials), rnp.where(is_small, 0.5, q))
+    tried = _by_rejection(key, n.shape, n.dtype, proposal)
+    successes = rnp.where(is_small, skipped, tried)
+    counted = rnp.where(is_rare, successes, trials - successes)
+    return rnp.where(is_valid, rnp.where(is_finite, counted, rnp.inf), rnp.nan)
+
+
+@with_static("unroll")
+def multinomial(
+    key: Any, n: Any, p: Any, *, shape: Shape | None = None, dtype: Any = None, unroll: int = 1
+) -> Any:
+    """How many of n trials have each of the outcomes, whose probabilities are p.
+
+    Shapes: p [*B, K]; n and B broadcast to all but the last axis of `shape`, which is that of p by
+            default; the last one is K.
+    Types:  floating, f32 by default.
+    unroll: as in rune.scan, over the outcomes.
+    Errors: ShapeError.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.random.multinomial(rune.random.key(0), 10.0, rnp.array([0.2, 0.3, 0.5]))
+    Array([1., 1., 8.], f32[3], cpu:0)
+    """
+    kind = floating("multinomial", dtype, n, p)
+    params = shape_of("multinomial", p)
+    if not params:
+        raise ShapeError("multinomial: cannot draw one outcome (p of rank 0)")
+    whole = params if shape is None else shape_for("multinomial", shape, params)
+    real = real_kind("multinomial", p)
+    total = rnp.broadcast_to(in_dtype("multinomial", n, real), whole[:-1])
+    chances = rnp.moveaxis(rnp.broadcast_to(in_dtype("multinomial", p, real), whole), -1, 0)
+    left = rnp.flip(rnp.cumsum(rnp.flip(chances, 0), 0), 0)
+    ratios = rnp.clip(chances / rnp.where(left == 0.0, 1.0, left), 0.0, 1.0)
+
+    def outcome(rest: Any, given: tuple[Any, Key]) -> tuple[Any, Any]:
+        ratio, one = given
+        count = _binomial(one, rest, ratio)
+        return rest - count, count
+
+    keys = split(single_key("multinomial", key), type_of(ratios).shape[0])
+    counts = scan(outcome, total, (ratios, keys), unroll=unroll)[1]
+    return ops.convert(rnp.moveaxis(counts, 0, -1), dtype=kind)

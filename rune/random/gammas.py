@@ -1,0 +1,292 @@
+"""The gamma distribution, and what is made of gamma numbers.
+
+A gamma number is drawn by rejection: each element has a key of its own and loops until a proposal
+is taken, so its value does not depend on its neighbours. Its derivative in the parameter is that of
+the distribution function held fixed, which rejection does not disturb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.control import while_loop
+from rune.core.types import Shape
+from rune.dims import product
+from rune.errors import ShapeError
+from rune.random.inverses import exponential
+from rune.random.keys import Key, single_key, split
+from rune.random.normals import standard_normal
+from rune.random.sampler import (
+    Sampler,
+    floating,
+    in_dtype,
+    joint_shape,
+    shape_for,
+    shape_of,
+    with_static,
+)
+from rune.random.special import gamma_log_derivative
+from rune.random.uniforms import rademacher, unit_interval
+from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.vmap import vmap
+
+SQUEEZE = 0.0331
+THIRD = 1 / 3
+
+
+# --- one number -------------------------------------------------------------------------------
+
+
+def _proposal(key: Key, c: Any) -> tuple[Any, Any]:
+    """A normal number x, and 1 + c x where that is positive."""
+
+    def again(state: tuple[Key, Any, Any]) -> tuple[Key, Any, Any]:
+        rest, used = split(state[0])
+        x = standard_normal(used, (), c.dtype)
+        return rest, x, 1.0 + x * c
+
+    first = key, rnp.zeros_like(c), -rnp.ones_like(c)
+    _, x, v = while_loop(lambda state: state[2] <= 0.0, again, first)
+    return x, v
+
+
+def _cube(key: Key, d: Any) -> Any:
+    """v such that d v is a gamma number of parameter d + 1/3, at least 1.
+
+    Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
+    """
+    c = THIRD / rnp.sqrt(d)
+
+    def is_rejected(state: tuple[Key, Any, Any, Any]) -> Any:
+        _, square, v, u = state
+        is_outside = u >= 1.0 - SQUEEZE * (square * square)
+        return is_outside & (rnp.log(u) >= square * 0.5 + d * (1.0 - v + rnp.log(v)))
+
+    def again(state: tuple[Key, Any, Any, Any]) -> tuple[Key, Any, Any, Any]:
+        rest, first, second = split(state[0], 3)
+        x, v = _proposal(first, c)
+        return rest, x * x, v * v * v, unit_interval(second, (), d.dtype)
+
+    one = rnp.ones_like(d)
+    return while_loop(is_rejected, again, (key, rnp.zeros_like(d), one, 2.0 * one))[2]
+
+
+def _of_large(key: Key, a: Any) -> tuple[Any, Any, Key]:
+    """d and v, d v being a gamma number of a, or of a + 1 below 1; and a key that is left."""
+    d = rnp.where(a >= 1.0, a, a + 1.0) - THIRD
+    rest, last = split(key)
+    return d, _cube(rest, d), last
+
+
+def _one(key: Key, a: Any) -> Any:
+    """A gamma number."""
+    d, v, last = _of_large(key, a)
+    factor = rnp.power(1.0 - unit_interval(last, (), a.dtype), 1.0 / a)
+    return d * v * rnp.where(a >= 1.0, 1.0, factor)
+
+
+def _one_log(key: Key, a: Any) -> Any:
+    """The logarithm of a gamma number, also where that is too small for the dtype."""
+    d, v, last = _of_large(key, a)
+    log_u = -exponential.core(last, (), a.dtype)
+    more = rnp.where((a >= 1.0) | (log_u == 0.0), 0.0, log_u * (1.0 / a))
+    return rnp.log(d) + rnp.log(v) + more
+
+
+# --- many, with their derivative --------------------------------------------------------------
+
+
+@custom_jvp
+def _many(keys: Key, a: Any) -> Any:
+    return vmap(_one)(keys, a)
+
+
+@_many.defjvp
+def _many_jvp(primals: Any, tangents: Any) -> Any:
+    drawn = _many(*primals)
+    # A number too small for the dtype stays 0, wherever its parameter goes.
+    is_zero = drawn == 0.0
+    slope = gamma_log_derivative(primals[1], rnp.log(rnp.where(is_zero, 1.0, drawn)))
+    return drawn, tangents[1] * rnp.where(is_zero, 0.0, drawn * slope)
+
+
+@custom_jvp
+def _many_logs(keys: Key, a: Any) -> Any:
+    return vmap(_one_log)(keys, a)
+
+
+@_many_logs.defjvp
+def _many_logs_jvp(primals: Any, tangents: Any) -> Any:
+    drawn = _many_logs(*primals)
+    return drawn, tangents[1] * gamma_log_derivative(primals[1], drawn)
+
+
+def _drawn(draw: Callable[[Key, Any], Any], key: Any, a: Any, shape: Shape, dtype: Any) -> Any:
+    """Numbers of a shape, each from a key of its own."""
+    found = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
+    keys = split(single_key("gamma", key), product(shape))
+    return draw(keys, found.ravel()).reshape(shape)
+
+
+@Sampler
+def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Density x**(a - 1) exp(-x), up to a factor, for x > 0; mean and variance are a.
+
+    Shapes: a broadcasts to `shape`, which is its own by default.
+    The derivative in a is that with the distribution function held fixed.
+
+    >>> import rune
+    >>> rune.random.gamma(rune.random.key(0), 2.0, (2,))
+    Array([1.5897877, 1.7599413], f32[2], cpu:0)
+    """
+    kind = floating("gamma", dtype, a)
+    return _drawn(_many, key, a, joint_shape("gamma", shape, a), kind)
+
+
+@Sampler
+def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Logarithms of gamma numbers, also of those that are too small to be told from 0.
+
+    Shapes: a broadcasts to `shape`, which is its own by default.
+
+    >>> import rune
+    >>> rune.random.loggamma(rune.random.key(0), 1e-3, (2,))
+    Array([-110.61791,  -95.54807], f32[2], cpu:0)
+    """
+    kind = floating("loggamma", dtype, a)
+    return _drawn(_many_logs, key, a, joint_shape("loggamma", shape, a), kind)
+
+
+# --- what is made of them ---------------------------------------------------------------------
+
+
+@Sampler
+def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Density x**(a - 1) (1 - x)**(b - 1), up to a factor, for 0 <= x <= 1.
+
+    Shapes: a and b broadcast to `shape`, which is their own by default.
+
+    >>> import rune
+    >>> rune.random.beta(rune.random.key(0), 2.0, 3.0, (2,))
+    Array([0.23627362, 0.49045962], f32[2], cpu:0)
+    """
+    kind = floating("beta", dtype, a, b)
+    shape = joint_shape("beta", shape, a, b)
+    keys = split(single_key("beta", key))
+    first, second = (loggamma.core(k, v, shape, kind) for k, v in zip(keys, (a, b)))
+    largest = ops.stop_gradient(rnp.maximum(first, second))
+    x, y = rnp.exp(first - largest), rnp.exp(second - largest)
+    return x / (x + y)
+
+
+@Sampler
+def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Shares that sum to 1: density proportional to the product of x_i**(alpha_i - 1).
+
+    Shapes: alpha [*B, N]; B broadcasts to `shape`, which is B by default -> [*shape, N].
+    Errors: ShapeError for alpha of rank 0.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.random.dirichlet(rune.random.key(0), rnp.array([1.0, 2.0, 3.0]))
+    Array([0.1422856 , 0.40488252, 0.4528318 ], f32[3], cpu:0)
+    """
+    kind = floating("dirichlet", dtype, alpha)
+    params = shape_of("dirichlet", alpha)
+    if not params:
+        raise ShapeError("dirichlet: cannot draw shares for one number (alpha of rank 0)")
+    whole = (*shape_for("dirichlet", shape, params[:-1]), params[-1])
+    logs = loggamma.core(key, alpha, whole, kind)
+    largest = ops.stop_gradient(rnp.max(logs, axis=-1, keepdims=True))
+    terms = rnp.exp(logs - largest)
+    return terms / rnp.sum(terms, axis=-1, keepdims=True)
+
+
+@Sampler
+def chisquare(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """The sum of the squares of `df` normal numbers.
+
+    Shapes: df broadcasts to `shape`, which is its own by default.
+
+    >>> import rune
+    >>> rune.random.chisquare(rune.random.key(0), 4.0, (2,))
+    Array([3.1795757, 3.5198827], f32[2], cpu:0)
+    """
+    kind = floating("chisquare", dtype, df)
+    shape = joint_shape("chisquare", shape, df)
+    half = in_dtype("chisquare", df, kind) / 2.0
+    return rnp.exp(loggamma.core(key, half, shape, kind)) * 2.0
+
+
+@Sampler
+def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """The ratio of two chi-square numbers, each over its degrees of freedom.
+
+    Shapes: the parameters broadcast to `shape`, which is their own by default.
+
+    >>> import rune
+    >>> rune.random.f(rune.random.key(0), 4.0, 6.0, (2,))
+    Array([2.3246078 , 0.30951998], f32[2], cpu:0)
+    """
+    kind = floating("f", dtype, dfnum, dfden)
+    shape = joint_shape("f", shape, dfnum, dfden)
+    lower, upper = split(single_key("f", key))
+    num, den = (in_dtype("f", v, kind) for v in (dfnum, dfden))
+    return (chisquare.core(upper, num, shape, kind) / num) / (
+        chisquare.core(lower, den, shape, kind) / den
+    )
+
+
+@Sampler
+def t(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Student's t: a normal number over the root of a chi-square number by its degrees of freedom.
+
+    Shapes: df broadcasts to `shape`, which is its own by default.
+
+    >>> import rune
+    >>> rune.random.t(rune.random.key(0), 4.0, (2,))
+    Array([ 0.7160014, -2.4174414], f32[2], cpu:0)
+    """
+    kind = floating("t", dtype, df)
+    shape = joint_shape("t", shape, df)
+    first, second = split(single_key("t", key))
+    half = in_dtype("t", df, kind) / 2.0
+    drawn = gamma.core(second, half, shape, kind)
+    return standard_normal(first, shape, kind) * rnp.sqrt(half / drawn)
+
+
+@Sampler
+def generalized_normal(key: Any, p: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Density exp(-|x|**p), up to a factor.
+
+    >>> import rune
+    >>> rune.random.generalized_normal(rune.random.key(0), 3.0, (2,))
+    Array([0.89282674, 0.09650234], f32[2], cpu:0)
+    """
+    kind = floating("generalized_normal", dtype, p)
+    power = in_dtype("generalized_normal", p, kind)
+    first, second = split(single_key("generalized_normal", key))
+    drawn = gamma.core(first, 1.0 / power, shape, kind)
+    return rademacher.core(second, shape, kind) * rnp.power(drawn, 1.0 / power)
+
+
+@with_static("d")
+def ball(key: Any, d: int, p: Any = 2.0, shape: Shape = (), dtype: Any = None) -> Any:
+    """Points of the ball of dimension d in which the p-norm is at most 1, all equally likely.
+
+    Shapes: [*shape, d].
+    Source: Barthe, Guédon, Mendelson & Naor 2005, The Annals of Probability 33(2).
+
+    >>> import rune
+    >>> rune.random.ball(rune.random.key(0), 3)
+    Array([0.91715974, 0.39274216, 0.0116535 ], f32[3], cpu:0)
+    """
+    kind = floating("ball", dtype, p)
+    power = in_dtype("ball", p, kind)
+    first, second = split(single_key("ball", key))
+    g = generalized_normal.core(first, power, (*shape, d), kind)
+    e = exponential.core(second, shape, kind)
+    norm = rnp.power(rnp.sum(rnp.power(rnp.abs(g), power), axis=-1) + e, 1.0 / power)
+    return g / norm[..., None]

@@ -1,0 +1,177 @@
+"""Distributions whose inverse is a formula: one uniform number each.
+
+The samplers follow JAX in how they keep the uniform number away from where the formula is infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.core.interpreter import literal
+from rune.core.types import Shape
+from rune.errors import ArgumentError
+from rune.random.sampler import (
+    Sampler,
+    float_info,
+    floating,
+    in_dtype,
+    integral,
+    joint_shape,
+    real_kind,
+    spread,
+    with_static,
+)
+from rune.random.uniforms import uniform, unit_interval
+
+
+@Sampler
+def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Waiting times of mean 1: density exp(-x) for x >= 0.
+
+    >>> import rune
+    >>> rune.random.exponential(rune.random.key(0), (2,))
+    Array([2.950128 , 3.8434246], f32[2], cpu:0)
+    """
+    # 1 - u is never 0.
+    return -rnp.log1p(-unit_interval(key, shape, floating("exponential", dtype)))
+
+
+@with_static("mode")
+def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Any:
+    """The distribution of the largest of many: density exp(-(x + exp(-x))).
+
+    mode:   "high" takes twice the bits: the largest number is about 32 instead of 16 in f32.
+    Errors: ArgumentError for another mode.
+
+    >>> import rune
+    >>> rune.random.gumbel(rune.random.key(0), (2,))
+    Array([2.9233725, 3.8326175], f32[2], cpu:0)
+    """
+    kind = floating("gumbel", dtype)
+    if mode not in (None, "low", "high"):
+        raise ArgumentError(f"gumbel: cannot use mode={mode!r} ('low', 'high')")
+    info = float_info(kind)
+    tiny = literal(info.tiny, kind)
+    if mode != "high":
+        return -rnp.log(-rnp.log(uniform.core(key, shape, kind, tiny, 1.0)))
+    coarse, fine = unit_interval(key, (2, *shape), kind)
+    drawn = rnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + float(info.tiny))
+    return -rnp.log(-rnp.log1p(-drawn))
+
+
+@Sampler
+def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Density exp(-|x|) / 2.
+
+    >>> import rune
+    >>> rune.random.laplace(rune.random.key(0), (2,))
+    Array([-2.2569816, -3.1502788], f32[2], cpu:0)
+    """
+    kind = floating("laplace", dtype)
+    low = literal(-1 + float_info(kind).epsneg, kind)
+    drawn = uniform.core(key, shape, kind, low, 1.0)
+    return rnp.sign(drawn) * rnp.log1p(-rnp.abs(drawn))
+
+
+@Sampler
+def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Density exp(-x) / (1 + exp(-x))².
+
+    >>> import rune
+    >>> rune.random.logistic(rune.random.key(0), (2,))
+    Array([2.896376 , 3.8217716], f32[2], cpu:0)
+    """
+    kind = floating("logistic", dtype)
+    drawn = uniform.core(key, shape, kind, literal(float_info(kind).tiny, kind), 1.0)
+    return rnp.log(drawn) - rnp.log1p(-drawn)
+
+
+@Sampler
+def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Density 1 / (π (1 + x²)): no mean.
+
+    >>> import rune
+    >>> rune.random.cauchy(rune.random.key(0), (2,))
+    Array([ 6.0274944, 14.837895 ], f32[2], cpu:0)
+    """
+    kind = floating("cauchy", dtype)
+    drawn = uniform.core(key, shape, kind, literal(float_info(kind).eps, kind), 1.0)
+    return rnp.tan(math.pi * (drawn - 0.5))
+
+
+@Sampler
+def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Density b / x**(b + 1) for x >= 1.
+
+    Shapes: b broadcasts to `shape`, which is its own by default.
+
+    >>> import rune
+    >>> rune.random.pareto(rune.random.key(0), 2.0, (2,))
+    Array([4.3713155, 6.832648 ], f32[2], cpu:0)
+    """
+    kind = floating("pareto", dtype, b)
+    shape = joint_shape("pareto", shape, b)
+    return rnp.exp(exponential.core(key, shape, kind) / in_dtype("pareto", b, kind))
+
+
+@Sampler
+def weibull_min(
+    key: Any, scale: Any, concentration: Any, shape: Shape = (), dtype: Any = None
+) -> Any:
+    """scale e**(1/concentration), with e of the exponential distribution.
+
+    Shapes: the parameters broadcast to `shape`.
+
+    >>> import rune
+    >>> rune.random.weibull_min(rune.random.key(0), 1.0, 2.0, (2,))
+    Array([1.7175937, 1.9604654], f32[2], cpu:0)
+    """
+    kind = floating("weibull_min", dtype, scale, concentration)
+    joint_shape("weibull_min", shape, scale, concentration)
+    size, k = (in_dtype("weibull_min", v, kind) for v in (scale, concentration))
+    return rnp.power(exponential.core(key, shape, kind), 1.0 / k) * size
+
+
+@Sampler
+def triangular(
+    key: Any, left: Any, mode: Any, right: Any, shape: Shape | None = None, dtype: Any = None
+) -> Any:
+    """Density that rises from left to its mode and falls to right.
+
+    Shapes: the parameters broadcast to `shape`, which is their own by default.
+
+    >>> import rune
+    >>> rune.random.triangular(rune.random.key(0), 0.0, 0.5, 1.0, (2,))
+    Array([0.8382394, 0.8965106], f32[2], cpu:0)
+    """
+    kind = floating("triangular", dtype, left, mode, right)
+    shape = joint_shape("triangular", shape, left, mode, right)
+    a, c, b = (spread("triangular", v, kind, shape) for v in (left, mode, right))
+    drawn = unit_interval(key, shape, kind)
+    rising = a + rnp.sqrt(drawn * (b - a) * (c - a))
+    falling = b - rnp.sqrt((1 - drawn) * (b - a) * (b - c))
+    return rnp.where(drawn < (c - a) / (b - a), rising, falling)
+
+
+@Sampler
+def geometric(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """How many trials of probability p there are up to the first success.
+
+    Shapes: p broadcasts to `shape`, which is its own by default.
+    Types:  integer, i32 by default.
+
+    >>> import rune
+    >>> rune.random.geometric(rune.random.key(0), 0.1, (2,))
+    Array([1, 1], i32[2], cpu:0)
+    """
+    kind = integral("geometric", dtype)
+    shape = joint_shape("geometric", shape, p)
+    real = real_kind("geometric", p)
+    chance = spread("geometric", p, real, shape)
+    drawn = unit_interval(key, shape, real)
+    drawn = rnp.where(drawn == 0, 1, drawn)
+    count = rnp.floor(rnp.log(drawn) / rnp.log1p(-chance)) + 1
+    return ops.convert(count, dtype=kind)

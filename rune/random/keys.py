@@ -1,0 +1,353 @@
+"""Keys: what random numbers are made from. A key is a value; using it twice gives the same numbers.
+
+A `Key` is a tree of its 32-bit words, each of the shape of the key array, () for one key. So keys
+go through every transformation as arrays do, whatever the axis, and no word is ever taken for a
+lane. The generator belongs to the tree's structure. A raw key, as `PRNGKey` makes it, is an array
+u32[2]; functions take both kinds and answer in kind.
+
+Same bits as JAX with partitionable counters, its default. All 64 bits of a seed count here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune import config, dtypes, ops, tree
+from rune.array import as_array
+from rune.core.interpreter import Tracer, literal, type_of
+from rune.core.types import Shape
+from rune.dims import Dim, Size, product
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.ops.ciphers import GENERATORS
+from rune.ops.operators import Operators
+from rune.ops.random import WORDS, random_fold_in, random_seed, random_split, side_by_side
+
+DEFAULT = "threefry2x32"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDtype:
+    """The dtype of keys of one generator. It prints as `key<fry>`."""
+
+    impl: str
+
+    def __str__(self) -> str:
+        return f"key<{GENERATORS[self.impl].tag}>"
+
+    __repr__ = __str__
+
+
+class Key:
+    """An array of keys; see `key`, `split` and `fold_in`, which make them.
+
+    >>> import rune
+    >>> keys = rune.random.split(rune.random.key(0), 3)
+    >>> keys.shape, keys.dtype, keys[1:].shape
+    ((3,), key<fry>, (2,))
+    """
+
+    __slots__ = ("__weakref__", "_elements", "impl", "words")
+
+    def __init__(self, words: Sequence[Any], impl: str = DEFAULT):
+        self.words, self.impl = tuple(words), impl
+        self._elements: dict[Any, Key] = {}  # filled while the check for reuse is on
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the key array."""
+        return type_of(self.words[0]).shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        """Number of keys."""
+        return product(self.shape)
+
+    @property
+    def dtype(self) -> KeyDtype:
+        """Which generator the keys are for."""
+        return KeyDtype(self.impl)
+
+    def __len__(self) -> int:
+        return len(self.words[0])
+
+    def __iter__(self) -> Iterator[Key]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Key:
+        if not config.current().check_keys or not isinstance(index, int):
+            return Key([w[index] for w in self.words], self.impl)
+        # One object for each element, so that its second use is seen.
+        if index not in self._elements:
+            self._elements[index] = Key([w[index] for w in self.words], self.impl)
+        return self._elements[index]
+
+    def reshape(self, *shape: Any) -> Key:
+        """The keys in another shape."""
+        return Key([w.reshape(*shape) for w in self.words], self.impl)
+
+    def ravel(self) -> Key:
+        """The keys along one axis."""
+        return self.reshape(-1)
+
+    flatten = ravel
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, Key) or other.impl != self.impl:
+            return NotImplemented
+        first, second = (a == b for a, b in zip(self.words, other.words, strict=True))
+        return first & second
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shape = ",".join(map(str, self.shape))
+        if any(isinstance(w, Tracer) for w in self.words):
+            return f"Traced<{self.dtype}[{shape}]>"
+        data = np.stack([np.asarray(w) for w in self.words], axis=-1)
+        body = np.array2string(data, separator=", ", prefix="Key(", threshold=200)
+        return f"Key({body}, {self.dtype}[{shape}])"
+
+
+tree.register_node(Key, lambda k: (k.words, k.impl), lambda impl, words: Key(words, impl))
+
+KeyLike = Key | Any  # a Key, or an array u32[..., 2]
+
+
+def implementation(impl: Any) -> str:
+    """The name of a generator, given by name or by the dtype of its keys; the default for None.
+
+    Errors: ArgumentError for a generator that does not exist.
+    """
+    name = DEFAULT if impl is None else getattr(impl, "impl", impl)
+    if name not in GENERATORS:
+        raise ArgumentError(f"key: cannot use {impl!r} (one of {', '.join(GENERATORS)})")
+    return name
+
+
+def key_of_words(data: Any, impl: str) -> Key:
+    """The keys whose words are along the last axis of `data`."""
+    shape = type_of(data).shape
+    rank = len(shape) - 1
+    words = []
+    for number in range(WORDS):
+        start, limit = (*(0,) * rank, number), (*shape[:-1], number + 1)
+        word = ops.slice_(data, start=start, limit=limit, stride=(1,) * (rank + 1))
+        words.append(ops.reshape(word, shape=shape[:-1]))
+    return Key(words, impl)
+
+
+def as_key(name: str, key: KeyLike) -> Key:
+    """A Key, also of a raw one. Errors: ArgumentError for what is no key."""
+    if isinstance(key, Key):
+        return key
+    found = type_of(key) if isinstance(key, Operators | Tracer | np.ndarray) else None
+    if found is not None and found.dtype == dtypes.u32 and found.shape[-1:] == (WORDS,):
+        return key_of_words(key, DEFAULT)
+    shown = found if found is not None else f"{type(key).__name__} {str(key)[:40]!r}"
+    raise ArgumentError(
+        f"{name}: cannot use {shown} as a key (a key, or u32[{WORDS}])",
+        hint="make keys with rune.random.key(seed), or leave the key out and give shape= by name",
+    )
+
+
+def single_key(name: str, key: KeyLike) -> Key:
+    """One Key. Errors: ArgumentError for an array of several, or for what is no key."""
+    found = as_key(name, key)
+    if found.shape:
+        raise ArgumentError(
+            f"{name}: cannot use an array of keys of shape {found.shape} (one key required)",
+            hint="use rune.vmap to map over keys",
+        )
+    return found
+
+
+def _in_kind(made: Any, key: KeyLike, impl: str) -> Any:
+    """Words as the kind of key that was given."""
+    return key_of_words(made, impl) if isinstance(key, Key) else made
+
+
+# --- making keys ------------------------------------------------------------------------------
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
+    """A key made of an integer. All 64 bits of a Python integer or a 64-bit array count.
+
+    impl, dtype:  the generator, "threefry2x32" (the default) or "philox4x32".
+    Errors: ArgumentError for a seed that is no single integer; OverflowError over 64 bits.
+
+    >>> import rune
+    >>> rune.random.key(2**40 + 5)
+    Key([256,   5], key<fry>[])
+    """
+    if impl is not None and dtype is not None:
+        raise ArgumentError("key: cannot use impl= and dtype= together (they mean the same)")
+    name = implementation(dtype if impl is None else impl)
+    halves = _halves("key", seed)
+    if name == DEFAULT:
+        return Key(halves, name)
+    return key_of_words(random_seed(*halves, impl=name), name)
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """A raw key u32[2], as older code has it. It does not remember its generator.
+
+    Errors: those of `key`; ArgumentError for another generator than the default.
+
+    >>> import rune
+    >>> rune.random.PRNGKey(7)
+    Array([0, 7], u32[2], cpu:0)
+    """
+    if implementation(impl) != DEFAULT:
+        raise ArgumentError(
+            f"PRNGKey: cannot make a raw key for {impl} (raw keys are taken for {DEFAULT})",
+            hint="use rune.random.key(seed, impl=...)",
+        )
+    return key_data(key(seed))
+
+
+def _halves(name: str, number: Any) -> tuple[Any, Any]:
+    """The high and the low word of an integer, Python's or an array's."""
+    if isinstance(number, int | np.integer) and not isinstance(number, bool):
+        return _halves_of_int(int(number))
+    found = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
+    if found is None or found.shape or found.dtype not in dtypes.INTEGER:
+        shown = found if found is not None else type(number).__name__
+        raise ArgumentError(f"{name}: cannot use {shown} as a seed (one integer required)")
+    low = ops.convert(number, dtype=dtypes.u32)
+    if found.dtype.itemsize < 8:
+        return as_array(0, dtypes.u32), low
+    high = ops.shr(number, literal(32, found.dtype))
+    return ops.convert(high, dtype=dtypes.u32), low
+
+
+def _halves_of_int(number: int) -> tuple[Any, Any]:
+    if not -(1 << 63) <= number < 1 << 64:
+        raise OverflowError(f"key: cannot use the seed {number} (64 bits at most)")
+    # As in JAX a negative seed of 32 bits is its low word alone.
+    high = 0 if number >= -(1 << 31) and number < 1 << 32 else number >> 32
+    words = (high & 0xFFFFFFFF, number & 0xFFFFFFFF)
+    first, second = (as_array(w, dtypes.u32) for w in words)
+    return first, second
+
+
+def split(key: KeyLike, num: int | Sequence[int] = 2) -> Any:
+    """`num` new keys, or keys of that shape; use these, and `key` no more.
+
+    The first keys do not depend on how many there are: split(k, 4)[:2] == split(k, 2).
+    Errors: ArgumentError for an array of keys.
+
+    >>> import rune
+    >>> first, second = rune.random.split(rune.random.key(0))
+    >>> first
+    Key([1797259609, 2579123966], key<fry>[])
+    """
+    found = single_key("split", key)
+    shape = (num,) if isinstance(num, int | np.integer | Dim) else num
+    made = random_split(*found.words, shape=static_shape("split", shape), impl=found.impl)
+    return _in_kind(made, key, found.impl)
+
+
+def fold_in(key: KeyLike, data: Any) -> Any:
+    """The key at position `data` below `key`: fold_in(k, i) == split(k, n)[i].
+
+    data: an integer, Python's (64 bits count) or an array's.
+    Errors: ArgumentError for an array of keys or data; OverflowError for a negative int.
+
+    >>> import rune
+    >>> rune.random.fold_in(rune.random.key(0), 1)
+    Key([ 928981903, 3453687069], key<fry>[])
+    """
+    found = single_key("fold_in", key)
+    if isinstance(data, int | np.integer) and data < 0:
+        raise OverflowError(f"fold_in: cannot fold in {data} (not negative)")
+    return _in_kind(folded(found, _halves("fold_in", data)), key, found.impl)
+
+
+def folded(key: Key, position: Sequence[Any]) -> Any:
+    """The words of the key at a position, given as its high and low word."""
+    return random_fold_in(*key.words, *position, impl=key.impl)
+
+
+def static_shape(name: str, shape: Any) -> Shape:
+    """A shape as a tuple. Errors: ShapeError for what is no sequence of sizes."""
+    if isinstance(shape, list | tuple) and all(_is_size(d) for d in shape):
+        return tuple(d if isinstance(d, Dim) else int(d) for d in shape)
+    raise ShapeError(f"{name}: cannot use {shape!r} as a shape (a tuple of sizes required)")
+
+
+def _is_size(size: Any) -> bool:
+    if isinstance(size, Dim):
+        return True
+    is_integer = isinstance(size, int | np.integer) and not isinstance(size, bool)
+    return is_integer and int(size) >= 0
+
+
+# --- their words ------------------------------------------------------------------------------
+
+
+def key_data(keys: KeyLike) -> Any:
+    """The words of keys, u32[..., 2].
+
+    >>> import rune
+    >>> rune.random.key_data(rune.random.key(42))
+    Array([ 0, 42], u32[2], cpu:0)
+    """
+    return side_by_side(as_key("key_data", keys).words)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Key:
+    """Keys made of words u32[..., 2]; the inverse of `key_data`.
+
+    Errors: DtypeError, ShapeError for another array.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.random.wrap_key_data(rnp.array([0, 42], dtype="uint32"))
+    Key([ 0, 42], key<fry>[])
+    """
+    found = type_of(key_bits_array)
+    if found.dtype != dtypes.u32:
+        raise DtypeError(f"wrap_key_data: cannot take {found} (u32 required)")
+    if found.shape[-1:] != (WORDS,):
+        raise ShapeError(f"wrap_key_data: cannot take {found} (last axis of {WORDS} required)")
+    return key_of_words(key_bits_array, implementation(dtype if impl is None else impl))
+
+
+def key_impl(keys: KeyLike) -> str:
+    """The name of the generator of keys.
+
+    >>> import rune
+    >>> rune.random.key_impl(rune.random.key(0))
+    'threefry2x32'
+    """
+    return as_key("key_impl", keys).impl
+
+
+def key_dtype(impl: Any = None) -> KeyDtype:
+    """The dtype of the keys of a generator.
+
+    >>> import rune
+    >>> rune.random.key_dtype()
+    key<fry>
+    """
+    return KeyDtype(implementation(impl))
+
+
+def clone(key: KeyLike) -> Any:
+    """The same key, as one that has not been used: the check for reuse lets it pass.
+
+    >>> import rune
+    >>> rune.random.clone(rune.random.key(3))
+    Key([0, 3], key<fry>[])
+    """
+    found = as_key("clone", key)
+    words = ops.reshape(side_by_side(found.words), shape=(*found.shape, WORDS))
+    return _in_kind(words, key, found.impl)

@@ -1,0 +1,158 @@
+"""The normal distribution, and what is made of normal numbers.
+
+A normal number is the inverse of the error function of a uniform one, so it is smooth in nothing
+and needs one draw. The inverse is a polynomial of our own: the same bits on every executor that
+multiplies and adds as IEEE 754 says.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import ops
+from rune.core.interpreter import literal
+from rune.core.types import Shape
+from rune.random.keys import single_key, split
+from rune.random.sampler import Sampler, floating, in_dtype, joint_shape, spread
+from rune.random.uniforms import rademacher, uniform, unit_interval
+
+SQRT2 = math.sqrt(2)
+
+
+def standard_normal(key: Any, shape: Shape, dtype: np.dtype) -> Any:
+    """Normal numbers in a floating dtype."""
+    # The open interval: erf_inv is infinite at -1.
+    low = np.nextafter(literal(-1, dtype), literal(0, dtype))
+    between = uniform.core(key, shape, dtype, low, literal(1, dtype))
+    return ops.mul(literal(SQRT2, dtype), ops.erf_inv(between))
+
+
+@Sampler
+def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Numbers of the normal distribution with mean 0 and variance 1.
+
+    Types:  floating, f32 by default.
+    Errors: DtypeError for another dtype.
+
+    >>> import rune
+    >>> rune.random.normal(rune.random.key(0), (2,))
+    Array([1.622642 , 2.0252647], f32[2], cpu:0)
+    """
+    return standard_normal(single_key("normal", key), shape, floating("normal", dtype))
+
+
+@Sampler
+def truncated_normal(
+    key: Any, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = None
+) -> Any:
+    """Normal numbers between two bounds, both excluded.
+
+    Shapes: the bounds broadcast to `shape`, which is their own by default.
+    Errors: DtypeError, ShapeError.
+
+    >>> import rune
+    >>> rune.random.truncated_normal(rune.random.key(0), -1.0, 1.0, (2,))
+    Array([0.8618594, 0.9412884], f32[2], cpu:0)
+    """
+    kind = floating("truncated_normal", dtype, lower, upper)
+    shape = joint_shape("truncated_normal", shape, lower, upper)
+    low, high = (spread("truncated_normal", v, kind, shape) for v in (lower, upper))
+    root = literal(SQRT2, kind)
+    a, b = (ops.erf(ops.div(v, root)) for v in (low, high))
+    drawn = root * ops.erf_inv(uniform.core(key, shape, kind, a, b))
+    # Rounding may leave the interval; the bounds themselves get no derivative from that.
+    least = ops.nextafter(ops.stop_gradient(low), literal(np.inf, kind))
+    most = ops.nextafter(ops.stop_gradient(high), literal(-np.inf, kind))
+    return rnp.clip(drawn, least, most)
+
+
+@Sampler
+def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """exp(sigma z) for normal z.
+
+    Shapes: sigma broadcasts to `shape`, which is its own by default.
+
+    >>> import rune
+    >>> rune.random.lognormal(rune.random.key(0), 0.5, (2,))
+    Array([2.2508795, 2.752838 ], f32[2], cpu:0)
+    """
+    kind = floating("lognormal", dtype, sigma)
+    shape = joint_shape("lognormal", shape, sigma)
+    scale = in_dtype("lognormal", sigma, kind)
+    return rnp.exp(standard_normal(single_key("lognormal", key), shape, kind) * scale)
+
+
+@Sampler
+def maxwell(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Lengths of vectors of three normal numbers: the speeds in a gas.
+
+    >>> import rune
+    >>> rune.random.maxwell(rune.random.key(0), (2,))
+    Array([2.6310964 , 0.99103296], f32[2], cpu:0)
+    """
+    kind = floating("maxwell", dtype)
+    vectors = standard_normal(single_key("maxwell", key), (*shape, 3), kind)
+    return rnp.sqrt(rnp.sum(vectors * vectors, axis=-1))
+
+
+@Sampler
+def double_sided_maxwell(
+    key: Any, loc: Any, scale: Any, shape: Shape = (), dtype: Any = None
+) -> Any:
+    """loc + scale s m, with a sign s and m of the Maxwell distribution.
+
+    Shapes: `shape` before the joint shape of the parameters; for () that shape twice, as in JAX.
+
+    >>> import rune
+    >>> rune.random.double_sided_maxwell(rune.random.key(0), 0.0, 1.0, (2,))
+    Array([1.5457212, 1.5741274], f32[2], cpu:0)
+    """
+    kind = floating("double_sided_maxwell", dtype, loc, scale)
+    params = joint_shape("double_sided_maxwell", None, loc, scale)
+    whole = (*(shape or params), *params)
+    first, second = split(single_key("double_sided_maxwell", key))
+    sign = rademacher.core(second, whole, kind)
+    centre, width = (in_dtype("double_sided_maxwell", v, kind) for v in (loc, scale))
+    return sign * maxwell.core(first, whole, kind) * width + centre
+
+
+@Sampler
+def rayleigh(key: Any, scale: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Lengths of vectors of two normal numbers, times scale.
+
+    Shapes: scale broadcasts to `shape`, which is its own by default.
+
+    >>> import rune
+    >>> rune.random.rayleigh(rune.random.key(0), 2.0, (2,))
+    Array([0.65575665, 0.41620055], f32[2], cpu:0)
+    """
+    kind = floating("rayleigh", dtype, scale)
+    shape = joint_shape("rayleigh", shape, scale)
+    drawn = unit_interval(key, shape, kind)
+    return spread("rayleigh", scale, kind, shape) * rnp.sqrt(rnp.log(drawn) * -2.0)
+
+
+@Sampler
+def wald(key: Any, mean: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """The inverse Gaussian distribution of scale 1: first passages of a Brownian motion.
+
+    Shapes: mean broadcasts to `shape`, which is its own by default.
+    Source: Michael, Schucany & Haas 1976, The American Statistician 30(2).
+
+    >>> import rune
+    >>> rune.random.wald(rune.random.key(0), 1.0, (2,))
+    Array([0.38059747, 0.41566533], f32[2], cpu:0)
+    """
+    kind = floating("wald", dtype, mean)
+    shape = joint_shape("wald", shape, mean)
+    first, second = split(single_key("wald", key))
+    square = rnp.square(standard_normal(first, shape, kind))
+    m = rnp.broadcast_to(in_dtype("wald", mean, kind), shape)
+    root = rnp.sqrt(4 * m * square + m * m * (square * square))
+    smaller = m + m * m * square / 2 - m / 2 * root
+    takes_smaller = unit_interval(second, shape, kind) <= m / (m + smaller)
+    return rnp.where(takes_smaller, smaller, m * m / smaller)

@@ -1,0 +1,271 @@
+"""Choosing and shuffling: permutation, choice, categorical.
+
+A shuffle sorts by random words, as JAX does, and is the same permutation. What sorts is a radix
+sort of one bit at a time, stable, in a loop of as many steps as a word has bits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.control import fori_loop
+from rune.core.interpreter import literal, literal_like, type_of
+from rune.core.types import Shape
+from rune.errors import ArgumentError, AxisError, ShapeError
+from rune.numpy.arguments import value as value_of
+from rune.ops.random import random_bits
+from rune.random.inverses import gumbel
+from rune.random.keys import Key, single_key, split, static_shape
+from rune.random.sampler import Sampler, in_dtype, real_kind, shape_for, shape_of, with_static
+from rune.random.streams import take_key
+from rune.random.uniforms import UNSIGNED, randint, unit_interval
+from rune.transforms.vmap import vmap
+
+LAST_WORD = (1 << 32) - 1
+
+
+# --- sorting ----------------------------------------------------------------------------------
+
+
+def stable_order(words: Any) -> Any:
+    """The positions of unsigned integers in ascending order, equal ones as they stand.
+
+    Shapes: words [N] -> i32[N].
+    """
+    count, kind = words.shape[0], words.dtype
+    positions = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
+    one = literal(1, kind)
+
+    def by_bit(bit: Any, order: Any) -> Any:
+        is_set = ops.logical_and(ops.shr(words[order], ops.convert(bit, dtype=kind)), one)
+        is_clear = 1 - ops.convert(is_set, dtype=dtypes.i32)
+        before = rnp.cumsum(is_clear) - is_clear  # clear bits in front of each
+        after = rnp.sum(is_clear) + positions - before
+        return rnp.zeros_like(order).at[rnp.where(is_clear == 1, before, after)].set(order)
+
+    return fori_loop(0, kind.itemsize * 8, by_bit, positions)
+
+
+def _descending(x: Any) -> Any:
+    """Unsigned integers that ascend where floating numbers descend."""
+    real = x if x.dtype in (dtypes.f32, dtypes.f64) else x.astype(dtypes.f32)
+    unsigned = UNSIGNED[real.dtype.itemsize * 8]
+    bits = ops.bitcast(real + 0.0, dtype=unsigned)  # -0 becomes 0
+    top = literal(1 << (8 * unsigned.itemsize - 1), unsigned)
+    is_negative = ops.ne(ops.logical_and(bits, top), literal_like(0, bits))
+    return ops.select(is_negative, bits, ops.logical_not(ops.logical_or(bits, top)))
+
+
+def _largest(x: Any, count: int) -> Any:
+    """The positions of the `count` largest numbers along the last axis, the largest first."""
+    flat = x.reshape(-1, x.shape[-1])
+    order = vmap(lambda row: stable_order(_descending(row)))(flat)
+    return order[:, :count].reshape(*x.shape[:-1], count)
+
+
+# --- permutation ------------------------------------------------------------------------------
+
+
+def _shuffled(key: Key, x: Any, axis: int) -> Any:
+    """The elements along an axis, each line shuffled by itself."""
+    size = math.prod(x.shape)
+    # Words may be equal, which leaves a bias; a second round of them makes that as good as none.
+    for _ in range(math.ceil(3 * math.log(max(1, size)) / math.log(LAST_WORD))):
+        key, used = split(key)
+        words = random_bits(*used.words, shape=x.shape, dtype=dtypes.u32, impl=used.impl)
+        x = _sorted_by(words, x, axis)
+    return x
+
+
+def _sorted_by(words: Any, x: Any, axis: int) -> Any:
+    if x.ndim == 1:
+        return x[stable_order(words)]
+    keys, lines = (rnp.moveaxis(v, axis, -1) for v in (words, x))
+    found = vmap(lambda k, line: line[stable_order(k)])(
+        keys.reshape(-1, keys.shape[-1]), lines.reshape(-1, lines.shape[-1])
+    )
+    return rnp.moveaxis(found.reshape(lines.shape), -1, axis)
+
+
+@with_static("count")
+def _positions(key: Any, count: int) -> Any:
+    return _shuffled(single_key("permutation", key), rnp.arange(count), 0)
+
+
+@with_static("axis", "independent")
+def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Any:
+    found = single_key("permutation", key)
+    if independent or x.ndim == 1:
+        return _shuffled(found, x, axis)
+    return rnp.take(x, _shuffled(found, rnp.arange(x.shape[axis]), 0), axis)
+
+
+def permutation(
+    key: Any = None, x: Any = None, axis: int = 0, independent: bool = False, *,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """The slices of `x` along an axis in a random order; of range(x) for an integer.
+
+    independent:  every line along the axis gets an order of its own.
+    Cost:   a radix sort: 32 passes over the elements, or 64 for more than 2000.
+    Errors: ArgumentError for what is no array and no integer; AxisError.
+
+    >>> import rune
+    >>> rune.random.permutation(rune.random.key(0), 5)
+    Array([0, 1, 4, 3, 2], i32[5], cpu:0)
+    """
+    found = take_key("permutation", key, name)
+    if isinstance(x, int | np.integer) and not isinstance(x, bool):
+        return _positions(found, int(x))
+    array = _array("permutation", x)
+    return _permuted(found, array, _axis("permutation", array, axis), bool(independent))
+
+
+def _array(name: str, x: Any) -> Any:
+    """Errors: ArgumentError for what has no axis to choose along."""
+    found = None if x is None else value_of(name, x)
+    if found is None or not type_of(found).shape:
+        shown = type(x).__name__ if found is None else type_of(found)
+        raise ArgumentError(f"{name}: cannot use {shown} (an array, or a Python integer, required)")
+    return found
+
+
+def _axis(name: str, x: Any, axis: int) -> int:
+    rank = type_of(x).ndim
+    if not -rank <= axis < rank:
+        raise AxisError(f"{name}: cannot use axis {axis} of {type_of(x)}")
+    return axis % rank
+
+
+# --- choice -----------------------------------------------------------------------------------
+
+
+@with_static("count", "mode")
+def _chosen_by_weight(key: Any, p: Any, count: int, mode: str | None) -> Any:
+    """Positions without replacement: the largest logarithms of p with Gumbel noise (Vieira)."""
+    noisy = gumbel.core(key, p.shape, p.dtype, mode) + rnp.log(p)
+    return _largest(noisy, count)
+
+
+@Sampler
+def _drawn_by_weight(key: Any, p: Any, shape: Shape) -> Any:
+    """Positions with replacement: where a uniform number falls among the sums of p."""
+    sums = rnp.cumsum(p)
+    wanted = sums[-1] * (1.0 - unit_interval(single_key("choice", key), shape, p.dtype))
+    size = p.shape[0]
+
+    def halve(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = bounds
+        middle = (low + high) // 2
+        is_below = (sums[rnp.clip(middle, 0, size - 1)] < wanted) & (low < high)
+        return rnp.where(is_below, middle + 1, low), rnp.where(is_below, high, middle)
+
+    first = rnp.zeros(shape, rnp.int32), rnp.full(shape, size, rnp.int32)
+    return fori_loop(0, size.bit_length(), halve, first)[0]
+
+
+def choice(
+    key: Any = None, a: Any = None, shape: Any = (), replace: bool = True, p: Any = None,
+    axis: int = 0, mode: str | None = None, *, name: str | None = None,
+) -> Any:  # fmt: skip
+    """Slices of `a` along an axis, chosen at random; of range(a) for an integer.
+
+    shape:    how many, in place of the axis.
+    replace:  whether one may be chosen again.
+    p:        probabilities, one for each; all are equal by default.
+    mode:     as in `gumbel`, without replacement and with p.
+    Errors: ArgumentError where there are fewer than asked for without replacement, or none;
+            ShapeError for p of another shape.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.random.choice(rune.random.key(0), 5, (3,), replace=False)
+    Array([0, 1, 4], i32[3], cpu:0)
+    """
+    is_range = isinstance(a, int | np.integer) and not isinstance(a, bool)
+    source = None if is_range else _array("choice", a)
+    place = 0 if is_range else _axis("choice", source, axis)
+    size = int(a) if is_range else type_of(source).shape[place]
+    drawn = static_shape("choice", shape)
+    count = math.prod(drawn)
+    _check_choice(size, count, replace, p)
+    taken = take_key("choice", key, name)
+    if p is not None:
+        weights = _weights(p)
+        indices = (
+            _drawn_by_weight(taken, weights, drawn) if replace
+            else _chosen_by_weight(taken, weights, count, mode).reshape(drawn)
+        )  # fmt: skip
+    elif replace:
+        indices = randint(taken, drawn, 0, size)
+    elif is_range:
+        return permutation(taken, size)[:count].reshape(drawn)
+    else:
+        whole = permutation(taken, source, place)
+        kept = rnp.moveaxis(rnp.moveaxis(whole, place, 0)[:count], 0, place)
+        before, after = kept.shape[:place], kept.shape[place + 1 :]
+        return kept.reshape(*before, *drawn, *after)
+    return indices if is_range else rnp.take(source, indices, place)
+
+
+def _check_choice(size: Any, count: int, replace: bool, p: Any) -> None:
+    if count and size <= 0:
+        raise ArgumentError("choice: cannot choose from nothing (a has no elements)")
+    if not replace and count > size:
+        raise ArgumentError(
+            f"choice: cannot choose {count} of {size} without replacement",
+            hint="use replace=True, or a smaller shape",
+        )
+    if p is not None and shape_of("choice", p) != (size,):
+        raise ShapeError(
+            f"choice: cannot use p of shape {shape_of('choice', p)} (({size},) required)"
+        )
+
+
+def _weights(p: Any) -> Any:
+    return in_dtype("choice", p, real_kind("choice", p))
+
+
+# --- categorical ------------------------------------------------------------------------------
+
+
+@with_static("axis", "replace", "mode")
+def categorical(
+    key: Any, logits: Any, axis: int = -1, shape: Shape | None = None, replace: bool = True,
+    mode: str | None = None,
+) -> Any:  # fmt: skip
+    """Numbers of outcomes whose probabilities are softmax(logits) along an axis.
+
+    Shapes:   logits without the axis broadcast to `shape`, which is that by default.
+    replace:  without it the outcomes along the leading axes of `shape` are all different.
+    mode:     as in `gumbel`: "high" for outcomes less likely than 1e-7.
+    Errors: ShapeError; ArgumentError for more different outcomes than there are.
+    Source: Kool, van Hoof & Welling 2019, arXiv:1903.06059.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.random.categorical(rune.random.key(0), rnp.array([0.0, 1.0, 2.0]), shape=(4,))
+    Array([1, 1, 2, 1], i32[4], cpu:0)
+    """
+    x = _array("categorical", logits)
+    kind = real_kind("categorical", x)
+    x = rnp.moveaxis(in_dtype("categorical", x, kind), _axis("categorical", x, axis), -1)
+    batch, outcomes = x.shape[:-1], x.shape[-1]
+    whole = shape_for("categorical", shape, batch)
+    prefix = whole[: len(whole) - len(batch)]
+    place = _axis("categorical", logits, axis)
+    if replace:
+        noise_shape = list(whole[len(prefix) :])
+        noise_shape.insert(place, outcomes)
+        noise = gumbel.core(key, (*prefix, *noise_shape), kind, mode)
+        return rnp.argmax(rnp.moveaxis(noise, len(prefix) + place, -1) + x, axis=-1)
+    count = math.prod(prefix)
+    if count > outcomes:
+        raise ArgumentError(f"categorical: cannot draw {count} different outcomes of {outcomes}")
+    shape_of_logits = list(batch)
+    shape_of_logits.insert(place, outcomes)
+    noise = rnp.moveaxis(gumbel.core(key, tuple(shape_of_logits), kind, mode), place, -1)
+    return rnp.moveaxis(_largest(x + noise, count), -1, 0).reshape(whole)

@@ -1,0 +1,167 @@
+"""What a sampler is: a compiled function of a key, its parameters, a shape and a dtype.
+
+A sampler computes the same bits wherever it is called, since it always runs as compiled code. Its
+`core` is the function itself, for samplers that are made of others. The key may be left out: then
+one is drawn from the handler in force (streams.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.array import as_array
+from rune.core.interpreter import type_of
+from rune.core.types import Shape
+from rune.errors import DtypeError, ShapeError
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand
+from rune.random.keys import static_shape
+from rune.random.streams import take_key
+from rune.transforms.jit import jit
+
+ALWAYS_STATIC = ("shape", "dtype")
+
+
+class Sampler:
+    """A sampler of random numbers; calling it draws.
+
+    key:   a key, or None to draw one.
+    name:  for a draw without a key: makes it independent of the draws before it.
+    """
+
+    def __init__(self, function: Callable[..., Any], static: tuple[str, ...] = ()):
+        self.core = function
+        self._signature = inspect.signature(function)
+        self._static = (*ALWAYS_STATIC, *static)
+        self._compiled = jit(function, static_argnames=self._static)
+        functools.update_wrapper(self, function)
+        self.__signature__ = _with_name(self._signature)
+
+    def __call__(self, key: Any = None, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
+        """Random numbers, as the function says."""
+        by = self.core.__name__
+        bound = self._signature.bind(take_key(by, key, name), *args, **kwargs)
+        given = bound.arguments
+        if given.get("shape") is not None:
+            given["shape"] = static_shape(by, given["shape"])
+        if given.get("dtype") is not None:
+            given["dtype"] = dtypes.as_dtype(given["dtype"])
+        for argument, value in given.items():
+            if type(value) is int and argument not in self._static:
+                given[argument] = _wide(value)
+        return self._compiled(*bound.args, **bound.kwargs)
+
+    def __repr__(self) -> str:
+        return f"rune.random.{self.core.__name__}"
+
+
+def with_static(*names: str) -> Callable[[Callable[..., Any]], Sampler]:
+    """A decorator for a sampler of which some arguments are Python values, besides shape, dtype."""
+    return lambda function: Sampler(function, names)
+
+
+def _wide(number: int) -> Any:
+    """A Python integer as it is, or with 64 bits where it needs them."""
+    if -(1 << 31) <= number < 1 << 31:
+        return number
+    return as_array(number, dtypes.u64 if number >= 1 << 63 else dtypes.i64)
+
+
+def _with_name(signature: inspect.Signature) -> inspect.Signature:
+    name = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None)
+    return signature.replace(parameters=[*signature.parameters.values(), name])
+
+
+# --- arguments --------------------------------------------------------------------------------
+
+
+def floating(name: str, dtype: np.dtype | None, *params: Any) -> np.dtype:
+    """The floating dtype asked for; else the default one, f64 where a parameter is.
+
+    Errors: DtypeError for a dtype that is not floating.
+    """
+    if dtype is None:
+        is_wide = dtypes.f64 in {kind_of(name, p) for p in params}
+        return dtypes.f64 if is_wide else dtypes.canonical(dtypes.f64)
+    if dtype not in dtypes.FLOATING:
+        raise DtypeError(f"{name}: cannot draw {dtypes.short(dtype)} (floating dtype required)")
+    return dtype
+
+
+def integral(name: str, dtype: np.dtype | None) -> np.dtype:
+    """The integer dtype asked for; else the default one.
+
+    Errors: DtypeError for a dtype that is no integer of 8 bits or more.
+    """
+    if dtype is None:
+        return dtypes.canonical(dtypes.i64)
+    if dtype not in dtypes.INTEGER - {dtypes.i4, dtypes.u4}:
+        raise DtypeError(f"{name}: cannot draw {dtypes.short(dtype)} (integer dtype required)")
+    return dtype
+
+
+def kind_of(name: str, value: Any) -> np.dtype | None:
+    """The dtype of an array; None for a Python number."""
+    found = operand(name, value)
+    return None if dtypes.scalar_type(found) else type_of(found).dtype
+
+
+def real_kind(name: str, value: Any) -> np.dtype:
+    """The dtype of a floating array; the default one for anything else."""
+    found = kind_of(name, value)
+    if found is None or found not in dtypes.FLOATING:
+        return dtypes.canonical(dtypes.f64)
+    return found
+
+
+def shape_of(name: str, value: Any) -> Shape:
+    """The shape of an array; () for a Python number."""
+    found = operand(name, value)
+    return () if dtypes.scalar_type(found) else type_of(found).shape
+
+
+def joint_shape(name: str, shape: Shape | None, *params: Any) -> Shape:
+    """The shape asked for; else that of the parameters together.
+
+    Errors: ShapeError where the parameters do not broadcast to it.
+    """
+    return shape_for(name, shape, *(shape_of(name, p) for p in params))
+
+
+def shape_for(name: str, shape: Shape | None, *shapes: Shape) -> Shape:
+    """As `joint_shape`, of shapes."""
+    together = broadcast_shape(name, *shapes) if shapes else ()
+    if shape is None:
+        return together
+    if broadcast_shape(name, shape, together) != shape:
+        raise ShapeError(
+            f"{name}: cannot draw shape {shape} (parameters of shape {together})",
+            hint="the parameters must broadcast to the shape",
+        )
+    return shape
+
+
+def spread(name: str, value: Any, dtype: np.dtype, shape: Shape) -> Any:
+    """A parameter in the dtype and shape of the result; one number stays rank 0.
+
+    Errors: DtypeError for a parameter that the dtype cannot hold: a 64-bit one in a half type.
+    """
+    found = in_dtype(name, value, dtype)
+    return broadcast_to(name, found, shape) if type_of(found).shape else found
+
+
+def in_dtype(name: str, value: Any, dtype: np.dtype) -> Any:
+    """A parameter in a dtype, not weak."""
+    made = as_type(operand(name, value), dtype)
+    return ops.convert(made, dtype=dtype) if type_of(made).weak else made
+
+
+def float_info(dtype: np.dtype) -> Any:
+    """Bits, mantissa bits, tiny and eps of a floating dtype."""
+    return rnp.finfo(dtype)

@@ -1,0 +1,148 @@
+"""Special functions that samplers need: the psi function, Stirling's remainder, and how a gamma
+number moves with its parameter.
+
+All are elementwise on floating arrays, without tables in memory but one of ten numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune.control import while_loop
+
+SHIFT = 8  # from where the asymptotic series are exact enough
+_PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+MOST_TERMS = 5000
+
+
+def psi(x: Any) -> Any:
+    """The logarithmic derivative of the gamma function, for x > 0.
+
+    Source: Abramowitz & Stegun 6.3.5 and 6.3.18.
+    """
+    shifted = x + float(SHIFT)
+    square = 1.0 / (shifted * shifted)
+    series = rnp.zeros_like(x)
+    for coefficient in reversed(_PSI):
+        series = (series + coefficient) * square
+    steps = sum(1.0 / (x + float(i)) for i in range(SHIFT))
+    return rnp.log(shifted) - 0.5 / shifted - series - steps
+
+
+_REMAINDERS = (
+    0.08106146679532726, 0.0413406959554093, 0.027677925684998338, 0.020790672103765093,
+    0.016644691189821193, 0.013876128823070748, 0.01189670994589177, 0.010411265261972096,
+    0.009255462182712733, 0.00833056343336287,
+)  # fmt: skip
+
+
+def stirling_remainder(k: Any) -> Any:
+    """log k! minus Stirling's log √(2π) + (k + 1/2) log(k + 1) - (k + 1), for whole k >= 0.
+
+    Source: Hörmann 1993, Computing 50, section 4.
+    """
+    table = rnp.asarray(_REMAINDERS, k.dtype)
+    first = table[rnp.clip(k, 0.0, 9.0).astype(rnp.int32)]
+    inverse = 1.0 / (k + 1.0)
+    square = inverse * inverse
+    series = (1 / 12 - (1 / 360 - square / 1260) * square) * inverse
+    return rnp.where(k <= 9.0, first, series)
+
+
+def log_poisson_density(k: Any, lam: Any) -> Any:
+    """log(λ^k exp(-λ) / k!) for whole k >= 0; what cancels is a difference, not a logarithm."""
+    more = k + 1.0
+    moved = more - lam - k * rnp.log1p((more - lam) / lam)
+    half = 0.5 * rnp.log(more) + 0.5 * math.log(2 * math.pi)
+    return moved - half - stirling_remainder(k)
+
+
+# --- the derivative of a gamma number ---------------------------------------------------------
+
+
+def gamma_log_derivative(a: Any, log_x: Any) -> Any:
+    """d log x / da for x with P(a, x) held fixed: implicit reparameterisation.
+
+    P(a, x) is the distribution function. Below a + 1 it is a series, above it 1 minus a continued
+    fraction; both are taken together with their derivative in a, term by term.
+    Source: Figurnov, Mohamed & Mnih 2018, arXiv:1805.08498; Press et al., Numerical Recipes 6.2.
+    """
+    x = rnp.exp(log_x)
+    is_low = x < a + 1.0
+    # Each lane takes part in one of the loops; in the other it stands where that ends at once.
+    low = _by_series(a, rnp.where(is_low, x, 0.0), log_x)
+    high = _by_fraction(a, rnp.where(is_low, 2.0 * a + 1e3, x), log_x)
+    return rnp.where(is_low, low, high)
+
+
+class _Series(NamedTuple):
+    """Sums of the terms x^n / ((a+1) … (a+n)), and of their derivatives in a."""
+
+    n: Any
+    term: Any
+    slope: Any
+    total: Any
+    total_slope: Any
+
+
+def _by_series(a: Any, x: Any, log_x: Any) -> Any:
+    eps = float(rnp.finfo(a.dtype).eps)
+
+    def goes_on(s: _Series) -> Any:
+        is_small = (s.term <= eps * s.total) & (abs(s.slope) <= eps * abs(s.total_slope))
+        return rnp.any(~is_small) & (s.n < MOST_TERMS)
+
+    def step(s: _Series) -> _Series:
+        below = a + s.n.astype(a.dtype) + 1.0
+        term = s.term * x / below
+        slope = s.slope * x / below - term / below
+        return _Series(s.n + 1, term, slope, s.total + term, s.total_slope + slope)
+
+    one, zero = rnp.ones_like(a), rnp.zeros_like(a)
+    sums = while_loop(goes_on, step, _Series(rnp.asarray(0), one, zero, one, zero))
+    return -(sums.total * (log_x - psi(a + 1.0)) + sums.total_slope) / a
+
+
+class _Fraction(NamedTuple):
+    """Lentz' evaluation of a continued fraction, each quantity beside its derivative in a."""
+
+    n: Any
+    c: Any
+    c_slope: Any
+    d: Any
+    d_slope: Any
+    value: Any
+    slope: Any
+    is_done: Any
+
+
+def _by_fraction(a: Any, x: Any, log_x: Any) -> Any:
+    info = rnp.finfo(a.dtype)
+    eps, huge = 2 * float(info.eps), float(1 / info.tiny) / 4
+
+    def goes_on(s: _Fraction) -> Any:
+        return rnp.any(~s.is_done) & (s.n < MOST_TERMS)
+
+    def step(s: _Fraction) -> _Fraction:
+        i = s.n.astype(a.dtype) + 1.0
+        above, below = i * (a - i), x + 1.0 - a + 2.0 * i
+        inverse = above * s.d + below
+        d = 1.0 / inverse
+        d_slope = -(i * s.d + above * s.d_slope - 1.0) * d * d
+        c = below + above / s.c
+        c_slope = -1.0 + (i - above * s.c_slope / s.c) / s.c
+        factor, factor_slope = c * d, c_slope * d + c * d_slope
+        value, slope = s.value * factor, s.slope * factor + s.value * factor_slope
+        change = abs(slope - s.slope) + abs(value - s.value)
+        is_done = change <= eps * (abs(slope) + abs(value))
+        return _Fraction(s.n + 1, c, c_slope, d, d_slope, value, slope, is_done)
+
+    first = 1.0 / (x + 1.0 - a)
+    square, zero = first * first, rnp.zeros_like(a)
+    start = _Fraction(
+        rnp.asarray(0), rnp.full_like(a, huge), zero, first, square, first, square, zero > 1.0
+    )
+    found = while_loop(goes_on, step, start)
+    return (log_x - psi(a)) * found.value + found.slope

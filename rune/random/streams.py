@@ -1,0 +1,239 @@
+"""Draws without a key: a handler around the call gives each of them a key of its own.
+
+The n-th draw under `seed(s)` has the key fold_in(key(s), n). A draw with a name has a key that
+depends on the name and not on n, so it stays the same when others come and go. Inside a lane of
+vmap or a step of a loop its number is folded in on top. Names, lanes and numbers cannot meet: a
+number is below 2**32, and a name is hashed to a position above 2**63.
+
+Across jit and loops a stream travels as values, the hidden inputs of the program: the words of the
+key, the number of the next draw, what is folded in. The program is traced once for all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+from rune import dtypes, effects, ops
+from rune.array import as_array
+from rune.core.interpreter import Interpreter, current, type_of
+from rune.core.staging import Stage
+from rune.errors import ArgumentError, Frame, UnhandledEffect, user_frame
+from rune.random.keys import Key, as_key, folded, key, key_of_words, single_key
+from rune.transforms.linearize import Partial
+
+MANY = 1 << 32  # draws of one stream, numbered by one word
+NAMED = 1 << 63  # the positions of names
+
+
+@dataclass(frozen=True, slots=True)
+class Draw(effects.Effect[Key]):
+    """A request for a key, by an operation."""
+
+    by: str
+    name: str | None = None
+    recorded: ClassVar[bool] = True
+
+    @property
+    def kind(self) -> type[Draw]:
+        return Draw
+
+    def at(self, answer: Key, index: Any) -> Key:
+        return fold(answer, index)
+
+    def refuse(self) -> NoReturn:
+        raise UnhandledEffect(
+            f"{self.by}: cannot draw without a key here (traced once, it would be a constant)",
+            hint="pass a key, or call the function inside `with rune.random.seed(0):`",
+        )
+
+    def unhandled(self) -> Key:
+        """In eager code a key of the operating system's randomness; an error while tracing."""
+        if _is_staging(current()):
+            self.refuse()
+        return fold(_root(), next(_drawn))
+
+
+_drawn = itertools.count()
+
+
+@functools.cache
+def _root() -> Key:
+    """The key of draws that nobody has seeded."""
+    return key(int.from_bytes(os.urandom(8), "little"))
+
+
+def _is_staging(interpreter: Interpreter | None) -> bool:
+    """Whether a program is being written that may run again."""
+    while interpreter is not None:
+        if isinstance(interpreter, Stage) and not isinstance(interpreter, Partial):
+            return True
+        interpreter = interpreter.parent
+    return False
+
+
+def fold(key: Key, index: Any) -> Key:
+    """The key with a number below 2**32 folded in: Python's, or an array of one word."""
+    low = as_array(index, dtypes.u32) if isinstance(index, int) else index
+    return key_of_words(folded(key, (as_array(0, dtypes.u32), low)), key.impl)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a traced program takes from the stream outside: numbers, and names with their lines."""
+
+    count: int
+    names: Mapping[str, Frame | None]
+
+    def or_else(self, other: Taken) -> Taken:
+        """What is taken where one of two programs runs: numbers enough for either."""
+        return Taken(max(self.count, other.count), {**self.names, **other.names})
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the keys of a stream come from, as values."""
+
+    impl: str
+    words: Sequence[Any]
+    first: Any  # the number of the next draw
+    folds: Sequence[Any]
+
+    @property
+    def values(self) -> Sequence[Any]:
+        """The inputs that a program needs for it."""
+        return [*self.words, self.first, *self.folds]
+
+    @property
+    def signature(self) -> Hashable:
+        """What a trace depends on besides: the generator, how much is folded in, and the types."""
+        return self.impl, tuple(map(type_of, self.values))
+
+    def inside(self, values: Sequence[Any]) -> Stream:
+        """The stream that a program draws from, of its inputs."""
+        *words, first = values[: len(self.words) + 1]
+        return Stream(Key(words, self.impl), first, tuple(values[len(words) + 1 :]))
+
+    def at(self, index: Any) -> Origin:
+        """The origin for one lane or step."""
+        return Origin(self.impl, self.words, self.first, (*self.folds, index))
+
+
+@dataclass(slots=True, eq=False)
+class Stream(effects.Handler):
+    """Answers draws. `seed` makes one; a second `with` of it goes on where the first stopped."""
+
+    kind: ClassVar[type[effects.Effect[Any]]] = Draw
+    key: Key
+    first: Any = 0  # the number of its first draw; inside a program a value
+    folds: tuple[Any, ...] = ()
+    count: int = 0
+    names: dict[str, Frame | None] = field(default_factory=dict)
+
+    def fold(self, index: int) -> Stream:
+        """The stream as lane or step `index` of a transformation sees it, from its beginning.
+
+        Under `seed(0)` lane i of vmap(f) is f under `seed(0).fold(i)`. In a training loop,
+        `with rune.random.seed(0).fold(step):` gives every step draws of its own.
+        """
+        return Stream(self.key, self.first, (*self.folds, as_array(index, dtypes.u32)))
+
+    def answer(self, effect: Any) -> Any:
+        """A key, the origin, or nothing for a note."""
+        match effect:
+            case Draw(by=by, name=name):
+                return self._draw(by, name)
+            case effects.Ask():
+                return Origin(self.key.impl, self.key.words, self._next(), self.folds)
+            case effects.Tell(note=note):
+                self._advance(note)
+
+    def note(self) -> Taken:
+        """What has been drawn so far."""
+        return Taken(self.count, dict(self.names))
+
+    def _draw(self, by: str, name: str | None) -> Key:
+        if name is None:
+            position = as_array(0, dtypes.u32), self._next()
+            self._advance(Taken(1, {}))
+        else:
+            position = _position(name)
+            self._advance(Taken(0, {name: user_frame()}))
+        found = key_of_words(folded(self.key, position), self.key.impl)
+        for index in self.folds:
+            found = fold(found, index)
+        return found
+
+    def _next(self) -> Any:
+        """The number of the next draw."""
+        if isinstance(self.first, int):
+            return as_array(self.first + self.count, dtypes.u32)
+        return ops.add(self.first, as_array(self.count, dtypes.u32))
+
+    def _advance(self, taken: Taken) -> None:
+        for name, frame in taken.names.items():
+            if name in self.names:
+                raise ArgumentError(
+                    f"draw: cannot name two draws {name!r} (the first was at {self.names[name]})",
+                    hint="give each call a scope: `with rune.random.seed(0).fold(step):`",
+                    frame=frame,
+                )
+        self.names.update(taken.names)
+        self.count += taken.count
+
+
+def _position(name: str) -> tuple[Any, Any]:
+    """High and low word of the position of a name."""
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    number = int.from_bytes(digest, "little") | NAMED
+    return as_array(number >> 32, dtypes.u32), as_array(number % MANY, dtypes.u32)
+
+
+def seed(seed: Any) -> Stream:
+    """A handler that gives every draw inside its block a key of its own, made of a seed or a key.
+
+    Inserting a draw changes those after it; one with a name stays as it is. Jitted functions take
+    the keys as inputs: nothing is traced again. Lanes of vmap and steps of loops differ.
+    Errors: nesting is allowed, the innermost answers. ArgumentError for a name given twice.
+
+    >>> import rune
+    >>> with rune.random.seed(0):
+    ...     a, b = rune.random.uniform(), rune.random.uniform()
+    >>> bool(a != b)
+    True
+    """
+    is_number = isinstance(seed, int) or not getattr(seed, "shape", ())
+    made = key(seed) if is_number and not isinstance(seed, Key) else seed
+    return Stream(single_key("seed", made))
+
+
+def draw(name: str | None = None) -> Key:
+    """The next key of the handler in force; with a name, the key of that name.
+
+    Errors: UnhandledEffect while tracing outside of `seed`.
+
+    >>> import rune
+    >>> with rune.random.seed(0):
+    ...     key = rune.random.draw()
+    >>> bool(key == rune.random.fold_in(rune.random.key(0), 0))
+    True
+    """
+    return effects.perform(Draw("draw", name))
+
+
+def take_key(by: str, key: Any, name: str | None = None) -> Any:
+    """The key that an operation was given, or one that it draws.
+
+    Errors: ArgumentError for what is no key, or a name beside a key.
+    """
+    if key is None:
+        return effects.perform(Draw(by, name))
+    if name is not None:
+        raise ArgumentError(f"{by}: cannot use a key and a name (a name is for draws without one)")
+    as_key(by, key)
+    return key

@@ -1,0 +1,193 @@
+"""Bits, and what is uniform: numbers of an interval, integers of a range, coins.
+
+`bits` and `uniform` are JAX's bit for bit. A float is made of mantissa bits alone: a number of
+[1, 2) minus 1, so all of them are multiples of one step and 1 itself never comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import literal, literal_like, type_of
+from rune.core.types import Shape
+from rune.errors import ArgumentError, DtypeError
+from rune.numpy.arguments import value as value_of
+from rune.ops.promote import broadcast_to
+from rune.ops.random import BITS, random_bits
+from rune.ops.scalars import int_bounds
+from rune.random.keys import single_key, split
+from rune.random.sampler import (
+    Sampler,
+    float_info,
+    floating,
+    integral,
+    joint_shape,
+    spread,
+    with_static,
+)
+
+UNSIGNED = {d.itemsize * 8: d for d in BITS}
+
+
+@Sampler
+def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """Random bits as unsigned integers.
+
+    Types:  u8, u16, u32 (the default) or u64.
+    Errors: DtypeError for another dtype.
+
+    >>> import rune
+    >>> rune.random.bits(rune.random.key(42), (2,))
+    Array([2098992034, 2919706841], u32[2], cpu:0)
+    """
+    found = single_key("bits", key)
+    wanted = dtypes.canonical(dtypes.u64) if dtype is None else dtype
+    if wanted not in BITS:
+        raise DtypeError(f"bits: cannot draw {dtypes.short(wanted)} (unsigned dtype required)")
+    return random_bits(*found.words, shape=shape, dtype=wanted, impl=found.impl)
+
+
+@Sampler
+def uniform(
+    key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
+) -> Any:
+    """Numbers of [minval, maxval), all equally likely.
+
+    Shapes: minval and maxval broadcast to `shape`.
+    Types:  floating, f32 by default.
+    Errors: DtypeError, ShapeError.
+
+    >>> import rune
+    >>> rune.random.uniform(rune.random.key(0), (3,))
+    Array([0.947667  , 0.9785799 , 0.33229148], f32[3], cpu:0)
+    """
+    kind = floating("uniform", dtype, minval, maxval)
+    joint_shape("uniform", shape, minval, maxval)
+    unit = unit_interval(key, shape, kind)
+    if _is(minval, 0.0) and _is(maxval, 1.0):
+        return unit
+    low, high = (spread("uniform", v, kind, shape) for v in (minval, maxval))
+    # Rounding may take the product to just below the lower bound.
+    return ops.max(low, ops.add(ops.mul(unit, ops.sub(high, low)), low))
+
+
+def _is(value: Any, number: float) -> bool:
+    return isinstance(value, int | float) and value == number
+
+
+def unit_interval(key: Any, shape: Shape, dtype: np.dtype) -> Any:
+    """Numbers of [0, 1) in a floating dtype."""
+    info = float_info(dtype)
+    drawn = 8 if info.nmant < 8 else info.bits  # bits of each number
+    found = single_key("uniform", key)
+    raw = random_bits(*found.words, shape=shape, dtype=UNSIGNED[drawn], impl=found.impl)
+    raw = ops.cast(raw, UNSIGNED[info.bits])
+    unsigned = type_of(raw).dtype
+    mantissa = ops.shr(raw, literal(drawn - info.nmant, unsigned))
+    one = np.ones((), dtype).view(unsigned)
+    return ops.sub(ops.bitcast(ops.logical_or(mantissa, one), dtype=dtype), literal(1, dtype))
+
+
+@Sampler
+def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+    """Integers of [minval, maxval), almost equally likely.
+
+    Twice the bits of the dtype are reduced to the range, so the most likely integer is more likely
+    than the least likely one by at most (maxval - minval) / 2**64, or 2**128 for 64 bits.
+    Shapes: minval and maxval broadcast to `shape`. An empty range gives minval.
+    Types:  integer, i32 by default; narrower ones are drawn as i32.
+    Errors: DtypeError, ShapeError.
+
+    >>> import rune
+    >>> rune.random.randint(rune.random.key(0), (4,), 0, 10)
+    Array([9, 0, 2, 3], i32[4], cpu:0)
+    """
+    kind = integral("randint", dtype)
+    joint_shape("randint", shape, minval, maxval)
+    wide = dtypes.i32 if kind.itemsize < 4 else kind
+    low, high = (_bound(v, shape) for v in (minval, maxval))
+    if wide != kind:
+        least, most = int_bounds(kind)
+        low, high = _clipped(low, least, most), _clipped(high, least, most + 1)
+    return ops.cast(_in_range(key, shape, low, high, wide), kind)
+
+
+def _bound(value: Any, shape: Shape) -> Any:
+    """A bound as integers of the shape, or rank 0; a fraction is cut off."""
+    found = value_of("randint", value)
+    if type_of(found).dtype not in dtypes.INTEGER:
+        found = ops.convert(found, dtype=dtypes.i32)
+    return broadcast_to("randint", found, shape) if type_of(found).shape else found
+
+
+def _clipped(value: Any, low: int, high: int) -> Any:
+    """Integers, where the bounds are numbers of their dtype at all."""
+    least, most = int_bounds(type_of(value).dtype)
+    return ops.min(
+        ops.max(value, literal_like(max(low, least), value)), literal_like(min(high, most), value)
+    )
+
+
+def _in_range(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Any:
+    unsigned = UNSIGNED[dtype.itemsize * 8]
+    one = literal(1, unsigned)
+    least, most = int_bounds(dtype)
+    low, high = (ops.convert(_clipped(v, least, most), dtype=dtype) for v in (minval, maxval))
+    is_some = ops.lt(low, high)
+    span = ops.convert(ops.sub(high, low), dtype=unsigned)
+    span = ops.select(is_some, span, one)
+    # One more where maxval is past the last integer; past the last unsigned one it wraps to 0,
+    # and a remainder by 0 leaves a number as it is.
+    last = literal_like(min(most, int_bounds(type_of(maxval).dtype)[1]), maxval)
+    is_past = ops.logical_and(ops.gt(maxval, last), is_some)
+    span = ops.select(is_past, ops.add(span, one), span)
+    first, second = split(single_key("randint", key))
+    higher, lower = (bits.core(k, shape, unsigned) for k in (first, second))
+    step = ops.rem(literal(1 << (4 * unsigned.itemsize), unsigned), span)
+    step = ops.rem(ops.mul(step, step), span)  # 2**bits modulo the span
+    offset = ops.add(ops.mul(ops.rem(higher, span), step), ops.rem(lower, span))
+    return ops.add(low, ops.convert(ops.rem(offset, span), dtype=dtype))
+
+
+@with_static("mode")
+def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None, mode: str = "low") -> Any:
+    """True with probability p.
+
+    Shapes: p broadcasts to `shape`, which is that of p by default.
+    mode:   "high" takes twice the bits, for probabilities below 1e-6.
+    Errors: DtypeError for p that is not floating; ArgumentError for another mode.
+
+    >>> import rune
+    >>> rune.random.bernoulli(rune.random.key(0), 0.5, (3,))
+    Array([False, False,  True], bool[3], cpu:0)
+    """
+    if mode not in ("low", "high"):
+        raise ArgumentError(f"bernoulli: cannot use mode={mode!r} ('low', 'high')")
+    kind = type_of(value_of("bernoulli", p)).dtype
+    if kind not in dtypes.FLOATING:
+        raise DtypeError(f"bernoulli: cannot use p of {dtypes.short(kind)} (floating required)")
+    shape = joint_shape("bernoulli", shape, p)
+    chance = spread("bernoulli", p, kind, shape)
+    if mode == "low":
+        return ops.lt(unit_interval(key, shape, kind), chance)
+    coarse, fine = unit_interval(key, (2, *shape), kind)
+    # What is left of p after the first number has more bits than that number.
+    return fine * 2.0 ** -float_info(kind).nmant < chance - coarse
+
+
+@Sampler
+def rademacher(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+    """-1 or 1, equally likely.
+
+    Types:  any numeric one, i32 by default.
+
+    >>> import rune
+    >>> rune.random.rademacher(rune.random.key(0), (4,))
+    Array([-1, -1,  1,  1], i32[4], cpu:0)
+    """
+    kind = dtypes.canonical(dtypes.i64) if dtype is None else dtype
+    heads = bernoulli.core(key, 0.5, shape)
+    return ops.select(heads, literal(1, kind), literal(-1, kind))

@@ -1,0 +1,275 @@
+"""Calls back into Python, from eager code and from compiled code.
+
+    pure_callback   a function of its arguments alone: may be dropped, repeated, moved
+    io_callback     happens once, in order if asked
+    debug.callback  happens once, gives nothing, and derivatives pass it by
+
+The Python function takes concrete arrays and gives arrays of the declared shapes and dtypes. Under
+vmap it is called once per lane, or once for all lanes if `vmap_method` says how. It has no
+derivative: under grad the primal call happens once, and a custom_jvp rule says what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.array import Array, put
+from rune.core.interpreter import Tracer, type_of
+from rune.core.lower import Host
+from rune.core.primitive import Effect, Primitive
+from rune.core.program import Program, subprograms
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, TransformError, at_line
+from rune.ops.family import reshape
+from rune.ops.movement import repeat_lane
+from rune.transforms.arguments import function_name, key_path, require_callable, value_leaves
+from rune.transforms.flat import host_as, is_layout
+from rune.transforms.placement import placement
+from rune.transforms.shapes import ShapeDtypeStruct, abstract, leaf_types
+
+Method = Literal[
+    "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"
+]
+METHODS = Method.__args__  # type: ignore[attr-defined]
+
+
+class HostCall:
+    """A Python function of flat NumPy arrays, which it takes as arrays of its own kind.
+
+    Leaves of its arguments that are no arrays are kept beside it.
+    """
+
+    def __init__(
+        self, kind: str, function: Callable[..., Any], treedef: Any,
+        statics: Mapping[int, Any], out_tree: Any,
+    ):  # fmt: skip
+        self.kind, self.function, self.treedef = kind, function, treedef
+        self.statics, self.out_tree = statics, out_tree
+        self.name = function_name(function)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def __call__(
+        self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]
+    ) -> list[np.ndarray]:
+        """The results of one call, checked against the declared types."""
+        given = (Array(h, ArrayType(h.shape, h.dtype)) for h in hosts)
+        count = len(hosts) + len(self.statics)
+        leaves = [self.statics[i] if i in self.statics else next(given) for i in range(count)]
+        args, kwargs = tree.unflatten(self.treedef, leaves)
+        with at_line(None):  # what the function does is done at lines of its own
+            found = self.function(*args, **kwargs)
+        if not results and self.out_tree.num_leaves == 0:
+            return []
+        outs, out_tree = tree.flatten(found)
+        if out_tree != self.out_tree:
+            self._refuse(f"it is {out_tree}, declared {self.out_tree}")
+        return [self._checked(i, t, o) for i, (t, o) in enumerate(zip(results, outs, strict=True))]
+
+    def _checked(self, number: int, expected: ArrayType, value: Any) -> np.ndarray:
+        host = np.asarray(value)
+        host = np.asarray(host_as(host, expected)) if host.dtype in dtypes.ANY else host
+        if not is_layout(ArrayType(host.shape, host.dtype), expected):
+            found = f"{dtypes.short(host.dtype)}{list(host.shape)}"
+            path = key_path(number, self.out_tree)
+            self._refuse(f"result{path} is {found}, declared {expected}")
+        return host
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise TransformError(f"{self.kind}: cannot use the result of {self.name} ({why})")
+
+
+class LaneByLane:
+    """A host function on all lanes, one call after the other."""
+
+    def __init__(self, call: Any, batched: Sequence[bool]):
+        self.call, self.batched = call, tuple(batched)
+        self.kind, self.name = call.kind, call.name
+
+    def __repr__(self) -> str:
+        return f"{self.call!r} lane by lane"
+
+    def __call__(
+        self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]
+    ) -> list[np.ndarray]:
+        """The results of all lanes, stacked."""
+        size = next(len(h) for h, b in zip(hosts, self.batched) if b)
+        lane = [t.with_shape(t.shape[1:]) for t in results]
+        made = [
+            self.call([np.asarray(h[i]) if b else h for h, b in zip(hosts, self.batched)], lane)
+            for i in range(size)
+        ]
+        return [
+            np.stack(outs) if outs else np.zeros((0, *t.shape[1:]), t.dtype)  # type: ignore[arg-type]
+            for t, outs in zip(results, zip(*made) if made else ((),) * len(results), strict=True)
+        ]
+
+
+# --- public -------------------------------------------------------------------------------------
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    vmap_method: Method | None = None,
+    **kwargs: Any,
+) -> Any:
+    """The result of a Python function without side effects, called when the program runs.
+
+    result_shape_dtypes: a tree of ShapeDtypeStructs (or arrays): what the function gives.
+    vmap_method:  what vmap does: "sequential" calls it for every lane; "expand_dims" once with a
+                  leading axis of size 1 where an argument has no lanes, "broadcast_all" with all
+                  lanes everywhere, "legacy_vectorized" with such arguments as they are.
+    Errors: TransformError where the result is not as declared, for a derivative, and for vmap
+            without a method.
+
+    >>> import numpy as np, rune
+    >>> scalar = rune.ShapeDtypeStruct((), "f32")
+    >>> rune.pure_callback(lambda x: np.sin(x), scalar, 0.0)
+    Array(0., f32[], cpu:0)
+    """
+    if vmap_method is not None and vmap_method not in METHODS:
+        raise ArgumentError(
+            f"pure_callback: cannot use vmap_method {vmap_method!r} ({', '.join(METHODS)})"
+        )
+    return _call("pure_callback", callback, result_shape_dtypes, args, kwargs, None, vmap_method)
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """The result of a Python function with side effects, called once each time the program runs.
+
+    ordered: after the ordered callbacks before it, and before those after it. Under vmap an
+             ordered callback is refused, another is called for every lane.
+    Errors:  as pure_callback.
+    """
+    effect = Effect.ORDERED if ordered else Effect.UNORDERED
+    return _call("io_callback", callback, result_shape_dtypes, args, kwargs, effect, "sequential")
+
+
+def debug_callback(
+    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
+) -> None:
+    """Call a Python function for its side effects when the program runs; `rune.debug.callback`."""
+    effect = Effect.ORDERED if ordered else Effect.UNORDERED
+    _call("debug.callback", callback, None, args, kwargs, effect, "sequential")
+
+
+def _call(
+    kind: str, callback: Callable[..., Any], declared: Any, args: tuple, kwargs: dict[str, Any],
+    effect: Effect | None, method: Method | None,
+) -> Any:  # fmt: skip
+    require_callable(kind, callback)
+    structs, out_tree = tree.flatten(declared)
+    results = tuple(map(abstract, _declared(kind, structs, out_tree)))
+    leaves, treedef = tree.flatten((args, kwargs))
+    statics = {i: x for i, x in enumerate(leaves) if not _is_value(x)}
+    values = value_leaves(kind, [x for i, x in enumerate(leaves) if i not in statics], None)
+    call = HostCall(kind, callback, treedef, statics, out_tree)
+    outs = callback_primitive(*values, call=call, results=results, effect=effect, method=method)
+    return tree.unflatten(out_tree, outs)
+
+
+def _declared(kind: str, structs: Sequence[Any], out_tree: Any) -> list[ArrayType]:
+    like = [
+        ShapeDtypeStruct(x.shape, x.dtype)
+        if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, ArrayType)
+        else x
+        for x in structs
+    ]
+    return leaf_types(kind, like, out_tree)
+
+
+def _is_value(leaf: Any) -> bool:
+    if isinstance(leaf, Array | Tracer) or dtypes.scalar_type(leaf):
+        return True
+    return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype in dtypes.ANY
+
+
+# --- the primitive --------------------------------------------------------------------------------
+
+
+def _run(*args: Any, call: Any, results: Sequence[ShapeDtypeStruct], **_: Any) -> list[Array]:
+    types = [s.type for s in results]
+    place = placement(call.kind, args)
+    outs = call([np.asarray(a, type_of(a).dtype) for a in args], types)
+    return [put(np.array(o), t, place) for o, t in zip(outs, types, strict=True)]
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    call = params["call"]
+    if call.kind != "debug.callback":
+        raise TransformError(
+            f"{call.kind}: cannot differentiate {call.name} (nothing says what its derivative is)",
+            hint="call it in a function with a custom_jvp or custom_vjp rule",
+        )
+    return callback_primitive(*primals, **params), []
+
+
+def _batch(
+    batched: Sequence[bool], size: Any, *args: Any, call: Any,
+    results: tuple[ShapeDtypeStruct, ...], effect: Effect | None, method: Method | None,
+) -> Any:  # fmt: skip
+    if method is None or (effect is Effect.ORDERED and call.kind == "io_callback"):
+        raise TransformError(
+            f"{call.kind}: cannot batch {call.name} "
+            f"({'lanes have no order' if effect else 'nothing says how to call it on lanes'})",
+            hint=None if effect else f"pass vmap_method={METHODS[0]!r}, or another method",
+        )
+    if method.startswith("sequential"):
+        call = LaneByLane(call, batched)
+    elif method == "expand_dims":
+        args = tuple(a if b else _expanded(a) for a, b in zip(args, batched))
+    elif method == "broadcast_all":
+        args = tuple(a if b else repeat_lane(a, size) for a, b in zip(args, batched))
+    whole = tuple(replace(s, shape=(size, *s.shape)) for s in results)
+    outs = callback_primitive(*args, call=call, results=whole, effect=effect, method=method)
+    return outs, (True,) * len(whole)
+
+
+def _expanded(value: Any) -> Any:
+    return reshape(value, shape=(1, *type_of(value).shape))
+
+
+def refuse_io(name: str, programs: Iterable[Program]) -> None:
+    """Raise TransformError if a program has an io_callback, where lanes part their ways.
+
+    There every lane runs through what only some of them ask for.
+    """
+    pending = list(programs)
+    while pending:
+        for equation in pending.pop().equations:
+            pending += subprograms(equation)
+            call = equation.params.get("call")
+            if equation.primitive is callback_primitive and call.kind == "io_callback":
+                raise TransformError(
+                    f"vmap: cannot batch {name} with an io_callback in it (lanes part their ways, "
+                    f"and {call.name} would be called for all of them)",
+                    hint="call it outside, or use pure_callback",
+                    frame=equation.frame,
+                )
+
+
+callback_primitive = Primitive(
+    "callback", "host", lambda *types, results, **_: tuple(s.type for s in results),
+    batch=_batch, multiple_results=True, run=_run,
+    interpret=lambda evaluate, *args, **params: _run(*args, **params),
+    jvp_equation=_jvp, lower=Host(), effect=lambda *, effect, **_: effect,
+)  # fmt: skip
+
+__all__ = [
+    "HostCall", "LaneByLane", "callback_primitive", "debug_callback", "io_callback",
+    "pure_callback", "refuse_io",
+]  # fmt: skip

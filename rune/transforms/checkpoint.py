@@ -1,0 +1,258 @@
+"""checkpoint: keep fewer residuals for the backward pass, and compute the others again.
+
+Partial evaluation of a checkpoint runs the forward pass and writes down one equation that holds
+the whole computation again; its operands, the residuals, are the inputs and what the policy
+keeps. Its transpose is a checkpoint too, so derivatives of every order keep as little.
+
+    known     known inputs -> known results, kept values                  runs now
+    unknown   known inputs, kept values, tangents -> unknown results      recomputes the rest
+
+Compiled in one program, forward and recomputed values are equal and would be merged; so what
+recomputes is a step of its own, behind the cotangents that it needs (`prevent_cse`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rune import tree
+from rune.core.dead_code import prune
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import is_evaluating, running, type_of
+from rune.core.lower import Control
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Program, Var, substitute
+from rune.core.side_effects import effect_of
+from rune.core.staging import Stage, stage
+from rune.errors import TransformError
+from rune.transforms import calls
+from rune.transforms.arguments import function_name, named, require_callable, value_leaves
+from rune.transforms.flat import Flat
+from rune.transforms.jit_primitive import jit_primitive
+from rune.transforms.linearize import Partial, split_program
+from rune.transforms.memo import per_program
+from rune.transforms.policies import Policy, Saves, as_policy, name_primitive
+
+
+def checkpoint(
+    function: Callable[..., Any] | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Saves | None = None,
+    static_argnums: int | Sequence[int] = (),
+) -> Any:
+    """The same function, whose derivative keeps only the arguments and recomputes the rest.
+
+    policy:          which values are kept besides (rune.checkpoint_policies); None keeps nothing.
+    prevent_cse:     False where nothing can merge forward and recomputed values, as in a scan.
+    static_argnums:  arguments that are Python values.
+    Errors:          TransformError for a policy that is no function, or an argument out of range.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.grad(rune.checkpoint(lambda x: rnp.sin(rnp.sin(x))))(0.0)
+    Array(1., f32[], cpu:0)
+    """
+    options = {"prevent_cse": prevent_cse, "policy": as_policy(policy), "recomputes": False}
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    if function is None:
+        return lambda f: _checkpointed(f, static, options)
+    return _checkpointed(function, static, options)
+
+
+def _checkpointed(
+    function: Callable[..., Any], static: Sequence[int], options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    require_callable("checkpoint", function)
+
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        if is_evaluating():
+            return function(*args, **kwargs)
+        statics = _statics(static, args)
+        dynamic = [x for i, x in enumerate(args) if i not in statics]
+        leaves, treedef = tree.flatten((dynamic, kwargs))
+        leaves = value_leaves("checkpoint", leaves, treedef)
+
+        def call(chosen: list[Any], options: dict[str, Any]) -> Any:
+            full = list(chosen)
+            for i, value in statics.items():
+                full.insert(i, value)
+            return function(*full, **options)
+
+        flat = Flat("checkpoint", call, treedef)
+        staged = stage(flat, [type_of(x) for x in leaves], function_name(function))
+        outs = calls.bind_call(
+            checkpoint_primitive, options, staged.program, {}, [*staged.captured, *leaves]
+        )
+        return tree.unflatten(flat.out_tree, outs)
+
+    return named(checkpointed, function, "checkpoint")
+
+
+def _statics(numbers: Sequence[int], args: Sequence[Any]) -> dict[int, Any]:
+    count = len(args)
+    for number in numbers:
+        if not -count <= number < count:
+            raise TransformError(
+                f"checkpoint: cannot find static argument {number} ({count} positional arguments)"
+            )
+    return {i: args[i] for i in sorted(n % count for n in numbers)}
+
+
+def checkpoint_name(value: Any, name: str) -> Any:
+    """The value under a name, for the policies of checkpoint that go by names.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.checkpoint_name(rnp.ones(2), "activations")
+    Array([1., 1.], f32[2], cpu:0)
+    """
+    leaves, treedef = tree.flatten(value)
+    leaves = value_leaves("checkpoint_name", leaves, treedef)
+    return tree.unflatten(treedef, [name_primitive(x, name=name) for x in leaves])
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A program split by which inputs are known, most of its known part to be computed again.
+
+    known:    known inputs -> known outputs, kept values
+    unknown:  known inputs (those of `inputs`), kept values, unknown inputs -> unknown outputs
+    """
+
+    known: Program
+    unknown: Program
+    inputs: tuple[int, ...]
+    known_outputs: tuple[bool, ...]
+    recomputes: bool  # whether `unknown` computes anything again
+
+
+@per_program
+def split_kept(program: Program, unknown: tuple[bool, ...], policy: Policy) -> Kept:
+    """Partial evaluation of a program that keeps the known values which the policy chooses."""
+    split = split_program(program, unknown)
+    whole = inlined(split.known)
+    count = sum(split.known_outputs)
+    computed = iter(whole.outputs[count:])
+    residuals = [next(computed) if n is None else whole.inputs[n] for n in split.residual_inputs]
+    needed, kept, again = _choose(whole, residuals, policy)
+    inputs = tuple(i for i, v in enumerate(whole.inputs) if v in needed)
+    known = replace(whole, outputs=(*whole.outputs[:count], *kept))
+    rest = split.unknown
+    replaced: dict[Var, Atom] = dict(zip(rest.inputs, residuals, strict=False))
+    own = rest.inputs[len(residuals) :]
+    recomputed = Program(
+        (*(whole.inputs[i] for i in inputs), *kept, *own), (), rest.outputs,
+        tuple(c for c in whole.constants if c[0] in needed), f"{program.name}_again",
+    )  # fmt: skip
+    recomputed = substitute(recomputed, replaced, (*again, *rest.equations))
+    known, _ = prune(replace(known, name=f"{program.name}_known"), [True] * len(known.outputs))
+    known = replace(known, inputs=whole.inputs)
+    return Kept(known, recomputed, inputs, split.known_outputs, bool(again))
+
+
+def _choose(
+    program: Program, wanted: Sequence[Atom], policy: Policy
+) -> tuple[set[Var], list[Var], list[Equation]]:
+    """What `wanted` is made from: inputs, values to keep, and equations to compute again."""
+    definitions = {v: e for e in program.equations for v in e.results}
+    needed, kept = set[Var](), set[Var]()
+    again = set[Equation]()
+    pending = [a for a in wanted if isinstance(a, Var)]
+    while pending:
+        var = pending.pop()
+        equation = definitions.get(var)
+        if var in needed or var in kept or equation in again:
+            continue
+        if equation is None:
+            needed.add(var)
+        elif _is_kept(equation, policy):
+            kept.add(var)
+        else:
+            again.add(equation)
+            pending += [a for a in equation.operands if isinstance(a, Var)]
+    ordered = [v for e in program.equations for v in e.results if v in kept]
+    return needed, ordered, [e for e in program.equations if e in again]
+
+
+def _is_kept(equation: Equation, policy: Policy) -> bool:
+    """Whether results are kept: the policy says so, or a side effect must not happen again."""
+    types = (a.type for a in equation.operands)
+    return effect_of(equation) is not None or policy(equation.primitive, *types, **equation.params)
+
+
+class _Inline(Stage):
+    """Writes the equations of jitted functions in their place, so that a policy sees them."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Write, or inline."""
+        if primitive is jit_primitive:
+            return eval_program(params["program"], args)
+        return self.write(primitive, args, params)
+
+
+@per_program
+def _inlined(program: Program) -> Program:
+    stage = _Inline(None)
+    inputs = [stage.new_input(t) for t in program.input_types]
+    with running(stage):
+        return stage.program(eval_program(program, inputs), program.name).closed()
+
+
+def inlined(program: Program) -> Program:
+    """The program with the equations of jitted functions in place of their calls."""
+    held = any(e.primitive is jit_primitive for e in program.equations)
+    return _inlined(program) if held else program
+
+
+# --- the primitive --------------------------------------------------------------------------------
+
+
+def _partial(
+    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
+) -> list[Any]:
+    program: Program = params["program"]
+    kept = split_kept(program, tuple(unknown), params["policy"])
+    known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
+    unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
+    outs = eval_program(kept.known, known_args)
+    count = sum(kept.known_outputs)
+    residuals = [*(known_args[i] for i in kept.inputs), *outs[count:]]
+    sizes = calls.sizes_of(program, [type_of(a) for a in args])
+    whole, operands = calls.closed_call(kept.unknown, sizes, [*residuals, *unknown_args])
+    written = {**params, "program": whole, "recomputes": kept.recomputes}
+    rest = iter(partial.write(checkpoint_primitive, operands, written))
+    known_outs = iter(outs[:count])
+    return [next(known_outs) if k else next(rest) for k in kept.known_outputs]
+
+
+def _expand(
+    *args: Any, program: Program, policy: Policy, prevent_cse: bool, recomputes: bool
+) -> list[Any]:
+    if prevent_cse and recomputes:
+        return apart(*args, program=program)
+    return eval_program(program, args)
+
+
+# What is computed again, apart from the forward pass.
+apart = Primitive(
+    "apart", "program", calls.type_rule, multiple_results=True, lower=Control.APART,
+    run=lambda *args, program: eval_program(program, args),
+    interpret=lambda evaluate, *args, program: evaluate(program, args),
+)  # fmt: skip
+
+
+checkpoint_primitive = Primitive(
+    "checkpoint", "program", calls.type_rule,
+    transpose=calls.transpose_rule(lambda: checkpoint_primitive),
+    batch=calls.batch_rule(lambda: checkpoint_primitive), multiple_results=True,
+    run=lambda *args, program, **_: eval_program(program, args),
+    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    jvp_equation=calls.jvp_rule(lambda: checkpoint_primitive), partial_equation=_partial,
+    dead_code=calls.dead_code, expand=_expand,
+)  # fmt: skip

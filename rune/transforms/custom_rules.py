@@ -1,0 +1,218 @@
+"""What custom_jvp and custom_vjp share: how they are called, and what their rules may not do.
+
+A call reaches the rule at the level where differentiation happens. Where a derivative is being
+taken of concrete values, the user's rule runs at once, on values, and the function itself is not
+traced; inside jit and vmap the function is a program in an equation that carries the rule along.
+
+A rule speaks of the arguments alone. A value that the function closes over may be traced, but not
+differentiated: that is refused, since its derivative would silently be lost.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
+from rune.core.types import ArrayType, Shape
+from rune.errors import ArgumentError, TransformError
+from rune.ops.family import zeros_of
+from rune.transforms.arguments import function_name, value_leaves
+from rune.transforms.flat import Flat, float0_zeros, is_layout
+from rune.transforms.jvp import Jvp
+from rune.transforms.linearize import Partial
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero; given to rules with `symbolic_zeros`."""
+
+    type: ArrayType
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the zeros."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Dtype of the zeros."""
+        return self.type.dtype
+
+
+def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:
+    """What a rule is given for a zero of this type."""
+    if type.dtype == dtypes.float0:
+        return SymbolicZero(type) if symbolic else float0_zeros(type)
+    return SymbolicZero(type) if symbolic else zeros_of(type)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of one call: those to differentiate, flat, and the others as they are."""
+
+    leaves: list[Any]
+    treedef: Any
+    statics: tuple[tuple[int, Any], ...]  # position and value, in order
+
+    @property
+    def static_values(self) -> tuple[Any, ...]:
+        """The arguments that are not differentiated."""
+        return tuple(value for _, value in self.statics)
+
+    def trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments to differentiate."""
+        return tree.unflatten(self.treedef, leaves)
+
+    def all(self, chosen: Sequence[Any]) -> list[Any]:
+        """All arguments in their places, those to differentiate being `chosen`."""
+        args = list(chosen)
+        for position, value in self.statics:
+            args.insert(position, value)
+        return args
+
+
+class CustomFunction:
+    """A function with a rule of its own; `custom_jvp` and `custom_vjp` are its two kinds."""
+
+    kind = ""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ):
+        functools.update_wrapper(self, function, updated=())
+        self.function = function
+        self.name = function_name(function)
+        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
+        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+        self.nondiff = frozenset((*numbers, *_positions(function, names)))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; where a derivative is being taken, its rule."""
+        raise NotImplementedError(type(self).__name__)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """A method: the instance is the first argument."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+        """The arguments of a call, keywords and defaults put in their places."""
+        full = _positional(self.function, args, kwargs)
+        chosen = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
+        dynamic = tuple(x for i, x in enumerate(full) if i not in chosen)
+        leaves, treedef = tree.flatten(dynamic)
+        statics = tuple((i, full[i]) for i in sorted(chosen))
+        return Arguments(value_leaves(self.kind, leaves, treedef), treedef, statics)
+
+    def flat(self, given: Arguments) -> Flat:
+        """The function of the flat arguments to differentiate."""
+        return Flat(self.kind, lambda *xs: self.function(*given.all(xs)), given.treedef)
+
+
+def _positions(function: Callable[..., Any], names: Sequence[str]) -> Iterator[int]:
+    known = list(inspect.signature(function).parameters) if names else []
+    for name in names:
+        if name not in known:
+            raise ArgumentError(f"custom rule: cannot find argument {name!r} of {function}")
+        yield known.index(name)
+
+
+def _positional(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Sequence[Any]:
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except ValueError:
+        if not kwargs:
+            return args  # a builtin without a signature
+        raise
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise ArgumentError(
+            f"custom rule: cannot place the keyword arguments {', '.join(bound.kwargs)} "
+            f"of {function_name(function)}",
+            hint="a function with a custom rule takes positional arguments",
+        )
+    return bound.args
+
+
+# --- at which level a call is answered --------------------------------------------------------
+
+
+def on_level(leaves: Sequence[Any], rule: Callable[..., Any], otherwise: Callable[..., Any]) -> Any:
+    """A call answered: (flat results, their tree).
+
+    rule(primals, tangents) -> (results, tangents, tree) where tangents meet the current
+    derivative; otherwise(leaves) -> (results, tree) where none is being taken.
+    """
+    level = current()
+    if isinstance(level, Partial) and level.parent and not any(map(level.owns, leaves)):
+        with use(level.parent):
+            return on_level(leaves, rule, otherwise)
+    if not isinstance(level, Jvp):
+        return otherwise(leaves)
+    primals, tangents = zip(*map(level.split, leaves), strict=True) if leaves else ((), ())
+    assert level.parent is not None
+    with use(level.parent):
+        if all(t is None for t in tangents):
+            return on_level(primals, rule, otherwise)
+        outs, out_tangents, out_tree = rule(primals, tangents)
+    return [level.join(o, t) for o, t in zip(outs, out_tangents, strict=True)], out_tree
+
+
+def check_closure(kind: str, name: str, function: Callable[..., Any]) -> None:
+    """Refuse a function that closes over a value which the current derivatives differentiate."""
+    hidden = [x for x in _closed_over(function) if isinstance(x, Tracer)]
+    level: Interpreter | None = current()
+    while hidden and level is not None:
+        if isinstance(level, Jvp):
+            for value in hidden:
+                if value.interpreter is level:
+                    refuse_hidden(kind, name, type_of(value))
+        level = level.parent if isinstance(level, Jvp | Partial) else None
+
+
+def refuse_hidden(kind: str, name: str, type: ArrayType) -> NoReturn:
+    """Errors: TransformError, always."""
+    raise TransformError(
+        f"{kind}: cannot differentiate {name} with respect to a value {type} that it closes over "
+        "(its rule speaks of the arguments alone)",
+        hint="pass the value as an argument, or hide it with rune.closure_convert",
+    )
+
+
+def _closed_over(function: Callable[..., Any]) -> Iterator[Any]:
+    if isinstance(function, functools.partial):
+        yield from function.args
+        yield from function.keywords.values()
+        function = function.func
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            found = cell.cell_contents
+        except ValueError:  # a name that is not bound yet
+            continue
+        yield from found if isinstance(found, list | tuple) else (found,)
+        if isinstance(found, dict):
+            yield from found.values()
+
+
+def require_types(
+    kind: str, name: str, expected: Sequence[ArrayType], found: Sequence[Any]
+) -> None:
+    """Raise TransformError unless a rule gives results of the types that the function gives."""
+    types = [type_of(x) for x in found]
+    if len(types) != len(expected) or not all(map(is_layout, types, expected)):
+        shown, wanted = (", ".join(map(str, ts)) for ts in (types, expected))
+        raise TransformError(
+            f"{kind}: cannot use the rule of {name} "
+            f"(its results are {shown}, the function's {wanted})"
+        )

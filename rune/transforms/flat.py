@@ -1,0 +1,199 @@
+"""Tree functions as flat ones, and what every derivative asks of tangents and cotangents.
+
+A tangent or cotangent has the shape and dtype of its value. Integers and bools have none: what
+stands there is float0, an array of no bytes, and inside it is None, the symbolic zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.core.interpreter import current, is_differentiable, type_of
+from rune.core.types import ArrayType
+from rune.errors import TransformError
+from rune.ops.family import zeros_like, zeros_of
+from rune.transforms.arguments import key_path, require_callable, value_leaves
+from rune.transforms.jvp import Jvp
+
+
+class Flat:
+    """A tree function as a flat one; remembers the tree of its last result."""
+
+    def __init__(self, name: str, function: Callable[..., Any], treedef: Any):
+        self.name, self.function, self.treedef = name, function, treedef
+        self.out_tree: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Flat results of flat arguments."""
+        outs, self.out_tree = tree.flatten(self.function(*tree.unflatten(self.treedef, leaves)))
+        return value_leaves(self.name, outs, self.out_tree)
+
+
+def flatten(name: str, function: Callable[..., Any], args: Sequence[Any]) -> tuple[list, Flat]:
+    """The leaves of the arguments, and the function of such leaves."""
+    require_callable(name, function)
+    leaves, treedef = tree.flatten(tuple(args))
+    return value_leaves(name, leaves, treedef), Flat(name, function, treedef)
+
+
+class Aux:
+    """Splits (value, aux): differentiates the value, and keeps aux as plain values."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+        self.kept: Any = None  # the second part of the last result, without tangents
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The value alone."""
+        found = self.function(*args, **kwargs)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise TransformError("has_aux: cannot split the result (a pair (value, aux) required)")
+        interpreter = current()
+        assert isinstance(interpreter, Jvp)
+        value, aux = found
+        self.kept = tree.map(lambda x: interpreter.split(x)[0], aux)
+        return value
+
+
+# --- tangents and cotangents ------------------------------------------------------------------
+
+
+def tangent_type(type: ArrayType) -> ArrayType:
+    """The type of a tangent: strong, and float0 for what has no derivative."""
+    return ArrayType(type.shape, type.dtype if type.dtype in dtypes.INEXACT else dtypes.float0)
+
+
+def is_layout(found: ArrayType, expected: ArrayType) -> bool:
+    """Whether shape and dtype are those expected; weakness is left aside."""
+    return found.shape == expected.shape and found.dtype == expected.dtype
+
+
+def tangent_of(name: str, primal: Any, tangent: Any) -> Any:
+    """A tangent as it travels inside: None for the float0 of an integer.
+
+    Errors: TransformError when shape or dtype is not that of a tangent of `primal`.
+    """
+    expected = tangent_type(type_of(primal))
+    tangent = host_as(tangent, expected)
+    found = type_of(tangent)
+    if not is_layout(found, expected):
+        raise TransformError(
+            f"{name}: cannot use a tangent {found} for a primal {type_of(primal)}",
+            hint=_FLOAT0 if expected.dtype == dtypes.float0 else None,
+        )
+    return None if expected.dtype == dtypes.float0 else tangent
+
+
+_FLOAT0 = "the tangent of an integer is numpy.zeros(shape, rune.float0)"
+
+
+def host_as(value: Any, expected: ArrayType) -> Any:
+    """NumPy data as it is where its dtype is the one expected, else with canonical dtype."""
+    if isinstance(value, np.ndarray | np.generic) and value.dtype != expected.dtype:
+        return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
+    return value
+
+
+def filled(primal: Any, tangent: Any) -> Any:
+    """The tangent, or what stands for zero: zeros, or float0 for values without tangents."""
+    if tangent is not None:
+        return tangent
+    return zeros_like(primal) if is_differentiable(primal) else float0_zeros(type_of(primal))
+
+
+def float0_zeros(type: ArrayType) -> np.ndarray:
+    """The tangent of an integer."""
+    return np.zeros(type.shape, dtypes.float0)
+
+
+def filled_cotangent(type: ArrayType, ct: Any) -> Any:
+    """The cotangent of an input of this type, or what stands for zero."""
+    if type.dtype not in dtypes.INEXACT:
+        return float0_zeros(type)
+    return zeros_of(type) if ct is None else ct
+
+
+def cotangents_of(name: str, types: Sequence[ArrayType], treedef: Any, given: Any) -> list[Any]:
+    """Cotangents as they travel inside: None where a value is no number to differentiate.
+
+    Errors: TransformError when the tree differs from that of the outputs, or a shape or dtype:
+            "vjp: cannot use a cotangent f32[2] for an output f32[3] (output['y'])".
+    """
+    leaves, found = tree.flatten(given)
+    if found != treedef:
+        raise TransformError(
+            f"{name}: cannot match cotangents to outputs (trees {found} and {treedef})"
+        )
+    return [
+        _cotangent_of(name, t, ct, i, treedef)
+        for i, (t, ct) in enumerate(zip(types, leaves, strict=True))
+    ]
+
+
+def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: Any) -> Any:
+    if type.dtype not in dtypes.INEXACT:
+        return None
+    ct = host_as(ct, type)
+    found = type_of(ct)
+    if not is_layout(found, type):
+        raise TransformError(
+            f"{name}: cannot use a cotangent {found} for an output {type} "
+            f"(output{key_path(number, treedef)})"
+        )
+    return ct
+
+
+# --- which arguments --------------------------------------------------------------------------
+
+
+class Chosen:
+    """A function of the arguments that `argnums` chooses, the others being what they are."""
+
+    def __init__(
+        self, function: Callable[..., Any], argnums: int | Sequence[int],
+        args: Sequence[Any], kwargs: Mapping[str, Any],
+    ):  # fmt: skip
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.numbers = _argument_numbers(argnums, len(args))
+        self.values = tuple(args[i] for i in self.numbers)
+
+    def __call__(self, *values: Any) -> Any:
+        """The result for other values of the chosen arguments."""
+        full = list(self.args)
+        for i, value in zip(self.numbers, values, strict=True):
+            full[i] = value
+        return self.function(*full, **self.kwargs)
+
+    def require(self, name: str, allowed: frozenset[np.dtype], kind: str) -> None:
+        """Raise TransformError, with the path, unless every leaf has an allowed dtype."""
+        for number, argument in zip(self.numbers, self.values, strict=True):
+            leaves, treedef = tree.flatten(argument)
+            for i, leaf in enumerate(value_leaves(name, leaves, treedef)):
+                if type_of(leaf).dtype not in allowed:
+                    raise _undifferentiable(name, number, key_path(i, treedef), leaf, kind)
+
+
+def _argument_numbers(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for number in numbers:
+        if not -count <= number < count:
+            raise TransformError(
+                f"grad: cannot differentiate argument {number} (positional arguments: {count})"
+            )
+    return tuple(n % count for n in numbers)
+
+
+def _undifferentiable(name: str, number: int, path: str, leaf: Any, kind: str) -> TransformError:
+    hints = {
+        "floating": "convert it with .astype('float32'), or choose argnums",
+        "real floating": "use rune.jvp, or holomorphic=True for a holomorphic function",
+    }
+    return TransformError(
+        f"{name}: cannot differentiate with respect to argument {number}{path} of type "
+        f"{type_of(leaf)} ({kind} dtype required)",
+        hint=hints.get(kind),
+    )

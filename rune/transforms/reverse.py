@@ -1,0 +1,63 @@
+"""vjp: reverse mode on trees, linearize followed by transpose.
+
+The forward pass runs once and keeps exactly the residuals that the transposed map reads.
+Cotangents follow JAX's conventions: the transposed map is linear over the complex numbers, without
+conjugation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune import dtypes, tree
+from rune.core.interpreter import is_differentiable, type_of
+from rune.transforms.flat import Aux, Flat, cotangents_of, filled_cotangent, flatten
+from rune.transforms.linearize import LinearMap, linearize_flat
+from rune.transforms.transpose import backward
+
+
+def pull_back(linear: LinearMap, cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents of the active inputs, None for zero."""
+    count = len(linear.residuals)
+    mask = [False] * count + [True] * (len(linear.program.inputs) - count)
+    values = [*linear.residuals, *(None for _ in mask[count:])]
+    read = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]
+    return backward(linear.program, mask, values, read)
+
+
+class VjpFunction:
+    """The map from cotangents of the outputs to cotangents of the inputs; call it any number of
+    times. It holds the residuals: dropping it frees them."""
+
+    def __init__(self, primals: list[Any], outs: list[Any], flat: Flat, linear: LinearMap):
+        self._types = [type_of(p) for p in primals]
+        self._out_types = [type_of(o) for o in outs]
+        self._treedef, self._out_tree, self._linear = flat.treedef, flat.out_tree, linear
+
+    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
+        """One cotangent tree per argument. Errors: TransformError names the path that differs."""
+        cts = cotangents_of("vjp", self._out_types, self._out_tree, cotangents)
+        found = iter(pull_back(self._linear, cts))
+        made = [
+            filled_cotangent(t, next(found) if t.dtype in dtypes.INEXACT else None)
+            for t in self._types
+        ]
+        return tree.unflatten(self._treedef, made)
+
+
+def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
+
+    Types: the cotangent of an integer is float0, in and out.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vjp(lambda x, y: x * y, 2.0, 3.0)[1](1.0)
+    (Array(3., f32[], cpu:0), Array(2., f32[], cpu:0))
+    """
+    main = Aux(function) if has_aux else function
+    leaves, flat = flatten("vjp", main, primals)
+    outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
+    pull = VjpFunction(leaves, outs, flat, linear)
+    result = tree.unflatten(flat.out_tree, outs)
+    return (result, pull, main.kept) if isinstance(main, Aux) else (result, pull)

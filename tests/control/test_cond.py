@@ -1,0 +1,167 @@
+"""cond and switch: which branch runs, what they may return, what is refused.
+
+Expectations marked so were read off JAX 0.10.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, TransformError
+from tests.support.arrays import array
+from tests.support.close import same
+
+BOTH_WAYS = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+
+
+def run(function: Any, compiled: bool, *args: Any) -> Any:
+    return (rune.jit(function) if compiled else function)(*args)
+
+
+# --- which branch -----------------------------------------------------------------------------
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("pred", "expected"),
+    [(True, 1), (False, 2), (np.True_, 1), (3, 1), (0, 2), (-0.0, 2), (2.5, 1), (np.nan, 1),
+     (np.int8(0), 2)],
+)  # fmt: skip
+def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, compiled: bool):
+    # As JAX 0.10.2.
+    found = run(lambda p: rune.cond(p, lambda: 1, lambda: 2), compiled, pred)
+
+    same(np.int32(expected), found)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [(0, 10), (1, 20), (2, 30), (-7, 10), (9, 30), (np.uint32(2**32 - 1), 30),
+     (np.int64(2**40), 30), (np.int64(-(2**40)), 10), (np.uint8(200), 30)],
+)  # fmt: skip
+def test_an_index_out_of_range_means_the_nearest_branch(index: Any, expected: int, compiled: bool):
+    function = lambda i: rune.switch(i, [lambda: 10, lambda: 20, lambda: 30])  # noqa: E731
+
+    same(np.int32(expected), run(function, compiled, array(index) if index is not int else index))
+
+
+@BOTH_WAYS
+def test_operands_are_trees_and_are_given_to_either_branch(compiled: bool):
+    def function(p: Any, a: Any, b: Any) -> Any:
+        return rune.cond(p, lambda a, b: {"r": a["x"] + b}, lambda a, b: {"r": a["x"] - b}, a, b)
+
+    for p, expected in ((True, 5), (False, 1)):
+        same({"r": np.int32(expected)}, run(function, compiled, p, {"x": 3, "none": None}, 2))
+
+
+def test_branches_may_take_nothing_and_close_over_what_they_need():
+    x, y = rnp.ones(2), rnp.zeros(2)
+
+    same(np.ones(2, np.float32), rune.cond(True, lambda: x, lambda: y))
+    same(np.zeros(2, np.float32), rune.cond(False, lambda: x, lambda: y))
+
+
+def test_an_operand_may_be_given_by_name():
+    assert rune.cond(True, lambda x: x, lambda x: -x, operand=3.0) == 3.0
+    assert rune.cond(True, lambda x: 1, lambda x: 2, operand=None) == 1
+
+
+def test_a_single_branch_is_called():
+    assert rune.switch(5, [lambda x: x], 3.0) == 3.0  # as JAX 0.10.2
+
+
+def test_only_the_chosen_branch_runs():
+    def forever(x: Any) -> Any:
+        return rune.while_loop(lambda v: v == v, lambda v: v, x)
+
+    assert rune.cond(False, forever, lambda x: x + 1, 1) == 2
+
+
+def test_a_branch_may_return_its_operands_and_constants():
+    found = rune.cond(False, lambda x: (x, 1), lambda x: (x, 2), rnp.ones(2))
+
+    same((np.ones(2, np.float32), np.int32(2)), found)
+
+
+def test_branches_without_results():
+    assert rune.cond(True, lambda x: None, lambda x: None, 1.0) is None
+
+
+def test_a_predicate_that_is_traced_chooses_at_run_time():
+    function = rune.jit(lambda x: rune.cond(x.sum() > 0, rnp.sin, rnp.cos, x))
+
+    for x in (np.ones(2, np.float32), -np.ones(2, np.float32)):
+        near_value = np.sin(x) if x.sum() > 0 else np.cos(x)
+        np.testing.assert_allclose(np.asarray(function(x)), near_value, rtol=1e-6)
+
+
+# --- types ------------------------------------------------------------------------------------
+
+
+def test_a_weak_result_beside_a_strong_one_is_strong():
+    found = rune.cond(True, lambda: 1.0, lambda: np.float32(2.0))
+
+    assert found.type == ArrayType((), dtypes.f32)  # as JAX 0.10.2
+
+
+def test_results_that_are_weak_in_every_branch_are_weak():
+    assert rune.cond(True, lambda: 1, lambda: 2).type == ArrayType((), dtypes.i32, weak=True)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (1, 2.0, r"result is f32\*\[\] from false_fun, i32\*\[\] from true_fun"),
+        (1, np.float32(2), r"result is f32\[\] from false_fun, i32\*\[\] from true_fun"),
+        (True, 1, r"i32\*\[\] from false_fun, bool\[\] from true_fun"),
+        ({"a": rnp.ones(2)}, {"a": rnp.ones(3)}, r"result\['a'\] is f32\[3\] from false_fun, f32\[2\]"),
+        ({"a": 1}, {"b": 1}, r"result\['b'\] comes from false_fun, and not from true_fun"),
+        ((1, 2), [1, 2], r"\[\*, \*\] comes from false_fun, \(\*, \*\) from true_fun"),
+        (1, None, r"result comes|None comes"),
+    ],
+)  # fmt: skip
+def test_branches_that_differ_say_where(a: Any, b: Any, message: str):
+    # JAX 0.10.2 refuses the same ones: dtypes are not promoted between branches.
+    with pytest.raises(TransformError, match=message):
+        rune.cond(True, lambda: a, lambda: b)
+
+
+def test_switch_names_the_branch_that_differs():
+    with pytest.raises(TransformError, match=r"i32\*\[\] from branches\[0\], f32\*\[\] from branches\[2\]"):
+        rune.switch(0, [lambda: 1, lambda: 2, lambda: 3.0])
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pred", "message"),
+    [(np.array([True]), r"bool\[1\] as pred"), (1j, r"c64\*\[\] as pred"), ("a", "str as an array"),
+     ((True,), "tuple as pred"), (None, "NoneType as pred")],
+)  # fmt: skip
+def test_what_is_no_predicate_is_refused(pred: Any, message: str):
+    with pytest.raises(ArgumentError, match=message):
+        rune.cond(pred, lambda: 1, lambda: 2)
+
+
+@pytest.mark.parametrize("index", [1.0, True, np.array([1]), "one"])
+def test_what_is_no_index_is_refused(index: Any):
+    with pytest.raises(ArgumentError, match="switch: cannot take"):
+        rune.switch(index, [lambda: 1, lambda: 2])
+
+
+def test_what_cannot_be_called_is_refused():
+    with pytest.raises(TransformError, match="cond: cannot transform int"):
+        rune.cond(True, 3, lambda: 2)
+    with pytest.raises(TransformError, match="switch: cannot transform int"):
+        rune.switch(0, [lambda: 2, 3])
+    with pytest.raises(ArgumentError, match="no branches"):
+        rune.switch(0, [])

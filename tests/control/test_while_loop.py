@@ -1,0 +1,177 @@
+"""while_loop and fori_loop: values, types, bounds; JAX's conventions; what is refused.
+
+Expectations marked so were read off JAX 0.10.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, TransformError
+from tests.control.cases import interpreted
+from tests.support.arrays import array
+from tests.support.close import near, same
+
+# --- while_loop -------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 40), st.booleans())
+def test_it_is_the_while_statement(limit: int, compiled: bool):
+    n, total = 0, np.float64(0.0)
+    while n * n < limit:
+        n, total = n + 1, np.sqrt(total + n + 1)
+
+    def function(limit: Any) -> Any:
+        def body(state: Any) -> Any:
+            n, total = state
+            return n + 1, rnp.sqrt(total + (n + 1))
+
+        return rune.while_loop(lambda s: s[0] * s[0] < limit, body, (0, array(np.float64(0.0))))
+
+    with interpreted():
+        near((np.int32(n), total), function(limit), relative=1e-14, why="f64")
+    if compiled:
+        near((np.int32(n), total), rune.jit(function)(limit), relative=1e-14, why="f64")
+
+
+def test_a_condition_that_is_false_at_first_gives_the_first_value():
+    same(np.float32(3.0), rune.while_loop(lambda x: x < 0, lambda x: x - 1, np.float32(3.0)))
+
+
+def test_the_value_is_a_tree():
+    found = rune.while_loop(
+        lambda s: s["n"] < 3, lambda s: {"n": s["n"] + 1, "v": (s["v"][0] * 2, None)},
+        {"n": 0, "v": (rnp.ones(2), None)},
+    )  # fmt: skip
+
+    same(np.full(2, 8, np.float32), found["v"][0])
+
+
+def test_condition_and_body_close_over_different_values():
+    def function(limit: Any, factor: Any) -> Any:
+        return rune.while_loop(lambda x: x < limit, lambda x: x * factor, 1.0)
+
+    same(np.float32(27.0), rune.jit(function)(20.0, 3.0))
+    same(np.float32(27.0), function(rnp.asarray(20.0), rnp.asarray(3.0)))
+
+
+def test_a_python_number_takes_the_dtype_that_comes_out():
+    found = rune.while_loop(lambda c: c < 3, lambda c: c + 1.0, 0)
+
+    assert found.type == ArrayType((), dtypes.f32, weak=True)  # as JAX 0.10.2
+    assert float(found) == 3.0
+
+
+def test_the_gradient_with_respect_to_what_the_condition_reads_is_zero():
+    def function(limit: Any, x: Any) -> Any:
+        return rune.while_loop(lambda v: v < limit, lambda v: v * 2.0, x)
+
+    with interpreted():
+        found = rune.grad(function, argnums=(0, 1))(10.0, 3.0)
+
+    same((np.float32(0.0), np.float32(4.0)), found)
+
+
+@pytest.mark.parametrize(
+    ("message", "cond_fun", "body_fun", "init"),
+    [
+        (r"\(i32\*\[\]\) \(one bool", lambda c: c, lambda c: c - 1, 3),
+        (r"\(bool\[\]\) \(one bool", lambda c: (c < 3,), lambda c: c + 1, 3),
+        (r"\(bool\[3\]\) \(one bool", lambda c: c < 3, lambda c: c + 1, np.ones(3)),
+        (r"carry\[1\] \(f32\[2\] goes in, f32\[3\] comes out\)", lambda c: c[0] < 3,
+         lambda c: (c[0] + 1, rnp.ones(3)), (0, rnp.ones(2))),
+        (r"structure of the carry", lambda c: c < 3, lambda c: (c,), 0),
+        (r"cannot transform int", 3, lambda c: c, 0),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(message: str, cond_fun: Any, body_fun: Any, init: Any):
+    with pytest.raises(TransformError, match=message):
+        rune.while_loop(cond_fun, body_fun, init)
+
+
+# --- fori_loop --------------------------------------------------------------------------------
+
+
+def polynomial(i: Any, x: Any) -> Any:
+    return x * 2.0 + i
+
+
+def by_hand(lower: int, upper: int, x: float) -> np.ndarray:
+    for i in range(lower, upper):
+        x = x * 2.0 + i
+    return np.asarray(x, np.float32)
+
+
+@pytest.mark.parametrize("bounds", [(0, 4), (-2, 3), (5, 3), (2, 2), (np.int8(1), 3)])
+def test_python_bounds_and_traced_ones_give_the_same(bounds: Any):
+    lower, upper = bounds
+    expected = by_hand(int(lower), int(upper), 1.0)
+
+    same(expected, rune.fori_loop(lower, upper, polynomial, 1.0))
+    same(expected, rune.jit(lambda a, b: rune.fori_loop(a, b, polynomial, 1.0))(lower, upper))
+
+
+def test_python_bounds_give_a_scan_and_traced_ones_a_while():
+    known = rune.make_program(lambda x: rune.fori_loop(0, 9, polynomial, x))(1.0)
+    traced = rune.make_program(lambda n, x: rune.fori_loop(0, n, polynomial, x))(9, 1.0)
+
+    assert [e.primitive.name for e in known.equations] == ["scan"]
+    assert [e.primitive.name for e in traced.equations] == ["while"]
+
+
+@pytest.mark.parametrize("lower", [0, np.int8(0)])
+def test_the_counter_of_known_bounds_is_a_weak_integer(lower: Any):
+    seen: list[Any] = []
+    rune.fori_loop(lower, 3, lambda i, x: (seen.append(i.type), x)[1], 0.0)
+
+    assert seen == [ArrayType((), dtypes.i32, weak=True)]  # as JAX 0.10.2
+
+
+def test_the_counter_of_traced_bounds_has_their_dtype():
+    seen: list[Any] = []
+
+    def function(n: Any) -> Any:
+        return rune.fori_loop(0, n, lambda i, x: (seen.append(i.type), x)[1], 0.0)
+
+    rune.jit(function)(np.int16(3))
+
+    assert seen[-1].dtype == dtypes.i16
+
+
+def test_both_kinds_of_loops_are_differentiated():
+    def known(x: Any) -> Any:
+        return rune.fori_loop(0, 5, lambda i, v: v * x, 1.0)
+
+    def traced(x: Any, n: Any) -> Any:
+        return rune.fori_loop(0, n, lambda i, v: v * x, 1.0)
+
+    with interpreted():
+        near(80.0, rune.grad(known)(2.0), relative=1e-6, why="5 x**4")
+        near(80.0, rune.grad(traced)(2.0, array(5)), relative=1e-6, why="5 x**4")
+
+
+def test_unrolling_is_asked_for_and_changes_nothing():
+    for unroll in (1, 2, True):
+        same(by_hand(0, 6, 1.0), rune.fori_loop(0, 6, polynomial, 1.0, unroll=unroll))
+
+
+@pytest.mark.parametrize(
+    ("message", "args", "options"),
+    [
+        ("length is not known", (0, np.array(3), polynomial, 1.0), {"unroll": 2}),
+        (r"count to f32\*\[\]", (0, 3.5, polynomial, 1.0), {}),
+        (r"count to i32\[2\]", (0, np.array([1, 2]), polynomial, 1.0), {}),
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused(message: str, args: Any, options: Any):
+    with pytest.raises(ArgumentError, match=message):
+        rune.fori_loop(*args, **options)

@@ -1,0 +1,79 @@
+"""Graphs: labels that graphviz reads back, and drawings by its `dot` where that is installed.
+
+Here `dot` is a script of the test's own, so that all of it runs on every machine; the last test is
+for the real one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import rune
+from rune.core.graph import Edge, Graph, Node
+
+GRAPH = Graph("g", (Node("a", "x"), Node("b", "y", "call")), (Edge("a", "b", "v"),), "a -> b <ok>")
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in which alone programs are looked for."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def script(folder: Path, text: str) -> None:
+    """A program named `dot`."""
+    dot = folder / "dot"
+    dot.write_text(f"#!/bin/sh\n{text}\n")
+    dot.chmod(0o755)
+
+
+def test_labels_are_quoted_for_graphviz(expect):
+    graph = Graph('say "g"', (Node("a", 'back\\slash "quoted"\nand a line'),), (), "")
+
+    last = graph.to_dot().splitlines()[-2:]
+    assert graph.to_dot().startswith('digraph "say \\"g\\"" {')
+    assert last[0].startswith(r'  a [label="back\\slash \"quoted\"\nand a line", shape=box')
+
+
+def test_a_notebook_shows_what_dot_draws(path: Path):
+    script(path, "read first\necho '<?xml?><!DOCTYPE svg>'\necho \"<svg>$first</svg>\"")
+
+    assert GRAPH._repr_html_() == '<svg>digraph "g" {</svg>\n'
+
+
+def test_without_dot_a_notebook_shows_the_text_and_says_why(path: Path):
+    shown = GRAPH._repr_html_()
+
+    assert "# no drawing: graphviz's `dot` is not installed" in shown.replace("&#x27;", "'")
+    assert "a -&gt; b &lt;ok&gt;" in shown
+
+
+def test_when_dot_fails_a_notebook_shows_the_text_and_says_why(path: Path):
+    script(path, "echo 'out of ink' >&2\nexit 3")
+
+    shown = GRAPH._repr_html_().replace("&#x27;", "'")
+    assert "graphviz's `dot` failed (out of ink)" in shown
+
+
+def test_a_value_used_twice_has_two_edges():
+    graph = rune.make_program(lambda x: x * x)(1.0).graph()
+
+    assert graph.edges[:2] == (Edge("v0", "e0"), Edge("v0", "e0"))
+
+
+def test_constants_stand_in_the_label_of_what_uses_them():
+    graph = rune.make_program(lambda x: 2.0 - x)(1.0).graph()
+
+    assert "sub 2.0" in {n.label.splitlines()[0] for n in graph.nodes}
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz is not installed")
+def test_graphviz_draws_a_program():
+    svg = rune.make_program(lambda x: x * x)(1.0).graph().to_svg()
+
+    assert svg.startswith("<svg")
+    assert "mul" in svg

@@ -1,0 +1,189 @@
+"""Casts, on every executor and eagerly: all bit patterns of up to 16 bits, to every dtype.
+
+The oracle is written here from the rules: ml_dtypes and NumPy say how floats round, float to
+integer saturates and NaN becomes 0, integers wrap, anything but zero is true. Then rounding at
+and beside every midpoint between neighbours of the narrow formats; then arithmetic of 8-bit and
+4-bit numbers over all pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import rune
+from rune import dtypes, ops
+from rune.backends import Device
+from rune.core.primitive import Primitive
+from tests.support.arrays import array
+from tests.support.close import same
+
+COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
+NARROW = sorted((d for d in dtypes.ANY if d.itemsize <= 2), key=dtypes.short)
+FORMATS = sorted((d for d in dtypes.FLOATING if d.itemsize <= 2), key=dtypes.short)
+SMALL = (dtypes.i4, dtypes.u4, dtypes.f8_e4m3, dtypes.f8_e5m2)
+EVERY = sorted(dtypes.ANY, key=dtypes.short)
+
+Run = Callable[[Callable[..., Any], tuple[Any, ...]], Any]
+
+
+def eagerly(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    return function(*args)
+
+
+def on(device: Device) -> Run:
+    return lambda function, args: rune.jit(function, device=device.name)(*args)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    """What overflows or is no number is meant."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+everywhere = pytest.mark.parametrize(
+    "run", [eagerly, *map(on, COMPUTING)], ids=["eagerly", *(d.name for d in COMPUTING)]
+)
+
+
+def patterns(dtype: np.dtype) -> np.ndarray:
+    """Every value of a dtype of at most 16 bits, NaNs and all."""
+    if dtype == dtypes.bool_:
+        return np.array([False, True])
+    if dtype in (dtypes.i4, dtypes.u4):
+        low = -8 if dtype == dtypes.i4 else 0
+        return np.arange(low, low + 16).astype(np.int8).astype(dtype)
+    count = 1 << (8 * dtype.itemsize)
+    return np.arange(count, dtype=f"u{dtype.itemsize}").view(dtype)
+
+
+def limits(dtype: np.dtype) -> tuple[int, int]:
+    info = ml_dtypes.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def saturated(value: float, low: int, high: int) -> int:
+    """The integer towards zero, or the nearest end; of NaN 0."""
+    if math.isnan(value):
+        return 0
+    return int(value) if low <= value <= high else low if value < low else high
+
+
+def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The rules, in f64 and i64, which hold every number of 16 bits."""
+    if dtype == dtypes.bool_:
+        return x.astype(np.float64) != 0
+    if x.dtype in dtypes.FLOATING and dtype in dtypes.INTEGER:
+        found = [saturated(float(v), *limits(dtype)) for v in x]
+        return np.array(found, np.uint64 if dtype == dtypes.u64 else np.int64).astype(dtype)
+    if x.dtype in dtypes.FLOATING:
+        return x.astype(np.float32).astype(dtype)
+    wide = x.astype(np.int64)
+    return wide.astype(np.float32).astype(dtype) if dtype in dtypes.FLOATING else wide.astype(dtype)
+
+
+@everywhere
+@pytest.mark.parametrize("source", NARROW, ids=dtypes.short)
+def test_every_bit_pattern_converts_to_every_dtype(source: np.dtype, run: Run):
+    x = patterns(source)
+
+    def converted(x: Any) -> list[Any]:
+        real = (d for d in EVERY if d != dtypes.bool_)
+        return [ops.convert(x, dtype=d) for d in real] + [ops.ne(x, np.zeros((), source))]
+
+    found = run(converted, (array(x),))
+
+    targets = [*(d for d in EVERY if d != dtypes.bool_), dtypes.bool_]
+    for dtype, out in zip(targets, found, strict=True):
+        same(cast(x, dtype), np.asarray(out))
+
+
+@everywhere
+@pytest.mark.parametrize("dtype", FORMATS, ids=dtypes.short)
+def test_rounding_is_to_nearest_even_beside_every_midpoint(dtype: np.dtype, run: Run):
+    values = patterns(dtype).astype(np.float32)
+    ordered = np.unique(values[np.isfinite(values)])
+    beyond = ordered[-1] + (ordered[-1] - ordered[-2])  # where the next number would be
+    ordered = np.concatenate([[-beyond], ordered, [beyond]])
+    middle = (ordered[:-1] + ordered[1:]) / np.float32(2)
+    x = np.concatenate([middle, *(np.nextafter(middle, np.float32(e)) for e in (-np.inf, np.inf))])
+
+    found = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
+
+    same(x.astype(dtype), np.asarray(found))
+
+
+@everywhere
+@pytest.mark.parametrize("dtype", FORMATS, ids=dtypes.short)
+def test_what_f64_holds_beside_a_midpoint_rounds_as_numpy_says(dtype: np.dtype, run: Run):
+    values = patterns(dtype).astype(np.float64)
+    ordered = np.unique(values[np.isfinite(values)])
+    middle = (ordered[:-1] + ordered[1:]) / 2
+    x = np.concatenate([middle, np.nextafter(middle, -1e300), np.nextafter(middle, 1e300)])
+
+    found = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
+
+    same(x.astype(dtype), np.asarray(found))
+
+
+@everywhere
+def test_floats_beyond_every_integer_dtype_saturate(run: Run):
+    numbers = [np.nan, np.inf, -np.inf, 3e38, -3e38, 2.9, -2.9, 127.5, 255.5, -128.5]
+    x = np.array(numbers, np.float32)
+    integers = sorted(dtypes.INTEGER, key=dtypes.short)
+
+    found = run(lambda x: [ops.convert(x, dtype=d) for d in integers], (array(x),))
+
+    for dtype, out in zip(integers, found, strict=True):
+        same(cast(x, dtype), np.asarray(out))
+
+
+# --- arithmetic over all pairs ----------------------------------------------------------------
+
+ARITHMETIC = (
+    ops.add, ops.sub, ops.mul, ops.div, ops.rem, ops.max, ops.min, ops.eq, ops.lt, ops.select,
+)  # fmt: skip
+OF_BITS = (ops.logical_and, ops.logical_or, ops.logical_xor, ops.shl, ops.shr)
+
+
+def meaning(primitive: Primitive, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The operation in a wider dtype, rounded or wrapped once."""
+    if primitive is ops.select:
+        return np.where(a.astype(np.float32) < b.astype(np.float32), a, b)
+    assert primitive.reference is not None
+    wide = np.float32 if a.dtype in dtypes.FLOATING else np.int8
+    wide = np.uint8 if a.dtype == dtypes.u4 else wide
+    found = np.asarray(primitive.reference(a.astype(wide), b.astype(wide)))
+    return found if found.dtype == bool else found.astype(a.dtype)
+
+
+@everywhere
+@pytest.mark.parametrize("dtype", SMALL, ids=dtypes.short)
+def test_arithmetic_of_small_numbers_is_exact_or_rounded_once_for_all_pairs(
+    dtype: np.dtype, run: Run
+):
+    every = patterns(dtype)
+    a, b = (np.ascontiguousarray(g).reshape(-1) for g in np.meshgrid(every, every))
+    chosen = ARITHMETIC + (OF_BITS if dtype in dtypes.INTEGER else ())
+
+    def all_of(a: Any, b: Any) -> list[Any]:
+        return [p(ops.lt(a, b), a, b) if p is ops.select else p(a, b) for p in chosen]
+
+    found = run(all_of, (array(a), array(b)))
+
+    for primitive, out in zip(chosen, found, strict=True):
+        same(_settled(primitive, meaning(primitive, a, b)), _settled(primitive, out))
+
+
+def _settled(primitive: Primitive, out: Any) -> np.ndarray:
+    """The sign of max(0.0, -0.0) is open: zeros without theirs."""
+    found = np.asarray(out)
+    if primitive in (ops.max, ops.min) and found.dtype in dtypes.FLOATING:
+        return np.where(found.astype(np.float32) == 0, np.zeros((), found.dtype), found)
+    return found

@@ -1,0 +1,142 @@
+"""Laws of random functions with control flow: they mean what Python's loops and branches mean.
+
+Loops in branches in loops, over random bodies, in every way of running: interpreted, compiled,
+differentiated in both modes, on lanes, and each inside the other. RUNE_TEST_PROFILE=thorough draws
+many; a failure prints the nodes that it shrank to, and the seed to replay it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rune
+from rune.control import parse_program
+from rune.core.check import check_program
+from rune.core.same import same_program
+from tests.control.cases import interpreted
+from tests.support.arrays import array
+from tests.support.close import near
+from tests.support.derivatives import directions, inner
+from tests.support.examples import COMPILING
+from tests.support.random_control import Node, State, applied, lanes, nodes, states, unrolled
+
+F64 = "f64, sums in another order, other polynomials"
+near_enough = {"relative": 1e-8, "absolute": 1e-9, "why": F64}
+
+
+def total(run: Callable[[Node, State], State], node: Node) -> Callable[..., Any]:
+    """One number in which every value of the last state counts."""
+
+    def function(*state: Any) -> Any:
+        first, second = run(node, list(state))
+        return (first * first).sum() + (second * 0.5).sum()
+
+    return function
+
+
+def gradient(run: Callable[[Node, State], State], node: Node) -> Callable[..., Any]:
+    return rune.grad(total(run, node), argnums=(0, 1))
+
+
+@given(nodes(), states())
+def test_control_flow_means_what_python_means(node: Node, state: State):
+    with interpreted():
+        near(unrolled(node, state), applied(node, state), **near_enough)
+
+
+@COMPILING
+@given(nodes(), states())
+def test_compiled_it_means_the_same(node: Node, state: State):
+    found = rune.jit(lambda *s: applied(node, list(s)))(*state)
+
+    near(unrolled(node, state), found, **near_enough)
+
+
+@given(nodes(), states())
+def test_forward_mode_is_that_of_the_loops_written_out(node: Node, state: State):
+    tangents = directions(np.random.default_rng(0), state)
+
+    with interpreted():
+        found = rune.jvp(total(applied, node), state, tangents)
+
+    near(rune.jvp(total(unrolled, node), state, tangents), found, **near_enough)
+
+
+@given(nodes(), states())
+def test_reverse_mode_is_that_of_the_loops_written_out(node: Node, state: State):
+    with interpreted():
+        found = gradient(applied, node)(*state)
+
+    near(gradient(unrolled, node)(*state), found, **near_enough)
+
+
+@given(nodes(1), states())
+def test_second_derivatives_are_those_of_the_loops_written_out(node: Node, state: State):
+    first, second = (directions(np.random.default_rng(i), state) for i in (0, 1))
+    slope = gradient(applied, node)
+
+    def along(*s: Any) -> Any:
+        return sum((g * t).sum() for g, t in zip(slope(*s), first))
+
+    with interpreted():
+        forward = inner(rune.jvp(slope, state, first)[1], second)
+        reverse = inner(rune.grad(along, argnums=(0, 1))(*state), second)
+
+    expected = inner(rune.jvp(gradient(unrolled, node), state, first)[1], second)
+    near([expected, expected], [forward, reverse], relative=1e-6, absolute=1e-7, why=F64)
+
+
+@COMPILING
+@given(nodes(), states())
+def test_gradients_compile_inside_and_outside(node: Node, state: State):
+    expected = gradient(unrolled, node)(*state)
+
+    near(expected, rune.jit(gradient(applied, node))(*state), **near_enough)
+    inside = rune.grad(rune.jit(total(applied, node)), argnums=(0, 1))(*state)
+    near(expected, inside, **near_enough)
+
+
+@given(nodes(), states(), st.booleans())
+def test_lanes_are_the_loop_over_lanes(node: Node, state: State, is_gradient: bool):
+    rows = [state, *([array(np.asarray(x) * f) for x in state] for f in (-0.7, 0.1))]
+    make = gradient if is_gradient else lambda run, node: lambda *s: run(node, list(s))
+
+    with interpreted():
+        found = rune.vmap(make(applied, node))(*lanes(rows))
+
+    expected = lanes([list(make(unrolled, node)(*row)) for row in rows])
+    near(expected, list(found), **near_enough)
+
+
+@COMPILING
+@given(nodes(), states())
+def test_forward_mode_over_lanes_compiles(node: Node, state: State):
+    rows = [state, [array(np.asarray(x) * -0.7) for x in state]]
+    batch = lanes(rows)
+    tangents = directions(np.random.default_rng(0), batch)
+
+    def function(*s: Any) -> Any:
+        return rune.vmap(lambda *x: applied(node, list(x)))(*s)
+
+    found = rune.jit(lambda s, t: rune.jvp(function, s, t)[1])(batch, tangents)
+
+    alone = [
+        rune.jvp(lambda *s: unrolled(node, list(s)), row, [t[i] for t in tangents])[1]
+        for i, row in enumerate(rows)
+    ]
+    near(lanes(alone), found, **near_enough)
+
+
+@given(nodes(), states())
+def test_text_of_derivatives_reads_back(node: Node, state: State):
+    program = rune.make_program(gradient(applied, node))(*state)
+
+    check_program(program)
+    text = str(program)
+    if "..." not in text:
+        assert same_program(parse_program(text), program)

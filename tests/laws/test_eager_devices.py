@@ -1,0 +1,170 @@
+"""Eager code on another device: every derivative and every lane of every primitive, as on the CPU.
+
+The operands that are differentiated are committed to the device. All the rest is free and has to
+follow: indices, directions, weights, and the constants that rules make. The reference executor
+takes every sample; a device whose operations are compiled takes the first of each primitive, and
+all of them in the thorough profile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rune
+from rune import dtypes, ops
+from rune.backends import device_named
+from rune.core.evaluate import eval_program
+from rune.core.primitive import Primitive
+from tests.ops.samples import Sample, samples
+from tests.ops.test_batching import LANES, lanes_of
+from tests.ops.test_derivatives import call, differentiable
+from tests.support.arrays import array
+from tests.support.close import near
+from tests.support.derivatives import directions
+from tests.support.examples import COMPILING
+from tests.support.strategies import ANY, SMOOTH, arguments, programs
+
+REFERENCE = "reference:0"
+DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("cpu", "null")]
+IN_F64 = [d for d in DEVICES if dtypes.f64 in device_named(d).target.dtypes]
+DIFFERENTIABLE = [p for p in ops.PRIMITIVES if differentiable(p)]
+WHY = "f64: other polynomials, sums in another order"
+
+on_every_device = pytest.mark.parametrize("device", IN_F64)
+
+
+def taken(chosen: Sequence[Sample], device: str) -> Sequence[Sample]:
+    """All samples, or the first where each of its operations is compiled."""
+    thorough = os.environ.get("RUNE_TEST_PROFILE") == "thorough"
+    return chosen if device == REFERENCE or thorough else chosen[:1]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function, a scalar one made of it, where they are called, and in which direction."""
+
+    function: Callable[..., Any]
+    primals: list[Any]
+    tangents: list[Any]
+    weight: Any
+
+    @staticmethod
+    def of(sample: Sample) -> Case:
+        function, primals = call(sample, sample.active)
+        tangents = directions(sample.rng, primals)
+        (weight,) = directions(sample.rng, [function(*primals)])
+        return Case(function, primals, tangents, weight)
+
+    def on(self, device: str) -> Case:
+        """The same with the primals committed to a device, and nothing else."""
+        return Case(
+            self.function, rune.device_put(self.primals, device), self.tangents, self.weight
+        )
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(range(len(self.primals)))
+
+    def loss(self, *xs: Any) -> Any:
+        return (self.function(*xs) * self.weight).sum()
+
+
+TRANSFORMATIONS: dict[str, Callable[[Case], Any]] = {
+    "jvp": lambda c: rune.jvp(c.function, c.primals, c.tangents),
+    "vjp": lambda c: rune.vjp(c.function, *c.primals)[1](c.weight),
+    "grad": lambda c: rune.grad(c.loss, c.numbers)(*c.primals),
+    "jacfwd": lambda c: rune.jacfwd(c.function, c.numbers)(*c.primals),
+    "jacrev": lambda c: rune.jacrev(c.function, c.numbers)(*c.primals),
+    "hessian": lambda c: rune.hessian(c.loss, c.numbers)(*c.primals),
+}
+
+
+@pytest.mark.parametrize("transformation", TRANSFORMATIONS)
+@on_every_device
+@pytest.mark.parametrize("primitive", DIFFERENTIABLE, ids=lambda p: p.name)
+def test_a_derivative_on_a_device_is_the_derivative_on_the_cpu(
+    primitive: Primitive, device: str, transformation: str
+):
+    transformed = TRANSFORMATIONS[transformation]
+    for sample in taken(differentiable(primitive), device):
+        case = Case.of(sample)
+
+        found = transformed(case.on(device))
+
+        near(transformed(case), found, relative=1e-12, absolute=1e-12, why=f"{sample}: {WHY}")
+
+
+def result(sample: Sample) -> Any:
+    """The type of the sample's result."""
+    return sample.primitive.type_rule(*sample.types, **sample.params)
+
+
+def wide(primitive: Primitive) -> list[Sample]:
+    """One sample in wide dtypes for each combination of shapes and parameters."""
+    usual = {dtypes.f64, dtypes.i32, dtypes.bool_}
+    found = [s for s in samples(primitive) if {t.dtype for t in (*s.types, result(s))} <= usual]
+    return list({(tuple(o.shape for o in s.operands), str(s.params)): s for s in found}.values())
+
+
+@on_every_device
+@pytest.mark.parametrize("primitive", ops.PRIMITIVES, ids=lambda p: p.name)
+def test_lanes_on_a_device_are_the_lanes_on_the_cpu(primitive: Primitive, device: str):
+    for sample in taken(wide(primitive), device):
+        for lead in range(len(sample.operands)):
+            batched = tuple(i == lead for i in range(len(sample.operands)))
+            values = lanes_of(sample, batched)
+            placed = [rune.device_put(v, device) if b else v for v, b in zip(values, batched)]
+            axes = tuple(0 if b else None for b in batched)
+            mapped = rune.vmap(lambda *xs, s=sample: s.primitive(*xs, **s.params), axes)
+
+            found = mapped(*placed)
+
+            for out in rune.tree.leaves(found):
+                assert (out.device.name, out.committed, len(out)) == (device, True, LANES)
+            near(mapped(*values), found, relative=1e-12, why=f"{sample}: {WHY}")
+
+
+# --- random programs ------------------------------------------------------------------------------
+
+
+@COMPILING
+@given(st.data())
+def test_a_program_with_one_committed_argument_runs_on_its_device(data: st.DataObject):
+    program = data.draw(programs(ANY, dtypes.f64, max_steps=3))
+    args = data.draw(arguments(program))
+    chosen = data.draw(st.integers(0, len(args) - 1))
+    placed = [rune.device_put(a, REFERENCE) if i == chosen else a for i, a in enumerate(args)]
+
+    found = eval_program(program, placed)
+
+    near(eval_program(program, args), found, relative=1e-9, absolute=1e-9, why=WHY)
+    assert {x.device.name for x in found if getattr(x, "committed", False)} <= {REFERENCE}
+
+
+@COMPILING
+@given(st.data())
+def test_in_the_scope_of_a_device_programs_and_derivatives_are_the_same(data: st.DataObject):
+    program = data.draw(programs(SMOOTH, dtypes.f64, input_kinds=(), max_steps=3))
+    args = data.draw(arguments(program))
+    tangents = directions(np.random.default_rng(1), args)
+
+    def function(*xs: Any) -> list[Any]:
+        return [o for o in eval_program(program, xs) if o.dtype == dtypes.f64]
+
+    def results() -> Any:
+        outs, pull = rune.vjp(function, *args)
+        return rune.jvp(function, args, tangents), pull([array(np.asarray(o)) for o in outs])
+
+    with rune.configure(device=REFERENCE):
+        found = results()
+
+    near(results(), found, relative=1e-8, absolute=1e-8, why=WHY)
+    assert not any(x.committed for x in rune.tree.leaves(found) if isinstance(x, rune.Array))

@@ -1,0 +1,340 @@
+"""Loops and branches in lowering: one step of the plan, whatever the trip count.
+
+Texts first, then memory (rows are filled in place, carries keep or take turns with their buffers),
+hoisting, and that the checks find what is wrong. Meaning on every executor is tested with the
+control primitives and by the laws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import control, dtypes
+from rune.backends.null import check_plan
+from rune.core.evaluate import eval_program
+from rune.core.program import Program
+from rune.errors import CheckError
+from rune.lowering import kernels_check, kernels_parse, kernels_text, plan_text
+from rune.lowering.decompose import decompose
+from rune.lowering.explain import Lowered
+from rune.lowering.kernels import Repeat
+from rune.lowering.pipeline import PROGRAM_PASSES, stages
+from rune.lowering.plan import Branch, Launch, Loop, Plan, all_steps
+from rune.lowering.plan_check import check_overlap
+from rune.lowering.simplify.hoist_loops import hoist_loops
+from tests.support.close import close
+from tests.support.lowering import PLAIN, WITH_DOT, f32
+
+X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+
+
+def running_sum(xs: Any) -> Any:
+    """The sum of all rows, and the sums before each."""
+    return control.scan(lambda total, x: (total + x, total), xs[0] * 0.0, xs)
+
+
+def fibonacci(limit: Any) -> Any:
+    """The first two Fibonacci numbers of which the first is at least `limit`."""
+    start = rnp.asarray(0.0), rnp.asarray(1.0)
+    return control.while_loop(lambda s: s[0] < limit, lambda s: (s[1], s[0] + s[1]), start)
+
+
+def chosen(k: Any, x: Any) -> Any:
+    """One of three functions of x."""
+    return control.switch(k, [rnp.sin, lambda x: x * 2.0, lambda x: x], x)
+
+
+def powers(x: Any) -> Any:
+    """A loop within a loop, the inner one as long as a condition holds."""
+
+    def row(carry: Any, x: Any) -> Any:
+        doubled = control.while_loop(lambda v: rnp.sum(v * v) < 10.0, lambda v: v * 2.0 + 1.0, x)
+        return carry + doubled, control.fori_loop(0, 3, lambda i, v: v * x + i, doubled)
+
+    return control.scan(row, x[0] * 0.0, x)
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "scan": (running_sum, (X,)),
+    "while": (fibonacci, (np.float32(20),)),
+    "switch": (chosen, (np.int32(1), X)),
+    "nested": (powers, (X,)),
+}
+
+
+def program_of(name: str) -> Program:
+    function, args = CASES[name]
+    return rune.make_program(function)(*map(rnp.asarray, args))
+
+
+def lowered(name: str) -> Lowered:
+    return stages(program_of(name), WITH_DOT, check=True)
+
+
+def loop_of(plan: Plan) -> Loop:
+    return next(s for s in plan.steps if isinstance(s, Loop))
+
+
+# --- texts ------------------------------------------------------------------------------------
+
+
+def test_a_scan_is_a_loop_that_takes_and_puts_rows(expect):
+    expect(
+        lowered("scan").simplified,
+        """
+        program running_sum(%0: f32[3,4]) {
+          %1: f32[1,4] = slice %0 {limit=(1, 4), start=(0, 0), stride=(1, 1)}
+          %2: f32[4] = reshape %1 {shape=(4,)}
+          %3: f32[4] = mul %2, 0.0: f32[]
+          %4: f32[4], %5: f32[3,4] = loop %0, %3 {body=program body(%0: i32[], %1: f32[3,4], %2: f32[4], %3: f32[3,4]) {
+            %4: f32[4] = take_row %1, %0
+            %5: f32[4] = add %2, %4
+            %6: f32[1,4] = reshape %2 {shape=(1, 4)}
+            %7: f32[3,4] = put_row %3, %6, %0
+            return %5, %7
+          }, condition=None, consts=1, count=3}
+          return %4, %5
+        }""",
+    )
+
+
+def test_the_kernels_of_a_body_stand_within_the_loop(expect):
+    expect(
+        lowered("while").text("kernels"),
+        """
+        kernels fibonacci(%0: f32[]) {
+          %1: f32[] = broadcast_0
+          %2: f32[] = broadcast_1
+          %3: f32[], %4: f32[] = repeat while consts 1 %0, %1, %2 {
+            kernels condition(%0: i32[], %1: f32[], %2: f32[], %3: f32[]) {
+              %4: bool[] = lt_3 %2, %1
+              return %4: bool[]
+            }
+            kernels body(%0: i32[], %1: f32[], %2: f32[], %3: f32[]) {
+              %4: f32[] = add_2 %2, %3
+              return %3: f32[], %4: f32[]
+            }
+          }
+          return %3: f32[], %4: f32[]
+        }
+        kernel broadcast_0() -> (y0: f32[]) {
+          write y0[]: 0.0_f32
+        }
+        kernel broadcast_1() -> (y0: f32[]) {
+          write y0[]: 1.0_f32
+        }
+        kernel add_2(x0: f32[], x1: f32[]) -> (y0: f32[]) {
+          write y0[]: x0[] + x1[]
+        }
+        kernel lt_3(x0: f32[], x1: f32[]) -> (y0: bool[]) {
+          write y0[]: x0[] < x1[]
+        }
+        # broadcast_0 -> loop (%1): a loop or branch
+        # broadcast_1 -> loop (%2): a loop or branch""",
+    )
+
+
+def test_a_plan_shows_the_plans_within_it(expect):
+    expect(
+        lowered("scan").text("plan"),
+        """
+        plan running_sum on test:0 {
+          argument 0: f32[3,4]
+          result 0: f32[4]
+          result 1: f32[3,4]
+          arena 128 bytes, at least 128
+          0: launch mul_0 result 0 <- argument 0
+          1: loop 3 arrays 1 at 0 arena[64]:f32[4], result 1 <- arena[0]:i32[], argument 0, result 0, result 1 {
+            plan body on test:0 {
+              argument 0: i32[]
+              argument 1: f32[3,4]
+              argument 2: f32[4]
+              argument 3: f32[3,4]
+              result 0: f32[4]
+              result 1: f32[3,4]
+              arena 0 bytes, at least 0
+              donate argument 3 -> result 1
+              0: launch add_1 result 0 <- argument 2, argument 0, argument 1
+              1: copy result 1 <- argument 3
+              2: launch put_row_2 result 1 <- result 1, argument 0, argument 2
+            }
+          }
+        }""",
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_are_read_back_as_they_are_printed(name: str):
+    text = kernels_text.program_text(lowered(name).kernels)
+    code = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+
+    assert kernels_text.program_text(kernels_parse.parse_program(text)) == code
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_plans_are_read_back_as_they_are_printed(name: str):
+    plan = lowered(name).plan
+
+    assert plan_text.parse(plan_text.to_text(plan)) == plan
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_pass_keeps_what_loops_and_branches_mean(name: str):
+    program, args = program_of(name), CASES[name][1]
+    expected = eval_program(program, args)
+
+    for one in PROGRAM_PASSES:
+        program = one.run(program)
+        for wanted, found in zip(expected, eval_program(program, args), strict=True):
+            close(np.asarray(wanted), np.asarray(found), ulps=4, why="order of additions")
+
+
+# --- cost -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [2, 1_000, 1_000_000])
+def test_a_loop_is_one_step_whatever_its_length(length: int):
+    program = rune.make_program(running_sum)(rune.ArrayType((length, 4), dtypes.f32))
+    made = stages(program, WITH_DOT)
+
+    assert [type(s) for s in all_steps(made.plan)].count(Loop) == 1
+    assert len(made.codes) <= 4
+
+
+def test_the_rows_of_a_result_are_written_in_place():
+    loop = loop_of(lowered("scan").plan)
+
+    assert loop.arrays == 1
+    assert loop.results[-1] == loop.arguments[-1]
+    assert (len(loop.arguments) - 1, len(loop.results) - 1) in loop.body.donations
+
+
+def test_a_carry_that_is_updated_elementwise_has_one_buffer():
+    loop = loop_of(lowered("nested").plan)
+
+    assert loop.results[0] == loop.state[0]
+
+
+def test_carries_that_rotate_take_turns_with_second_buffers():
+    loop = loop_of(lowered("while").plan)
+
+    assert all(a != b for a, b in zip(loop.state, loop.results, strict=True))
+
+
+def test_a_loop_of_no_steps_gives_the_first_carries_and_empty_rows():
+    total, rows = rune.jit(lambda x, c: control.scan(lambda c, x: (c + x, c), c, x))(
+        rnp.zeros((0, 4)), rnp.ones(4)
+    )
+
+    assert rows.shape == (0, 4)
+    close(np.ones(4, np.float32), np.asarray(total), ulps=0, why="nothing was added")
+
+
+def test_unrolling_writes_out_so_many_steps_where_they_divide_the_length():
+    def unrolled(xs: Any) -> Any:
+        return control.scan(lambda c, x: (rnp.sin(c) + x, c), xs[0], xs, unroll=3)
+
+    made = stages(rune.make_program(unrolled)(rune.ArrayType((12, 4), dtypes.f32)), WITH_DOT)
+
+    assert loop_of(made.plan).count == 4
+    assert sum(e.primitive.name == "sin" for e in _body(made.simplified).equations) == 3
+
+
+def _body(program: Program) -> Program:
+    return next(e.params["body"] for e in program.equations if e.primitive.name == "loop")
+
+
+# --- hoisting ---------------------------------------------------------------------------------
+
+
+def hoisted(step: Callable[..., Any], *types: Any) -> Program:
+    def run(w: Any, xs: Any) -> Any:
+        return control.scan(lambda c, x: (step(w, c, x), x), xs[0], xs)
+
+    return hoist_loops(decompose(rune.make_program(run)(*types)))
+
+
+def test_what_is_dear_and_the_same_in_every_step_is_computed_before_the_loop(expect):
+    program = hoisted(lambda w, c, x: rnp.exp(w) * 2.0 * c + x, f32(4), f32(3, 4))
+
+    expect(
+        program,
+        """
+        program run(%0: f32[4], %1: f32[3,4]) {
+          %2: f32[1,4] = slice %1 {limit=(1, 4), start=(0, 0), stride=(1, 1)}
+          %3: f32[4] = reshape %2 {shape=(4,)}
+          %4: f32[4] = exp %0
+          %5: f32[4], %6: f32[3,4] = loop %0, %1, %4, %3 {body=program body(%0: i32[], %1: f32[4], %2: f32[3,4], %3: f32[4], %4: f32[4], %5: f32[3,4]) {
+            %6: f32[4] = take_row %2, %0
+            %7: f32[4] = mul %3, 2.0: f32[]
+            %8: f32[4] = mul %7, %4
+            %9: f32[4] = add %8, %6
+            %10: f32[1,4] = reshape %6 {shape=(1, 4)}
+            %11: f32[3,4] = put_row %5, %10, %0
+            return %9, %11
+          }, condition=None, consts=3, count=3}
+          return %5, %6
+        }""",
+    )
+
+
+def test_cheap_arithmetic_and_views_stay_in_the_loop():
+    program = hoisted(lambda w, c, x: (w * 2.0 + 1.0)[::-1] * c + x, f32(4), f32(3, 4))
+
+    assert [e.primitive.name for e in program.equations].count("mul") == 0
+    assert "mul" in [e.primitive.name for e in _body(program).equations]
+
+
+# --- checks -----------------------------------------------------------------------------------
+
+
+def test_a_body_that_takes_other_types_is_found():
+    kernels = lowered("while").kernels
+    (repeat,) = (s for s in kernels.steps if isinstance(s, Repeat))
+    broken = replace(repeat, body=replace(repeat.body, inputs=repeat.body.inputs[:-1]))
+    steps = tuple(broken if s is repeat else s for s in kernels.steps)
+
+    with pytest.raises(CheckError, match="gives body other types than it takes"):
+        kernels_check.check(replace(kernels, steps=steps))
+
+
+def _with_loop(plan: Plan, **changes: Any) -> Plan:
+    loop = loop_of(plan)
+    return replace(plan, steps=tuple(replace(s, **changes) if s is loop else s for s in plan.steps))
+
+
+def test_the_arena_within_must_fit_into_the_arena():
+    plan = lowered("nested").plan
+
+    with pytest.raises(CheckError, match="cannot place the arena of body"):
+        check_overlap(_with_loop(plan, offset=plan.arena_bytes))
+
+
+def test_a_carry_in_one_slot_must_be_updated_in_place():
+    plan = lowered("while").plan
+
+    with pytest.raises(CheckError, match="is not updated in place"):
+        check_overlap(_with_loop(plan, results=loop_of(plan).state))
+
+
+def test_the_null_executor_finds_a_body_that_reads_what_nobody_wrote():
+    plan = lowered("nested").plan
+    loop = loop_of(plan)
+    later = tuple(s for s in loop.body.steps if not isinstance(s, Launch))
+
+    with pytest.raises(CheckError, match=r"cannot run step \d+\.\d+.*never written"):
+        check_plan(_with_loop(plan, body=replace(loop.body, steps=later)))
+
+
+def test_a_branch_writes_the_same_results_whatever_its_number():
+    branch = next(s for s in lowered("switch").plan.steps if isinstance(s, Branch))
+
+    assert [p.results for p in branch.branches] == [branch.branches[0].results] * 3
+    check_plan(stages(program_of("switch"), PLAIN).plan)

@@ -1,0 +1,233 @@
+"""x[index], take, put and their kin: where an index is out of bounds, and what is no index.
+
+Reading clamps, or fills in the functions that say so; a negative index wraps once. The fill values
+of take are those of jax 0.10.2. Updates are in test_updates.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes
+from rune.errors import NonConcreteBooleanIndexError
+from tests.support.arrays import array
+from tests.support.close import same
+
+X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+FIVE = np.arange(5.0, dtype=np.float32)
+
+# --- x[index] ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", [10, np.array(10), np.array([10])], ids=["int", "rank 0", "array"])
+def test_reading_beyond_the_end_gives_the_last_element(at: Any):
+    assert np.ravel(rnp.arange(5)[at]).tolist() == [4]
+    assert np.ravel(rune.jit(lambda x, i: x[i])(rnp.arange(5), at)).tolist() == [4]
+
+
+@pytest.mark.parametrize("at", [-7, np.array(-7)], ids=["int", "array"])
+def test_a_negative_index_wraps_once_and_is_then_clamped(at: Any):
+    assert int(rnp.arange(5)[at]) == 0
+
+
+@pytest.mark.parametrize("dtype", sorted(dtypes.INTEGER, key=dtypes.short), ids=dtypes.short)
+def test_indices_of_every_integer_dtype_read_alike(dtype: np.dtype):
+    at = array(np.array([3, 0, 4]).astype(dtype))
+
+    assert rnp.array(FIVE)[at].tolist() == [3, 0, 4]
+
+
+def test_wide_numbers_stay_out_of_bounds():
+    x, wide = rnp.array(FIVE), 2**40 + 1
+
+    assert float(x[wide]) == 4.0
+    assert x[np.array([wide, -wide])].tolist() == [4.0, 0.0]
+    assert x.at[wide].set(9.0).tolist() == x.at[np.array([wide])].set(9.0).tolist() == x.tolist()
+
+
+def test_index_arrays_of_several_dtypes_go_together():
+    i, j = np.array([0, -1], np.int64), np.array([3, 1], np.uint8)
+
+    same(X[i, j], rnp.array(X)[array(i), array(j)])
+    same(X[i, -2], rnp.array(X)[array(i), -2])
+
+
+def test_the_gradient_of_a_clamped_gather_is_zero_and_of_a_clipped_one_is_not():
+    gathered = rune.grad(lambda x: x[rnp.array([10])].sum())(rnp.ones(3))
+    clipped = rune.grad(lambda x: x.at[rnp.array([10])].get(mode="clip").sum())(rnp.ones(3))
+
+    assert (gathered.tolist(), clipped.tolist()) == ([0.0] * 3, [0.0, 0.0, 1.0])
+
+
+# --- what is no index -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (1.5, "cannot index with f32"),
+        (np.float32(1), "cannot index with f32"),
+        (np.array([1.0]), "cannot index with f32"),
+        ([0, 1], "cannot index with a list"),
+        ([], "cannot index with a list"),
+        ((0, [1]), "cannot index with a list"),
+        ("a", "cannot take str as an array"),
+    ],
+)
+def test_a_float_a_list_or_a_string_is_no_index(index: Any, message: str):
+    with pytest.raises(TypeError, match=f"index: {message}"):
+        rnp.array(X)[index]
+    with pytest.raises(TypeError, match=f"index: {message}"):
+        rnp.array(X).at[index].set(0.0)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ((0, 0, 0), r"cannot index f32\[3,4\] with 3 indices"),
+        ((..., ...), "cannot use more than one ellipsis"),
+        (np.ones(4, bool), r"cannot index f32\[3,4\] with a mask bool\[4\] \(axis 0"),
+        ((..., np.ones(3, bool)), r"cannot index f32\[3,4\] with a mask bool\[3\] \(axis 1"),
+    ],
+)
+def test_an_index_that_does_not_fit_the_array_is_refused(index: Any, message: str):
+    with pytest.raises(IndexError, match=f"index: {message}"):
+        rnp.array(X)[index]
+
+
+@pytest.mark.parametrize("name", ["get", "set", "add", "multiply"])
+def test_a_traced_mask_is_refused_with_the_way_out(name: str):
+    values = () if name == "get" else (0.0,)
+
+    with pytest.raises(NonConcreteBooleanIndexError, match=r"numpy.where\(mask, x, other\)"):
+        rune.jit(lambda x: getattr(x.at[x > 0], name)(*values))(rnp.ones(3))
+    with pytest.raises(IndexError, match=r"rune.numpy.where\(mask, x, other\)"):
+        rune.jit(lambda x: x[x > 0])(rnp.ones(3))
+
+
+def test_a_slice_cannot_be_traced():
+    with pytest.raises(TypeError, match="cannot use a traced value as a Python integer"):
+        rune.jit(lambda x, i: x[i : i + 2])(rnp.ones(5), 1)
+
+
+def test_assignment_points_to_at():
+    x = rnp.array(FIVE)
+
+    with pytest.raises(TypeError, match=r"use y = x.at\[index\].set\(value\)"):
+        x[0] = 1.0
+
+
+# --- take -------------------------------------------------------------------------------------
+
+FILLS: dict[np.dtype, Any] = {
+    dtypes.i4: -8, dtypes.i8: -128, dtypes.i32: -(2**31), dtypes.i64: -(2**63),
+    dtypes.u4: 15, dtypes.u8: 255, dtypes.u32: 2**32 - 1, dtypes.u64: 2**64 - 1,
+    dtypes.bool_: True, dtypes.f8_e4m3: np.nan, dtypes.bf16: np.nan, dtypes.f16: np.nan,
+    dtypes.f32: np.nan, dtypes.f64: np.nan, dtypes.c64: complex(np.nan, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", FILLS, ids=dtypes.short)
+def test_take_fills_what_is_out_of_bounds_by_dtype(dtype: np.dtype):
+    x, at = array(np.zeros(2, dtype)), np.array([7, 0])
+    expected = np.stack([np.array(value).astype(dtype) for value in (FILLS[dtype], 0)])
+
+    same(expected, rnp.take(x, at))
+    same(expected, rnp.take_along_axis(x, at, 0))
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (None, [np.nan, np.nan, 4.0]), ("fill", [np.nan, np.nan, 4.0]),
+        ("clip", [4.0, 0.0, 0.0]), ("wrap", [2.0, 3.0, 4.0]),
+    ],
+)  # fmt: skip
+def test_take_at_positions_out_of_bounds_follows_its_mode(mode: str | None, expected: list[float]):
+    at, x = np.array([7, -7, -1]), np.array(expected, np.float32)
+
+    same(x, rnp.take(rnp.array(FIVE), at, mode=mode))
+    same(x, rnp.take_along_axis(rnp.array(FIVE), at, 0, mode=mode))
+
+
+def test_take_fills_with_the_value_that_it_is_given():
+    assert rnp.take(rnp.array(FIVE), np.array([7, 1]), fill_value=-1).tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_take_is_numpys_within_bounds(axis: int | None):
+    at = np.array([[0, 2], [1, -1]])
+
+    same(np.take(X, at, axis), rnp.take(rnp.array(X), at, axis))
+
+
+def test_take_cannot_raise():
+    with pytest.raises(NotImplementedError, match="take: cannot use mode='raise'"):
+        rnp.take(rnp.array(FIVE), np.array([1]), mode="raise")
+
+
+# --- put, and along an axis -------------------------------------------------------------------
+
+ALONG: dict[str, tuple[np.ndarray, int | None]] = {
+    "axis 0": (np.array([[2, 0, 1, 1]]), 0),
+    "axis 1": (np.array([[3, 0], [1, -1], [2, 1]]), 1),
+    "broadcast": (np.array([[1]]), -1),
+    "flat": (np.array([4, -1, 7]), None),
+}
+each_along = pytest.mark.parametrize(("at", "axis"), ALONG.values(), ids=ALONG)
+
+
+@each_along
+def test_take_along_axis_is_numpys(at: np.ndarray, axis: int | None):
+    same(np.take_along_axis(X, at, axis), rnp.take_along_axis(rnp.array(X), at, axis))
+
+
+@each_along
+def test_put_along_axis_is_numpys(at: np.ndarray, axis: int | None):
+    expected = X.copy()
+    np.put_along_axis(expected, at, np.float32(9), axis)
+
+    same(expected, rnp.put_along_axis(rnp.array(X), at, 9.0, axis, inplace=False))
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [(None, [0, 1, 2, 3, 9]), ("clip", [9, 1, 2, 3, 9]), ("wrap", [0, 1, 9, 3, 9])],
+)
+def test_writing_along_an_axis_out_of_bounds_follows_its_mode(
+    mode: str | None, expected: list[float]
+):
+    x, at = rnp.array(FIVE), np.array([7, -1])
+
+    assert rnp.put_along_axis(x, at, 9.0, 0, inplace=False, mode=mode).tolist() == expected
+    assert rnp.put(x, at, 9.0, inplace=False, mode=mode).tolist() == expected
+
+
+@pytest.mark.parametrize("values", [[8.0], [8.0, 9.0], [6.0, 7.0, 8.0, 9.0, 10.0]], ids=len)
+def test_put_repeats_its_values_as_numpy_does(values: list[float]):
+    expected, at = X.copy(), np.array([[5, -1], [0, 3]])
+    np.put(expected, at, values)
+
+    same(expected, rnp.put(rnp.array(X), at, np.array(values), inplace=False))
+
+
+def test_putting_in_place_is_refused_with_the_way_out():
+    with pytest.raises(ValueError, match=r"put\(..., inplace=False\) returns a changed copy"):
+        rnp.put(rnp.array(FIVE), np.array([0]), 1.0)
+    with pytest.raises(ValueError, match="put_along_axis: cannot write into an array"):
+        rnp.put_along_axis(rnp.array(FIVE), np.array([0]), 1.0, 0)
+
+
+@pytest.mark.parametrize("name", ["take_along_axis", "put_along_axis"])
+def test_indices_along_an_axis_are_integers_of_the_same_rank(name: str):
+    more = {} if name == "take_along_axis" else {"values": 0.0, "inplace": False}
+
+    with pytest.raises(TypeError, match=rf"{name}: cannot index f32\[3,4\] by i32\[2\] \(ranks"):
+        getattr(rnp, name)(rnp.array(X), np.array([0, 1]), axis=0, **more)
+    with pytest.raises(TypeError, match=rf"{name}: cannot index with f32\[1,1\]"):
+        getattr(rnp, name)(rnp.array(X), np.array([[0.5]]), axis=0, **more)

@@ -1,0 +1,291 @@
+"""Samplers: each draws from the distribution that it is named after.
+
+First the numbers against stored answers of JAX; then support, moments and the whole distribution,
+with fixed keys, so that a test that passes once passes always; then lanes, dtypes, shapes and
+derivatives; last what is refused. distributions.py has the table.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes, random
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from tests.random import calls
+from tests.random.distributions import CONTINUOUS, DISCRETE, Case
+from tests.random.vectors import answers
+from tests.support.close import close, near, same
+
+COUNT = 20_000
+KEY = random.key(20_260_101)
+each_case = pytest.mark.parametrize("case", [*CONTINUOUS, *DISCRETE], ids=str)
+
+
+@functools.cache
+def numbers(case: Case) -> np.ndarray:
+    """Many numbers of a sampler, from a key of its own."""
+    position = [c.name for c in (*CONTINUOUS, *DISCRETE)].index(case.name)
+    drawn = case.draw(random.fold_in(KEY, position), (COUNT,))
+    return np.asarray(drawn).astype(np.float64)
+
+
+# --- JAX --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", calls.EXACT)
+def test_numbers_made_by_exact_arithmetic_are_those_of_jax(name: str):
+    same(answers()[name], np.asarray(calls.EXACT[name](random)))
+
+
+@pytest.mark.parametrize("name", calls.CHOSEN)
+def test_choices_and_counts_are_those_of_jax(name: str):
+    same(answers()[name], np.asarray(calls.CHOSEN[name](random)))
+
+
+@pytest.mark.parametrize("name", calls.CLOSE)
+def test_functions_of_uniform_numbers_are_close_to_those_of_jax(name: str):
+    expected = answers()[name]
+    found = np.asarray(calls.CLOSE[name](random))
+
+    assert expected.dtype == found.dtype
+    limit = 1e-3 if expected.dtype.itemsize == 2 else 2e-5
+    near(expected, found, relative=limit, why="two approximations of one function; cancellation")
+
+
+# --- distributions ----------------------------------------------------------------------------
+
+
+@each_case
+def test_every_number_lies_in_the_support(case: Case):
+    found = numbers(case)
+
+    assert not np.isnan(found).any()
+    assert found.min() >= case.support[0]
+    assert found.max() <= case.support[1]
+
+
+@each_case
+def test_mean_and_variance_are_those_of_the_distribution(case: Case):
+    found = numbers(case)
+    mean, variance, kurtosis = (float(x) for x in case.law.stats("mvk"))
+    if not np.isfinite(variance):
+        assert abs(np.median(found) - case.law.median()) < 0.05
+        return
+    spread = np.sqrt(variance / COUNT)
+    assert abs(found.mean() - mean) < 5 * spread
+    if np.isfinite(kurtosis):
+        assert abs(found.var() / variance - 1) < 5 * np.sqrt((kurtosis + 2) / COUNT) + 1e-3
+
+
+@pytest.mark.parametrize("case", CONTINUOUS, ids=str)
+def test_the_distribution_function_is_that_of_the_distribution(case: Case):
+    assert stats.kstest(numbers(case), case.law.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("case", DISCRETE, ids=str)
+def test_every_value_comes_as_often_as_it_should(case: Case):
+    found = numbers(case)
+    values, seen = np.unique(found, return_counts=True)
+    expected = case.law.pmf(values) * COUNT
+    common = expected >= 5  # the test needs so many of each
+
+    rest = COUNT - seen[common].sum(), COUNT - expected[common].sum()
+    observed, wanted = (np.append(a[common], b) for a, b in ((seen, rest[0]), (expected, rest[1])))
+    keep = wanted > 1e-9
+    assert (observed[~keep] == 0).all()
+    statistic = ((observed - wanted)[keep] ** 2 / wanted[keep]).sum()
+    assert stats.chi2.sf(statistic, keep.sum() - 1) > 1e-3
+
+
+# --- lanes, dtypes, shapes --------------------------------------------------------------------
+
+
+@each_case
+def test_a_lane_of_a_jitted_function_draws_what_its_key_draws_alone(case: Case):
+    keys = random.split(KEY, 2)
+
+    found = rune.jit(rune.vmap(lambda k: case.draw(k, (5,))))(keys)
+
+    same(np.stack([np.asarray(case.draw(k, (5,))) for k in keys]), np.asarray(found))
+
+
+OF_A_SHAPE = {
+    "uniform": random.uniform, "normal": random.normal, "exponential": random.exponential,
+    "gumbel": random.gumbel, "laplace": random.laplace, "logistic": random.logistic,
+    "cauchy": random.cauchy, "maxwell": random.maxwell,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_A_SHAPE)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_the_dtype_is_the_one_asked_for(name: str, dtype: str):
+    found = OF_A_SHAPE[name](KEY, (50,), dtype)
+
+    assert found.dtype == dtypes.as_dtype(dtype)
+    assert np.isfinite(np.asarray(found).astype(np.float64)).all()
+
+
+def test_a_64_bit_parameter_makes_64_bit_numbers():
+    scale = rnp.asarray(2.0, dtype="float64")
+
+    assert random.rayleigh(KEY, scale, (3,)).dtype == dtypes.f64
+    assert random.rayleigh(KEY, 2.0, (3,)).dtype == dtypes.f32
+    with rune.enable_x64():
+        assert random.normal(KEY, (3,)).dtype == dtypes.f64
+
+
+def test_numbers_are_never_weak():
+    drawn = (random.uniform(KEY), random.pareto(KEY, 2.0), random.randint(KEY, (), 0, 5))
+
+    assert not any(x.type.weak for x in drawn)
+
+
+def test_parameters_broadcast_to_the_shape():
+    b = rnp.array([1.0, 2.0, 4.0])
+
+    assert random.pareto(KEY, b).shape == (3,)
+    assert random.pareto(KEY, b, (2, 3)).shape == (2, 3)
+    assert random.truncated_normal(KEY, b[:, None] - 3.0, b).shape == (3, 3)
+
+
+def test_a_parameter_is_per_element():
+    scales = rnp.array([1.0, 100.0])
+    found = np.asarray(random.rayleigh(KEY, scales, (1000, 2)))
+
+    ratio = found[:, 1].mean() / found[:, 0].mean()
+    assert 80 < ratio < 120
+
+
+def test_signatures_are_shown():
+    assert "minval" in str(random.uniform.__signature__)
+    assert "name=None" in str(random.uniform.__signature__)
+    assert repr(random.uniform) == "rune.random.uniform"
+    assert (random.uniform.__doc__ or "").startswith("Numbers of [minval, maxval)")
+
+
+# --- derivatives ------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "uniform minval": lambda k, p: random.uniform(k, (5,), minval=p, maxval=3.0),
+    "uniform maxval": lambda k, p: random.uniform(k, (5,), minval=-1.0, maxval=p),
+    "truncated_normal lower": lambda k, p: random.truncated_normal(k, p, 3.0, (5,)),
+    "truncated_normal upper": lambda k, p: random.truncated_normal(k, -1.0, p, (5,)),
+    "lognormal": lambda k, p: random.lognormal(k, p, (5,)),
+    "double_sided_maxwell loc": lambda k, p: random.double_sided_maxwell(k, p, 2.0, (5,)),
+    "double_sided_maxwell scale": lambda k, p: random.double_sided_maxwell(k, 1.0, p, (5,)),
+    "rayleigh": lambda k, p: random.rayleigh(k, p, (5,)),
+    "pareto": lambda k, p: random.pareto(k, p, (5,)),
+    "weibull_min scale": lambda k, p: random.weibull_min(k, p, 1.5, (5,)),
+    "weibull_min concentration": lambda k, p: random.weibull_min(k, 2.0, p, (5,)),
+    "triangular": lambda k, p: random.triangular(k, 0.0, p, 3.0, (5,)),
+    "wald": lambda k, p: random.wald(k, p, (5,)),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_numbers_are_differentiable_in_their_parameters(name: str):
+    draw, h = PARAMETERS[name], 1e-5
+    at = rnp.asarray(1.3, dtype="float64")
+
+    found = rune.jacfwd(lambda p: draw(KEY, p))(at)
+
+    ahead, behind = (np.asarray(draw(KEY, at + s)) for s in (h, -h))
+    near((ahead - behind) / (2 * h), np.asarray(found), relative=1e-5, why="central differences")
+
+
+def _at_fixed_probability(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """dx/da of a gamma number, by central differences of SciPy's quantiles, in f64."""
+    upper, h = special.gammaincc(a, x) < 0.5, 1e-5 * a
+
+    def quantile(b: np.ndarray) -> np.ndarray:
+        low = special.gammaincinv(b, special.gammainc(a, x))
+        return np.where(upper, special.gammainccinv(b, special.gammaincc(a, x)), low)
+
+    return (quantile(a + h) - quantile(a - h)) / (2 * h)
+
+
+@pytest.mark.parametrize("a", [0.05, 0.7, 1.0, 3.0, 50.0, 2000.0])
+def test_the_derivative_of_a_gamma_number_keeps_its_probability(a: float):
+    parameters = rnp.full((200,), a, "float64")
+
+    def draw(a: Any) -> Any:
+        return random.gamma(KEY, a)
+
+    drawn, slopes = rune.jvp(draw, (parameters,), (rnp.ones_like(parameters),))
+
+    x = np.asarray(drawn)
+    expected = _at_fixed_probability(np.asarray(parameters), x)
+    kept = x > 1e-12  # below it SciPy's quantiles are no longer smooth
+    near(expected[kept], np.asarray(slopes)[kept], relative=1e-6, why="central differences")
+
+
+def test_the_derivative_of_the_logarithm_is_finite_where_the_number_is_too_small():
+    found = rune.vmap(rune.grad(lambda a: random.loggamma(KEY, a)))(rnp.array([1e-3, 1e-2]))
+
+    assert (np.asarray(random.gamma(KEY, rnp.array([1e-5, 1e-5]))) == 0).any()
+    assert np.isfinite(np.asarray(found)).all()
+    assert (np.asarray(rune.grad(lambda a: random.gamma(KEY, a))(1e-5)) == 0).all()
+
+
+MEANS = {
+    "gamma": (lambda p: random.gamma(KEY, p, (COUNT,)), 2.0, 1.0),
+    "chisquare": (lambda p: random.chisquare(KEY, p, (COUNT,)), 3.0, 1.0),
+    "beta": (lambda p: random.beta(KEY, p, 3.0, (COUNT,)), 2.0, 3 / 25),
+    "dirichlet": (lambda p: random.dirichlet(KEY, rnp.stack([p, 1.0, 2.0]), (COUNT,))[:, 0],
+                  2.0, 3 / 25),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_the_mean_of_the_derivatives_is_the_derivative_of_the_mean(name: str):
+    draw, at, expected = MEANS[name]
+
+    found = rune.grad(lambda p: rnp.mean(draw(p)))(at)
+
+    assert float(found) == pytest.approx(expected, rel=0.05)
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+def test_a_dtype_of_another_kind_is_refused():
+    with pytest.raises(DtypeError, match="normal: cannot draw i32"):
+        random.normal(KEY, (3,), "int32")
+    with pytest.raises(DtypeError, match="randint: cannot draw f32"):
+        random.randint(KEY, (3,), 0, 5, "float32")
+    with pytest.raises(DtypeError, match="bernoulli: cannot use p of i32"):
+        random.bernoulli(KEY, rnp.array([0, 1]))
+
+
+def test_parameters_that_do_not_fit_the_shape_are_refused():
+    with pytest.raises(ShapeError, match=r"pareto: cannot draw shape \(2,\)"):
+        random.pareto(KEY, rnp.ones((3, 2)), (2,))
+    with pytest.raises(ShapeError):
+        random.uniform(KEY, (2,), minval=rnp.zeros(3))
+
+
+def test_a_mode_that_does_not_exist_is_refused():
+    with pytest.raises(ArgumentError, match="mode='middle'"):
+        random.bernoulli(KEY, 0.5, mode="middle")
+    with pytest.raises(ArgumentError, match="mode='middle'"):
+        random.gumbel(KEY, mode="middle")
+
+
+def test_a_shape_in_the_place_of_the_key_is_refused_with_a_hint():
+    with pytest.raises(ArgumentError, match="give shape= by name"):
+        random.normal((3,))
+
+
+def test_the_interval_of_uniform_is_half_open_after_rounding():
+    low, high = 1.0, float(np.nextafter(np.float32(1), np.float32(2)))
+    found = np.asarray(random.uniform(KEY, (1000,), minval=low, maxval=high))
+
+    close(np.float32(1.0), found.min(), ulps=0, why="two numbers at most")
+    assert found.max() <= high

@@ -1,0 +1,66 @@
+"""rune.debug: printing and calling back while a program runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import ArgumentError
+
+
+def printed(capsys: pytest.CaptureFixture[str], call: Any) -> str:
+    """What a call prints."""
+    call()
+    return capsys.readouterr().out
+
+
+FORMATS: list[tuple[Any, str]] = [
+    (lambda: rune.debug.print("plain"), "plain\n"),
+    (lambda: rune.debug.print("{} and {x}", 1.5, x=2), "1.5 and 2\n"),
+    (lambda: rune.debug.print("{1} {0}", 1.5, 2.5), "2.5 1.5\n"),
+    (lambda: rune.debug.print("{x:.3f}", x=rnp.float32(1 / 3)), "0.333\n"),
+    (lambda: rune.debug.print("{x:>{width}}", x=1.5, width=5), "  1.5\n"),
+    (lambda: rune.debug.print("{} {}", rnp.arange(3), rnp.ones((1, 2))), "[0 1 2] [[1. 1.]]\n"),
+    (lambda: rune.debug.print("{x.shape} {p[a]}", x=rnp.ones(3), p={"a": 1.0}), "(3,) 1.0\n"),
+    (lambda: rune.debug.print("{} {{}}", "text"), "text {}\n"),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), FORMATS, ids=[t.strip() for _, t in FORMATS])
+def test_print_formats_as_str_format_does(capsys: pytest.CaptureFixture[str], call: Any, text: str):
+    assert printed(capsys, call) == text
+    assert printed(capsys, rune.jit(lambda: call())) == text
+
+
+def test_print_prints_the_value_of_each_run_not_of_the_trace(capsys: pytest.CaptureFixture[str]):
+    f = rune.jit(lambda x: rune.debug.print("{}", x))
+
+    assert [printed(capsys, lambda x=x: f(x)) for x in (1.0, 2.0)] == ["1.0\n", "2.0\n"]
+
+
+UNFIT: list[tuple[Any, str]] = [
+    (lambda: rune.debug.print("{} {}", 1.0), "no argument 1"),
+    (lambda: rune.debug.print("{x}", y=1.0), "no argument x"),
+    (lambda: rune.debug.print("{}", 1.0, 2.0), "no field for argument 1"),
+    (lambda: rune.debug.print("{}", 1.0, x=2.0), "no field for argument x"),
+]
+
+
+@pytest.mark.parametrize(("call", "why"), UNFIT, ids=[w for _, w in UNFIT])
+def test_a_format_that_does_not_fit_is_refused_when_it_is_traced(call: Any, why: str):
+    with pytest.raises(ArgumentError, match=f"cannot fill .* .{why}"):
+        call()
+
+
+def test_callback_hands_over_arrays_and_ignores_what_comes_back():
+    seen: list[Any] = []
+
+    def note(x: Any, *, name: str) -> str:
+        seen.append((type(x).__name__, float(x), name))
+        return "ignored"
+
+    assert rune.jit(lambda x: rune.debug.callback(note, x, name="loss"))(2.0) is None
+    assert seen == [("Array", 2.0, "loss")]

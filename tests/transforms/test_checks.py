@@ -1,0 +1,103 @@
+"""The checks for NaN and infinity: they name operation, line, result and step, and are silent else.
+
+Eager operations are checked one by one; compiled calls by their results, and then searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import NaNError
+from tests.support.arrays import array
+from tests.support.close import same
+
+X = array([1.0, 2.0])
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "eager": lambda f: f,
+    "jit": rune.jit,
+    "jit in jit": lambda f: rune.jit(lambda x: rune.jit(f)(x)),
+    "grad of jit": lambda f: lambda x: rune.value_and_grad(rune.jit(lambda v: f(v).sum()))(x),
+    "jit of vmap": lambda f: rune.jit(rune.vmap(f)),
+    "checkpoint": lambda f: rune.jit(rune.checkpoint(f)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _checked() -> Iterator[None]:
+    with rune.configure(check_nans=True, check_infs=True):
+        yield
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_the_operation_and_the_line_are_named(name: str):
+    def function(x: Any) -> Any:
+        y = x - 5.0
+        return rnp.log(y) * 2.0  # here
+
+    with pytest.raises(NaNError, match=r"(?s)log: found NaN in its result .*# here"):
+        WAYS[name](function)(X)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_infinities_are_found_too(name: str):
+    with pytest.raises(NaNError, match="div: found infinity in its result"):
+        WAYS[name](lambda x: 1.0 / (x - x))(X)
+
+
+def test_the_result_is_named_by_its_path():
+    f = rune.jit(lambda x: {"loss": x.sum(), "extra": (x, rnp.sqrt(-x))})
+
+    with pytest.raises(NaNError, match=r"sqrt: found NaN .* seen in result\['extra'\]\[1\]"):
+        f(X)
+
+
+LOOPS: dict[str, Callable[[Any], Any]] = {
+    "scan": lambda x: rune.scan(lambda c, y: (c + rnp.log(y), c), x, array([3.0, 2.0, -1.0, 4.0])),
+    "fori": lambda x: rune.fori_loop(0, 4, lambda i, c: c + rnp.log(2.0 - i), x),
+    "while": lambda x: rune.while_loop(
+        lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] + rnp.log(2.0 - s[0])), (0, x)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_the_step_of_a_loop_is_named(name: str):
+    kind = "NaN" if name == "scan" else "infinity"
+
+    with pytest.raises(NaNError, match=f"log: found {kind} .* in run 3 of"):
+        rune.jit(LOOPS[name])(1.0)
+
+
+def test_the_branch_that_was_taken_is_searched():
+    f = rune.jit(lambda x: rune.cond(x.sum() > 0, lambda v: rnp.log(-v), lambda v: v, x))
+
+    with pytest.raises(NaNError, match="log: found NaN"):
+        f(X)
+    same(-np.asarray(X), f(-X))
+
+
+def test_a_nan_among_the_inputs_is_said_to_be_there():
+    with pytest.raises(NaNError, match="made of inputs that held one"):
+        rune.jit(lambda x: x * 2.0)(array([1.0, np.nan]))
+
+
+def test_what_is_masked_out_is_not_looked_at_in_compiled_code():
+    same(np.zeros(2, np.float32), rune.jit(lambda x: rnp.where(x > 5, rnp.log(-x), 0.0))(X))
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_both_checks_are_silent_where_there_is_nothing(name: str):
+    WAYS[name](lambda x: rnp.sin(x) * 2.0)(X)
+
+
+def test_each_check_looks_for_its_own():
+    with rune.configure(check_nans=False, check_infs=True):
+        rune.jit(lambda x: rnp.log(-x))(X)
+    with rune.configure(check_nans=True, check_infs=False):
+        rune.jit(lambda x: 1.0 / (x - x))(X)

@@ -1,0 +1,352 @@
+"""custom_jvp: the rule takes the place of the derivative, in every order of transformations.
+
+First what a rule means and where it is called, then arguments that are not differentiated, then
+the program that jit and vmap see, then what a function may close over, last what is refused.
+The function and its rule disagree on purpose (by a factor of ten), so that the rule shows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import EscapedTracerError, TransformError
+from tests.support.arrays import array
+from tests.support.close import near, same
+from tests.support.derivatives import WHY, differences, inner
+
+X = array([0.5, 1.0, 2.0])
+F32 = "f32, other order of operations"
+
+
+@rune.custom_jvp
+def wave(x: Any, y: Any) -> Any:
+    """sin(x) y, whose derivative with respect to x is said to be ten times what it is."""
+    return rnp.sin(x) * y
+
+
+@wave.defjvp
+def _wave_rule(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    return wave(x, y), 10.0 * rnp.cos(x) * y * dx + rnp.sin(x) * dy
+
+
+def honest(function: Callable[..., Any], jvp: Callable[..., Any]) -> Any:
+    """A function of one argument with its true derivative as the rule."""
+    made = rune.custom_jvp(function)
+    made.defjvps(jvp)
+    return made
+
+
+# --- what a rule means --------------------------------------------------------------------------
+
+
+def test_without_a_derivative_the_function_itself_runs():
+    near(np.sin(np.asarray(X)) * 2.0, wave(X, 2.0), relative=1e-6, why=F32)
+
+
+def test_jvp_asks_the_rule():
+    value, tangent = rune.jvp(wave, (1.0, 2.0), (1.0, 0.0))
+
+    near(2 * np.sin(1.0), value, relative=1e-6, why=F32)
+    near(20 * np.cos(1.0), tangent, relative=1e-6, why=F32)
+
+
+def test_grad_transposes_the_rule():
+    dx, dy = rune.grad(wave, argnums=(0, 1))(1.0, 2.0)
+
+    near(20 * np.cos(1.0), dx, relative=1e-6, why=F32)
+    near(np.sin(1.0), dy, relative=1e-6, why=F32)
+
+
+def test_a_second_derivative_asks_the_rule_twice():
+    # The rule's own 10 cos(x) y is differentiated by the rules of cos and mul.
+    near(-20 * np.sin(1.0), rune.grad(rune.grad(wave))(1.0, 2.0), relative=1e-6, why=F32)
+
+
+ORDERS: dict[str, Callable[[Any], Any]] = {
+    "jit grad": lambda f: rune.jit(rune.grad(f)),
+    "grad jit": lambda f: rune.grad(rune.jit(f)),
+    "grad jit jit": lambda f: rune.grad(rune.jit(rune.jit(f))),
+    "jit grad jit": lambda f: rune.jit(rune.grad(rune.jit(f))),
+    "jvp of jit": lambda f: lambda x, y: rune.jvp(rune.jit(f), (x, y), (1.0, 0.0))[1],
+    "jit of jvp": lambda f: rune.jit(lambda x, y: rune.jvp(f, (x, y), (1.0, 0.0))[1]),
+    "linearize": lambda f: lambda x, y: rune.linearize(f, x, y)[1](1.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_the_rule_survives_jit_in_every_order(name: str):
+    near(20 * np.cos(1.0), ORDERS[name](wave)(1.0, 2.0), relative=1e-6, why=F32)
+
+
+def over_x(function: Any) -> Any:
+    """A function of (x, y) on all lanes of x."""
+    return rune.vmap(function, in_axes=(0, None))
+
+
+def total(function: Any) -> Any:
+    """The sum of what a function gives."""
+    return lambda x, y: function(x, y).sum()
+
+
+LANES: dict[str, Callable[[Any], Any]] = {
+    "vmap grad": lambda f: over_x(rune.grad(f)),
+    "vmap grad jit": lambda f: over_x(rune.grad(rune.jit(f))),
+    "grad vmap": lambda f: rune.grad(total(over_x(f))),
+    "grad vmap jit": lambda f: rune.grad(total(over_x(rune.jit(f)))),
+    "grad jit vmap": lambda f: rune.grad(total(rune.jit(over_x(f)))),
+    "jit grad vmap": lambda f: rune.jit(rune.grad(total(over_x(f)))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LANES)
+def test_the_rule_survives_vmap_in_every_order(name: str):
+    near(20 * np.cos(np.asarray(X)), LANES[name](wave)(X, 2.0), relative=1e-5, why=F32)
+
+
+def test_what_lanes_share_gets_the_sum_of_their_derivatives():
+    found = rune.grad(lambda y: rune.jit(rune.vmap(wave, (0, None)))(X, y).sum())(2.0)
+
+    near(np.sin(np.asarray(X)).sum(), found, relative=1e-6, why=F32)
+
+
+def test_an_honest_rule_agrees_with_differences_and_is_adjoint():
+    softplus = honest(lambda x: rnp.log(1.0 + rnp.exp(x)), lambda t, y, x: t / (1.0 + rnp.exp(-x)))
+    x, v = array(np.array([-1.0, 0.3, 2.0])), array(np.array([0.5, 1.0, -1.0]))
+
+    push, pull = rune.linearize(softplus, x)[1], rune.vjp(softplus, x)[1]
+
+    near(differences(softplus, [x], [v]), push(v), relative=1e-6, why=WHY)
+    near(inner([v], [push(v)]), inner(pull(v), [v]), relative=1e-12, why="f64")
+
+
+# --- forms of rules -----------------------------------------------------------------------------
+
+
+def test_one_rule_per_argument_may_be_none():
+    function = rune.custom_jvp(lambda x, y: x * y)
+    function.defjvps(lambda t, result, x, y: 7.0 * t, None)
+
+    assert float(rune.grad(function)(2.0, 3.0)) == 7.0
+    assert float(rune.grad(function, argnums=1)(2.0, 3.0)) == 0.0
+
+
+def test_trees_of_arguments_and_results_reach_the_rule_as_they_are():
+    @rune.custom_jvp
+    def function(p: Any) -> Any:
+        return {"out": p["a"] * p["b"][0]}
+
+    @function.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        (p,), (t,) = primals, tangents
+        return function(p), {"out": 5.0 * t["a"] + t["b"][0]}
+
+    found = rune.grad(lambda p: function(p)["out"])({"a": 2.0, "b": (3.0,)})
+    assert (float(found["a"]), float(found["b"][0])) == (5.0, 1.0)
+
+
+def test_zero_tangents_are_arrays_unless_symbolic_zeros_are_asked_for():
+    seen: list[Any] = []
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        seen.append(tangents[1])
+        return primals[0] * primals[1], tangents[0] * primals[1]
+
+    for symbolic in (False, True):
+        function = rune.custom_jvp(lambda x, y: x * y)
+        function.defjvp(rule, symbolic_zeros=symbolic)
+        rune.grad(function)(2.0, 3.0)
+
+    assert float(seen[0]) == 0.0
+    assert isinstance(seen[1], rune.SymbolicZero)
+
+
+def test_the_tangent_of_an_integer_is_float0():
+    seen: list[Any] = []
+
+    @rune.custom_jvp
+    def scaled(x: Any, n: Any) -> Any:
+        return x * n
+
+    @scaled.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        seen.append(tangents[1])
+        return scaled(*primals), tangents[0] * primals[1]
+
+    assert float(rune.grad(scaled)(2.0, 3)) == 3.0
+    assert seen[0].dtype == rune.float0
+
+
+def test_arguments_that_are_not_differentiated_come_first_and_may_be_anything():
+    @functools.partial(rune.custom_jvp, nondiff_argnums=(0,))
+    def applied(function: Any, x: Any) -> Any:
+        return function(x)
+
+    @applied.defjvp
+    def _(function: Any, primals: Any, tangents: Any) -> Any:
+        return applied(function, *primals), 3.0 * tangents[0]
+
+    assert float(rune.grad(applied, argnums=1)(rnp.sin, 1.0)) == 3.0
+    assert float(rune.jit(rune.grad(applied, argnums=1), static_argnums=0)(rnp.sin, 1.0)) == 3.0
+
+
+def test_keywords_and_defaults_find_their_places():
+    function = rune.custom_jvp(lambda x, y=3.0: x * y)
+    function.defjvps(lambda t, r, x, y: t * y, lambda t, r, x, y: t * x)
+
+    assert float(rune.grad(lambda x: function(x))(2.0)) == 3.0
+    assert float(rune.grad(lambda x: function(y=x, x=5.0))(2.0)) == 5.0
+
+
+def test_a_method_has_a_rule_too():
+    class Model:
+        @functools.partial(rune.custom_jvp, nondiff_argnums=(0,))
+        def forward(self, x: Any) -> Any:
+            return x * 2.0
+
+        @forward.defjvp
+        def _rule(self, primals: Any, tangents: Any) -> Any:
+            return primals[0] * 2.0, tangents[0] * 9.0
+
+    assert float(rune.grad(Model().forward)(1.0)) == 9.0
+
+
+def test_eager_derivatives_let_python_branch_on_values():
+    @rune.custom_jvp
+    def ramp(x: Any) -> Any:
+        return x if x > 0 else 0.0 * x
+
+    ramp.defjvps(lambda t, y, x: t * (2.0 if x > 0 else 0.0))
+
+    assert [float(rune.grad(ramp)(x)) for x in (3.0, -3.0)] == [2.0, 0.0]
+
+
+# --- programs -----------------------------------------------------------------------------------
+
+
+def test_a_program_holds_the_function_and_names_its_rule(expect: Any):
+    function = honest(lambda x: rnp.sin(x), lambda t, y, x: t)
+
+    expect(rune.make_program(rune.vmap(function))(X), """
+        program vmap_lambda(%0: f32[3]) {
+          %1: f32[3] = custom_jvp %0 {hidden=0, program=program vmap_lambda(%0: f32[3]) {
+            %1: f32[3] = sin %0
+            return %1
+          }, rule=<rule of lambda> on lanes}
+          return %1
+        }""")  # fmt: skip
+
+
+def test_compiled_code_has_the_function_inlined():
+    function = rune.jit(lambda x: rnp.exp(wave(x, 2.0)))
+
+    with rune.counting() as seen:
+        function(X)
+
+    assert (seen.compiles, seen.runs) == (1, 1)
+
+
+# --- what a function may close over -------------------------------------------------------------
+
+
+def closing_over(y: Any, wrap: Callable[[Any], Any] = lambda f: f, *, in_rule: bool = False) -> Any:
+    """The derivative at 2 of x ↦ x y; y is closed over, by the rule as well if asked."""
+    function = rune.custom_jvp(lambda x: x * y)
+    function.defjvp(lambda p, t: (p[0] * (y if in_rule else 1.0), 5.0 * t[0]))
+    return rune.grad(wrap(function))(2.0)
+
+
+def test_arrays_may_be_closed_over_by_the_rule_in_compiled_code():
+    weights = array([1.0, 2.0, 3.0])
+    function = rune.custom_jvp(lambda x: (x * weights).sum())
+    function.defjvp(lambda p, t: (function(p[0]), (t[0] * weights * array([1.0, 10.0, 1.0])).sum()))
+
+    for f in (function, rune.jit(function), rune.jit(rune.jit(function))):
+        same(np.array([1.0, 20.0, 3.0], np.float32), rune.grad(f)(X))
+        same(np.array([1.0, 20.0, 3.0], np.float32), rune.jit(rune.grad(f))(X))
+        same(np.tile([1.0, 20.0, 3.0], (2, 1)).astype(np.float32), rune.vmap(rune.grad(f))(
+            rnp.stack([X, X])))  # fmt: skip
+
+
+def test_a_traced_value_of_an_outer_transformation_may_be_closed_over():
+    assert float(rune.jit(closing_over)(3.0)) == 5.0
+    same(np.full(3, 5.0, np.float32), rune.vmap(closing_over)(X))
+    same(np.asarray(X) * 2.0, rune.vmap(lambda y: wave_like(y)(2.0))(X))
+
+
+def wave_like(y: Any) -> Any:
+    """x ↦ x y with a rule."""
+    function = rune.custom_jvp(lambda x: x * y)
+    function.defjvp(lambda p, t: (function(p[0]), t[0]))
+    return function
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_a_closed_over_value_cannot_be_differentiated(wrap: Any):
+    with pytest.raises(TransformError, match=r"with respect to a value f32.* that it closes over"):
+        rune.grad(lambda y: wrap(wave_like(y))(2.0))(3.0)
+
+
+def test_a_rule_that_closes_over_a_traced_value_in_jit_is_refused():
+    with pytest.raises(TransformError, match="cannot close over a traced value"):
+        rune.jit(lambda y: closing_over(y, rune.jit, in_rule=True))(3.0)
+
+
+def test_a_rule_that_uses_a_value_of_the_derivative_itself_is_refused():
+    kept: list[Any] = []
+    function = rune.custom_jvp(lambda x: x)
+    function.defjvp(lambda p, t: (p[0], t[0] * kept[0]))
+
+    with pytest.raises(EscapedTracerError, match="outside its transformation"):
+        rune.grad(lambda x: (kept.append(x), function(x))[1])(3.0)
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("no pair", lambda p, t: p[0], "a pair of results and tangents required"),
+    ("another tree", lambda p, t: (p[0], (t[0], t[0])), "its results are .*, their tangents"),
+    ("another shape", lambda p, t: (p[0], array([1.0, 2.0])), r"is f32.*, its tangent f32\[2\]"),
+    ("another dtype", lambda p, t: (p[0], rnp.asarray(1)), "its tangent i32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "rule", "message"), WRONG, ids=[w[0] for w in WRONG])
+def test_a_rule_that_gives_something_else_is_refused(name: str, rule: Any, message: str):
+    function = rune.custom_jvp(lambda x: x * 2.0)
+    function.defjvp(rule)
+
+    with pytest.raises(TransformError, match=message):
+        rune.grad(function)(1.0)
+
+
+def test_a_rule_whose_results_are_not_the_function_s_is_refused_in_compiled_code():
+    function = rune.custom_jvp(lambda x: x * 2.0)
+    function.defjvp(lambda p, t: (array([1.0, 2.0]), array([1.0, 2.0])))
+
+    with pytest.raises(TransformError, match=r"its results are f32\[2\], the function's f32"):
+        rune.grad(lambda x: rune.jit(function)(x).sum())(1.0)
+
+
+def test_a_rule_that_is_not_linear_cannot_be_transposed():
+    square = rune.custom_jvp(lambda x: x)
+    square.defjvp(lambda p, t: (p[0], t[0] * t[0]))
+    quotient = rune.custom_jvp(lambda x: x)
+    quotient.defjvp(lambda p, t: (p[0], 1.0 / t[0]))
+
+    with pytest.raises(TransformError, match=r"cannot transpose mul .both operands depend"):
+        rune.grad(square)(1.0)
+    with pytest.raises(TransformError, match=r"cannot transpose div .the divisor depends"):
+        rune.grad(quotient)(1.0)
+
+
+def test_a_function_without_a_rule_cannot_be_called():
+    with pytest.raises(TransformError, match="it has no rule"):
+        rune.custom_jvp(lambda x: x)(1.0)

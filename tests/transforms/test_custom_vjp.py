@@ -1,0 +1,342 @@
+"""custom_vjp: fwd and bwd take the place of the derivative, in every order of transformations.
+
+First what the rules mean, then what they may give and take, then what a function may close over,
+last what is refused. The rule disagrees with the function on purpose, so that it shows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import TransformError
+from tests.support.arrays import array
+from tests.support.close import near, same
+from tests.support.derivatives import WHY, differences, inner
+
+X = array([0.5, 1.0, 2.0])
+F32 = "f32, other order of operations"
+
+
+@rune.custom_vjp
+def wave(x: Any, y: Any) -> Any:
+    """sin(x) y, whose derivative with respect to x is said to be ten times what it is."""
+    return rnp.sin(x) * y
+
+
+def _forward(x: Any, y: Any) -> Any:
+    return wave(x, y), (x, y)
+
+
+def _backward(residuals: Any, ct: Any) -> Any:
+    x, y = residuals
+    return 10.0 * rnp.cos(x) * y * ct, rnp.sin(x) * ct
+
+
+wave.defvjp(_forward, _backward)
+
+
+def with_rules(function: Any, fwd: Any, bwd: Any, **options: Any) -> Any:
+    """A custom_vjp function."""
+    made = rune.custom_vjp(function, **options)
+    made.defvjp(fwd, bwd)
+    return made
+
+
+# --- what the rules mean ------------------------------------------------------------------------
+
+
+def test_without_a_derivative_the_function_itself_runs():
+    ran: list[str] = []
+    function = with_rules(
+        lambda x: (ran.append("function"), x)[1],
+        lambda x: (ran.append("fwd"), (x, None))[1],
+        lambda _, ct: (ct,),
+    )
+
+    function(1.0), rune.grad(function)(1.0)
+
+    assert ran == ["function", "fwd"]
+
+
+def test_grad_asks_bwd():
+    dx, dy = rune.grad(wave, argnums=(0, 1))(1.0, 2.0)
+
+    near(20 * np.cos(1.0), dx, relative=1e-6, why=F32)
+    near(np.sin(1.0), dy, relative=1e-6, why=F32)
+
+
+ORDERS: dict[str, Callable[[Any], Any]] = {
+    "jit grad": lambda f: rune.jit(rune.grad(f)),
+    "grad jit": lambda f: rune.grad(rune.jit(f)),
+    "jit grad jit": lambda f: rune.jit(rune.grad(rune.jit(f))),
+    "vjp": lambda f: lambda x, y: rune.vjp(f, x, y)[1](1.0)[0],
+    "jacrev": lambda f: rune.jacrev(f),
+    "jacobian": lambda f: rune.jacobian(f),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_the_rules_survive_jit_in_every_order(name: str):
+    near(20 * np.cos(1.0), ORDERS[name](wave)(1.0, 2.0), relative=1e-6, why=F32)
+
+
+def over_x(function: Any) -> Any:
+    """A function of (x, y) on all lanes of x."""
+    return rune.vmap(function, in_axes=(0, None))
+
+
+def total(function: Any) -> Any:
+    """The sum of what a function gives."""
+    return lambda x, y: function(x, y).sum()
+
+
+LANES: dict[str, Callable[[Any], Any]] = {
+    "vmap grad": lambda f: over_x(rune.grad(f)),
+    "vmap grad jit": lambda f: over_x(rune.grad(rune.jit(f))),
+    "grad vmap": lambda f: rune.grad(total(over_x(f))),
+    "grad vmap jit": lambda f: rune.grad(total(over_x(rune.jit(f)))),
+    "grad jit vmap": lambda f: rune.grad(total(rune.jit(over_x(f)))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LANES)
+def test_the_rules_survive_vmap_in_every_order(name: str):
+    near(20 * np.cos(np.asarray(X)), LANES[name](wave)(X, 2.0), relative=1e-5, why=F32)
+
+
+def test_what_lanes_share_gets_the_sum_of_their_cotangents():
+    for each in (over_x(wave), rune.jit(over_x(wave))):
+        found = rune.grad(total(each), argnums=1)(X, 2.0)
+        near(np.sin(np.asarray(X)).sum(), found, relative=1e-6, why=F32)
+
+
+def test_a_cotangent_that_does_not_depend_on_the_lane_is_summed_as_well():
+    function = with_rules(lambda x, y: x * y, lambda x, y: (x * y, None), lambda _, ct: (ct, 2.0))
+
+    found = rune.grad(lambda y: rune.vmap(function, (0, None))(X, y).sum())(1.0)
+
+    assert float(found) == 6.0
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_a_second_derivative_differentiates_fwd_and_bwd(wrap: Any):
+    # bwd is 10 cos(x) y ct, whose derivative with respect to x is -10 sin(x) y ct.
+    found = rune.grad(wrap(rune.grad(wrap(wave))))(1.0, 2.0)
+
+    near(-20 * np.sin(1.0), found, relative=1e-6, why=F32)
+
+
+def test_honest_rules_agree_with_differences_and_are_adjoint():
+    function = with_rules(rnp.sin, lambda x: (rnp.sin(x), x), lambda x, ct: (ct * rnp.cos(x),))
+    x, v = array(np.array([-1.0, 0.3, 2.0])), array(np.array([0.5, 1.0, -1.0]))
+
+    (found,) = rune.vjp(function, x)[1](v)
+
+    near(inner([v], [differences(function, [x], [v])]), inner([found], [v]), relative=1e-6, why=WHY)
+
+
+def test_the_rules_work_in_a_scan():
+    def run(x: Any) -> Any:
+        return rune.scan(lambda c, t: (wave(c, t), None), x, rnp.arange(1.0, 4.0))[0]
+
+    def written_out(x: Any) -> Any:
+        for t in (1.0, 2.0, 3.0):
+            x = wave(x, t)
+        return x
+
+    expected = rune.grad(written_out)(0.3)
+    for f in (rune.grad(run), rune.jit(rune.grad(run)), rune.grad(rune.jit(run))):
+        near(expected, f(0.3), relative=1e-5, why=F32)
+
+
+# --- what rules give and take -------------------------------------------------------------------
+
+
+def test_none_is_a_zero_cotangent_of_an_argument_or_of_a_part_of_it():
+    function = with_rules(
+        lambda p, y: p["a"] * p["b"] * y,
+        lambda p, y: (p["a"] * p["b"] * y, None),
+        lambda _, ct: ({"a": None, "b": 3.0 * ct}, None),
+    )
+
+    dp, dy = rune.grad(function, argnums=(0, 1))({"a": 1.0, "b": 2.0}, 3.0)
+
+    assert [float(dp["a"]), float(dp["b"]), float(dy)] == [0.0, 3.0, 0.0]
+
+
+def test_the_cotangent_of_an_integer_argument_is_float0_whatever_bwd_gives():
+    function = with_rules(
+        lambda x, n: x * n, lambda x, n: (x * n, n), lambda n, ct: (ct * 100.0, None)
+    )
+
+    dx, dn = rune.vjp(function, 2.0, 3)[1](1.0)
+
+    assert float(dx) == 100.0
+    assert dn.dtype == rune.float0
+
+
+def test_bwd_sees_zeros_for_results_that_nothing_depends_on():
+    seen: list[Any] = []
+    function = with_rules(
+        lambda x: (x, x * 2.0),
+        lambda x: ((x, x * 2.0), None),
+        lambda _, cts: (seen.append(cts), (cts[0],))[1],
+    )
+
+    rune.grad(lambda x: function(x)[0])(1.0)
+
+    assert [float(ct) for ct in seen[0]] == [1.0, 0.0]
+
+
+def test_symbolic_zeros_say_what_is_perturbed_and_what_is_zero():
+    seen: list[Any] = []
+
+    def fwd(x: Any, y: Any) -> Any:
+        seen.append((x.perturbed, y.perturbed))
+        return (x.value * 2.0, y.value * 3.0), None
+
+    def bwd(_: Any, cts: Any) -> Any:
+        seen.append(isinstance(cts[1], rune.SymbolicZero))
+        return cts[0] * 2.0, None
+
+    function = rune.custom_vjp(lambda x, y: (x * 2.0, y * 3.0))
+    function.defvjp(fwd, bwd, symbolic_zeros=True)
+
+    assert float(rune.grad(lambda x: function(x, 1.0)[0])(1.0)) == 2.0
+    assert seen == [(True, False), True]
+
+
+def test_arguments_that_are_not_differentiated_come_first_in_bwd():
+    def bwd(f: Any, x: Any, ct: Any) -> Any:
+        return (ct * 7.0 * f(x),)
+
+    function = with_rules(lambda f, x: f(x), lambda f, x: (f(x), x), bwd, nondiff_argnums=(0,))
+    by_name = with_rules(lambda f, x: f(x), lambda f, x: (f(x), x), bwd, nondiff_argnames="f")
+
+    for each in (function, by_name):
+        near(7 * np.sin(1.0), rune.grad(each, argnums=1)(rnp.sin, 1.0), relative=1e-6, why=F32)
+
+
+def test_bwd_may_close_over_arrays_in_compiled_code():
+    weights = array([1.0, 10.0, 100.0])
+    function = with_rules(
+        lambda x: (x * x).sum(), lambda x: ((x * x).sum(), x), lambda x, ct: (x * weights * ct,)
+    )
+
+    for f in (function, rune.jit(function), rune.jit(rune.jit(function))):
+        same(np.array([0.5, 10.0, 200.0], np.float32), rune.grad(f)(X))
+
+
+def test_residuals_are_freed_with_the_vjp_function():
+    function = with_rules(lambda x: x * 2.0, lambda x: (x * 2.0, x), lambda x, ct: (ct * x,))
+
+    pull = rune.vjp(function, X)[1]
+
+    same(np.asarray(X), pull(array([1.0, 1.0, 1.0]))[0])
+    same(np.asarray(X), pull(array([1.0, 1.0, 1.0]))[0])
+
+
+# --- what a function may close over -------------------------------------------------------------
+
+
+def product_with(y: Any) -> Any:
+    """x ↦ x y with rules that use y as well."""
+    return with_rules(lambda x: x * y, lambda x: (x * y, None), lambda _, ct: (ct * y * 5.0,))
+
+
+def test_a_traced_value_of_an_outer_transformation_may_be_closed_over():
+    same(np.asarray(X) * 5.0, rune.vmap(lambda y: rune.grad(product_with(y))(2.0))(X))
+    assert float(rune.jit(lambda y: rune.grad(product_with(y))(2.0))(3.0)) == 15.0
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_a_closed_over_value_cannot_be_differentiated(wrap: Any):
+    with pytest.raises(TransformError, match=r"with respect to a value f32.* that it closes over"):
+        rune.grad(lambda y: wrap(product_with(y))(2.0))(3.0)
+
+
+def test_closure_convert_makes_it_an_argument():
+    def solved(y: Any) -> Any:
+        converted, hidden = rune.closure_convert(lambda x: x * y, 1.0)
+
+        @functools.partial(rune.custom_vjp, nondiff_argnums=(0,))
+        def apply(f: Any, x: Any, *values: Any) -> Any:
+            return f(x, *values)
+
+        apply.defvjp(
+            lambda f, x, *values: (f(x, *values), (x, values)),
+            lambda f, kept, ct: (ct * kept[1][0], *(ct * kept[0] for _ in kept[1])),
+        )
+        return apply(converted, 2.0, *hidden)
+
+    assert float(rune.grad(solved)(3.0)) == 2.0
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+FORWARD: dict[str, Callable[[], Any]] = {
+    "jvp": lambda: rune.jvp(wave, (1.0, 2.0), (1.0, 0.0)),
+    "jvp of jit": lambda: rune.jvp(rune.jit(wave), (1.0, 2.0), (1.0, 0.0)),
+    "jit of jvp": lambda: rune.jit(lambda x: rune.jvp(wave, (x, 2.0), (1.0, 0.0)))(1.0),
+    "jvp of vmap": lambda: rune.jvp(rune.vmap(wave, (0, None)), (X, 2.0), (X, 0.0)),
+    "jacfwd": lambda: rune.jacfwd(wave)(1.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_forward_mode_is_refused(name: str):
+    with pytest.raises(TypeError, match="can't apply forward-mode"):
+        FORWARD[name]()
+
+
+WRONG: list[tuple[str, Any, Any, str]] = [
+    ("fwd gives no pair", lambda p: p["a"] * 2.0, None, "fwd rule of lambda .a pair of result"),
+    ("another shape", None, lambda r, ct: ({"a": array([1.0, 2.0])},),
+     r"argument\[0\]\['a'\] is f32.*, its cotangent f32\[2\]"),
+    ("another dtype", None, lambda r, ct: ({"a": rnp.asarray(1)},), "its cotangent i32"),
+    ("another tree", None, lambda r, ct: ({"b": ct},), "a tuple like the arguments"),
+    ("no tuple", None, lambda r, ct: ct, "a tuple like the arguments"),
+    ("too many", None, lambda r, ct: ({"a": ct}, ct), "a tuple like the arguments"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "fwd", "bwd", "message"), WRONG, ids=[w[0] for w in WRONG])
+def test_a_rule_that_gives_something_else_is_refused(name: str, fwd: Any, bwd: Any, message: str):
+    function = with_rules(
+        lambda p: p["a"] * 2.0,
+        fwd or (lambda p: (p["a"] * 2.0, None)),
+        bwd or (lambda r, ct: ({"a": ct},)),
+    )
+
+    with pytest.raises(TransformError, match=message):
+        rune.grad(function)({"a": 1.0})
+
+
+def test_fwd_must_give_what_the_function_gives():
+    function = with_rules(lambda x: x, lambda x: ((x, x), None), lambda _, ct: (ct[0],))
+
+    with pytest.raises(
+        TransformError, match=r"fwd rule of lambda .its results are .*, the function's"
+    ):
+        rune.grad(lambda x: rune.jit(function)(x))(1.0)
+
+
+def test_a_traced_value_cannot_stand_where_nothing_is_differentiated():
+    function = with_rules(
+        lambda n, x: x * n, lambda n, x: (x * n, None), lambda n, _, ct: (ct,), nondiff_argnums=(0,)
+    )
+
+    with pytest.raises(TransformError, match="cannot take a traced value as argument 0"):
+        rune.jit(lambda n: function(n, 1.0))(2.0)
+
+
+def test_a_function_without_rules_cannot_be_called():
+    with pytest.raises(TransformError, match="it has no rule"):
+        rune.custom_vjp(lambda x: x)(1.0)

@@ -1,0 +1,174 @@
+"""linear_transpose, closure_convert, eval_shape: functions looked at without being evaluated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.dims import symbol
+from rune.errors import ArgumentError, TransformError
+from tests.support.arrays import array
+from tests.support.close import near, same
+from tests.support.derivatives import inner
+
+X = array([0.5, 1.0, 2.0])
+W = array(np.arange(6, dtype=np.float32).reshape(2, 3))
+
+# --- linear_transpose ---------------------------------------------------------------------------
+
+LINEAR: dict[str, Any] = {
+    "scaled": lambda x: 2.0 * x,
+    "matrix": lambda x: W @ x,
+    "moved": lambda x: rnp.flip(x)[1:],
+    "summed": lambda x: rnp.cumsum(x) + x.sum(),
+    "jitted": rune.jit(lambda x: W @ x),
+    "batched": lambda x: rune.vmap(lambda row: row @ x)(W),
+    "selected": lambda x: rnp.where(array([True, False, True]), x, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_the_transpose_of_a_linear_function_is_its_adjoint(name: str):
+    function = LINEAR[name]
+    out = function(X)
+    ct = array(np.linspace(-1.0, 1.0, out.size).reshape(out.shape).astype(np.float32))
+
+    (found,) = rune.linear_transpose(function, X)(ct)
+
+    near(inner([ct], [out]), inner([found], [X]), relative=1e-5, why="f32")
+
+
+def test_the_transpose_of_the_transpose_is_the_function():
+    forward = LINEAR["matrix"]
+    back = rune.linear_transpose(forward, X)
+    twice = rune.linear_transpose(lambda ct: back(ct)[0], forward(X))
+
+    near(forward(X), twice(X)[0], relative=1e-6, why="f32")
+
+
+def test_nothing_is_evaluated_and_arguments_may_be_types():
+    shape = rune.ShapeDtypeStruct((3,), "f32")
+
+    same(
+        np.full(3, 2.0, np.float32), rune.linear_transpose(LINEAR["scaled"], shape)(rnp.ones(3))[0]
+    )
+
+
+def test_trees_go_in_and_come_out():
+    back = rune.linear_transpose(lambda p: {"y": W @ p["x"] + 3.0 * p["b"]}, {"x": X, "b": 1.0})
+
+    (found,) = back({"y": rnp.ones(2)})
+
+    same({"x": np.array([3.0, 5.0, 7.0], np.float32), "b": np.float32(6)}, found)
+
+
+def test_an_argument_that_is_not_used_gets_zero():
+    _, unused = rune.linear_transpose(lambda x, y: 2.0 * x, X, X)(X)
+
+    same(np.zeros(3, np.float32), unused)
+
+
+def test_over_the_complex_numbers_nothing_is_conjugated():
+    (found,) = rune.linear_transpose(lambda z: z * (1 + 2j), 1j)(1 + 0j)
+
+    near(np.complex64(1 + 2j), found, relative=1e-6, why="f32")
+
+
+def test_the_transposed_function_can_be_transformed():
+    back = rune.linear_transpose(LINEAR["matrix"], X)
+    cts = array(np.eye(2, dtype=np.float32))
+
+    same(np.asarray(W), rune.jit(rune.vmap(back))(cts)[0])
+
+
+NOT_LINEAR: list[tuple[str, Any, str]] = [
+    ("a function", rnp.sin, r"cannot transpose sin \(it is not linear\)"),
+    ("a product with itself", lambda x: x * x, "its derivative depends on the argument"),
+    ("a step", rnp.floor, r"cannot transpose floor \(it is not linear\)"),
+    ("within jit", rune.jit(lambda x: rnp.exp(x)), r"cannot transpose exp \(it is not linear\)"),
+]
+
+
+@pytest.mark.parametrize(("name", "function", "why"), NOT_LINEAR, ids=[n[0] for n in NOT_LINEAR])
+def test_what_is_not_linear_is_refused(name: str, function: Any, why: str):
+    with pytest.raises(TransformError, match=why):
+        rune.linear_transpose(function, X)
+
+
+def test_integers_and_other_cotangents_are_refused():
+    with pytest.raises(TransformError, match=r"argument\[1\] of type i32"):
+        rune.linear_transpose(lambda x, n: x * n, X, rnp.arange(3))
+    with pytest.raises(TransformError, match=r"a cotangent f32\[2\] for an output f32\[3\]"):
+        rune.linear_transpose(LINEAR["scaled"], X)(rnp.ones(2))
+
+
+# --- closure_convert ----------------------------------------------------------------------------
+
+
+def test_hidden_arguments_are_the_traced_values_that_can_be_differentiated():
+    seen: list[int] = []
+
+    def function(y: Any, n: Any) -> Any:
+        converted, hidden = rune.closure_convert(lambda x: (x * y * n * W).sum(), 1.0)
+        seen.append(len(hidden))
+        return converted(2.0, *hidden)
+
+    near(rune.grad(lambda y, n: (2.0 * y * n * W).sum())(3.0, 2), rune.grad(function)(3.0, 2),
+         relative=1e-6, why="f32")  # fmt: skip
+    rune.jit(function)(3.0, 2)
+    assert seen == [1, 1]
+
+
+def test_a_closed_function_has_no_hidden_arguments():
+    converted, hidden = rune.closure_convert(lambda x: x * 3.0, 1.0)
+
+    assert (hidden, float(converted(2.0))) == ([], 6.0)
+
+
+def test_a_converted_function_takes_arguments_like_the_examples():
+    converted, _ = rune.closure_convert(lambda p: p["a"], {"a": 1.0})
+
+    with pytest.raises(TransformError, match="cannot match arguments to the examples"):
+        converted(1.0)
+
+
+# --- eval_shape ---------------------------------------------------------------------------------
+
+
+def test_eval_shape_gives_the_tree_of_the_result():
+    found = rune.eval_shape(lambda x, *, y: {"a": x @ y, "n": 3}, W, y=X)
+
+    assert found == {
+        "a": rune.ShapeDtypeStruct((2,), "f32"),
+        "n": rune.ShapeDtypeStruct((), "i32", weak_type=True),
+    }
+
+
+def test_eval_shape_computes_nothing():
+    huge = rune.ShapeDtypeStruct((1 << 40, 3), "f32")
+
+    assert rune.eval_shape(lambda x: rnp.sin(x) @ X, huge).shape == (1 << 40,)
+
+
+def test_eval_shape_takes_symbolic_sizes():
+    n = symbol("n", 1, 9)
+
+    assert rune.eval_shape(lambda x: rnp.concatenate([x, x]), rune.ShapeDtypeStruct((n, 2), "f32")
+                           ).shape == (2 * n, 2)  # fmt: skip
+
+
+def test_structs_stand_for_arrays_where_only_types_count():
+    struct = rune.ShapeDtypeStruct(shape=(3,), dtype=np.float32)
+
+    assert (struct.ndim, struct.size, len(struct)) == (1, 3, 3)
+    assert str(rune.make_program(rnp.sin)(struct)) == str(rune.make_program(rnp.sin)(X))
+    assert str(struct) == "ShapeDtypeStruct(shape=(3,), dtype=float32)"
+
+
+def test_what_is_no_array_is_refused_with_its_path():
+    with pytest.raises(ArgumentError, match=r"cannot take str as an array"):
+        rune.eval_shape(lambda p: p, {"name": "Ada"})

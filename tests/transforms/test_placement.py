@@ -1,0 +1,362 @@
+"""Committed arrays stay where they were put; free ones follow them; the rest is the default device.
+
+The reference executor plays the other device: it is on every machine. First what is committed;
+then where operations run; then what is an error; then that a free array is copied once; then
+donation, `.at`, pickling, and the NaN check away from the CPU.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.backends import device_named
+from rune.errors import ArgumentError, DeletedArrayError, DeviceError, NaNError
+from tests.support.arrays import array
+from tests.support.close import close, same
+
+OTHER = "reference:0"
+HOST = np.array([1.0, 2.0, 3.0], np.float32)
+
+
+def free() -> Any:
+    return array(HOST)
+
+
+def there() -> Any:
+    return rune.device_put(HOST, OTHER)
+
+
+def where(x: Any) -> tuple[str, bool]:
+    """The name of the device, and whether `x` is committed to it."""
+    return (x.device.name if x.device else "cpu:0"), x.committed
+
+
+@pytest.fixture
+def copied_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of what is copied to the other device during the test."""
+    shapes: list[tuple[int, ...]] = []
+    kind: Any = type(device_named(OTHER).backend)
+    original = kind.copy_in
+
+    def counted(self: Any, data: np.ndarray) -> Any:
+        shapes.append(data.shape)
+        return original(self, data)
+
+    monkeypatch.setattr(kind, "copy_in", counted)
+    return shapes
+
+
+# --- what is committed --------------------------------------------------------------------------
+
+MADE = {
+    "host data": lambda: rnp.array([1.0, 2.0]),
+    "a number": lambda: rnp.asarray(1.0),
+    "a constant": lambda: rnp.zeros(3),
+    "a count": lambda: rnp.arange(3),
+    "of free operands": lambda: free() + free() * 2.0,
+    "compiled, of free operands": lambda: rune.jit(rnp.sin)(free()),
+    "a derivative of free operands": lambda: rune.grad(lambda x: rnp.sum(x * x))(free()),
+    "moved nowhere": lambda: rune.device_put(HOST),
+}
+COMPUTED = {
+    "eagerly": lambda x: x * 2.0,
+    "beside a free operand": lambda x: free() + x,
+    "beside NumPy data": lambda x: rnp.add(HOST, x),
+    "compiled": lambda x: rune.jit(lambda v: v + 1.0)(x),
+    "compiled, again": lambda x: [f := rune.jit(rnp.sin), f(x), f(x)][-1],
+    "compiled, closed over": lambda x: rune.jit(lambda v: v + x)(free()),
+    "compiled, a closed over scalar": lambda x: [s := x[0], rune.jit(lambda v: v * s)(free())][1],
+    "by grad": lambda x: rune.grad(lambda v: rnp.sum(v * v))(x),
+    "by grad of jit": lambda x: rune.grad(rune.jit(lambda v: rnp.sum(v * v)))(x),
+    "by a jvp along a free direction": lambda x: rune.jvp(rnp.sin, (x,), (free(),))[1],
+    "by vmap": lambda x: rune.vmap(lambda v: v + 1.0)(x),
+    "by a Hessian": lambda x: rune.hessian(lambda v: rnp.sum(v**3))(x),
+    "by indexing": lambda x: x[1:],
+    "by an update": lambda x: x.at[free().astype("i32") - 1].add(free()),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_made_of_no_committed_array_is_free_on_the_cpu(name: str):
+    assert where(MADE[name]()) == ("cpu:0", False)
+
+
+@pytest.mark.parametrize("device", ["cpu:0", OTHER])
+@pytest.mark.parametrize("name", COMPUTED)
+def test_what_is_computed_from_a_committed_array_is_committed_there(name: str, device: str):
+    found = COMPUTED[name](rune.device_put(HOST, device))
+
+    assert where(found) == (device, True)
+    close(COMPUTED[name](free()), found, ulps=1, why="another executor's sine")
+
+
+@pytest.mark.parametrize("device", ["cpu:0", OTHER])
+def test_device_put_commits_every_array_of_a_tree(device: str):
+    found = rune.device_put({"a": free(), "b": [HOST, 2.0]}, device)
+
+    assert [where(x) for x in rune.tree.leaves(found)] == [(device, True)] * 3
+    same({"a": HOST, "b": [HOST, np.float32(2.0)]}, found)
+
+
+def test_device_put_takes_a_device_as_well_as_its_name():
+    assert where(rune.device_put(HOST, device_named(OTHER))) == (OTHER, True)
+
+
+def test_device_put_without_a_device_leaves_arrays_as_they_are():
+    x, y = free(), there()
+
+    kept = rune.device_put([x, y])
+
+    assert kept[0] is x
+    assert kept[1] is y
+
+
+def test_device_put_of_a_committed_array_to_its_own_device_is_the_array():
+    x = there()
+
+    assert rune.device_put(x, OTHER) is x
+
+
+def test_device_put_of_a_free_array_where_it_is_commits_without_a_copy():
+    x = free()
+
+    y = rune.device_put(x, "cpu")
+
+    assert y.buffer is x.buffer
+    assert (where(x), where(y)) == (("cpu:0", False), ("cpu:0", True))
+
+
+def test_a_device_cannot_be_asked_for_inside_a_transformation():
+    with pytest.raises(ArgumentError, match="device_put: cannot move a traced value"):
+        rune.jit(lambda x: rune.device_put(x, OTHER))(free())
+
+
+def test_without_a_device_device_put_passes_traced_values():
+    same(HOST * 2, rune.jit(lambda x: rune.device_put(x) * 2.0)(free()))
+
+
+def test_jit_with_a_device_moves_its_arguments_and_commits_its_results():
+    f = rune.jit(lambda x, y: x + y, device=OTHER)
+
+    found = f(free(), rune.device_put(HOST, "cpu"))
+
+    assert where(found) == (OTHER, True)
+    same(HOST + HOST, found)
+
+
+# --- the default device -------------------------------------------------------------------------
+
+
+def test_in_the_scope_of_a_device_arrays_are_made_there_and_are_free():
+    with rune.configure(device=OTHER):
+        made = [rnp.ones(3), rnp.array(HOST), rnp.arange(3) + 1, rune.jit(rnp.sin)(rnp.ones(3))]
+
+    assert [where(x) for x in made] == [(OTHER, False)] * 4
+
+
+def test_in_the_scope_of_a_device_free_arrays_from_outside_go_there():
+    x, f = free(), rune.jit(lambda v: v * 2.0)
+    f(x)
+
+    with rune.configure(device=OTHER):
+        found = [x + 1.0, f(x), rune.grad(lambda v: rnp.sum(v * v))(x)]
+
+    assert [where(y) for y in found] == [(OTHER, False)] * 3
+    same([HOST + 1, HOST * 2, HOST * 2], found)
+
+
+def test_in_the_scope_of_a_device_committed_arrays_stay():
+    x, f = rune.device_put(HOST, "cpu"), rune.jit(lambda v: v * 2.0)
+
+    with rune.configure(device=OTHER):
+        found = [x + rnp.ones(3), f(x), f(x), f(free())]
+
+    assert [where(y) for y in found] == [("cpu:0", True)] * 3 + [(OTHER, False)]
+
+
+def test_a_free_array_made_elsewhere_is_computed_with_on_the_default_device():
+    with rune.configure(device=OTHER):
+        x = rnp.arange(3.0)
+
+    found = [x + 1.0, rune.jit(lambda v: v + 1.0)(x), x + rune.device_put(free(), "cpu")]
+
+    assert [where(y) for y in found] == [("cpu:0", False), ("cpu:0", False), ("cpu:0", True)]
+    assert where(x) == (OTHER, False)
+    same([HOST, HOST, 2 * HOST - 1], found)
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+def test_committed_arrays_on_different_devices_are_an_error_that_names_them(expect: Any):
+    x, y = there(), rune.device_put(np.ones((2, 3), np.float32), "cpu")
+
+    with pytest.raises(DeviceError) as caught:
+        _ = rnp.sum(x) + rnp.sum(y)
+
+    expect(
+        str(caught.value).split("\nat ")[0],
+        """
+        add: cannot combine arrays on different devices (f32[] on reference:0, f32[] on cpu:0)
+        hint: each is committed to its device; move one with rune.device_put, or jit(device=...)
+        """,
+    )
+
+
+def test_a_compiled_call_refuses_committed_arguments_on_different_devices(expect: Any):
+    x, y = there(), rune.device_put(1.0, "cpu")
+
+    with pytest.raises(DeviceError) as caught:
+        rune.jit(lambda *xs: sum(xs))(free(), x, y, x)
+
+    expect(
+        str(caught.value).split("\n")[0],
+        """
+        jit: cannot combine arrays on different devices (f32[3] on reference:0, f32*[] on cpu:0)
+        """,
+    )
+
+
+@pytest.mark.parametrize("operation", [
+    lambda x, y: rune.jit(lambda v: v * y)(x),
+    lambda x, y: rune.grad(lambda v: rnp.sum(v * y))(x),
+    lambda x, y: rune.grad(rune.jit(lambda v: rnp.sum(v * y)))(x),
+    lambda x, y: x.at[0].set(y[0]),
+], ids=["closed over", "grad", "grad of jit", "update"])  # fmt: skip
+def test_committed_arrays_on_different_devices_meet_nowhere(operation: Any):
+    with pytest.raises(DeviceError, match="cannot combine arrays on different devices"):
+        operation(there(), rune.device_put(HOST, "cpu"))
+
+
+def test_a_committed_scalar_is_as_committed_as_any_array():
+    with pytest.raises(DeviceError, match="cannot combine"):
+        _ = there() * rune.device_put(2.0, "cpu")
+
+
+def test_after_an_error_moving_one_array_helps():
+    x, y = there(), rune.device_put(HOST, "cpu")
+
+    same(HOST * HOST, x * rune.device_put(y, OTHER))
+
+
+# --- a free array is copied once ----------------------------------------------------------------
+
+
+def test_a_free_array_is_copied_to_a_device_once(copied_in: list):
+    x, w = there(), array(np.ones((5, 3), np.float32))
+    f = rune.jit(lambda v: v * w)
+    copied_in.clear()
+
+    for _ in range(3):
+        rnp.add(x, w)
+        f(x)
+
+    assert copied_in.count((5, 3)) == 1
+
+
+def test_a_captured_array_is_copied_to_the_device_of_jit_once(copied_in: list):
+    w = array(np.ones((5, 3), np.float32))
+    f = rune.jit(lambda v: v * w, device=OTHER)
+
+    for _ in range(3):
+        f(HOST)
+
+    assert copied_in.count((5, 3)) == 1
+
+
+def test_numpy_data_may_change_between_two_operations():
+    x, host = there(), HOST.copy()
+
+    first = rnp.add(x, host)
+    host[:] = 10
+    second = rnp.add(x, host)
+
+    same([HOST + HOST, HOST + 10], [first, second])
+
+
+def test_deleting_an_array_frees_its_copy():
+    x, w = there(), free()
+    _ = x + w
+    assert w._copy is not None
+
+    w.delete()
+
+    assert w._copy is None
+    with pytest.raises(DeletedArrayError):
+        _ = x + w
+
+
+# --- donation -----------------------------------------------------------------------------------
+
+
+def donating() -> Any:
+    return rune.jit(lambda x, y: x + y, donate_argnums=0)
+
+
+def test_a_donated_array_of_the_device_is_deleted_and_lends_its_memory():
+    x, y = there(), there()
+    address = x.buffer.ctypes.data  # the reference executor's buffers are NumPy arrays
+
+    found = donating()(x, y)
+
+    assert x.is_deleted
+    assert found.buffer.ctypes.data == address
+    same(HOST + HOST, found)
+
+
+def test_a_donated_array_from_elsewhere_survives_and_its_copy_is_not_lent():
+    x, y, f = free(), there(), donating()
+
+    found = [f(x, y), f(x, y), x]
+
+    same([HOST + HOST, HOST + HOST, HOST], found)
+
+
+@pytest.mark.parametrize("device", ["cpu:0", OTHER])
+def test_committing_an_array_does_not_lend_its_memory_twice(device: str):
+    with rune.configure(device=device):
+        x = rune.jit(lambda v: v * 1.0)(rnp.array(HOST))
+    committed = rune.device_put(x, device)
+
+    same(HOST + HOST, donating()(committed, HOST))
+
+    same(HOST, x)
+
+
+# --- other ways to hold an array ------------------------------------------------------------------
+
+
+def test_a_pickled_array_comes_back_free_on_the_cpu():
+    found = pickle.loads(pickle.dumps(there()))
+
+    assert where(found) == ("cpu:0", False)
+    same(HOST, found)
+
+
+def test_a_copied_array_is_the_array():
+    x = there()
+
+    assert copy.copy(x) is x
+    assert copy.deepcopy([x])[0] is x
+
+
+def test_the_repr_names_the_device():
+    assert repr(there()) == "Array([1., 2., 3.], f32[3], reference:0)"
+
+
+def test_trees_keep_places():
+    moved = rune.tree.map(lambda x: x * 2.0, {"a": there(), "b": free()})
+
+    assert {k: where(v) for k, v in moved.items()} == {"a": (OTHER, True), "b": ("cpu:0", False)}
+
+
+def test_the_nan_check_looks_at_every_device():
+    with rune.configure(check_nans=True), pytest.raises(NaNError, match="log: found NaN"):
+        rnp.log(there() - 2.0)
