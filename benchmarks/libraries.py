@@ -122,6 +122,20 @@ def straight(xp: Any, equations: int) -> Callable[..., Any]:
     return program
 
 
+def drawing(core: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
+    """Random numbers, of the same key in every library."""
+
+    def uniform(s: Sizes) -> Call:
+        drawn = core.jit(lambda key: core.random.uniform(key, (s.draws,)))
+        return waiting(drawn, wait, core.random.key(1))
+
+    def gaussian(s: Sizes) -> Call:
+        drawn = core.jit(lambda key: core.random.normal(key, (s.draws,)))
+        return waiting(drawn, wait, core.random.key(2))
+
+    return {"uniform": uniform, "normal": gaussian}
+
+
 def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: Any) -> Library:
     """A library with JAX's names."""
 
@@ -178,6 +192,7 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
         "mlp_first": mlp, "matmul": matmul, "small_jit": small_jit, "small_eager": small_eager,
         "rnn": rnn, "scan": long_scan, "straight": straight_first,
+        **drawing(core, wait),
     }  # fmt: skip
     return Library(version, calls, wait, np.asarray)
 

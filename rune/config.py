@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +61,15 @@ def for_traces(settings: Config) -> Config:
     return _interned(**{**asdict(settings), "symbolic": _DEFAULT.symbolic})
 
 
+_used_keys: ContextVar[dict[Any, Any] | None] = ContextVar("rune_used_keys", default=None)
+
+
+def used_keys() -> dict[Any, Any]:
+    """The keys that were used since `check_keys` was switched on, and where."""
+    found = _used_keys.get()
+    return {} if found is None else found
+
+
 @contextmanager
 def configure(**changes: bool | str | None) -> Iterator[Config]:
     """Change settings inside the block.
@@ -68,9 +78,12 @@ def configure(**changes: bool | str | None) -> Iterator[Config]:
     """
     changed = _interned(**{**asdict(current()), **changes})
     token = _current.set(changed)
+    keys = _used_keys.get()
+    keys_token = _used_keys.set({} if changed.check_keys and keys is None else keys)
     try:
         yield changed
     finally:
+        _used_keys.reset(keys_token)
         _current.reset(token)
 
 

@@ -21,6 +21,8 @@ from rune import tree
 from rune.errors import ArgumentError
 from rune.transforms.callback import debug_callback
 
+__all__ = ["callback", "print"]
+
 
 def callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kw: Any) -> None:
     """Call a Python function of concrete arrays, for its side effects, when the program runs.

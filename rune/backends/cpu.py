@@ -202,7 +202,7 @@ class CpuExecutable:
         """The results: donated memory, where nothing else reads it, else new."""
         lent = {r: arguments[a] for a, r in self.plan.donations if a in donated}
         return [
-            lent[number].reshape(-1).view(type.dtype).reshape(static_shape(type))
+            _taken_over(lent[number], type)
             if number in lent and _is_only(lent[number], arguments)
             else make()
             for number, (type, make) in enumerate(zip(layout.types, layout.makers, strict=True))
@@ -228,6 +228,16 @@ class CpuExecutable:
         return LayoutError(
             f"{self.plan.name}: cannot run with these arguments ({given} given, {taken} taken)"
         )
+
+
+def _taken_over(array: np.ndarray, type: ArrayType) -> np.ndarray:
+    """Donated memory as a result of this type: the array itself, so that it can be donated again.
+
+    A view of it would seem to share its memory with somebody.
+    """
+    if array.dtype is type.dtype and array.shape == type.shape:
+        return array
+    return array.reshape(-1).view(type.dtype).reshape(static_shape(type))
 
 
 def _is_only(array: np.ndarray, arguments: Sequence[Buffer]) -> bool:

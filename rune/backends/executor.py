@@ -246,7 +246,8 @@ def run(steps: Steps, walker: Walker) -> None:
                 walker.step(item)
             case ConcreteBranch(branches=branches):
                 last = len(branches) - 1
-                run(branches[min(max(walker.read(item.number), 0), last)], walker)
+                number = walker.read(item.number) if last else 0  # reading may have to wait
+                run(branches[min(max(number, 0), last)], walker)
             case ConcreteLoop():
                 _run_loop(item, walker)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import tree
-from rune.control.carry import refuse_trees
+from rune.control.carry import shown
 from rune.core.interpreter import type_of
-from rune.errors import ArgumentError, AxisError
+from rune.errors import ArgumentError, AxisError, TransformError
 from rune.ops import concatenate, reshape, slice_
 from rune.ops import reverse as reversed_axes
 from rune.ops.conventions import normalised_axis
@@ -52,11 +52,11 @@ def associative_scan(
         out = fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b))
         found, out_tree = tree.flatten(out)
         if out_tree != treedef:
-            refuse_trees(
-                "associative_scan: cannot combine into another structure",
-                "element", treedef, out_tree, "goes in", "comes out",
-                "return the same containers and keys as the elements",
-            )  # fmt: skip
+            raise TransformError(
+                "associative_scan: cannot combine elements into another structure "
+                f"({shown(treedef)} goes in, {shown(out_tree)} comes out)",
+                hint="return the same containers and keys as the elements",
+            )
         return value_leaves("associative_scan", found, out_tree)
 
     given = [reversed_axes(x, axes=(a,)) for x, a in zip(leaves, axes)] if reverse else leaves

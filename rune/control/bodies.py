@@ -118,10 +118,11 @@ class SplitBody:
     """A body split by what is known. A residual is sorted by how often it changes.
 
     hoisted:  the known consts numbered `hoisted_from` -> residuals that no step changes
-    known:    known consts, carries, rows -> next known carries, known rows, residuals of one step
+    known:    known consts, carries, rows -> next known carries, rows: known results, then residuals
     unknown:  residuals that no step changes (the known consts numbered `shared`, then those
-              hoisted), unknown consts, unknown carries, residuals of one step (those that `known`
-              yields, then the known rows numbered `rows`), unknown rows -> the unknown results
+              hoisted), unknown consts, unknown carries, residuals of one step (the rows of `known`
+              numbered `steps`, then the known rows numbered `rows`), unknown rows -> the unknown
+              results
     """
 
     hoisted: Program
@@ -129,6 +130,7 @@ class SplitBody:
     known: Program
     unknown: Program
     shared: tuple[int, ...]
+    steps: tuple[int, ...]
     rows: tuple[int, ...]
     carries: Flags  # which carries are unknown
     results: Flags  # which rows of results are unknown
@@ -162,7 +164,8 @@ def _sorted(
     sources = split.residual_inputs
     computed = iter(zip(split.known.outputs[yielded:], invariant, strict=True))
     places: dict[str, list[int]] = {"shared": [], "hoisted": [], "step": [], "row": []}
-    outputs = [*split.known.outputs[:yielded]]
+    last, yields = parts(split.known.outputs[:yielded], carries.count(False))
+    steps: list[int] = []
     for place, source in enumerate(sources):
         if source is None:
             atom, is_invariant = next(computed)
@@ -172,7 +175,9 @@ def _sorted(
             kind = "shared" if source < consts else "step" if source < first_row else "row"
         places[kind].append(place)
         if kind == "step":
-            outputs.append(atom)
+            if atom not in yields:  # what is a result anyway is not stacked twice
+                yields.append(atom)
+            steps.append(yields.index(atom))
     unknown_consts, unknown_carries, unknown_rows = parts(
         range(len(sources), len(split.unknown.inputs)),
         free[: counts[0]].count(True), carries.count(True),
@@ -183,9 +188,10 @@ def _sorted(
     )  # fmt: skip
     return SplitBody(
         hoisted, hoisted_from,
-        _tidy(replace(split.known, outputs=tuple(outputs))),
+        _tidy(replace(split.known, outputs=(*last, *yields))),
         arranged(split.unknown, order, tuple(range(len(split.unknown.outputs)))),
         tuple(sources[p] or 0 for p in places["shared"]),
+        tuple(steps),
         tuple((sources[p] or 0) - first_row for p in places["row"]),
         carries, results,
     )  # fmt: skip

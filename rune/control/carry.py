@@ -8,7 +8,8 @@ at every leaf the same shape and dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
 from rune import dtypes, tree
 from rune.control.programs import is_layout
@@ -43,17 +44,46 @@ def _promoted(value: Any, out: ArrayType) -> Any:
     return convert(value, dtype=dtype, weak=weak)
 
 
-def check_carry(name: str, treedef: Any, given: Sequence[ArrayType], found: Traced) -> None:
-    """Raise unless every leaf of the carry comes out as it went in.
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """How messages speak of a carry: who carries it, and what hides the user's own part of it."""
 
-    Errors: TransformError "scan: cannot keep the type of carry['h'] (f32[3] goes in, f32[4] comes out)".
-    """
-    for path, went_in, came_out in zip(paths(treedef), given, found.out_types):
-        if not is_layout(went_in, came_out):
+    name: str
+    treedef: Any
+    prefix: str = ""  # of key paths: "[1]" where a counter goes before
+
+    def place(self, path: str) -> str:
+        """`carry['h']`."""
+        return f"carry{path.removeprefix(self.prefix)}"
+
+    def check(self, given: Sequence[ArrayType], found: Traced) -> None:
+        """Raise unless every leaf comes out as it went in.
+
+        Errors: TransformError "scan: cannot keep the type of carry['h'] (f32[3] goes in, ...)".
+        """
+        for path, went_in, came_out in zip(paths(self.treedef), given, found.out_types):
+            if not is_layout(went_in, came_out):
+                place, both = self.place(path), f"{went_in} goes in, {came_out} comes out"
+                raise TransformError(
+                    f"{self.name}: cannot keep the type of {place} ({both})",
+                    hint=_hint(went_in, came_out),
+                )
+
+    def check_tree(self, found: Any) -> None:
+        """Raise unless the carry comes out with the structure with which it went in."""
+        if self.treedef != found:
             raise TransformError(
-                f"{name}: cannot keep the type of carry{path} ({went_in} goes in, {came_out} comes out)",
-                hint=_hint(went_in, came_out),
+                f"{self.name}: cannot keep the structure of the carry ({self._difference(found)})",
+                hint="return the carry with the same containers and keys as the first value",
             )
+
+    def _difference(self, found: Any) -> str:
+        lost, gained = only_in(self.treedef, found), only_in(found, self.treedef)
+        if lost:
+            return f"{self.place(lost)} goes in but does not come out"
+        if gained:
+            return f"{self.place(gained)} comes out but does not go in"
+        return f"{shown(self.treedef)} goes in, {shown(found)} comes out"
 
 
 def _hint(went_in: ArrayType, came_out: ArrayType) -> str:
@@ -66,28 +96,13 @@ def _hint(went_in: ArrayType, came_out: ArrayType) -> str:
     )
 
 
-def check_carry_tree(name: str, treedef: Any, found: Any) -> None:
-    """Raise unless the carry comes out with the structure with which it went in."""
-    if treedef != found:
-        refuse_trees(
-            f"{name}: cannot keep the structure of the carry",
-            "carry", treedef, found, "goes in", "comes out",
-            "return the carry with the same containers and keys as the first value",
-        )  # fmt: skip
+# --- trees in messages ------------------------------------------------------------------------
 
 
-def refuse_trees(
-    what: str, label: str, a: Any, b: Any, of_a: str, of_b: str, hint: str
-) -> NoReturn:
-    """Raise TransformError that says where two structures differ."""
-    for path in paths(a):
-        if path not in paths(b):
-            place = f"{label}{path} {of_a}, and not {of_b}"
-            break
-    else:
-        extra = [path for path in paths(b) if path not in paths(a)]
-        place = f"{label}{extra[0]} {of_b}, and not {of_a}" if extra else f"{label}"
-    raise TransformError(f"{what} ({place}: {shown(a)} {of_a}, {shown(b)} {of_b})", hint=hint)
+def only_in(a: Any, b: Any) -> str | None:
+    """The key path of the first leaf of a structure that another has not."""
+    others = set(paths(b))
+    return next((path for path in paths(a) if path not in others), None)
 
 
 def paths(treedef: Any) -> list[str]:

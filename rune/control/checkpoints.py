@@ -39,7 +39,7 @@ from rune.ops import (
 BITS = 31  # of a step's number, an i32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Checkpoints:
     """Keep `count` carries of a loop for its reverse mode, and as many again while it goes back.
 
@@ -51,14 +51,14 @@ class Checkpoints:
     Checkpoints(count=16)
     """
 
-    count: int = 64
+    count: int
 
-    def __post_init__(self) -> None:
-        if self.count < 2 or self.count & (self.count - 1):
+    def __init__(self, count: int = 64):
+        if count < 2 or count & (count - 1):
             raise ArgumentError(
-                f"Checkpoints: cannot keep {self.count} carries (a power of two required, "
-                "2 at least)"
+                f"Checkpoints: cannot keep {count} carries (a power of two required, 2 at least)"
             )
+        object.__setattr__(self, "count", count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, tree
-from rune.control.carry import paths, refuse_trees
+from rune.control.carry import only_in, paths, shown
 from rune.control.cond_primitive import cond as cond_primitive
 from rune.control.programs import is_layout
 from rune.control.tracing import Traced, interned, retyped, share_captured, tell_one_of, trace
@@ -131,12 +131,11 @@ def _check_results(name: str, labels: Sequence[str], traced: Sequence[Traced]) -
     first = traced[0]
     for label, other in zip(labels, traced):
         if other.out_tree != first.out_tree:
-            refuse_trees(
-                f"{name}: cannot choose between results of different structures",
-                "result", first.out_tree, other.out_tree,
-                f"comes from {labels[0]}", f"from {label}",
-                "return the same containers and keys from every branch",
-            )  # fmt: skip
+            raise TransformError(
+                f"{name}: cannot choose between results of different structures "
+                f"({_difference(first.out_tree, other.out_tree, labels[0], label)})",
+                hint="return the same containers and keys from every branch",
+            )
         for path, a, b in zip(paths(first.out_tree), first.out_types, other.out_types):
             if not is_layout(a, b):
                 raise TransformError(
@@ -144,3 +143,11 @@ def _check_results(name: str, labels: Sequence[str], traced: Sequence[Traced]) -
                     f"(result{path} is {a} from {labels[0]}, {b} from {label})",
                     hint="convert one of them, so that shapes and dtypes agree",
                 )
+
+
+def _difference(a: Any, b: Any, of_a: str, of_b: str) -> str:
+    for one, other, of_one, of_other in ((a, b, of_a, of_b), (b, a, of_b, of_a)):
+        path = only_in(one, other)
+        if path is not None:
+            return f"result{path} comes from {of_one} but not from {of_other}"
+    return f"{shown(a)} comes from {of_a}, {shown(b)} from {of_b}"

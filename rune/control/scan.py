@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import tree
-from rune.control.carry import check_carry, check_carry_tree, settle
+from rune.control.carry import Carry, settle
 from rune.control.scan_primitive import row_type
 from rune.control.scan_primitive import scan as scan_primitive
 from rune.control.tracing import Traced, interned, retyped, trace
@@ -47,29 +47,38 @@ def scan(
     >>> rune.scan(lambda total, x: (total + x, total), 0.0, rnp.arange(4.0))
     (Array(6., f32[], cpu:0), Array([0., 0., 1., 3.], f32[4], cpu:0))
     """
-    require_callable("scan", f)
+    _, treedef = tree.flatten(init)
+    return scan_named(Carry("scan", treedef), f, init, xs, length, reverse, unroll)
+
+
+def scan_named(
+    carry: Carry, f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, length: Any,
+    reverse: bool, unroll: int | bool,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`scan`, as messages are to speak of it."""
+    require_callable(carry.name, f)
     first, init_tree = tree.flatten(init)
     rows, rows_tree = tree.flatten(xs)
-    first = value_leaves("scan", first, init_tree)
-    rows = value_leaves("scan", rows, rows_tree)
-    steps = _steps(rows, rows_tree, length)
+    first = value_leaves(carry.name, first, init_tree)
+    rows = value_leaves(carry.name, rows, rows_tree)
+    steps = _steps(carry.name, rows, rows_tree, length)
     row_types = [row_type(type_of(x)) for x in rows]
     _, treedef = tree.flatten((init, xs))
     body = _Body(f, init_tree)
 
     def trace_body(types: Sequence[ArrayType]) -> Traced:
-        traced = trace(Flat("scan", body, treedef), [*types, *row_types], is_step=True)
-        check_carry_tree("scan", init_tree, body.carry_tree)
+        traced = trace(Flat(carry.name, body, treedef), [*types, *row_types], is_step=True)
+        carry.check_tree(body.carry_tree)
         return traced
 
     values, traced = settle(trace_body, first)
     types = [type_of(v) for v in values]
-    check_carry("scan", init_tree, types, traced)
+    carry.check(types, traced)
     traced.tell()
     carries = [*traced.counter, *values]
     outs = scan_primitive(
         *traced.captured, *carries, *rows, body=interned(retyped(traced, types)), length=steps,
-        reverse=bool(reverse), unroll=_unroll(unroll, steps), consts=len(traced.captured),
+        reverse=bool(reverse), unroll=_written_out(unroll, steps), consts=len(traced.captured),
         carries=len(carries),
     )  # fmt: skip
     return tree.unflatten(traced.out_tree, outs[len(traced.counter) :])
@@ -85,46 +94,48 @@ class _Body:
     def __call__(self, carry: Any, x: Any) -> tuple[Any, Any]:
         found = self.function(carry, x)
         if not isinstance(found, tuple | list) or len(found) != 2:
+            what = getattr(found, "type", type(found).__name__)
             raise ArgumentError(
-                f"scan: cannot take {type(found).__name__} as the result of a step "
-                "(a pair (carry, y) required)",
+                f"scan: cannot take {what} as the result of a step (a pair (carry, y) required)",
                 hint="return (carry, None) if there is nothing to stack",
             )
         self.carry_tree = tree.structure(found[0])
         return tuple(found)
 
 
-def _steps(rows: Sequence[Any], treedef: Any, length: Any) -> Size:
+def _steps(name: str, rows: Sequence[Any], treedef: Any, length: Any) -> Size:
     """The number of steps, which all leading axes and `length` must agree on."""
-    found = [(f"xs{key_path(i, treedef)}", _leading(x, i, treedef)) for i, x in enumerate(rows)]
+    found = [
+        (f"xs{key_path(i, treedef)}", _leading(name, x, i, treedef)) for i, x in enumerate(rows)
+    ]
     if length is not None:
-        found.append(("length", _as_length(length)))
+        found.append(("length", _as_length(name, length)))
     if not found:
         raise ArgumentError(
-            "scan: cannot tell the number of steps (xs has no arrays)",
-            hint="pass length=",
+            f"{name}: cannot tell the number of steps (xs has no arrays)",
+            hint="pass length=" if name == "scan" else None,
         )
     first, steps = found[0]
-    for name, size in found[1:]:
+    for other, size in found[1:]:
         if size != steps:
             raise AxisError(
-                f"scan: cannot step through {steps} rows of {first} and {size} of {name}"
+                f"{name}: cannot step through {steps} rows of {first} and {size} of {other}"
             )
     return steps
 
 
-def _leading(x: Any, number: int, treedef: Any) -> Size:
+def _leading(name: str, x: Any, number: int, treedef: Any) -> Size:
     shape = type_of(x).shape
     if not shape:
         raise AxisError(
-            f"scan: cannot step through xs{key_path(number, treedef)} of type {type_of(x)} "
+            f"{name}: cannot step through xs{key_path(number, treedef)} of type {type_of(x)} "
             "(it has no rows)",
             hint="close over what is the same in every step",
         )
     return shape[0]
 
 
-def _as_length(length: Any) -> Size:
+def _as_length(name: str, length: Any) -> Size:
     if isinstance(length, Dim):
         return length
     try:
@@ -132,18 +143,18 @@ def _as_length(length: Any) -> Size:
     except TypeError as error:
         if isinstance(length, Tracer):
             raise TracerIntegerConversionError(
-                f"scan: cannot use a traced value as length (a traced {length.type})",
+                f"{name}: cannot use a traced value as length (a traced {length.type})",
                 hint="a number of steps known only at run time is what while_loop is for",
             ) from error
         raise ArgumentError(
-            f"scan: cannot use {type(length).__name__} as length (an integer required)"
+            f"{name}: cannot use {type(length).__name__} as length (an integer required)"
         ) from None
     if found < 0:
-        raise ArgumentError(f"scan: cannot take {found} steps")
+        raise ArgumentError(f"{name}: cannot take {found} steps")
     return found
 
 
-def _unroll(unroll: int | bool, steps: Size) -> int:
+def _written_out(unroll: int | bool, steps: Size) -> int:
     if isinstance(unroll, bool):
         return max(steps, 1) if unroll and isinstance(steps, int) else 1
     if unroll < 1:
@@ -167,29 +178,28 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """
     require_callable("map", f)
     if batch_size is None:
-        return scan(_each(f), None, xs)[1]
+        return _mapped(f, xs)
     leaves, treedef = tree.flatten(xs)
     leaves = value_leaves("map", leaves, treedef)
-    size, steps = operator.index(batch_size), _steps(leaves, treedef, None)
+    size, steps = operator.index(batch_size), _steps("map", leaves, treedef, None)
     if size < 1:
         raise ArgumentError(f"map: cannot take batches of {size} (at least 1 required)")
     whole, rest = steps // size, steps % size
     batched = vmap(f)
     batches = [_batches(x, whole, size) for x in leaves]
-    found = scan(_each(batched), None, tree.unflatten(treedef, batches))[1]
-    found = tree.map(_joined, found)
+    found = tree.map(_joined, _mapped(batched, tree.unflatten(treedef, batches)))
     if rest == 0:
         return found
     last = batched(tree.unflatten(treedef, [_rows(x, whole * size, steps) for x in leaves]))
     return tree.map(lambda a, b: concatenate(a, b, axis=0), found, last)
 
 
-def _each(f: Callable[[Any], Any]) -> Callable[[Any, Any], tuple[Any, Any]]:
+def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
     def step(carry: Any, x: Any) -> tuple[Any, Any]:
         return carry, f(x)
 
     step.__name__ = getattr(f, "__name__", "f")
-    return step
+    return scan_named(Carry("map", tree.structure(None)), step, None, xs, None, False, 1)[1]
 
 
 def _batches(x: Any, count: Size, size: int) -> Any:

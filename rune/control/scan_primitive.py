@@ -174,16 +174,20 @@ def split_scan(
     outs: list[Any] = []
     if split.known.outputs:
         outs = bind_scan(split.known, sizes, known_consts, known_init, known_arrays, params)
-    finished = split.carries.count(False) + split.results.count(False)
+    last, rows = parts(outs, len(known_init))
     shared = shared_residuals(split, sizes, known_consts)
     operands, changed = _equation(
         split.unknown, sizes,
         [*shared, *where(consts, of_consts)],
         where(init, split.carries),
-        [*outs[finished:], *(known_arrays[n] for n in split.rows), *where(arrays, of_arrays)],
+        [
+            *(rows[n] for n in split.steps), *(known_arrays[n] for n in split.rows),
+            *where(arrays, of_arrays),
+        ],
         params,
     )  # fmt: skip
-    return outs[:finished], operands, changed, split.carries, split.results
+    known = [*last, *rows[: split.results.count(False)]]
+    return known, operands, changed, split.carries, split.results
 
 
 def shared_residuals(split: Any, sizes: Sizes, consts: Sequence[Any]) -> list[Any]:

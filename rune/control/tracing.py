@@ -88,7 +88,7 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
 
     staged = stage(flat, types, function_name(function.function))
     own, hidden = parts(staged.own_inputs, len(types))
-    of_number = [v for v in hidden if numbers and v is numbers[0].var]
+    of_number = [v for v in hidden if numbers and v is numbers[0].variable]
     entered = [v for v in hidden if v not in of_number]
     captured = staged.program.inputs[: len(staged.captured)]
     inputs = (*captured, *entered, *of_number, *own)

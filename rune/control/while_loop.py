@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from rune import dims, dtypes, tree
-from rune.control.carry import check_carry, check_carry_tree, settle
+from rune.control.carry import Carry, settle
 from rune.control.checkpoints import DEFAULT, Policy
 from rune.control.programs import with_inputs
-from rune.control.scan import scan
+from rune.control.scan import scan_named
 from rune.control.tracing import NUMBER, Traced, interned, retyped, trace
 from rune.control.while_primitive import while_
 from rune.core.interpreter import type_of
@@ -54,19 +54,28 @@ def while_loop(
     """
     for function in (cond_fun, body_fun):
         require_callable("while_loop", function)
+    _, treedef = tree.flatten(init_val)
+    return _while_named(Carry("while_loop", treedef), cond_fun, body_fun, init_val, reverse)
+
+
+def _while_named(
+    carry: Carry, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any,
+    reverse: Policy,
+) -> Any:  # fmt: skip
+    """`while_loop`, as messages are to speak of it."""
     first, treedef = tree.flatten(init_val)
-    first = value_leaves("while_loop", first, treedef)
+    first = value_leaves(carry.name, first, treedef)
     _, args_tree = tree.flatten((init_val,))
 
     def trace_body(types: Sequence[ArrayType]) -> Traced:
-        traced = trace(Flat("while_loop", body_fun, args_tree), types, is_step=True)
-        check_carry_tree("while_loop", treedef, traced.out_tree)
+        traced = trace(Flat(carry.name, body_fun, args_tree), types, is_step=True)
+        carry.check_tree(traced.out_tree)
         return traced
 
     values, body = settle(trace_body, first)
     types = [type_of(v) for v in values]
-    check_carry("while_loop", treedef, types, body)
-    condition = trace(Flat("while_loop", cond_fun, args_tree), types)
+    carry.check(types, body)
+    condition = trace(Flat(carry.name, cond_fun, args_tree), types)
     _check_condition(condition)
     body.tell()
     outs = while_(
@@ -139,7 +148,13 @@ def fori_loop(
         i, value = state
         return i + 1, body_fun(i, value)
 
-    return while_loop(lambda state: state[0] < stop, step, (start, init_val), reverse=reverse)[1]
+    init = (start, init_val)
+    return _while_named(_counting(init), lambda s: s[0] < stop, step, init, reverse)[1]
+
+
+def _counting(init: tuple[Any, Any]) -> Carry:
+    """A carry behind a counter that the user does not see."""
+    return Carry("fori_loop", tree.structure(init), prefix="[1]")
 
 
 def _static(bound: Any) -> Size | None:
@@ -173,8 +188,6 @@ def _counted(
         return (i + 1, body_fun(i, value)), None
 
     step.__name__ = getattr(body_fun, "__name__", "body")
-    start = _bound(lower)
-    (_, value), _ = scan(
-        step, (start, init_val), None, length=length, unroll=1 if unroll is None else unroll
-    )
+    init, steps = (_bound(lower), init_val), 1 if unroll is None else unroll
+    (_, value), _ = scan_named(_counting(init), step, init, None, length, False, steps)
     return value

@@ -23,7 +23,7 @@ def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, 
         wanted = tuple(v in live for v in equation.results)
         if not any(wanted) and effect_of(equation) is None:
             continue
-        smaller = _shrink(equation, wanted)
+        smaller = shrunk(equation, wanted)
         kept.append(smaller)
         live.update(a for a in smaller.operands if isinstance(a, Var))
     needed = tuple(v in live for v in program.inputs)
@@ -34,6 +34,12 @@ def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, 
     return made, needed
 
 
-def _shrink(equation: Equation, wanted: tuple[bool, ...]) -> Equation:
+def shrunk(equation: Equation, wanted: tuple[bool, ...]) -> Equation:
+    """The equation with its unwanted results dropped, if its primitive knows how.
+
+    One with side effects stays whole: the token of its effect may be a result that nothing reads.
+    """
     rule = equation.primitive.dead_code
-    return equation if rule is None or all(wanted) else rule(wanted, equation)
+    if rule is None or all(wanted) or effect_of(equation) is not None:
+        return equation
+    return rule(wanted, equation)

@@ -26,15 +26,15 @@ from rune.errors import TransformError, user_frame
 class StageTracer(Tracer):
     """A variable of the program being written."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
     def __init__(self, interpreter: Stage, var: Var):
-        self.interpreter, self.var, self.frame = interpreter, var, None
+        self.interpreter, self.variable, self.frame = interpreter, var, None
 
     @property
     def type(self) -> ArrayType:
         """The variable's type."""
-        return self.var.type
+        return self.variable.type
 
 
 _tracer: list[type[StageTracer]] = [StageTracer]
@@ -75,7 +75,7 @@ class Stage(Interpreter):
     def atom(self, value: Any) -> Atom:
         """The variable or literal that stands for `value`."""
         if isinstance(value, StageTracer) and value.interpreter is self:
-            return value.var
+            return value.variable
         if isinstance(value, Tracer):
             if id(value) not in self.captured:
                 check_encloses(value, self)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Number
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from rune.errors import DimensionError
@@ -63,13 +64,17 @@ def ask_hash(size: Dim) -> None:
 
 
 def _is_from_outside() -> bool:
-    """Whether the innermost frame that is not of Python's own library is outside the package."""
+    """Whether code outside the package asks, itself or through Python's own library."""
     # This function, the one that asks, the method of Dim; then whoever compares or hashes.
     frame = sys._getframe(3)
-    while frame.f_back is not None and _is_of_library(frame.f_code.co_filename):
+    while frame.f_back is not None and _is_between(frame.f_code):
         frame = frame.f_back
     return not frame.f_code.co_filename.startswith(_PACKAGE)
 
 
-def _is_of_library(file: str) -> bool:
-    return file.startswith(("<frozen", _LIBRARY)) and not file.startswith((_INSTALLED, _PACKAGE))
+def _is_between(code: CodeType) -> bool:
+    """Whether code is of Python's library, or a method that it wrote for a dataclass."""
+    if code.co_filename == "<string>":
+        return code.co_name in ("__eq__", "__hash__")
+    library = code.co_filename.startswith(("<frozen", _LIBRARY))
+    return library and not code.co_filename.startswith((_INSTALLED, _PACKAGE))

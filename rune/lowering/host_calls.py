@@ -12,6 +12,7 @@ Cost:      linear in the number of equations.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,9 +24,9 @@ from rune.core.primitive import Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.side_effects import effect_of, program_effect
 from rune.core.types import ArrayType
-from rune.errors import TransformError
-from rune.lowering.loops import branch, loop
+from rune.lowering.loops import COUNTER, branch, loop
 from rune.lowering.passes import Pass
+from rune.ops import add
 
 TOKEN = ArrayType((), dtypes.bool_)
 CALLBACK = "callback"  # the routine of the plan's step
@@ -122,7 +123,7 @@ def in_order(program: Program) -> Program:
 
 def _thread(equations: Iterable[Equation], token: Atom) -> tuple[list[Equation], Atom]:
     made: list[Equation] = []
-    for equation in equations:
+    for equation in itertools.chain.from_iterable(map(_rotated, equations)):
         if effect_of(equation) is not None:
             result = Var(TOKEN)
             equation = _behind(equation, token, result)
@@ -151,25 +152,72 @@ def _loop_behind(equation: Equation, operands: tuple[Atom, ...], result: Var) ->
     """The token is the last carry, before the arrays that the steps fill."""
     params = dict(equation.params)
     condition, carries = params["condition"], len(equation.operands) - params["consts"]
-    if condition is not None and program_effect(condition) is not None:
-        raise TransformError(
-            "while_loop: cannot call back into Python from a condition (in compiled code)",
-            hint="call back in the body, from a value that the condition is computed from",
-            frame=equation.frame,
-        )
     if condition is not None:
         params["condition"] = replace(condition, inputs=(*condition.inputs, Var(TOKEN)))
     params["body"] = _with_token(params["body"], 1 + len(equation.operands), carries)
-    results = (*equation.results[:carries], result, *equation.results[carries:])
+    results = _inserted(equation.results, carries, result)
     return replace(equation, operands=operands, results=results, params=params)
+
+
+def _rotated(equation: Equation) -> list[Equation]:
+    """A loop whose condition calls Python, with the condition computed before and in each step.
+
+    Whether to go on is then a carry, and the condition of the loop only looks at it.
+    """
+    condition = equation.params.get("condition") if equation.primitive is loop else None
+    if condition is None or program_effect(condition) is None:
+        return [equation]
+    body, consts, count = equation.params["body"], equation.params["consts"], len(equation.operands)
+    carries, t, zero, one = count - consts, Var(COUNTER), _integer(0), _integer(1)
+    before, first = _copied(condition, (zero, *equation.operands))
+    step = Equation(add, (body.inputs[0], one), {}, (t,))
+    given = (t, *body.inputs[1 : 1 + consts], *body.outputs[:carries])
+    after, again = _copied(condition, given)
+    params = {
+        **equation.params,
+        "body": replace(
+            body,
+            inputs=_inserted(body.inputs, 1 + count, Var(TOKEN)),
+            equations=(*body.equations, step, *after),
+            outputs=_inserted(body.outputs, carries, again),
+        ),
+        "condition": _last_input((*condition.input_types, TOKEN)),
+    }
+    results = _inserted(equation.results, carries, Var(TOKEN))
+    operands = (*equation.operands, first)
+    return [*before, replace(equation, operands=operands, results=results, params=params)]
+
+
+def _copied(program: Program, args: Sequence[Atom]) -> tuple[list[Equation], Atom]:
+    """The equations of a program on these arguments, with variables of their own; its result."""
+    env: dict[Atom, Atom] = dict(zip(program.inputs, args, strict=True))
+    made = []
+    for equation in program.equations:
+        operands = tuple(env.get(a, a) for a in equation.operands)
+        results = tuple(Var(v.type) for v in equation.results)
+        env.update(zip(equation.results, results, strict=True))
+        made.append(replace(equation, operands=operands, results=results))
+    return made, env.get(program.outputs[0], program.outputs[0])
+
+
+def _last_input(types: Sequence[ArrayType]) -> Program:
+    inputs = tuple(map(Var, types))
+    return Program(inputs, (), inputs[-1:], name="condition")
+
+
+def _integer(value: int) -> Literal:
+    return Literal(np.asarray(value, COUNTER.dtype), COUNTER)
+
+
+def _inserted(items: tuple[Any, ...], at: int, item: Any) -> tuple[Any, ...]:
+    return (*items[:at], item, *items[at:])
 
 
 def _with_token(program: Program, at: int, out: int) -> Program:
     """The program with a token as input number `at` and output number `out`."""
     token = Var(TOKEN)
     equations, last = _thread(program.equations, token)
-    inputs = (*program.inputs[:at], token, *program.inputs[at:])
-    outputs = (*program.outputs[:out], last, *program.outputs[out:])
+    inputs, outputs = _inserted(program.inputs, at, token), _inserted(program.outputs, out, last)
     return replace(program, inputs=inputs, equations=tuple(equations), outputs=outputs)
 
 

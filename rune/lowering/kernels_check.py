@@ -188,16 +188,21 @@ def check(program: KernelProgram) -> None:
     known = set(program.inputs)
     for number, step in enumerate(program.steps):
         for value in step.operands:
-            if value not in known or pending.get(value):
+            if not _is_empty(value.type) and (value not in known or pending.get(value)):
                 _fail(program, f"step {number} reads {value} before it is written")
         _check_types(program, number, step)
         for value in step.results:
             pending[value] -= 1
             known.add(value)
     for value, type in zip(program.outputs, program.output_types):
-        empty = any(isinstance(d, int) and d == 0 for d in type.shape)
-        if (value not in known and not empty) or not _same_memory(value, type.shape):
+        unwritten = value not in known and not _is_empty(type)
+        if unwritten or not _same_memory(value, type.shape):
             _fail(program, f"result {value} of type {value.type} is not written or no {type}")
+
+
+def _is_empty(type: ArrayType) -> bool:
+    """Whether there is nothing to write."""
+    return any(isinstance(d, int) and d == 0 for d in type.shape)
 
 
 def _fail(program: KernelProgram, what: str) -> NoReturn:

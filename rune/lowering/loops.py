@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from rune import dims, dtypes
+from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import literal, type_of
 from rune.core.lower import Bounds, Control, Element, Piece, Source, View
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
-from rune.core.sizes import match_sizes, type_with_sizes
+from rune.core.sizes import carriers, match_sizes, type_with_sizes, untold_sizes
 from rune.core.types import ArrayType
 from rune.dims import Size, symbol
 from rune.ops import add, mul, sub
@@ -101,7 +104,50 @@ def _run_loop(
     raise AssertionError("counting does not end")
 
 
-loop = Primitive("loop", "control", _loop_type, multiple_results=True, run=_run_loop)
+def _needed(program: Program, wanted: Sequence[bool]) -> tuple[Program, list[bool]]:
+    """The program of the wanted outputs, and which inputs it reads or is told a size by."""
+    pruned, read = prune(program, wanted)
+    telling = carriers(program.input_types, untold_sizes(pruned))
+    return replace(pruned, inputs=program.inputs), [r or i in telling for i, r in enumerate(read)]
+
+
+def _kept(program: Program, flags: Sequence[bool]) -> Program:
+    inputs = tuple(v for v, keeps in zip(program.inputs, flags) if keeps)
+    return replace(program, inputs=inputs)
+
+
+def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    """The loop over the state that wanted results and the condition need."""
+    params, first = equation.params, 1 + equation.params["consts"]
+    body, condition = params["body"], params["condition"]
+    of_condition = [False] * (1 + len(equation.operands))
+    if condition is not None:
+        condition, of_condition = _needed(condition, (True,))
+    state = [w or c for w, c in zip_longest(wanted, of_condition[first:], fillvalue=False)]
+    while True:
+        made, needed = _needed(body, state)
+        grown = [s or n for s, n in zip(state, needed[first:], strict=True)]
+        if grown == state:
+            break
+        state = grown
+    shared = [b or c for b, c in zip(needed[1:first], of_condition[1:first], strict=True)]
+    taken = [True, *shared, *state]
+    changed = {
+        "body": _kept(made, taken), "consts": sum(shared),
+        "condition": condition and _kept(condition, taken),
+    }  # fmt: skip
+    return replace(
+        equation,
+        operands=tuple(a for a, keeps in zip(equation.operands, taken[1:]) if keeps),
+        results=tuple(v for v, keeps in zip(equation.results, state, strict=True) if keeps),
+        params={**params, **changed},
+    )
+
+
+loop = Primitive(
+    "loop", "control", _loop_type, multiple_results=True, run=_run_loop,
+    dead_code=_loop_dead_code,
+)  # fmt: skip
 
 
 def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[ArrayType, ...]:
@@ -113,7 +159,23 @@ def _run_branch(number: Any, *args: Any, branches: tuple[Program, ...]) -> list[
     return eval_program(branches[chosen], args)
 
 
-branch = Primitive("branch", "control", _branch_type, multiple_results=True, run=_run_branch)
+def _branch_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    """The branch of the wanted results, and of the operands that some program then reads."""
+    pruned = [_needed(b, wanted) for b in equation.params["branches"]]
+    taken = [any(column) for column in zip(*(flags for _, flags in pruned), strict=True)]
+    number, *operands = equation.operands
+    return replace(
+        equation,
+        operands=(number, *(a for a, keeps in zip(operands, taken, strict=True) if keeps)),
+        results=tuple(v for v, w in zip(equation.results, wanted, strict=True) if w),
+        params={"branches": tuple(_kept(program, taken) for program, _ in pruned)},
+    )
+
+
+branch = Primitive(
+    "branch", "control", _branch_type, multiple_results=True, run=_run_branch,
+    dead_code=_branch_dead_code,
+)  # fmt: skip
 
 
 def is_control(equation: Equation) -> bool:

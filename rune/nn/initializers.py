@@ -214,3 +214,9 @@ lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform")
 lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal")
 he_uniform = kaiming_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform")
 he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal")
+
+__all__ = [
+    "Initializer", "constant", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
+    "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones",
+    "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+]  # fmt: skip

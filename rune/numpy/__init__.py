@@ -7,6 +7,7 @@ reductions      sum, max, argmax, any, cumsum, diff, …   averages        mean,
 shapes          reshape, transpose, broadcast_to, flip, roll, …
 joining         concatenate, stack, split, repeat, …    padding         pad
 indexing        take, put, take_along_axis, …            matrices        eye, tril, diag, trace, …
+complex_numbers real, imag, conj, angle, iscomplex, …
 products        dot, matmul, tensordot, kron, cross, …   einsum
 types           float32, bfloat16, result_type, finfo, issubdtype, …
 
@@ -29,6 +30,9 @@ from rune.numpy.arithmetic import (
 from rune.numpy.averages import (
     average, mean, nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod,
     nanstd, nansum, nanvar, std, var,
+)  # fmt: skip
+from rune.numpy.complex_numbers import (
+    angle, conj, conjugate, imag, iscomplex, iscomplexobj, isreal, isrealobj, real, real_if_close,
 )  # fmt: skip
 from rune.numpy.creation import (
     arange, array, asarray, empty, empty_like, full, full_like, linspace, logspace, meshgrid, ones,

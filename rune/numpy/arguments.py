@@ -17,7 +17,7 @@ from rune.array import as_array
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size
-from rune.errors import ArgumentError, ShapeError
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted
 
@@ -52,11 +52,19 @@ def values(name: str, xs: Any) -> list[Any]:
 
 
 def inexact(name: str, x: Any) -> Any:
-    """`x` as a real array: integers and bools become f32 (64-bit ones f64)."""
+    """`x` in an inexact dtype: integers and bools become f32 (64-bit ones f64)."""
     found = getattr(x, "type", None)
     if found is not None and found.dtype in dtypes.FLOATING:
         return x
     return promoted(name, x, kind="inexact")[0]
+
+
+def floating(name: str, x: Any) -> Any:
+    """`x` as a real array, integers and bools as floats. Errors: DtypeError for complex numbers."""
+    found = inexact(name, x)
+    if type_of(found).dtype in dtypes.COMPLEX:
+        raise DtypeError(f"{name}: cannot take {type_of(found)} (real dtype required)")
+    return found
 
 
 def refuse(name: str, **given: Any) -> None:

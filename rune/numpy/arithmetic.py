@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
-from rune.numpy.arguments import documented, inexact, refuse, static_int, value
+from rune.numpy.arguments import documented, floating, inexact, refuse, static_int, value
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted
@@ -144,7 +144,7 @@ def _unary(name: str, rule: Unary, doc: str, call: str, shown: str) -> Unary:
 
 def _rounding(primitive: Primitive) -> Unary:
     """Integers and bools are whole already."""
-    return lambda x: primitive(x) if type_of(x).dtype in dtypes.FLOATING else x
+    return lambda x: primitive(x) if type_of(x).dtype in dtypes.INEXACT else x
 
 
 def _square(x: Any) -> Any:
@@ -171,7 +171,7 @@ absolute = _unary(
 )  # fmt: skip
 abs = absolute
 fabs = _unary(
-    "fabs", lambda x: ops.abs(inexact("fabs", x)), "Magnitude, as a float.",
+    "fabs", lambda x: ops.abs(floating("fabs", x)), "Magnitude, as a float.",
     "fabs(rnp.array([1, -2]))", "Array([1., 2.], f32[2], cpu:0)",
 )  # fmt: skip
 sign = _unary(
@@ -200,7 +200,8 @@ trunc = _unary(
 )  # fmt: skip
 fix = trunc
 rint = _unary(
-    "rint", lambda x: ops.round(inexact("rint", x)), "The nearest whole number, halves to even.",
+    "rint", lambda x: c.by_parts(ops.round, inexact("rint", x)),
+    "The nearest whole number, halves to even.",
     "rint(rnp.array([0.5, 1.5]))", "Array([0., 2.], f32[2], cpu:0)",
 )  # fmt: skip
 
@@ -287,6 +288,8 @@ def nan_to_num(
     """
     x = value("nan_to_num", x)
     found = type_of(x).dtype
+    if found in dtypes.COMPLEX:
+        return c.by_parts(lambda part: nan_to_num(part, copy, nan, posinf, neginf), x)
     if found not in dtypes.FLOATING:
         return x
     largest = float(finfo(found).max)

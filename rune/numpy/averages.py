@@ -13,6 +13,7 @@ from rune.numpy import reductions as r
 from rune.numpy.arguments import inexact, refuse, value
 from rune.ops import conventions as c
 from rune.ops import statistics as st
+from rune.ops.complex_numbers import PART
 from rune.ops.conventions import Axis
 from rune.ops.family import wide
 from rune.ops.promote import apply, broadcast_to, constant
@@ -76,13 +77,14 @@ def _correction(name: str, ddof: float, correction: float | None) -> float:
 def _masked_var(
     name: str, x: Any, where: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, mean: Any
 ) -> Any:
-    x, found = _in_floats(name, x, dtype)
+    x, kept = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     centre = _masked_mean(name, x, mask, axis, None, True) if mean is None else mean
-    distance = ops.select(mask, apply(ops.sub, x, centre), constant(0, x))
-    total = r.sum(ops.mul(distance, distance), axis, keepdims=keepdims)
-    count = r.sum(mask, axis, type_of(x).dtype, keepdims=keepdims)
-    return ops.cast(ops.div(total, apply(ops.sub, count, float(ddof))), found)
+    squares = st.squared_length(ops.select(mask, apply(ops.sub, x, centre), constant(0, x)))
+    total = r.sum(squares, axis, keepdims=keepdims)
+    count = r.sum(mask, axis, type_of(squares).dtype, keepdims=keepdims)
+    found = ops.div(total, apply(ops.sub, count, float(ddof)))
+    return ops.cast(found, PART.get(kept, kept))
 
 
 def std(
@@ -99,7 +101,7 @@ def std(
     x, found = _in_floats("std", value("std", a), dtype)
     less = _correction("std", ddof, correction)
     squared = var(x, axis, ddof=less, keepdims=keepdims, where=where, mean=mean)
-    return ops.cast(ops.sqrt(squared), found)
+    return ops.cast(ops.sqrt(squared), PART.get(found, found))
 
 
 def average(
@@ -142,7 +144,7 @@ def _weights(x: Any, w: Any, axis: Axis) -> Any:
 def _number(name: str, x: Any) -> tuple[Any, Any]:
     """x, and where it is a number (None: everywhere)."""
     x = value(name, x)
-    return x, (ops.eq(x, x) if type_of(x).dtype in dtypes.FLOATING else None)
+    return x, (ops.eq(x, x) if type_of(x).dtype in dtypes.INEXACT else None)
 
 
 def _both(mask: Any, where: Any) -> Any:

@@ -21,6 +21,7 @@ from rune.errors import ArgumentError
 from rune.numpy.arguments import refuse_order, shape_of, static_size, value
 from rune.ops import conventions as c
 from rune.ops import family
+from rune.ops.complex_numbers import PART
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, promoted
 
@@ -303,8 +304,10 @@ def _number(size: Size, dtype: np.dtype) -> Any:
 def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:
     shape = type_of(start).shape or type_of(stop).shape
     dtype = type_of(start).dtype
-    counted = ops.iota(shape=(num, *shape), axis=0, dtype=dtype)
-    t = ops.div(counted, ops.max(_number(parts, dtype), as_type(1, dtype)))
+    steps = PART.get(dtype, dtype)
+    counted = ops.iota(shape=(num, *shape), axis=0, dtype=steps)
+    t = ops.div(counted, ops.max(_number(parts, steps), as_type(1, steps)))
+    t = c.astype(t, dtype)
     ends = [broadcast_to("linspace", x, (num, *shape)) for x in (start, stop)]
     mixed = ops.add(ops.mul(ends[0], ops.sub(as_type(1, dtype), t)), ops.mul(ends[1], t))
     # 1 - t and t need not add up to 1 in floats; the last value is exactly stop.

@@ -11,7 +11,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import documented, value, values
+from rune.numpy.arguments import documented, floating, value, values
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.family import fit
@@ -146,7 +146,7 @@ def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str) -> Unar
 
     def function(x: Any, /) -> Any:
         x = value(name, x)
-        if type_of(x).dtype in dtypes.FLOATING:
+        if type_of(x).dtype in dtypes.INEXACT:
             return rule(x)
         return fit(value(name, otherwise), type_of(x).shape)
 
@@ -156,26 +156,34 @@ def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str) -> Unar
     )  # fmt: skip
 
 
-def _equals(number: float) -> Unary:
-    return lambda x: ops.eq(x, constant(number, x))
+def _equals(name: str, number: float) -> Unary:
+    return lambda x: ops.eq(floating(name, x), constant(number, x))
+
+
+def _is_infinite(x: Any) -> Any:
+    # The length of a complex number is infinite if a part is, and only then: it is scaled.
+    length = ops.abs(x)
+    return ops.eq(length, constant(np.inf, length))
 
 
 isnan = _test(
     "isnan", lambda x: ops.ne(x, x), False, "Whether x is NaN.", "[False,  True, False]"
 )  # fmt: skip
 isfinite = _test(
-    "isfinite", ops.is_finite, True, "Whether x is neither infinite nor NaN.",
+    "isfinite", c.is_finite, True, "Whether x is neither infinite nor NaN.",
     "[False, False,  True]",
 )  # fmt: skip
 isinf = _test(
-    "isinf", lambda x: _equals(np.inf)(ops.abs(x)), False, "Whether x is infinite.",
+    "isinf", _is_infinite, False, "Whether x is infinite.",
     "[ True, False, False]",
 )  # fmt: skip
 isposinf = _test(
-    "isposinf", _equals(np.inf), False, "Whether x is +infinity.", "[False, False, False]"
+    "isposinf", _equals("isposinf", np.inf), False, "Whether x is +infinity.",
+    "[False, False, False]",
 )  # fmt: skip
 isneginf = _test(
-    "isneginf", _equals(-np.inf), False, "Whether x is -infinity.", "[ True, False, False]"
+    "isneginf", _equals("isneginf", -np.inf), False, "Whether x is -infinity.",
+    "[ True, False, False]",
 )  # fmt: skip
 
 
@@ -206,7 +214,7 @@ def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
     x, y = promoted("isclose", x, y, kind="inexact")
     bound = apply(ops.add, apply(ops.mul, ops.abs(y), rtol), atol)
     near = apply(ops.le, ops.abs(ops.sub(x, y)), bound)
-    finite = ops.logical_and(ops.is_finite(x), ops.is_finite(y))
+    finite = ops.logical_and(c.is_finite(x), c.is_finite(y))
     found = ops.logical_or(ops.logical_and(near, finite), ops.eq(x, y))
     if not equal_nan:
         return found

@@ -13,7 +13,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.dims import product as size_product
-from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, static_int, value
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
@@ -54,35 +54,28 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Inner product of the flattened arrays. Errors: DtypeError for complex arrays.
+    """Inner product of the flattened arrays, the first one conjugated.
 
     >>> import rune.numpy as rnp
     >>> rnp.vdot(rnp.ones((2, 2)), rnp.ones((2, 2)))
     Array(4., f32[], cpu:0)
     """
     x, y = _pair("vdot", a, b, preferred_element_type)
-    _require_real("vdot", x)
-    return c.dot(c.reshape(x, -1), c.reshape(y, -1))
-
-
-def _require_real(name: str, x: Any) -> None:
-    if type_of(x).dtype in dtypes.COMPLEX:
-        raise DtypeError(f"{name}: cannot conjugate {type_of(x)} (complex is not supported here)")
+    return c.dot(c.reshape(c.conj(x), -1), c.reshape(y, -1))
 
 
 def vecdot(
     x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """Inner products along one axis, the others broadcast.
+    """Inner products along one axis, the first array conjugated, the other axes broadcast.
 
     >>> import rune.numpy as rnp
     >>> rnp.vecdot(rnp.ones((2, 3)), rnp.arange(3.0))
     Array([3., 3.], f32[2], cpu:0)
     """
     x, y = _pair("vecdot", x1, x2, preferred_element_type)
-    _require_real("vecdot", x)
-    x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+    x, y = moveaxis(c.conj(x), axis, -1), moveaxis(y, axis, -1)
     out = c.matmul(c.expand_dims(x, -2), c.expand_dims(y, -1))
     return c.squeeze(out, (-2, -1))
 
@@ -98,15 +91,14 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Vector times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
+    """Vector, conjugated, times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
 
     >>> import rune.numpy as rnp
     >>> rnp.vecmat(rnp.array([1.0, 2.0]), rnp.eye(2))
     Array([1., 2.], f32[2], cpu:0)
     """
     x1 = value("vecmat", x1)
-    _require_real("vecmat", x1)
-    return c.squeeze(c.matmul(c.expand_dims(x1, -2), value("vecmat", x2)), -2)
+    return c.squeeze(c.matmul(c.expand_dims(c.conj(x1), -2), value("vecmat", x2)), -2)
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

@@ -100,6 +100,8 @@ def _limit(x: Any, largest: bool) -> Any:
     found = type_of(x).dtype
     if found == dtypes.bool_:
         return largest
+    if found in dtypes.COMPLEX:
+        return 0  # which nothing will ask for: complex numbers have no order
     if found in dtypes.FLOATING:
         infinite = np.isinf(np.asarray(np.inf).astype(found))
         limit = np.inf if infinite else float(finfo(found).max)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rune import ops
 from rune.core.primitive import Primitive
-from rune.numpy.arguments import documented, inexact
+from rune.numpy.arguments import documented, floating, inexact
 from rune.ops.promote import constant, promoted
 
 Unary = Callable[[Any], Any]
@@ -81,7 +81,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     >>> rnp.hypot(3.0, 4.0)
     Array(5., f32*[], cpu:0)
     """
-    x1, x2 = (ops.abs(x) for x in promoted("hypot", x1, x2, kind="inexact"))
+    x1, x2 = (ops.abs(floating("hypot", x)) for x in promoted("hypot", x1, x2, kind="inexact"))
     large, small = ops.max(x1, x2), ops.min(x1, x2)
     zero, one = constant(0, large), constant(1, large)
     ratio = ops.div(small, ops.select(ops.eq(large, zero), one, large))

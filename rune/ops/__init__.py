@@ -2,7 +2,7 @@
 
     family          constructors, broadcast, reshape, reduce_sum: what all rules rest on
     arithmetic      comparison, selection, arithmetic, logic, bits, conversion
-    complex_numbers real, imag, complex, conj;  parts: all functions of complex numbers by parts
+    complex_numbers real, imag, complex, conj;  pairs, parts: complex functions by parts
     transcendental  roots, powers, exponentials, circular and hyperbolic functions
     movement        transpose, slice, pad, reverse, concatenate
     reduction       prod, max, min, and, or, argmax, argmin; cumulative operations
@@ -72,7 +72,13 @@ from rune.ops.family import broadcast, fit, reduce_sum, reshape, zeros_like
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather, scatter, scatter_add
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
-from rune.ops.random import random_bits, random_fold_in, random_seed, random_split
+from rune.ops.random import (
+    random_bits,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+)
 from rune.ops.reduction import (
     argmax,
     argmin,

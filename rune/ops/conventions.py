@@ -6,7 +6,7 @@ for `rune.numpy`; primitives below know nothing of them. Reductions are in stati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from rune.core.types import ArrayType
 from rune.dims import Size, UndecidedComparison, divides, equal, product, ranges
 from rune.errors import AxisError, DimensionError, DtypeError, ShapeError
 from rune.ops import arithmetic as a
+from rune.ops import complex_numbers as cn
 from rune.ops import contraction, movement, transcendental
 from rune.ops import family as f
 from rune.ops.promote import (
@@ -127,7 +128,7 @@ def power(x: Any, y: Any) -> Any:
         (x,) = promoted("power", x, kind="numeric")
         return transcendental.integer_pow(x, exponent=int(y))
     x, y = promoted("power", x, y, kind="numeric")
-    if type_of(x).dtype in dtypes.FLOATING:
+    if type_of(x).dtype in dtypes.INEXACT:
         return transcendental.pow(x, y)
     if type_of(x).dtype in dtypes.INTEGER:
         return _integer_power(x, y)
@@ -169,6 +170,8 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
 def round(x: Any, decimals: int = 0) -> Any:
     """x to so many decimals, halves to even; integers as they are."""
     x = operand("round", x)
+    if cn.is_complex(x):
+        return by_parts(lambda part: round(part, decimals), x)
     if type_of(x).dtype not in dtypes.FLOATING:
         if decimals < 0 or type_of(x).dtype == dtypes.bool_:
             raise DtypeError(f"round: cannot round {type_of(x)} to {decimals} decimals")
@@ -189,6 +192,36 @@ def astype(x: Any, dtype: np.dtype) -> Any:
     if dtype == dtypes.bool_ and found.dtype != dtypes.bool_:
         return a.ne(x, constant(0, x))
     return x if found.dtype == dtype and not found.weak else a.convert(x, dtype=dtype)
+
+
+# --- complex numbers --------------------------------------------------------------------------
+
+
+def real(x: Any) -> Any:
+    """The real part; a real value itself."""
+    return cn.real(x) if cn.is_complex(x) else x
+
+
+def imag(x: Any) -> Any:
+    """The imaginary part; zeros of a real value."""
+    return cn.imag(x) if cn.is_complex(x) else f.zeros_like(x)
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; a real value itself."""
+    return cn.conj(x) if cn.is_complex(x) else x
+
+
+def by_parts(rule: Callable[[Any], Any], x: Any) -> Any:
+    """`rule` of x; of complex numbers, of each part."""
+    return cn.complex(rule(cn.real(x)), rule(cn.imag(x))) if cn.is_complex(x) else rule(x)
+
+
+def is_finite(x: Any) -> Any:
+    """Whether x is neither infinite nor NaN; of complex numbers, whether both parts are not."""
+    if not cn.is_complex(x):
+        return a.is_finite(x)
+    return a.logical_and(a.is_finite(cn.real(x)), a.is_finite(cn.imag(x)))
 
 
 # --- shapes -----------------------------------------------------------------------------------

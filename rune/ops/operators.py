@@ -125,6 +125,16 @@ class Operators:
         return c.matrix_transpose(self)
 
     @property
+    def real(self) -> Any:
+        """The real part."""
+        return c.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part; zeros of a real array."""
+        return c.imag(self)
+
+    @property
     def at(self) -> At:
         """`x.at[index].set(v)`, .add(v), .multiply(v), …: updated copies."""
         return At(self)
@@ -221,6 +231,12 @@ class Operators:
     def swapaxes(self, axis1: int, axis2: int) -> Any:
         """Two axes exchanged."""
         return c.swapaxes(self, axis1, axis2)
+
+    def conj(self) -> Any:
+        """The complex conjugate."""
+        return c.conj(self)
+
+    conjugate = conj
 
     def copy(self) -> Any:
         """The array itself: arrays are immutable."""

@@ -9,6 +9,7 @@ keys give one by one.
     random_split    the keys at positions 0, 1, … of `shape`; the words are a last axis
     random_fold_in  the key at the position that an integer names
     random_seed     a key made of the two halves of a seed
+    random_clone    the same words, as ones that have not been used
 
 Expanded, they are integer arithmetic on the index: generation fuses into whatever reads it.
 """
@@ -24,6 +25,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, type_of
+from rune.core.lower import View
 from rune.core.primitive import ZERO, Primitive, Rule
 from rune.core.types import ArrayType, Shape
 from rune.dims import product
@@ -31,7 +33,7 @@ from rune.errors import DtypeError, ShapeError
 from rune.ops.arithmetic import add, cast, convert, logical_or, logical_xor, mul, shl, shr
 from rune.ops.ciphers import GENERATORS, Arithmetic, Words
 from rune.ops.creation import iota
-from rune.ops.family import Batched, broadcast, reshape, types_text
+from rune.ops.family import Batched, broadcast, reshape, types_text, view_of
 from rune.ops.movement import concatenate, repeat_lane
 
 u32, u64 = dtypes.u32, dtypes.u64
@@ -259,4 +261,10 @@ random_seed: Primitive = Primitive(
     batch=_batch(lambda: random_seed), expand=_seed_expand,
 )  # fmt: skip
 
-PRIMITIVES = (random_bits, random_split, random_fold_in, random_seed)
+random_clone: Primitive = Primitive(
+    "random_clone", "random", lambda words: words, lambda words: words, jvp=(ZERO,),
+    batch=lambda batched, size, words: (random_clone(words), True),
+    lower=View(lambda indices, words: view_of(indices)),
+)  # fmt: skip
+
+PRIMITIVES = (random_bits, random_split, random_fold_in, random_seed, random_clone)

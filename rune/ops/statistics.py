@@ -15,10 +15,10 @@ from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
 from rune.dims import Size, product
-from rune.errors import DtypeError
 from rune.ops import arithmetic as a
 from rune.ops import family as f
 from rune.ops import reduction, transcendental
+from rune.ops.complex_numbers import PART, imag, is_complex, real
 from rune.ops.conventions import Axis, astype, normalised_axes, normalised_axis, reshape
 from rune.ops.promote import operand, promoted
 
@@ -66,14 +66,20 @@ def prod(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -
 # --- moments ----------------------------------------------------------------------------------
 
 
-def _real(name: str, x: Any, dtype: Any) -> tuple[Any, np.dtype]:
+def _inexact(name: str, x: Any, dtype: Any) -> tuple[Any, np.dtype]:
     """The operand in the dtype to compute in, and the dtype of the result."""
     x = operand(name, x) if dtype is None else astype(x, dtypes.as_dtype(dtype))
     (x,) = promoted(name, x, kind="inexact")
     found = type_of(x).dtype
-    if found not in dtypes.FLOATING:
-        raise DtypeError(f"{name}: cannot average {type_of(x)} (floating dtype required)")
     return a.cast(x, f.wide(found)), found
+
+
+def squared_length(x: Any) -> Any:
+    """x², of complex numbers |x|²: real."""
+    if not is_complex(x):
+        return a.mul(x, x)
+    parts = real(x), imag(x)
+    return a.add(*(a.mul(p, p) for p in parts))
 
 
 def _count(x: Any, axes: tuple[int, ...]) -> Size:
@@ -82,7 +88,7 @@ def _count(x: Any, axes: tuple[int, ...]) -> Size:
 
 def mean(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axes; integers as floats."""
-    x, kept = _real("mean", x, dtype)
+    x, kept = _inexact("mean", x, dtype)
     axes = normalised_axes("mean", axis, type_of(x))
     total = reduce("mean", f.reduce_sum, x, axes, keepdims)
     return a.cast(a.div(total, f.size_value(_count(x, axes), type_of(x).dtype)), kept)
@@ -92,14 +98,16 @@ def var(
     x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
     mean: Any = None,
 ) -> Any:  # fmt: skip
-    """Mean squared distance from the mean, divided by the count minus `ddof`."""
-    x, kept = _real("var", x, dtype)
+    """Mean squared distance from the mean, divided by the count minus `ddof`; always real."""
+    x, kept = _inexact("var", x, dtype)
     axes = normalised_axes("var", axis, type_of(x))
-    count = f.size_value(_count(x, axes), type_of(x).dtype)
     if mean is None:
-        mean = a.div(reduce("var", f.reduce_sum, x, axes, True), count)
-    centred = a.sub(*promoted("var", x, mean))
-    total = reduce("var", f.reduce_sum, a.mul(centred, centred), axes, keepdims)
+        total = reduce("var", f.reduce_sum, x, axes, True)
+        mean = a.div(total, f.size_value(_count(x, axes), type_of(x).dtype))
+    squares = squared_length(a.sub(*promoted("var", x, mean)))
+    kept = PART.get(kept, kept)
+    count = f.size_value(_count(x, axes), type_of(squares).dtype)
+    total = reduce("var", f.reduce_sum, squares, axes, keepdims)
     divisor = a.sub(count, literal_like(ddof, count)) if ddof else count
     return a.cast(a.div(total, divisor), kept)
 
@@ -107,8 +115,9 @@ def var(
 def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
         mean: Any = None) -> Any:  # fmt: skip
     """Square root of the variance."""
-    x, kept = _real("std", x, dtype)
-    return a.cast(transcendental.sqrt(var(x, axis, None, ddof, keepdims, mean)), kept)
+    x, kept = _inexact("std", x, dtype)
+    found = transcendental.sqrt(var(x, axis, None, ddof, keepdims, mean))
+    return a.cast(found, PART.get(kept, kept))
 
 
 # --- order ------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Counts of successes and of events: poisson, binomial, multinomial.
 
 Small means are counted one by one, large ones drawn by rejection under a transformed hat; the loops
-run until every element is done, and an element keeps what it got first. JAX takes the same steps.
+run until every element is done, and an element keeps what it got first. JAX takes the same steps,
+with one key for both loops: each element listens to one of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rune.control import scan, while_loop
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import ShapeError
-from rune.random.keys import Key, single_key, split
+from rune.random.keys import Key, clone, single_key, split
 from rune.random.sampler import (
     Sampler,
     floating,
@@ -71,7 +72,7 @@ def _by_rejection(key: Key, shape: Shape, dtype: Any, propose: Any) -> Any:
     """propose(u - 1/2, v) -> (number, accepted), until all are accepted; -1 before that."""
 
     def again(s: _Trying) -> _Trying:
-        rest, first, second = split(s.key, 3)
+        rest, first, second = clone(split(clone(s.key), 3))  # the other loop has the same keys
         u, v = (unit_interval(k, shape, dtype) for k in (first, second))
         number, accepted = propose(u - 0.5, v)
         return _Trying(rest, rnp.where(accepted, number, s.found), s.is_done | accepted)

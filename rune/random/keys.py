@@ -16,15 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from rune import config, dtypes, ops, tree
-from rune.array import as_array
+from rune import dtypes, ops, tree
+from rune.array import CPU, Array, as_array
 from rune.core.interpreter import Tracer, literal, type_of
-from rune.core.types import Shape
+from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops.ciphers import GENERATORS
 from rune.ops.operators import Operators
-from rune.ops.random import WORDS, random_fold_in, random_seed, random_split, side_by_side
+from rune.ops.random import (
+    WORDS,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+    side_by_side,
+)
 
 DEFAULT = "threefry2x32"
 
@@ -50,11 +57,10 @@ class Key:
     ((3,), key<fry>, (2,))
     """
 
-    __slots__ = ("__weakref__", "_elements", "impl", "words")
+    __slots__ = ("__weakref__", "impl", "words")
 
     def __init__(self, words: Sequence[Any], impl: str = DEFAULT):
         self.words, self.impl = tuple(words), impl
-        self._elements: dict[Any, Key] = {}  # filled while the check for reuse is on
 
     @property
     def shape(self) -> Shape:
@@ -83,12 +89,7 @@ class Key:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Key:
-        if not config.current().check_keys or not isinstance(index, int):
-            return Key([w[index] for w in self.words], self.impl)
-        # One object for each element, so that its second use is seen.
-        if index not in self._elements:
-            self._elements[index] = Key([w[index] for w in self.words], self.impl)
-        return self._elements[index]
+        return Key([w[index] for w in self.words], self.impl)
 
     def reshape(self, *shape: Any) -> Key:
         """The keys in another shape."""
@@ -136,6 +137,9 @@ def implementation(impl: Any) -> str:
 def key_of_words(data: Any, impl: str) -> Key:
     """The keys whose words are along the last axis of `data`."""
     shape = type_of(data).shape
+    if type(data) is Array and data.place is CPU:
+        word = ArrayType(shape[:-1], dtypes.u32)
+        return Key([Array(np.array(data.buffer[..., n]), word) for n in range(WORDS)], impl)
     rank = len(shape) - 1
     words = []
     for number in range(WORDS):
@@ -239,7 +243,7 @@ def _halves_of_int(number: int) -> tuple[Any, Any]:
     return first, second
 
 
-def split(key: KeyLike, num: int | Sequence[int] = 2) -> Any:
+def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
     """`num` new keys, or keys of that shape; use these, and `key` no more.
 
     The first keys do not depend on how many there are: split(k, 4)[:2] == split(k, 2).
@@ -349,5 +353,4 @@ def clone(key: KeyLike) -> Any:
     Key([0, 3], key<fry>[])
     """
     found = as_key("clone", key)
-    words = ops.reshape(side_by_side(found.words), shape=(*found.shape, WORDS))
-    return _in_kind(words, key, found.impl)
+    return _in_kind(random_clone(side_by_side(found.words)), key, found.impl)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import rune.numpy as rnp
-from rune import ops
+from rune import dtypes, ops
 from rune.core.interpreter import literal
 from rune.core.types import Shape
 from rune.random.keys import single_key, split
@@ -21,6 +21,7 @@ from rune.random.sampler import Sampler, floating, in_dtype, joint_shape, spread
 from rune.random.uniforms import rademacher, uniform, unit_interval
 
 SQRT2 = math.sqrt(2)
+PARTS = {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}
 
 
 def standard_normal(key: Any, shape: Shape, dtype: np.dtype) -> Any:
@@ -35,14 +36,19 @@ def standard_normal(key: Any, shape: Shape, dtype: np.dtype) -> Any:
 def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Numbers of the normal distribution with mean 0 and variance 1.
 
-    Types:  floating, f32 by default.
+    Types:  floating, f32 by default; or complex, each part then of variance 1/2.
     Errors: DtypeError for another dtype.
 
     >>> import rune
     >>> rune.random.normal(rune.random.key(0), (2,))
     Array([1.622642 , 2.0252647], f32[2], cpu:0)
     """
-    return standard_normal(single_key("normal", key), shape, floating("normal", dtype))
+    found = single_key("normal", key)
+    if dtype in PARTS:
+        half = literal(1 / SQRT2, PARTS[dtype])
+        parts = (ops.mul(standard_normal(k, shape, PARTS[dtype]), half) for k in split(found))
+        return ops.complex(*parts)
+    return standard_normal(found, shape, floating("normal", dtype))
 
 
 @Sampler

@@ -16,6 +16,7 @@ from rune import dtypes, ops
 from rune.control import fori_loop
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.types import Shape
+from rune.dims import product
 from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.numpy.arguments import value as value_of
 from rune.ops.random import random_bits
@@ -73,13 +74,21 @@ def _largest(x: Any, count: int) -> Any:
 
 def _shuffled(key: Key, x: Any, axis: int) -> Any:
     """The elements along an axis, each line shuffled by itself."""
-    size = math.prod(x.shape)
+    size = _known("permutation", x.shape)
     # Words may be equal, which leaves a bias; a second round of them makes that as good as none.
     for _ in range(math.ceil(3 * math.log(max(1, size)) / math.log(LAST_WORD))):
         key, used = split(key)
         words = random_bits(*used.words, shape=x.shape, dtype=dtypes.u32, impl=used.impl)
         x = _sorted_by(words, x, axis)
     return x
+
+
+def _known(name: str, shape: Shape) -> int:
+    """How many elements a shape has. Errors: ShapeError where a size is symbolic."""
+    found = product(shape)
+    if not isinstance(found, int):
+        raise ShapeError(f"{name}: cannot choose among {found} elements (a known size required)")
+    return found
 
 
 def _sorted_by(words: Any, x: Any, axis: int) -> Any:
@@ -157,7 +166,7 @@ def _drawn_by_weight(key: Any, p: Any, shape: Shape) -> Any:
     """Positions with replacement: where a uniform number falls among the sums of p."""
     sums = rnp.cumsum(p)
     wanted = sums[-1] * (1.0 - unit_interval(single_key("choice", key), shape, p.dtype))
-    size = p.shape[0]
+    size = _known("choice", p.shape)
 
     def halve(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
         low, high = bounds
@@ -191,7 +200,7 @@ def choice(
     place = 0 if is_range else _axis("choice", source, axis)
     size = int(a) if is_range else type_of(source).shape[place]
     drawn = static_shape("choice", shape)
-    count = math.prod(drawn)
+    count = _known("choice", drawn)
     _check_choice(size, count, replace, p)
     taken = take_key("choice", key, name)
     if p is not None:
@@ -262,7 +271,7 @@ def categorical(
         noise_shape.insert(place, outcomes)
         noise = gumbel.core(key, (*prefix, *noise_shape), kind, mode)
         return rnp.argmax(rnp.moveaxis(noise, len(prefix) + place, -1) + x, axis=-1)
-    count = math.prod(prefix)
+    count = _known("categorical", prefix)
     if count > outcomes:
         raise ArgumentError(f"categorical: cannot draw {count} different outcomes of {outcomes}")
     shape_of_logits = list(batch)

@@ -38,24 +38,39 @@ class Sampler:
     def __init__(self, function: Callable[..., Any], static: tuple[str, ...] = ()):
         self.core = function
         self._signature = inspect.signature(function)
+        self._names = tuple(self._signature.parameters)[1:]
         self._static = (*ALWAYS_STATIC, *static)
-        self._compiled = jit(function, static_argnames=self._static)
+        self._compiled: dict[Any, Callable[..., Any]] = {}  # by static values and other names
         functools.update_wrapper(self, function)
         self.__signature__ = _with_name(self._signature)
 
     def __call__(self, key: Any = None, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
         """Random numbers, as the function says."""
-        by = self.core.__name__
-        bound = self._signature.bind(take_key(by, key, name), *args, **kwargs)
-        given = bound.arguments
-        if given.get("shape") is not None:
-            given["shape"] = static_shape(by, given["shape"])
-        if given.get("dtype") is not None:
-            given["dtype"] = dtypes.as_dtype(given["dtype"])
-        for argument, value in given.items():
-            if type(value) is int and argument not in self._static:
-                given[argument] = _wide(value)
-        return self._compiled(*bound.args, **bound.kwargs)
+        found = take_key(self.core.__name__, key, name)
+        given = {**dict(zip(self._names, args)), **kwargs}
+        if len(given) < len(args) + len(kwargs) or not given.keys() <= set(self._names):
+            self._signature.bind(key, *args, **kwargs)  # raises the TypeError of such a call
+        static = tuple([(n, self._fixed(n, given.pop(n))) for n in self._static if n in given])
+        names = tuple(given)
+        compiled = self._compiled.get((static, names))
+        if compiled is None:
+            compiled = self._compiled[static, names] = self._specialised(static, names)
+        return compiled(found, *[_wide(v) if type(v) is int else v for v in given.values()])
+
+    def _fixed(self, name: str, value: Any) -> Any:
+        """A static argument as part of a key."""
+        if name == "shape" and value is not None:
+            return static_shape(self.core.__name__, value)
+        return dtypes.as_dtype(value) if name == "dtype" and value is not None else value
+
+    def _specialised(self, static: Any, names: tuple[str, ...]) -> Callable[..., Any]:
+        """The compiled function of a key and of the arguments with these names."""
+
+        def specialised(key: Any, *values: Any) -> Any:
+            return self.core(key, **dict(zip(names, values)), **dict(static))
+
+        specialised.__name__ = self.core.__name__
+        return jit(specialised)
 
     def __repr__(self) -> str:
         return f"rune.random.{self.core.__name__}"

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NoReturn
 
 from rune import dtypes, effects, ops
 from rune.array import as_array
-from rune.core.interpreter import Interpreter, current, type_of
+from rune.core.interpreter import Interpreter, current, literal, type_of
 from rune.core.staging import Stage
 from rune.errors import ArgumentError, Frame, UnhandledEffect, user_frame
 from rune.random.keys import Key, as_key, folded, key, key_of_words, single_key
@@ -79,8 +79,8 @@ def _is_staging(interpreter: Interpreter | None) -> bool:
 
 def fold(key: Key, index: Any) -> Key:
     """The key with a number below 2**32 folded in: Python's, or an array of one word."""
-    low = as_array(index, dtypes.u32) if isinstance(index, int) else index
-    return key_of_words(folded(key, (as_array(0, dtypes.u32), low)), key.impl)
+    low = literal(index, dtypes.u32) if isinstance(index, int) else index
+    return key_of_words(folded(key, (literal(0, dtypes.u32), low)), key.impl)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Stream(effects.Handler):
 
     def _draw(self, by: str, name: str | None) -> Key:
         if name is None:
-            position = as_array(0, dtypes.u32), self._next()
+            position = literal(0, dtypes.u32), self._next()
             self._advance(Taken(1, {}))
         else:
             position = _position(name)
@@ -191,7 +191,7 @@ def _position(name: str) -> tuple[Any, Any]:
     """High and low word of the position of a name."""
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     number = int.from_bytes(digest, "little") | NAMED
-    return as_array(number >> 32, dtypes.u32), as_array(number % MANY, dtypes.u32)
+    return literal(number >> 32, dtypes.u32), literal(number % MANY, dtypes.u32)
 
 
 def seed(seed: Any) -> Stream:

@@ -58,19 +58,13 @@ Found = tuple[Any, list[Any]]  # a Trace, and the values of its hidden inputs
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """The traces of a function: those kept, by key; how one is made, and kept."""
+    """The traces of a function: one that is kept, or None; one, made and kept where there is none;
+    one that is made and not kept; and how it is kept then."""
 
     fitting: Callable[[Key], Found | None]
+    get: Callable[[Key], Found]
     make: Callable[[Key], Found]
     keep: Callable[[Key, Found], None]
-
-    def get(self, key: Key) -> Found:
-        """The trace for a key, made where there is none."""
-        found = self.fitting(key)
-        if found is None:
-            found = self.make(key)
-            self.keep(key, found)
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ class Form:
                 if not isinstance(dim, Dim):
                     if dim != size:
                         return None
-                elif found.setdefault(str(dim), size) != size or not _is_within(dim, size):
+                elif not _is_within(dim, size) or found.setdefault(str(dim), int(size)) != size:
                     return None
         return found
 
@@ -129,7 +123,7 @@ class Automatic:
     def _serve(self, key: Key, form: Form) -> Key:
         if len(self._served) >= KEPT:
             self._served.clear()
-        made = self._served[key] = _with_types(key, form.types)
+        made = self._served[key] = with_types(key, form.types)
         return made
 
     def _first(self, key: Key, family: Family, traces: Traces) -> Found:
@@ -142,7 +136,7 @@ class Automatic:
                 self._give_up(names, family, key[0], error)
                 continue
             family.forms.append(form)
-            traces.keep(_with_types(key, form.types), found)
+            traces.keep(with_types(key, form.types), found)
             family.seen.append(key[1])
             return self.find(key, traces)
         found = traces.get(key)
@@ -162,6 +156,15 @@ class Automatic:
             if len({*met} - {0}) > 2 and met[-1] > 0 and _label(axis, key[0]) not in self._exact:
                 classes.setdefault(met, []).append(axis)
         return {a: name for axes, name in zip(classes.values(), _all_names()) for a in axes}
+
+    def withdraw(self, key: Key, error: Exception) -> None:
+        """Give up the form with this key: it can be traced, but not compiled, or transformed."""
+        family = self._families.setdefault(_family(key), Family())
+        family.forms[:] = [form for form in family.forms if form.types != key[1]]
+        self._served.clear()
+        sizes = {axis: _size(key[1], axis) for axis in _axes(key[1])}
+        names = {axis: str(size) for axis, size in sizes.items() if isinstance(size, Dim)}
+        self._give_up(names, family, key[0], error)
 
     def _give_up(
         self, names: Mapping[Axis, str], family: Family, treedef: Any, error: Exception
@@ -210,7 +213,7 @@ def _new_form(
         types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
         try:
             with watching() as asked:
-                found = traces.make(_with_types(key, types))
+                found = traces.make(with_types(key, types))
         except DimensionError as error:
             narrower = _narrower(ranges, sizes, values, error)
             if narrower is None or not left:
@@ -271,13 +274,11 @@ def _differences(asked: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]
     return tuple(found)
 
 
-def _check_results(
-    form: Form, found: Found, key: Key, family: Family, traces: Traces
-) -> None:
+def _check_results(form: Form, found: Found, key: Key, family: Family, traces: Traces) -> None:
     """Errors: DimensionError where exact traces give a tree, or types, that the form does not."""
     for types in family.seen:
         sizes = form.sizes(types)
-        exact = traces.fitting(_with_types(key, types))
+        exact = traces.fitting(with_types(key, types))
         if sizes is None or exact is None or not form.holds(sizes):
             continue
         mine, other = found[0], exact[0]
@@ -285,7 +286,8 @@ def _check_results(
         if given != other.out_types or mine.out_tree != other.out_tree:
             shown, wanted = (", ".join(map(str, types)) for types in (given, other.out_types))
             at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-            raise DimensionError(f"jit: cannot trust the results {shown} for {at} ({wanted} before)")
+            why = f"{shown} for {at}, where {wanted} was found before"
+            raise DimensionError(f"jit: cannot trust the results ({why})")
 
 
 # --- axes -------------------------------------------------------------------------------------
@@ -296,7 +298,8 @@ def _family(key: Key) -> Any:
     return treedef, tuple((t.ndim, t.dtype, t.weak) for t in types), statics, settings
 
 
-def _with_types(key: Key, types: Types) -> Key:
+def with_types(key: Key, types: Types) -> Key:
+    """The key of the same call with other types."""
     return key[0], types, *key[2:]
 
 

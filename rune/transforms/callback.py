@@ -252,7 +252,7 @@ def refuse_io(name: str, programs: Iterable[Program]) -> None:
     while pending:
         for equation in pending.pop().equations:
             pending += subprograms(equation)
-            call = equation.params.get("call")
+            call: Any = equation.params.get("call")
             if equation.primitive is callback_primitive and call.kind == "io_callback":
                 raise TransformError(
                     f"vmap: cannot batch {name} with an io_callback in it (lanes part their ways, "

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rune import tree
+from rune import config, tree
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import is_evaluating, running, type_of
@@ -231,6 +231,13 @@ def _partial(
     return [next(known_outs) if k else next(rest) for k in kept.known_outputs]
 
 
+def _run(*args: Any, program: Program, recomputes: bool, **_: Any) -> list[Any]:
+    if not recomputes:
+        return eval_program(program, args)
+    with config.configure(check_keys=False):  # what is drawn again is no second use of a key
+        return eval_program(program, args)
+
+
 def _expand(
     *args: Any, program: Program, policy: Policy, prevent_cse: bool, recomputes: bool
 ) -> list[Any]:
@@ -251,7 +258,7 @@ checkpoint_primitive = Primitive(
     "checkpoint", "program", calls.type_rule,
     transpose=calls.transpose_rule(lambda: checkpoint_primitive),
     batch=calls.batch_rule(lambda: checkpoint_primitive), multiple_results=True,
-    run=lambda *args, program, **_: eval_program(program, args),
+    run=_run,
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     jvp_equation=calls.jvp_rule(lambda: checkpoint_primitive), partial_equation=_partial,
     dead_code=calls.dead_code, expand=_expand,

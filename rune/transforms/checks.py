@@ -26,7 +26,7 @@ from rune.transforms.arguments import key_path
 
 
 def is_checking() -> bool:
-    """Whether one of the checks is on."""
+    """Whether one of the checks of results is on."""
     settings = config.current()
     return settings.check_nans or settings.check_infs
 

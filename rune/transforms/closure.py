@@ -40,8 +40,9 @@ def closure_convert(
     leaves, flat = flatten("closure_convert", function, example_args)
     types = leaf_types("closure_convert", leaves, flat.treedef)
     staged = stage(flat, types, function_name(function))
-    treedef, out_tree, captured = flat.treedef, flat.out_tree, staged.captured
-    hidden = [_is_hidden(v) for v in captured]
+    treedef, out_tree, program = flat.treedef, flat.out_tree, staged.program
+    hidden = [_is_hidden(v) for v in staged.captured]
+    kept = [None if h else v for v, h in zip(staged.captured, hidden, strict=True)]
 
     def converted(*args: Any) -> Any:
         count = len(args) - sum(hidden)
@@ -51,10 +52,10 @@ def closure_convert(
                 f"closure_convert: cannot match arguments to the examples ({found} and {treedef})"
             )
         values = iter(args[count:])
-        filled = [next(values) if h else v for v, h in zip(captured, hidden, strict=True)]
-        return tree.unflatten(out_tree, eval_program(staged.program, [*filled, *given]))
+        filled = [next(values) if h else v for v, h in zip(kept, hidden, strict=True)]
+        return tree.unflatten(out_tree, eval_program(program, [*filled, *given]))
 
-    return converted, [v for v, h in zip(captured, hidden, strict=True) if h]
+    return converted, [v for v, h in zip(staged.captured, hidden, strict=True) if h]
 
 
 def _is_hidden(value: Any) -> bool:

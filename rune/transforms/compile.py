@@ -22,6 +22,7 @@ from rune.backends.base import Executable
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
+from rune.transforms.key_reuse import note_program
 from rune.transforms.memo import per_program
 
 _lock = threading.RLock()
@@ -72,6 +73,7 @@ def run_program(
     program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()
 ) -> list[Array]:
     """The results of the compiled program on concrete arguments."""
+    note_program(program, args)
     device = place.device
     executable = compiled(program, device_for(device), donated)
     lent = tuple(n for n in donated if _may_lend(args[n], device))

@@ -93,8 +93,8 @@ class custom_jvp(CustomFunction):
             raise TransformError(
                 f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp"
             )
-        check_closure(KIND, self.name, self.function)
         given = self.arguments(args, kwargs)
+        check_closure(KIND, self.name, self.function, given.static_values)
         rule = _Rule(self, given)
         outs, out_tree = on_level(
             given.leaves, rule.with_tree, lambda xs: self._run(given, rule, xs)

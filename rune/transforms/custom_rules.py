@@ -14,6 +14,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -90,7 +91,7 @@ class CustomFunction:
         nondiff_argnames: str | Sequence[str] = (),
     ):
         functools.update_wrapper(self, function, updated=())
-        self.function = function
+        self.function, self.signature = function, _signature(function)
         self.name = function_name(function)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
@@ -106,7 +107,7 @@ class CustomFunction:
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
         """The arguments of a call, keywords and defaults put in their places."""
-        full = _positional(self.function, args, kwargs)
+        full = _positional(self.name, self.signature, tuple(args), kwargs)
         chosen = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
         dynamic = tuple(x for i, x in enumerate(full) if i not in chosen)
         leaves, treedef = tree.flatten(dynamic)
@@ -126,20 +127,25 @@ def _positions(function: Callable[..., Any], names: Sequence[str]) -> Iterator[i
         yield known.index(name)
 
 
-def _positional(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Sequence[Any]:
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    """None for a builtin that has none."""
     try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
+        return inspect.signature(function)
     except ValueError:
-        if not kwargs:
-            return args  # a builtin without a signature
-        raise
+        return None
+
+
+def _positional(name: str, signature: inspect.Signature | None, args: tuple, kwargs: Any) -> tuple:
+    """All arguments by position, defaults included."""
+    if not kwargs and (signature is None or len(args) == len(signature.parameters)):
+        return args  # the common case
+    if signature is None:
+        raise ArgumentError(f"custom rule: cannot place keyword arguments of the builtin {name}")
+    bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
         raise ArgumentError(
-            f"custom rule: cannot place the keyword arguments {', '.join(bound.kwargs)} "
-            f"of {function_name(function)}",
+            f"custom rule: cannot place the keyword arguments {', '.join(bound.kwargs)} of {name}",
             hint="a function with a custom rule takes positional arguments",
         )
     return bound.args
@@ -169,16 +175,22 @@ def on_level(leaves: Sequence[Any], rule: Callable[..., Any], otherwise: Callabl
     return [level.join(o, t) for o, t in zip(outs, out_tangents, strict=True)], out_tree
 
 
-def check_closure(kind: str, name: str, function: Callable[..., Any]) -> None:
+def check_closure(kind: str, name: str, *holders: Any) -> None:
     """Refuse a function that closes over a value which the current derivatives differentiate."""
-    hidden = [x for x in _closed_over(function) if isinstance(x, Tracer)]
+    levels = list(_derivatives())
+    if levels:
+        for value in _tracers_in(holders):
+            if value.interpreter in levels:
+                refuse_hidden(kind, name, type_of(value))
+
+
+def _derivatives() -> Iterator[Interpreter]:
+    """The derivatives being taken around the current context, up to another transformation."""
     level: Interpreter | None = current()
-    while hidden and level is not None:
+    while isinstance(level, Jvp | Partial):
         if isinstance(level, Jvp):
-            for value in hidden:
-                if value.interpreter is level:
-                    refuse_hidden(kind, name, type_of(value))
-        level = level.parent if isinstance(level, Jvp | Partial) else None
+            yield level
+        level = level.parent
 
 
 def refuse_hidden(kind: str, name: str, type: ArrayType) -> NoReturn:
@@ -190,19 +202,45 @@ def refuse_hidden(kind: str, name: str, type: ArrayType) -> NoReturn:
     )
 
 
-def _closed_over(function: Callable[..., Any]) -> Iterator[Any]:
-    if isinstance(function, functools.partial):
-        yield from function.args
-        yield from function.keywords.values()
-        function = function.func
-    for cell in getattr(function, "__closure__", None) or ():
-        try:
-            found = cell.cell_contents
-        except ValueError:  # a name that is not bound yet
-            continue
-        yield from found if isinstance(found, list | tuple) else (found,)
-        if isinstance(found, dict):
-            yield from found.values()
+LEVELS = 4  # of functions, objects and containers that are looked into
+
+
+def _tracers_in(holders: Sequence[Any]) -> Iterator[Tracer]:
+    """Traced values in closures, and in the attributes and containers that these hold."""
+    pending = [(x, 0) for x in holders]
+    seen: set[int] = set()
+    while pending:
+        value, depth = pending.pop()
+        if isinstance(value, Tracer):
+            yield value
+        elif depth < LEVELS and id(value) not in seen:
+            seen.add(id(value))
+            pending += [(x, depth + 1) for x in _held_by(value)]
+
+
+def _held_by(value: Any) -> Sequence[Any]:
+    match value:
+        case functools.partial():
+            return [value.func, *value.args, *value.keywords.values()]
+        case FunctionType():
+            return [x for cell in value.__closure__ or () for x in _contents(cell)]
+        case MethodType():
+            return [value.__self__, value.__func__]
+        case list() | tuple():
+            return value
+        case dict():
+            return list(value.values())
+        case type() | ModuleType():
+            return ()
+        case _:
+            return list(getattr(value, "__dict__", {}).values())
+
+
+def _contents(cell: Any) -> Sequence[Any]:
+    try:
+        return [cell.cell_contents]
+    except ValueError:  # a name that is not bound yet
+        return ()
 
 
 def require_types(

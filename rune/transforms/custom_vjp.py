@@ -88,8 +88,8 @@ class custom_vjp(CustomFunction):
             raise TransformError(
                 f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp"
             )
-        check_closure(KIND, self.name, self.function)
         given = self.arguments(args, kwargs)
+        check_closure(KIND, self.name, self.function, given.static_values)
         self._refuse_traced(given)
         rule = _Rule(self, given)
 
@@ -324,7 +324,7 @@ def linearized(
 
 def _refuse_forward(*_: Any, pullback: Any, **__: Any) -> NoReturn:
     raise TransformError(
-        f"{KIND}: can't apply forward-mode differentiation to a custom_vjp function "
+        f"{KIND}: cannot apply forward-mode differentiation (jvp) to a custom_vjp function "
         f"({pullback!r} speaks of cotangents alone)",
         hint="use reverse mode (grad, vjp, jacrev), or give the function a custom_jvp rule",
     )

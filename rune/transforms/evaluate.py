@@ -23,6 +23,7 @@ from rune.core.types import ArrayType
 from rune.errors import MissingRule
 from rune.transforms.checks import check_value
 from rune.transforms.compile import run_program
+from rune.transforms.key_reuse import note_use
 from rune.transforms.placement import placement
 
 
@@ -42,6 +43,7 @@ class Evaluate(Interpreter):
         data, types, place = _operands(primitive.name, args, settings.device)
         type = result_type(primitive, types, params)
         if place.device is None:
+            note_use(primitive, data, params)
             try:
                 with np.errstate(all="ignore"):
                     out = primitive.reference(*data, **params)

@@ -106,13 +106,13 @@ def explain(function: Callable[..., Any], device: str | None = None) -> Callable
     jitted = function if isinstance(function, Jitted) else jit(function)
 
     def of_call(*args: Any, **kwargs: Any) -> Explanation:
-        program = jitted.program(*args, **kwargs)
+        traced = jitted.traced(*args, **kwargs)
         name = device or jitted.device or current().device
         where = device_for(on(name) if name else None)
-        lowered = stages(program, where.target)
+        lowered = stages(traced.program, where.target, traced.donated)
         start = perf_counter()
         executable = where.backend.record(lowered.plan)
         spent = perf_counter() - start
-        return Explanation(program.name, where.name, lowered, executable.sources(), spent)
+        return Explanation(traced.program.name, where.name, lowered, executable.sources(), spent)
 
     return of_call

@@ -134,6 +134,8 @@ def _on_lanes(function: Callable[[Any], Any], basis: Any) -> list[Any]:
 def _column(at: _At, number: int) -> list[Any]:
     """Blocks of every result with respect to one argument leaf, forwards."""
     type = type_of(at.leaves[number])
+    if not at.active[number]:
+        return [_nothing(type_of(o), type) for o in at.outs]
 
     def along(direction: Any) -> list[Any]:
         every = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
@@ -227,6 +229,7 @@ def jacobian(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    allow_int: bool = False,
     mode: Mode | None = None,
 ) -> Callable[..., Any]:
     """The Jacobian by the mode that is asked for, or by the cheaper one.
@@ -240,7 +243,8 @@ def jacobian(
     """
     if mode not in (None, "forward", "reverse"):
         raise TransformError(f"jacobian: cannot use mode {mode!r} (forward or reverse required)")
-    return _jacobian(function, _Options("jacobian", argnums, mode, has_aux, holomorphic))
+    options = _Options("jacobian", argnums, mode, has_aux, holomorphic, allow_int)
+    return _jacobian(function, options)
 
 
 def hessian(

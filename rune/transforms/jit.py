@@ -8,9 +8,8 @@ Answers to effects come from hidden inputs behind the others (boundary.py): no k
 
 from __future__ import annotations
 
-import inspect
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -23,19 +22,18 @@ from rune.core.interpreter import Tracer, current, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, LayoutError
+from rune.errors import DimensionError, LayoutError, ShapeError
 from rune.transforms import automatic
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
 from rune.transforms.boundary import recorder
 from rune.transforms.checks import check_results, is_checking
 from rune.transforms.compile import compiled, device_for, run_executable, run_program
 from rune.transforms.jit_primitive import jit_primitive
+from rune.transforms.marked import Marked, Names, as_set, with_statics
 from rune.transforms.placement import placement
 from rune.transforms.reasons import Key, note
 from rune.transforms.symbolic import SymbolicAxes
 from rune.transforms.witnesses import with_witnesses
-
-Names = int | str | Iterable[int | str] | None
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +47,7 @@ class Traced:
     out_types: tuple[ArrayType, ...]
     needs: tuple[effects.Need, ...] = ()  # what its hidden inputs are, at the end of the inputs
     leaks: bool = False  # an effect was answered for one call
+    key: Key = (None, (), (), None)  # what it was traced for
     on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
 
     @property
@@ -68,16 +67,13 @@ class Jitted:
     def __init__(
         self,
         function: Callable[..., Any],
-        static: frozenset[int | str],
-        donate: frozenset[int | str],
+        marked: Marked,
         symbolic: SymbolicAxes | None,
         device: str | None,
     ):
-        self._signature = _signature(function) if static or donate else ()
         self.function, self.symbolic, self.device = function, symbolic, device
-        self.static = _with_names(static, self._signature)
-        self.donate = _with_names(donate, self._signature)
-        self.general = bool(static or symbolic or device)
+        self.marked = marked
+        self.general = bool(marked.static or symbolic or device)
         self._traces: dict[Any, list[Traced]] = {}
         self._plain: dict[Any, Traced] = {}  # the same, for calls with positional arrays alone
         self._automatic = automatic.Automatic(function_name(function))
@@ -113,14 +109,20 @@ class Jitted:
         return tree.unflatten(traced.out_tree, self._run(traced, leaves))
 
     def _lookup(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Traced, list[Any]]:
-        dynamic, statics = self._split_static(args, kwargs) if self.static else ((args, kwargs), ())
+        dynamic, statics = (
+            self.marked.split(args, kwargs) if self.marked.static else ((args, kwargs), ())
+        )
         leaves, treedef = tree.flatten(dynamic)
         leaves = value_leaves("jit", leaves, treedef)
         return self._find(leaves, treedef, statics)
 
+    def traced(self, *args: Any, **kwargs: Any) -> Traced:
+        """The trace for these arguments, made if there is none."""
+        return self._lookup(args, kwargs)[0]
+
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program traced for these arguments, captured values leading the inputs."""
-        return self._lookup(args, kwargs)[0].program
+        return self.traced(*args, **kwargs).program
 
     def cache_size(self) -> int:
         """How many traces are kept."""
@@ -151,17 +153,26 @@ class Jitted:
         found = self._fitting(key)
         if found is None:
             with self._lock:
-                traces = automatic.Traces(self._fitting, self._make, self._keep)
                 if self.symbolic is None and automatic.applies(types):
+                    traces = automatic.Traces(self._fitting, self._kept, self._make, self._keep)
                     found = self._automatic.find(key, traces)
                 else:
-                    found = traces.get(key)
+                    found = self._kept(key)
         return found[0], [*leaves, *found[1]]
+
+    def _kept(self, key: Key) -> tuple[Traced, list[Any]]:
+        found = self._fitting(key)
+        if found is None:
+            found = self._make(key)
+            self._keep(key, found)
+        return found
 
     def _make(self, key: Key) -> tuple[Traced, list[Any]]:
         note(self.function, key, self._traces)
         treedef, types, statics, _ = key
-        return self._trace(types, treedef, statics)
+        found = self._trace(types, treedef, statics)
+        found[0].key = key
+        return found
 
     def _keep(self, key: Key, found: tuple[Traced, list[Any]]) -> None:
         if not found[0].serves_one_call:
@@ -183,7 +194,7 @@ class Jitted:
         recorders: list[effects.Recorder] = []
 
         def flat(*values: Any) -> list[Any]:
-            args, kwargs = _join_static(tree.unflatten(treedef, values), statics)
+            args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
             with recorder(current()) as recording:
                 outs, out_tree = tree.flatten(self.function(*args, **kwargs))
             recorders.append(recording)
@@ -194,7 +205,7 @@ class Jitted:
             staged = stage(flat, list(types), function_name(self.function))
         program, told = with_witnesses(staged.program, {})  # sizes that the function closes over
         captured = (*told, *staged.captured)
-        donated = self._donated_leaves(treedef, len(captured)) if self.donate else ()
+        donated = self.marked.donated_leaves(treedef, len(captured)) if self.marked.donated else ()
         needs, leaks = recorders[-1].needs(), recorders[-1].leaks
         types = program.output_types
         traced = Traced(program, captured, out_trees[-1], donated, types, needs, leaks)
@@ -204,9 +215,7 @@ class Jitted:
 
     def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
         values = [*traced.captured, *leaves] if traced.captured else leaves
-        if not is_evaluating():
-            return jit_primitive(*values, program=traced.program)
-        if traced.on_cpu is not None:
+        if traced.on_cpu is not None and is_evaluating():
             place = CPU
             buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
             if len(buffers) < len(values):
@@ -217,7 +226,32 @@ class Jitted:
                     return run_executable(traced.on_cpu, traced.out_types, buffers, place)
                 except LayoutError:
                     pass  # a strided view: the general way makes it dense
-        return self._run_first(traced, values)
+        try:
+            if not is_evaluating():
+                return jit_primitive(*values, program=traced.program)
+            return self._run_first(traced, values)
+        except (ShapeError, DimensionError) as error:
+            return self._run_exact(traced, leaves, error)
+
+    def _run_exact(
+        self, traced: Traced, leaves: Sequence[Any], error: ShapeError | DimensionError
+    ) -> list[Any]:
+        """Run instead of a form that cannot be compiled or transformed; others were right to fail.
+
+        The form is given up, unless the exact trace fails too.
+        """
+        treedef, form_types, *_ = form = traced.key
+        own = leaves[: treedef.num_leaves]
+        types = tuple(map(type_of, own))
+        if self.symbolic is not None or types == form_types:
+            raise error
+        with self._lock:
+            exact, hidden = self._kept(automatic.with_types(form, types))
+        outs = self._run(exact, [*own, *hidden])
+        self._plain.clear()
+        self._traces.pop(form, None)
+        self._automatic.withdraw(form, error)
+        return outs
 
     def _run_first(self, traced: Traced, values: Sequence[Any]) -> list[Any]:
         """The general call: any device, donation, checks. Remembers what a plain CPU call needs."""
@@ -232,35 +266,8 @@ class Jitted:
         return outs
 
     def _is_plain(self, traced: Traced) -> bool:
-        return default_place() is CPU and not (traced.donated or self.device)
-
-    # --- static and donated arguments -------------------------------------------------------
-
-    def _split_static(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Any, tuple]:
-        positions = self._chosen(self.static, len(args))
-        statics = [(i, args[i]) for i in sorted(positions)]
-        statics += [(k, kwargs[k]) for k in sorted(kwargs) if k in self.static]
-        for where, value in statics:
-            _require_hashable(self.function, where, value)
-        dynamic = tuple(x for i, x in enumerate(args) if i not in positions)
-        rest = {k: v for k, v in kwargs.items() if k not in self.static}
-        return (dynamic, rest), tuple((w, type(v), v) for w, v in statics)
-
-    def _chosen(self, wanted: frozenset[int | str], count: int) -> set[int]:
-        """The positions of `count` arguments that `wanted` numbers, from either end, or names."""
-        names = self._names(count)
-        return {i for i in range(count) if not wanted.isdisjoint((i, i - count, names[i]))}
-
-    def _names(self, count: int) -> Sequence[str | None]:
-        known = self._signature
-        return [known[i] if i < len(known) else None for i in range(count)]
-
-    def _donated_leaves(self, treedef: Any, offset: int) -> tuple[int, ...]:
-        numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
-        args, kwargs = numbers
-        chosen = [args[i] for i in sorted(self._chosen(self.donate, len(args)))]
-        chosen += [v for k, v in kwargs.items() if k in self.donate]
-        return tuple(tree.leaves(chosen))
+        is_checked = config.current().check_keys  # before every run
+        return default_place() is CPU and not (traced.donated or self.device or is_checked)
 
 
 class _Bound:
@@ -277,51 +284,6 @@ class _Bound:
 def _release(value: Any, device: Device | None) -> None:
     if isinstance(value, Array) and value.device is device:
         value.delete()
-
-
-def _signature(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of the positional parameters; none where the function takes any number."""
-    try:
-        found = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return ()
-    if any(p.kind is p.VAR_POSITIONAL for p in found):
-        return ()
-    return tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
-
-
-def _with_names(wanted: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
-    """Numbers counted from the front, each with its parameter's name beside it."""
-    numbers = {n + len(names) if n < 0 else n for n in wanted if isinstance(n, int)}
-    known = {names[n] for n in numbers if 0 <= n < len(names)}
-    return frozenset({*(w for w in wanted if isinstance(w, str)), *numbers, *known})
-
-
-def _require_hashable(function: Callable[..., Any], where: int | str, value: Any) -> None:
-    try:
-        hash(value)
-    except TypeError:
-        raise ArgumentError(
-            f"jit: cannot take static argument {where!r} of {function_name(function)} "
-            f"({type(value).__name__} is not hashable)",
-            hint="static arguments are part of the cache key; use a tuple instead of a list",
-        ) from None
-
-
-def _join_static(dynamic: Any, statics: tuple) -> tuple[list[Any], dict[str, Any]]:
-    args, kwargs = list(dynamic[0]), dict(dynamic[1])
-    for where, _, value in statics:
-        if isinstance(where, int):
-            args.insert(where, value)
-        else:
-            kwargs[where] = value
-    return args, kwargs
-
-
-def _as_set(names: Names) -> frozenset[int | str]:
-    if names is None:
-        return frozenset()
-    return frozenset((names,) if isinstance(names, int | str) else names)
 
 
 def jit(
@@ -356,13 +318,12 @@ def jit(
     >>> rune.jit(lambda x: rnp.sum(x * x))(rnp.arange(4.0))
     Array(14., f32[], cpu:0)
     """
-    options = {
-        "static": _as_set(static_argnums) | _as_set(static_argnames),
-        "donate": _as_set(donate_argnums) | _as_set(donate_argnames),
-        "symbolic": SymbolicAxes.of(dims, in_dims) if dims else None,
-        "device": device,
-    }
-    if function is None:
-        return lambda f: Jitted(f, **options)
-    require_callable("jit", function)
-    return Jitted(function, **options)
+    static = as_set(static_argnums, static_argnames)
+    donated = as_set(donate_argnums, donate_argnames)
+    symbolic = SymbolicAxes.of(dims, in_dims) if dims else None
+
+    def made(f: Callable[..., Any]) -> Jitted:
+        require_callable("jit", f)
+        return Jitted(f, Marked.of(f, static, donated), symbolic, device)
+
+    return made if function is None else made(function)

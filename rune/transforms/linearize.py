@@ -82,7 +82,7 @@ class Partial(Stage):
         found = self.spread.get(id(value))
         if found is None:
             return super()._capture(value)
-        var = found.written or self.write(found.primitive, found.args, found.params).var
+        var = found.written or self.write(found.primitive, found.args, found.params).variable
         found.written = var
         return var
 

@@ -125,9 +125,9 @@ name_primitive = Primitive(
 )  # fmt: skip
 
 __all__ = [
-    "Policy", "as_policy", "checkpoint_dots", "checkpoint_dots_with_no_batch_dims",
+    "checkpoint_dots", "checkpoint_dots_with_no_batch_dims",
     "dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable",
-    "name_primitive", "nothing_saveable", "offload_dot_with_no_batch_dims",
+    "nothing_saveable", "offload_dot_with_no_batch_dims",
     "save_and_offload_only_these_names", "save_any_names_but_these",
     "save_anything_except_these_names", "save_from_both_policies", "save_only_these_names",
 ]  # fmt: skip

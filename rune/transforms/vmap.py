@@ -209,9 +209,9 @@ def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None], axis_size: in
         mapped = [
             f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None
         ]
-        shown = dict.fromkeys([*mapped, *([] if axis_size is None else [f"axis_size={axis_size}"])])
+        mapped += [] if axis_size is None else [f"axis_size={axis_size}"]
         raise AxisError(
-            f"vmap: cannot map axes of different sizes ({', '.join(shown)})",
+            f"vmap: cannot map axes of different sizes ({', '.join(dict.fromkeys(mapped))})",
             hint="in_axes=None gives an argument to every lane whole",
         )
     return sizes[0]

@@ -8,6 +8,7 @@ one everything works as before, which the last line of every provocation shows.
 from __future__ import annotations
 
 import _thread
+import gc
 import linecache
 import re
 import threading
@@ -74,17 +75,106 @@ CALLS: list[tuple[str, str]] = [
     ("a slice that symbolic sizes do not decide",
      "rune.jit(lambda a, b: a[:b.shape[0]],"
      " dims={'n': (1, 9), 'm': (1, 9)}, in_dims=('n', 'm'))(x, x)"),
-    ("a symbolic size as a number", "rune.jit(lambda v: v * (v.shape[0] * 0.5), dims={'n': (1, 9)})(x)"),
+    ("a symbolic size as a number",
+     "rune.jit(lambda v: v * (v.shape[0] * 0.5), dims={'n': (1, 9)})(x)"),
     ("a pattern that says nothing", "rune.jit(lambda v: v, dims={'n': (1, 9)}, in_dims='k')(x)"),
     ("an unknown device", "rune.jit(lambda v: v, device='abacus')(x)"),
     ("a NaN, when looked for", "with rune.configure(check_nans=True): rnp.log(-x)"),
     ("a NaN under jit",
      "with rune.configure(check_nans=True): rune.jit(lambda v: rnp.log(-v) * 2)(x)"),
+    ("a NaN in a step of a loop",
+     "with rune.configure(check_nans=True): "
+     "rune.jit(lambda v: {'sum': rune.scan(lambda c, e: (c + rnp.log(2.0 - e), e), 0.0, v)})(x)"),
+    ("an infinity, when looked for",
+     "with rune.configure(check_infs=True): rune.jit(lambda v: 1.0 / (v - v))(x)"),
+    ("a traced value that is kept, when looked for",
+     "with rune.configure(check_leaks=True): rune.jit(lambda v: kept.append(v) or v)(x)"),
+    ("a tangent of an integer", "rune.jvp(lambda n: n * 2.0, (3,), (1,))"),
+    ("a transpose of what is not linear", "rune.linear_transpose(rnp.sin, x)"),
+    ("a transpose of a product of the argument", "rune.linear_transpose(lambda v: v * v, x)"),
+    ("grad of a complex result", "rune.grad(lambda z: z * z)(1j)"),
+    ("a custom function without a rule", "rune.custom_jvp(rnp.sin)(1.0)"),
+    ("a custom_jvp rule of another shape", "rune.grad(custom_jvp(lambda p, t: (p[0], x)))(1.0)"),
+    ("a custom_jvp rule of another tree", "rune.grad(custom_jvp(lambda p, t: (p[0], t)))(1.0)"),
+    ("a custom_jvp rule that is not linear",
+     "rune.grad(custom_jvp(lambda p, t: (p[0], t[0] * t[0])))(1.0)"),
+    ("a custom function that closes over what is differentiated",
+     "rune.grad(lambda y: custom_jvp(lambda p, t: (p[0], t[0]), lambda v: v * y)(1.0))(2.0)"),
+    ("a custom_vjp rule of another shape",
+     "rune.grad(custom_vjp(lambda _, ct: ({'a': x},)))({'a': 1.0})"),
+    ("a custom_vjp rule of another tree",
+     "rune.grad(custom_vjp(lambda _, ct: ({'b': ct},)))({'a': 1.0})"),
+    ("forward mode of a custom_vjp function",
+     "rune.jvp(custom_vjp(lambda _, ct: ({'a': ct},)), ({'a': 1.0},), ({'a': 1.0},))"),
+    ("residuals in the memory of the host",
+     "rune.checkpoint_policies.save_and_offload_only_these_names()"),
+    ("a callback that gives another shape",
+     "rune.jit(lambda: rune.pure_callback(lambda: np.ones(2), scalar))()"),
+    ("a derivative of a callback",
+     "rune.grad(lambda v: rune.pure_callback(np.sin, scalar, v))(1.0)"),
+    ("a callback on lanes without a method",
+     "rune.vmap(lambda v: rune.pure_callback(np.sin, scalar, v))(x)"),
+    ("a side effect where lanes part their ways",
+     "rune.vmap(lambda v: rune.cond(v > 1,"
+     " lambda: rune.io_callback(print, None, v), lambda: None))(x)"),
+    ("a format that does not fit", "rune.debug.print('{} of {}', 1.0)"),
+    ("a shape in the place of a key", "rune.random.normal((3,))"),
+    ("an array of keys for one", "rune.random.uniform(rune.random.split(rune.random.key(0), 3))"),
+    ("a parameter that does not fit the shape", "rune.random.pareto(rune.random.key(0), x, (2,))"),
+    ("a draw without a key while tracing", "rune.jit(lambda v: v * rune.random.uniform())(x)"),
+    ("a name for two draws",
+     "with rune.random.seed(0): rune.random.draw('a'); rune.random.draw('a')"),
+    ("a key used twice",
+     "with rune.configure(check_keys=True):"
+     " rune.random.normal(rune.random.key(0)); rune.random.uniform(rune.random.key(0))"),
+    ("a weight without inputs", "rune.nn.initializers.he_normal()(rune.random.key(0), (3,))"),
+    ("a carry that changes its shape",
+     "rune.scan(lambda c, e: ({'h': rnp.ones(4)}, e), {'h': x}, x)"),
+    ("a carry that changes its dtype",
+     "rune.fori_loop(0, 3, lambda i, n: n * 0.5, np.int32(8))"),
+    ("a carry of another structure", "rune.scan(lambda c, e: (c['h'], e), {'h': x}, x)"),
+    ("a step that returns no pair", "rune.scan(lambda c, e: c + e, 0.0, x)"),
+    ("rows of different numbers", "rune.scan(lambda c, e: (c, e), 0.0, {'a': x, 'b': rnp.ones(4)})"),
+    ("rows of a number", "rune.scan(lambda c, e: (c, e), 0.0, (x, 3.0))"),
+    ("a scan of unknown length", "rune.scan(lambda c, e: (c, e), 0.0)"),
+    ("a traced length",
+     "rune.jit(lambda n: rune.scan(lambda c, e: (c, e), 0.0, length=n))(3)"),
+    ("branches of different shapes",
+     "rune.cond(x.sum() > 0, lambda: {'a': x}, lambda: {'a': rnp.ones(2)})"),
+    ("branches of different structures", "rune.cond(True, lambda: {'a': 1}, lambda: {'b': 1})"),
+    ("branches of different dtypes", "rune.switch(2, [lambda: 1, lambda: 2, lambda: 2.5])"),
+    ("a predicate that is no scalar", "rune.cond(x > 1, lambda: 1, lambda: 2)"),
+    ("an index of a branch that is no integer", "rune.switch(1.0, [lambda: 1, lambda: 2])"),
+    ("a condition that is no bool", "rune.while_loop(lambda n: n, lambda n: n - 1, 3)"),
+    ("a condition for each element", "rune.while_loop(lambda v: v < 9, lambda v: v * 2, x)"),
+    ("a draw in the condition of a loop",
+     "with rune.random.seed(0): rune.while_loop(lambda v: rune.random.uniform() < v, lambda v: v, 1.0)"),
+    ("growing residuals under jit",
+     "rune.jit(rune.grad(lambda v: rune.while_loop(lambda u: u < 9, lambda u: u * u, v,"
+     " reverse=rune.GrowingResiduals())))(2.0)"),
+    ("a number of checkpoints", "rune.Checkpoints(3)"),
+    ("an unrolled loop of unknown length", "rune.fori_loop(0, x[0], lambda i, v: v, x, unroll=2)"),
+    ("prefixes of a symbolic size",
+     "rune.jit(lambda v: rune.associative_scan(rnp.add, v), dims={'n': (1, 9)})(x)"),
     ("text that is no program", "parse_program('program f() { return %1 }')"),
     ("out of memory", "rnp.ones(1 << 50) * 2.0"),
     ("out of memory under jit",
      "rune.jit(lambda: rnp.ones(1 << 50) * 2.0 + rnp.arange(1 << 50))()"),
 ]  # fmt: skip
+
+
+def custom_jvp(rule: Any, function: Any = lambda v: v) -> Any:
+    """A function with a forward rule."""
+    made = rune.custom_jvp(function)
+    made.defjvp(rule)
+    return made
+
+
+def custom_vjp(bwd: Any) -> Any:
+    """A function of a tree with a reverse rule."""
+    made = rune.custom_vjp(lambda p: p["a"])
+    made.defvjp(lambda p: (p["a"], None), bwd)
+    return made
 
 
 def namespace() -> dict[str, Any]:
@@ -95,6 +185,8 @@ def namespace() -> dict[str, Any]:
     return {
         "rune": rune, "rnp": rnp, "ops": ops, "np": np, "kept": [], "parse_program": parse_program,
         "x": array([1.0, 2.0, 3.0]), "given": array([1.0]),
+        "custom_jvp": custom_jvp, "custom_vjp": custom_vjp,
+        "scalar": rune.ShapeDtypeStruct((), "f32"),
     }  # fmt: skip
 
 
@@ -199,7 +291,8 @@ def test_opencl_source_that_does_not_compile_shows_its_numbered_source():
     works_as_before()
 
 
-def _then_wait(call: Any) -> None:
+def _after_start(timer: threading.Timer, call: Any) -> None:
+    timer.start()
     call()
     time.sleep(5)
 
@@ -207,11 +300,12 @@ def _then_wait(call: Any) -> None:
 def interrupted(call: Any, seconds: float) -> None:
     """The call with Ctrl-C pressed while it runs."""
     timer = threading.Timer(seconds, _thread.interrupt_main)
+    gc.disable()  # hypothesis times collections, and what is raised in its hook is lost
     try:
         with pytest.raises(KeyboardInterrupt):
-            timer.start()
-            _then_wait(call)
+            _after_start(timer, call)
     finally:
+        gc.enable()
         timer.cancel()
 
 

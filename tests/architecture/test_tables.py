@@ -16,6 +16,7 @@ import rune
 import rune.nn
 import rune.numpy
 import rune.optim
+import rune.random
 from rune import ops
 from rune.core.primitive import ZERO, Joint
 from rune.ops.table import rule_matrix
@@ -23,7 +24,8 @@ from tests.architecture.sources import HERE, ROOT
 from tests.support.expect import expect_file
 
 PUBLIC: tuple[ModuleType, ...] = (
-    rune, rune.numpy, rune.nn, rune.optim, rune.tree, rune.errors,
+    rune, rune.numpy, rune.nn, rune.nn.initializers, rune.optim, rune.random, rune.tree,
+    rune.errors, rune.debug, rune.checkpoint_policies,
 )  # fmt: skip
 
 

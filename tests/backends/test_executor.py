@@ -7,6 +7,7 @@ import pytest
 from rune import dims, dtypes
 from rune.backends.executor import (
     Concretes,
+    ConcreteStep,
     concrete,
     dot_shapes,
     result_buffers,
@@ -54,7 +55,9 @@ def test_a_wrong_number_of_arguments_is_refused():
 def test_a_concrete_plan_has_offsets_bytes_and_shapes():
     made = concrete(PLAN, {"n": 3, "m": 5})
 
-    target, source = made.steps[0].places
+    (step,) = made.steps
+    assert isinstance(step, ConcreteStep)
+    target, source = step.places
     assert (target.offset, target.bytes, target.type.shape) == (48, 120, (3, 10))
     assert source.space is Space.ARGUMENT
     assert made.arena_bytes == 360

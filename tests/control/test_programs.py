@@ -124,6 +124,18 @@ def test_rows_that_are_read_as_they_are_are_not_copied():
     assert program.inputs[1] in backward.operands
 
 
+def test_what_is_stacked_anyway_is_not_stacked_twice():
+    def loss(x: Any) -> Any:
+        last, ys = rune.scan(lambda c, _: (c * c, c), x, None, length=5)
+        return last + ys.sum()
+
+    program = rune.make_program(rune.grad(loss))(1.0)
+
+    # The results are what the derivative of the square reads.
+    forward = next(e for e in program.equations if e.primitive.name == "scan")
+    assert len(forward.results) == 2
+
+
 def test_a_loop_keeps_only_the_carries_that_a_residual_reads():
     def loss(x: Any) -> Any:
         def body(s: Any) -> Any:

@@ -272,7 +272,7 @@ def test_a_strong_carry_that_changes_its_dtype_is_refused():
 
 
 def test_a_carry_of_another_structure_names_the_place():
-    with pytest.raises(TransformError, match=r"carry\['h'\] goes in, and not comes out"):
+    with pytest.raises(TransformError, match=r"carry\['h'\] goes in but does not come out"):
         rune.scan(lambda c, _: ({"g": c["h"]}, None), {"h": rnp.ones(3)}, None, length=2)
 
 

@@ -16,7 +16,6 @@ from rune.core.dead_code import prune
 from rune.core.primitive import Effect
 from rune.core.program import Program, subprograms
 from rune.core.side_effects import program_effect
-from rune.errors import TransformError
 from rune.lowering.decompose import decompose
 from rune.lowering.host_calls import TOKEN, host_call, in_order
 from rune.lowering.pipeline import stages
@@ -131,13 +130,24 @@ def test_a_program_without_side_effects_comes_back_as_it_is():
     assert in_order(program) is program
 
 
-def test_a_condition_cannot_call_back_in_compiled_code():
+@pytest.mark.parametrize("device", ["cpu:0", "reference:0"])
+def test_a_condition_that_calls_back_is_computed_before_and_in_each_step(
+    device: str, capsys: pytest.CaptureFixture[str]
+):
     def condition(c: Any) -> Any:
-        rune.debug.callback(note, c)
+        rune.debug.print("is {} < 3", c)
         return c < 3.0
 
-    with pytest.raises(TransformError, match="cannot call back into Python from a condition"):
-        rune.jit(lambda x: rune.while_loop(condition, lambda c: c + 1.0, x))(1.0)
+    def body(c: Any) -> Any:
+        rune.debug.print("step {}", c)
+        return c + 1.0
+
+    found = rune.jit(lambda x: rune.while_loop(condition, body, x), device=device)(1.0)
+
+    assert float(found) == 3.0
+    assert capsys.readouterr().out.splitlines() == [
+        "is 1.0 < 3", "step 1.0", "is 2.0 < 3", "step 2.0", "is 3.0 < 3",
+    ]  # fmt: skip
 
 
 # --- plans --------------------------------------------------------------------------------------

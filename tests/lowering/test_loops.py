@@ -101,7 +101,7 @@ def test_a_scan_is_a_loop_that_takes_and_puts_rows(expect):
             return %5, %7
           }, condition=None, consts=1, count=3}
           return %4, %5
-        }""",
+        }""",  # noqa: E501
     )
 
 
@@ -166,7 +166,7 @@ def test_a_plan_shows_the_plans_within_it(expect):
               2: launch put_row_2 result 1 <- result 1, argument 0, argument 2
             }
           }
-        }""",
+        }""",  # noqa: E501
     )
 
 
@@ -281,7 +281,7 @@ def test_what_is_dear_and_the_same_in_every_step_is_computed_before_the_loop(exp
             return %9, %11
           }, condition=None, consts=3, count=3}
           return %5, %6
-        }""",
+        }""",  # noqa: E501
     )
 
 

@@ -128,6 +128,7 @@ CLOSE: Mapping[str, Call] = {
         maxval=np.array([3.0, 4.0, 5.0], np.float32),
     ),
     "normal": lambda r: r.normal(r.key(9), N),
+    "normal c64": lambda r: r.normal(r.key(9), N, "complex64"),
     "normal f16": lambda r: r.normal(r.key(9), N, "float16"),
     "truncated_normal": lambda r: r.truncated_normal(r.key(9), -1.0, TWO, N),
     "lognormal": lambda r: r.lognormal(r.key(9), np.float32(0.5), N),

@@ -58,8 +58,8 @@ def ulp_distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _distance_in_plane(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     each = np.maximum(*(ulp_distance(part(x), part(y)) for part in (np.real, np.imag)))
     with np.errstate(all="ignore"):
-        step = np.spacing(np.maximum(np.abs(x.real), np.abs(x.imag)))
-        apart = np.maximum(np.abs(x.real - y.real), np.abs(x.imag - y.imag)) / step
+        longest = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
+        apart = np.maximum(np.abs(np.real(x - y)), np.abs(np.imag(x - y))) / np.spacing(longest)
     finite = np.isfinite(x) & np.isfinite(y) & (each > 0)
     return np.where(finite, np.ceil(apart), each)
 

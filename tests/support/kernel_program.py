@@ -25,6 +25,7 @@ from rune.lowering.kernels import (
     KernelProgram,
     Let,
     Reduce,
+    Routine,
     Scan,
     Statement,
     Write,
@@ -259,6 +260,7 @@ def run_kernel_program(
             outputs = [fresh(v) for v in step.results]
             run_kernel(program.kernels[step.kernel], inputs, outputs, sizes)
         else:
+            assert isinstance(step, Routine), "programs with loops and branches run as plans"
             p = {k: dims.evaluate(v, sizes) if not isinstance(v, bool) else v
                  for k, v in step.parameters}  # fmt: skip
             memory[step.results[0].number] = run_dot(inputs, shape(step.results[0].type), p)

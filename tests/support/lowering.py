@@ -22,7 +22,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernels import Kernel, KernelProgram
-from rune.lowering.plan import Copy, Launch, Plan, Slot, Space
+from rune.lowering.plan import Call, Copy, Launch, Plan, Slot, Space
 from tests.support.kernel_program import run_dot, run_kernel_program
 
 
@@ -147,6 +147,7 @@ def run_plan(
         elif isinstance(step, Copy):
             memory(step.target)[:] = memory(step.source)
         else:
+            assert isinstance(step, Call), "plans with loops and branches run on an executor"
             given = {k: v if isinstance(v, bool) else value(v) for k, v in step.parameters}
             made = run_dot([memory(s) for s in step.inputs], (-1,), given)
             memory(step.outputs[0])[:] = made

@@ -11,6 +11,8 @@ from rune.core.evaluate import eval_program
 from rune.core.interpreter import Interpreter, current, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program
+from rune.ops.parts import PARTS
+from tests.support.arrays import array
 
 
 class Oracle(Interpreter):
@@ -39,3 +41,17 @@ def by_reference(program: Program, args: Sequence[Any]) -> list[Any]:
     """The outputs of a program, with no compiled code anywhere."""
     with use(Oracle(current())):
         return eval_program(program, args)
+
+
+def by_parts(primitive: Primitive, *arrays: np.ndarray) -> np.ndarray:
+    """The result of a function of complex numbers by the formulas of ops/parts.py, in NumPy."""
+    given = [
+        (array(np.real(x).copy()), array(np.imag(x).copy())) if np.iscomplexobj(x) else array(x)
+        for x in arrays
+    ]
+    found = PARTS[primitive](*given)
+    if not isinstance(found, tuple):
+        return np.asarray(found)
+    out = np.empty(arrays[0].shape, arrays[-1].dtype)
+    out.real, out.imag = found
+    return out

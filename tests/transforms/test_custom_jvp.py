@@ -294,6 +294,48 @@ def test_a_closed_over_value_cannot_be_differentiated(wrap: Any):
         rune.grad(lambda y: wrap(wave_like(y))(2.0))(3.0)
 
 
+class Scaled:
+    """A model whose method has a rule that says nothing of its weight."""
+
+    def __init__(self, weight: Any):
+        self.layers = [{"weight": weight}]
+
+    @functools.partial(rune.custom_jvp, nondiff_argnums=(0,))
+    def forward(self, x: Any) -> Any:
+        return x * self.layers[0]["weight"]
+
+    @forward.defjvp
+    def _rule(self, primals: Any, tangents: Any) -> Any:
+        return primals[0], tangents[0]
+
+
+HIDING: dict[str, Callable[[Any], Any]] = {
+    "a method": lambda y: Scaled(y).forward(2.0),
+    "a function in a closure": lambda y: wave_like_of(lambda: y)(2.0),
+    "a bound argument": lambda y: ruled(functools.partial(lambda w, x: w * x, y))(2.0),
+}
+
+
+def wave_like_of(weight: Callable[[], Any]) -> Any:
+    """x ↦ x weight() with a rule."""
+    return ruled(lambda x: x * weight())
+
+
+def ruled(function: Any) -> Any:
+    """A function with the identity's rule."""
+    made = rune.custom_jvp(function)
+    made.defjvp(lambda p, t: (p[0], t[0]))
+    return made
+
+
+@pytest.mark.parametrize("name", HIDING)
+def test_a_value_hidden_in_objects_and_functions_is_found(name: str):
+    with pytest.raises(TransformError, match="that it closes over"):
+        rune.grad(lambda y: HIDING[name](y) + 0.0 * y)(3.0)
+    with pytest.raises(TransformError, match="that it closes over"):
+        rune.grad(lambda y: rune.grad(lambda x: HIDING[name](y) * x)(1.0))(3.0)
+
+
 def test_a_rule_that_closes_over_a_traced_value_in_jit_is_refused():
     with pytest.raises(TransformError, match="cannot close over a traced value"):
         rune.jit(lambda y: closing_over(y, rune.jit, in_rule=True))(3.0)

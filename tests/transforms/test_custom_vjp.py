@@ -292,7 +292,7 @@ FORWARD: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", FORWARD)
 def test_forward_mode_is_refused(name: str):
-    with pytest.raises(TypeError, match="can't apply forward-mode"):
+    with pytest.raises(TypeError, match="cannot apply forward-mode"):
         FORWARD[name]()
 
 

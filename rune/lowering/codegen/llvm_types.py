@@ -6,7 +6,7 @@
     bf16, f16    i16      float     computed in f32 and rounded after each operation
     f32, f64     float    double
 
-Not done: 4-bit integers, 8-bit floats and complex numbers, which are refused by name.
+Not here: 4-bit integers and 8-bit floats, which lowering/legalize keeps as bits.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 f64 needs cl_khr_fp64. 16-bit floats are stored as ushort and computed in float, so that no
 extension is needed; a vload_half converts through private memory, which compilers see through.
-Not there: complex, 8-bit floats, 4-bit integers.
+Not here: 8-bit floats and 4-bit integers, which lowering/legalize keeps as bits.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ In memory a complex array is its parts side by side, so the inputs and results k
 and only their types change; `outer_types` gives a plan the types that callers know. All that is
 inside is real: it fuses, reduces and vectorises like any other program, and no later stage knows
 complex numbers. Elementwise functions are those of ops/parts.py; movement moves both parts; sums
-are two sums; a product is multiplied in halves; a dot is one real dot, the second operand being
-its 2×2 matrices, so that a large one is a single library call on data where it lies.
+are two sums; what changes an array in place, or runs along it, works on both parts at once; a
+product is multiplied in halves; a dot is one real dot, the second operand being its 2×2 matrices,
+so that a large one is a single library call on data where it lies.
 
 Invariant: no complex type is left, in programs held by equations neither.
 Cost:      linear in the number of equations.
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.core.interpreter import literal, running, type_of
+from rune.core.interpreter import literal, literal_like, running, type_of
 from rune.core.lower import (
     Bitcast,
     Contraction,
@@ -45,14 +46,17 @@ from rune.dims import product
 from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
 from rune.lowering.legalize.interleaved import interleave, part
+from rune.lowering.loops import put_row
 from rune.lowering.passes import Pass
 from rune.lowering.plan import Plan
 from rune.ops import arithmetic as a
 from rune.ops.complex_numbers import PART
-from rune.ops.contraction import Numbers, dot_general, free_axes
+from rune.ops.contraction import Numbers, dot_general
 from rune.ops.family import fit, reshape
 from rune.ops.movement import pad, slice_, transpose
-from rune.ops.parts import PARTS, mul
+from rune.ops.pairs import mul
+from rune.ops.parts import PARTS
+from rune.ops.windows import dynamic_update_slice
 
 Params = Mapping[str, Any]
 
@@ -124,10 +128,7 @@ def _mentions_complex(program: Program) -> bool:
 
 
 def _from_memory(type: ArrayType, value: Any) -> Any:
-    if not is_complex(type):
-        return value
-    real, imag = (part(value, number=k, axis=type.ndim) for k in (0, 1))
-    return Parts(type, real, imag, value)
+    return Parts(type, *_with_parts(value, type.ndim)) if is_complex(type) else value
 
 
 def _to_memory(value: Any) -> Any:
@@ -191,7 +192,11 @@ def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
             return _convert(args[0], type)
         case Bitcast():
             return _bitcast(args[0], type.dtype)
-        case View() | Scatter(combine=None | "add") | Reduction("add") | Cumulative("add"):
+        case Scatter(combine=None | "add") | Cumulative("add"):
+            return _at_once(equation, args, params)
+        case View() if primitive in (dynamic_update_slice, put_row):
+            return _at_once(equation, args, params)
+        case View() | Reduction("add"):
             return tuple(primitive(*_side(args, k), **params) for k in (0, 1))
         case Position():
             dtype = PART[type.dtype]
@@ -215,6 +220,24 @@ def _missing(equation: Equation, why: str = "it has no rule by parts") -> Missin
 def _side(args: Sequence[Any], number: int) -> list[Any]:
     """The arguments with one part of each that is complex."""
     return [x.full()[number] if isinstance(x, Parts) else x for x in args]
+
+
+def _at_once(equation: Equation, args: Sequence[Any], params: Params) -> tuple[Any, Any, Any]:
+    """An operation along other axes than the last one of the array as it lies in memory."""
+    primitive, given = equation.primitive, list(map(_to_memory, args))
+    if primitive is dynamic_update_slice:
+        given.append(literal(0, dtypes.i32) if len(given) == 2 else literal_like(0, given[2]))
+    if isinstance(primitive.lower, Scatter):
+        dims = params["dims"]
+        window = (*dims.offset, equation.operands[primitive.lower.updates].type.ndim)
+        sizes = (*params["slice_sizes"], 2)
+        params = {**params, "dims": replace(dims, offset=window), "slice_sizes": sizes}
+    return _with_parts(primitive(*given, **params), equation.results[0].type.ndim)
+
+
+def _with_parts(whole: Any, axis: int) -> tuple[Any, Any, Any]:
+    real, imag = (part(whole, number=k, axis=axis) for k in (0, 1))
+    return real, imag, whole
 
 
 def _convert(x: Any, type: ArrayType) -> tuple[Any, Any]:
@@ -318,10 +341,7 @@ def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Any, Any, Any]:
     matrices = interleave(*columns, axis=n + 1)
     joint = (((*cx, x.type.ndim), (*cy, n + 1)), (bx, by))
     out = dot_general(x.interleaved(), matrices, dimension_numbers=joint)
-    free = len(free_axes(x.type.ndim, cx, bx)) + len(free_axes(n, cy, by))
-    axis = len(bx) + free
-    real, imag = (part(out, number=k, axis=axis) for k in (0, 1))
-    return real, imag, out
+    return _with_parts(out, type_of(out).ndim - 1)
 
 
 PASS = Pass("split-complex", "complex arrays as their real and imaginary parts", split_complex)

@@ -1,12 +1,17 @@
-"""Eliminate dead equations: those whose results nothing needs.
+"""Eliminate dead equations: those whose results nothing needs, and the same within loops.
 
 Before   %1 = sin %0;  %2 = cos %0;  return %1        After   %1 = sin %0;  return %1
-Invariant: inputs, outputs and side effects stay; a program without dead equations comes back as it is.
+Before   %1, %2 = loop %0 { … };  return %1           After   %1 = loop %0 { … };  return %1
+Invariant: inputs, outputs and side effects stay; a program without dead equations comes back as
+it is.
 Cost:      linear in the number of equations.
 """
 
 from __future__ import annotations
 
+from operator import is_
+
+from rune.core.dead_code import shrunk
 from rune.core.program import Equation, Program, Var
 from rune.core.side_effects import effect_of
 from rune.lowering.passes import Pass
@@ -17,10 +22,11 @@ def eliminate_dead(program: Program) -> Program:
     live = {a for a in program.outputs if isinstance(a, Var)}
     kept: list[Equation] = []
     for equation in reversed(program.equations):
-        if any(v in live for v in equation.results) or effect_of(equation) is not None:
-            kept.append(equation)
-            live.update(a for a in equation.operands if isinstance(a, Var))
-    if len(kept) == len(program.equations):
+        wanted = tuple(v in live for v in equation.results)
+        if any(wanted) or effect_of(equation) is not None:
+            kept.append(shrunk(equation, wanted))
+            live.update(a for a in kept[-1].operands if isinstance(a, Var))
+    if len(kept) == len(program.equations) and all(map(is_, reversed(kept), program.equations)):
         return program
     return program.with_equations(reversed(kept), program.outputs)
 

@@ -5,8 +5,8 @@ Before   %1: f32[8] = broadcast 2.0;  %2 = mul %0, %1     After   %2 = mul %0, 2
 
 Only rank-0 values are folded, by the primitive's own meaning in the dtype of the program, never
 in the host's double. A logarithm or a sine is not: executors have polynomials of their own, and a
-number is to have the same bits whether it was known while tracing or not. A rank-0 value that was broadcast for an elementwise operation stands beside
-the arrays as it is.
+number is to have the same bits whether it was known while tracing or not. A rank-0 value that was
+broadcast for an elementwise operation stands beside the arrays as it is.
 
 Invariant: every value keeps its bits.  Cost: linear in the number of equations.
 """

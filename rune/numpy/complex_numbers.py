@@ -1,0 +1,127 @@
+"""Complex numbers: parts, conjugates, angles, and tests of them. Real arrays are taken, too.
+
+Complex numbers have no order: comparisons, extrema and sorting refuse them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.numpy.arguments import inexact, value
+from rune.numpy.types import finfo
+from rune.ops import conventions as c
+from rune.ops import statistics as st
+from rune.ops.complex_numbers import is_complex
+from rune.ops.promote import constant
+
+
+def real(val: Any, /) -> Any:
+    """The real part; a real array itself.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.real(rnp.array([1 + 2j, 3j]))
+    Array([1., 0.], f32[2], cpu:0)
+    """
+    return c.real(value("real", val))
+
+
+def imag(val: Any, /) -> Any:
+    """The imaginary part; zeros of a real array.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.imag(rnp.array([1 + 2j, 3j]))
+    Array([2., 3.], f32[2], cpu:0)
+    """
+    return c.imag(value("imag", val))
+
+
+def conj(x: Any, /) -> Any:
+    """The complex conjugate; a real array itself.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.conj(rnp.array([1 + 2j]))
+    Array([1.-2.j], c64[1], cpu:0)
+    """
+    return c.conj(value("conj", x))
+
+
+conjugate = conj
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angle from the positive real axis, in [-π, π]; in degrees if `deg`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.angle(rnp.array([1j, -1.0]), deg=True)
+    Array([ 90., 180.], f32[2], cpu:0)
+    """
+    z = inexact("angle", value("angle", z))
+    found = ops.atan2(c.imag(z), c.real(z))
+    return ops.mul(found, constant(180 / math.pi, found)) if deg else found
+
+
+def iscomplex(x: Any) -> Any:
+    """Where the imaginary part is not zero.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.iscomplex(rnp.array([1j, 1.0]))
+    Array([ True, False], bool[2], cpu:0)
+    """
+    part = imag(x)
+    return ops.ne(part, constant(0, part))
+
+
+def isreal(x: Any) -> Any:
+    """Where the imaginary part is zero.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.isreal(rnp.array([1j, 1.0]))
+    Array([False,  True], bool[2], cpu:0)
+    """
+    return ops.logical_not(iscomplex(x))
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex, whatever the values.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.iscomplexobj(rnp.array([1 + 0j])), rnp.iscomplexobj(1.0)
+    (True, False)
+    """
+    return type_of(value("iscomplexobj", x)).dtype in dtypes.COMPLEX
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.isrealobj(rnp.ones(2))
+    True
+    """
+    return not iscomplexobj(x)
+
+
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    """The real part if every imaginary part is within `tol` steps of 0 (an absolute bound if < 1).
+
+    Errors: TracerBoolConversionError for a traced array: the dtype would depend on data.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.real_if_close(rnp.array([2.1 + 4e-8j]))
+    Array([2.1], f32[1], cpu:0)
+    """
+    x = value("real_if_close", a)
+    if not is_complex(x):
+        return x
+    part = ops.abs(ops.imag(x))
+    bound = tol * float(finfo(type_of(part).dtype).eps) if tol > 1 else tol
+    return ops.real(x) if bool(st.all(ops.lt(part, constant(bound, part)))) else x
+
+
+__all__ = [
+    "angle", "conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj",
+    "real", "real_if_close",
+]  # fmt: skip

@@ -1,0 +1,307 @@
+"""Complex numbers as pairs (real, imaginary): arithmetic, lengths, roots, exponentials, logarithms.
+
+The parts are real arrays, each of the shape of the whole or of rank 0. Nothing overflows or cancels
+where the result is an ordinary number: lengths are taken of numbers scaled by a power of two,
+logarithms near 1 through log1p. Errors are a few ulps in the plane, not of each part; infinities
+are those of C99, annex G.
+
+Source: W. Kahan, "Branch Cuts for Complex Elementary Functions", 1987 (roots, and the signs of
+zeros on the cuts); R. L. Smith, CACM 5(8), 1962, algorithm 116 (division).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.ops import arithmetic as a
+from rune.ops import transcendental as t
+
+Real = Any  # an array, a tracer, or a rank-0 NumPy constant
+Pair = tuple[Real, Real]
+
+
+def like(value: float, x: Real) -> np.ndarray:
+    """A constant in the dtype of x."""
+    return literal_like(value, x)
+
+
+def times(x: Pair, factor: Real) -> Pair:
+    """Both parts times a real factor."""
+    return a.mul(x[0], factor), a.mul(x[1], factor)
+
+
+def times_i(x: Pair) -> Pair:
+    """x times i."""
+    return a.neg(x[1]), x[0]
+
+
+def over_i(x: Pair) -> Pair:
+    """x divided by i."""
+    return x[1], a.neg(x[0])
+
+
+def is_infinite(x: Real) -> Real:
+    """Whether a real number is infinite."""
+    return a.eq(a.abs(x), like(math.inf, x))
+
+
+# --- arithmetic -------------------------------------------------------------------------------
+
+
+def add(x: Pair, y: Pair) -> Pair:
+    """x + y."""
+    return a.add(x[0], y[0]), a.add(x[1], y[1])
+
+
+def sub(x: Pair, y: Pair) -> Pair:
+    """x - y."""
+    return a.sub(x[0], y[0]), a.sub(x[1], y[1])
+
+
+def neg(x: Pair) -> Pair:
+    """-x."""
+    return a.neg(x[0]), a.neg(x[1])
+
+
+def conj(x: Pair) -> Pair:
+    """x with the other sign of the imaginary part."""
+    return x[0], a.neg(x[1])
+
+
+def mul(x: Pair, y: Pair) -> Pair:
+    """x times y, by the definition: what is infinite may become NaN, as in NumPy."""
+    real = a.sub(a.mul(x[0], y[0]), a.mul(x[1], y[1]))
+    return real, a.add(a.mul(x[0], y[1]), a.mul(x[1], y[0]))
+
+
+def div(x: Pair, y: Pair) -> Pair:
+    """x / y, both divided by the larger part of y first."""
+    wide = a.ge(a.abs(y[0]), a.abs(y[1]))
+    large, small = a.select(wide, y[0], y[1]), a.select(wide, y[1], y[0])
+    p, q = a.select(wide, x[0], x[1]), a.select(wide, x[1], x[0])
+    ratio = a.div(small, large)
+    # Of zero parts, so that x / 0 is infinite and not NaN.
+    ratio = a.select(a.eq(large, like(0, large)), small, ratio)
+    divisor = a.add(large, a.mul(small, ratio))
+    imaginary = a.div(a.sub(q, a.mul(p, ratio)), divisor)
+    real = a.div(a.add(p, a.mul(q, ratio)), divisor)
+    return real, a.select(wide, imaginary, a.neg(imaginary))
+
+
+def eq(x: Pair, y: Pair) -> Real:
+    """Whether both parts are equal."""
+    return a.logical_and(a.eq(x[0], y[0]), a.eq(x[1], y[1]))
+
+
+def ne(x: Pair, y: Pair) -> Real:
+    """Whether a part differs."""
+    return a.logical_or(a.ne(x[0], y[0]), a.ne(x[1], y[1]))
+
+
+def select(condition: Real, x: Pair, y: Pair) -> Pair:
+    """x where the condition holds, else y."""
+    return a.select(condition, x[0], y[0]), a.select(condition, x[1], y[1])
+
+
+# --- lengths ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Powers of four by which numbers whose squares leave the range of a dtype are scaled."""
+
+    large: int  # above 2**large, the factor is 2**-down
+    down: int
+    small: int  # below 2**-small, the factor is 2**up
+    up: int
+    most: float  # the largest whole number whose exp is finite
+
+
+RANGES = {
+    dtypes.f32: Range(60, 70, 50, 100, 88.0),
+    dtypes.f64: Range(500, 600, 400, 700, 709.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A number times `factor`, a power of four; `length` is the length of that product."""
+
+    number: Pair
+    length: Real
+    large: Real  # where the factor is below 1
+    small: Real  # ... above 1
+
+    def by_exponent(self, power: Callable[[int], float]) -> Real:
+        """power(e) where the factor is 2**e."""
+        limits = RANGES[type_of(self.length).dtype]
+        down, up, none = (like(power(e), self.length) for e in (-limits.down, limits.up, 0))
+        return a.select(self.large, down, a.select(self.small, up, none))
+
+
+def scaled(x: Pair) -> Scaled:
+    """x times the power of four that keeps its square in range."""
+    limits = RANGES[type_of(x[0]).dtype]
+    most = a.max(a.abs(x[0]), a.abs(x[1]))
+    large = a.gt(most, like(2.0**limits.large, most))
+    small = a.lt(most, like(2.0**-limits.small, most))
+    up, down, one = (like(v, most) for v in (2.0**limits.up, 2.0**-limits.down, 1))
+    p, q = times(x, a.select(large, down, a.select(small, up, one)))
+    square = a.add(a.mul(p, p), a.mul(q, q))
+    infinite = a.logical_or(is_infinite(p), is_infinite(q))
+    length = a.select(infinite, like(math.inf, square), t.sqrt(square))
+    return Scaled((p, q), length, large, small)
+
+
+def absolute(x: Pair) -> Real:
+    """|x|; infinite if a part is, even beside a NaN."""
+    found = scaled(x)
+    return a.mul(found.length, found.by_exponent(lambda e: 2.0**-e))
+
+
+def sign(x: Pair) -> Pair:
+    """x / |x|; zeros as they are."""
+    found = scaled(x)
+    zero = a.eq(found.length, like(0, found.length))
+    length = a.select(zero, like(1, found.length), found.length)
+    return a.div(found.number[0], length), a.div(found.number[1], length)
+
+
+def angle_of(x: Pair) -> Real:
+    """The angle from the positive real axis."""
+    return t.atan2(x[1], x[0])
+
+
+# --- roots ------------------------------------------------------------------------------------
+
+
+def sqrt(x: Pair) -> Pair:
+    """The root with a real part that is not negative; on the cut, the sign of zero decides."""
+    found = scaled(x)
+    p, q = found.number
+    half = like(0.5, p)
+    larger = t.sqrt(a.mul(a.add(a.abs(p), found.length), half))
+    zero = like(0, p)
+    is_zero = a.eq(larger, zero)
+    safe = a.select(is_zero, like(1, p), larger)
+    smaller = a.select(is_zero, zero, a.div(a.mul(a.abs(q), half), safe))
+    right = a.ge(p, zero)
+    back = found.by_exponent(lambda e: 2.0 ** (-e // 2))
+    real = a.mul(a.select(right, larger, smaller), back)
+    imaginary = a.mul(a.select(right, smaller, larger), back)
+    endless = is_infinite(x[1])
+    infinity = like(math.inf, p)
+    imaginary = a.copysign(a.select(endless, infinity, imaginary), x[1])
+    return a.select(endless, infinity, real), imaginary
+
+
+def rsqrt(x: Pair) -> Pair:
+    """1 / sqrt(x)."""
+    one = (like(1, x[0]), like(0, x[0]))
+    return div(one, sqrt(x))
+
+
+# --- exponentials and logarithms --------------------------------------------------------------
+
+
+def cos_beside(length: Real, angle: Real) -> Real:
+    """cos angle; 1 where the length is infinite and the angle no number, as C has it."""
+    lost = a.logical_and(is_infinite(length), a.logical_not(a.is_finite(angle)))
+    return a.select(lost, like(1, angle), t.cos(angle))
+
+
+def at_angle(length: Real, angle: Real) -> Pair:
+    """length · (cos angle, sin angle); of length 0 at any angle, at angle ±0 of any length."""
+    zero = like(0, length)
+    on_axis, gone = a.eq(angle, zero), a.eq(length, zero)
+    lost = a.logical_and(gone, a.logical_not(a.is_finite(angle)))
+    angle = a.select(lost, zero, angle)
+    real, imaginary = a.mul(length, cos_beside(length, angle)), a.mul(length, t.sin(angle))
+    return real, a.select(on_axis, angle, imaginary)
+
+
+EXPONENT = 32.0  # whole, so that taking it off a large exponent is exact
+
+
+def exp(x: Pair) -> Pair:
+    """e to the power x, in two factors where e to the real part alone would be infinite."""
+    far = a.gt(x[0], like(RANGES[type_of(x[0]).dtype].most, x[0]))
+    length = t.exp(a.select(far, a.sub(x[0], like(EXPONENT, x[0])), x[0]))
+    factor = a.select(far, like(math.exp(EXPONENT), length), like(1, length))
+    return times(at_angle(length, x[1]), factor)
+
+
+def exp2(x: Pair) -> Pair:
+    """2 to the power x."""
+    return at_angle(t.exp2(x[0]), a.mul(x[1], like(math.log(2), x[1])))
+
+
+def expm1(x: Pair) -> Pair:
+    """exp(x) - 1, accurate near 0."""
+    half = t.sin(a.mul(x[1], like(0.5, x[1])))
+    below = a.mul(like(2, half), a.mul(half, half))
+    real = a.sub(a.mul(t.expm1(x[0]), t.cos(x[1])), below)
+    return real, exp(x)[1]
+
+
+def logistic(x: Pair) -> Pair:
+    """1 / (1 + exp(-x)), from the one of exp(x) and exp(-x) that does not overflow."""
+    left = a.lt(x[0], like(0, x[0]))
+    power = exp(select(left, x, neg(x)))
+    one = like(1, x[0]), like(0, x[0])
+    return div(select(left, power, one), add(one, power))
+
+
+def _log_of(x: Pair, square_less_one: Real, near: Real) -> Real:
+    """log |x|; where `near` holds, from |x|² - 1."""
+    found = scaled(x)
+    far = a.add(t.log(found.length), found.by_exponent(lambda e: -e * math.log(2)))
+    close = a.mul(t.log1p(square_less_one), like(0.5, far))
+    return a.select(near, close, far)
+
+
+def log_length(x: Pair) -> Real:
+    """log |x|, accurate where |x| is near 1."""
+    p, q = a.abs(x[0]), a.abs(x[1])
+    large, small, one = a.max(p, q), a.min(p, q), like(1, p)
+    beyond = a.mul(a.sub(large, one), a.add(large, one))
+    less_one = a.add(beyond, a.mul(small, small))
+    bound = like(0.5, p)
+    near = a.logical_and(a.gt(large, bound), a.lt(less_one, bound))
+    return _log_of(x, less_one, near)
+
+
+def log(x: Pair) -> Pair:
+    """The logarithm with an imaginary part in [-π, π]."""
+    return log_length(x), angle_of(x)
+
+
+def log1p(x: Pair) -> Pair:
+    """log(1 + x), accurate near 0."""
+    one, two, bound = (like(v, x[0]) for v in (1, 2, 0.5))
+    less_one = a.add(a.mul(x[0], a.add(two, x[0])), a.mul(x[1], x[1]))
+    near = a.lt(a.max(a.abs(x[0]), a.abs(x[1])), bound)
+    moved = a.add(one, x[0]), x[1]
+    far = log_length(moved)
+    close = a.mul(t.log1p(a.select(near, less_one, like(0, one))), bound)
+    return a.select(near, close, far), angle_of(moved)
+
+
+def power(x: Pair, y: Pair) -> Pair:
+    """x to the power y: |x|^re(y) and exp at the angle; 1 where y is 0."""
+    angle, logarithm = angle_of(x), log_length(x)
+    zero = like(0, angle)
+    turned = a.select(a.eq(y[1], zero), zero, a.mul(y[1], logarithm))
+    grown, shrunk = a.mul(y[0], logarithm), a.mul(y[1], angle)
+    made = a.mul(t.pow(absolute(x), y[0]), t.exp(a.neg(shrunk)))
+    # Where one factor leaves the range that the product may stay in, one exponential of both.
+    far = a.gt(a.abs(grown), like(RANGES[type_of(angle).dtype].most, angle))
+    length = a.select(far, t.exp(a.sub(grown, shrunk)), made)
+    return at_angle(length, a.add(a.mul(y[0], angle), turned))

@@ -1,0 +1,119 @@
+"""Arguments that jit was told of, by number from either end or by name: static and donated ones.
+
+Static arguments are Python values: they leave the tree of arguments, are part of the key of a
+trace, and come back in when the function is traced.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rune import tree
+from rune.errors import ArgumentError
+from rune.transforms.arguments import function_name
+
+Names = int | str | Iterable[int | str] | None
+Statics = tuple[tuple[int | str, type, Any], ...]  # where, and what; the type, since 1 == True
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What is static and what is donated, numbers with their parameter's name beside them."""
+
+    function: Callable[..., Any]
+    parameters: tuple[str, ...]  # positional ones, where their number is known
+    static: frozenset[int | str]
+    donated: frozenset[int | str]
+
+    @staticmethod
+    def of(
+        function: Callable[..., Any], static: frozenset[int | str], donated: frozenset[int | str]
+    ) -> Marked:
+        """From the numbers and names that `jit` is given."""
+        names = _parameters(function) if static or donated else ()
+        return Marked(function, names, _with_names(static, names), _with_names(donated, names))
+
+    def split(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Any, Statics]:
+        """The arguments without the static ones, and these.
+
+        Errors: ArgumentError for a static argument that is not hashable.
+        """
+        positions = self._positions(self.static, len(args))
+        found = [(i, args[i]) for i in sorted(positions)]
+        found += [(k, kwargs[k]) for k in sorted(kwargs) if k in self.static]
+        for where, value in found:
+            _require_hashable(self.function, where, value)
+        dynamic = tuple(x for i, x in enumerate(args) if i not in positions)
+        rest = {k: v for k, v in kwargs.items() if k not in self.static}
+        return (dynamic, rest), tuple((w, type(v), v) for w, v in found)
+
+    def donated_leaves(self, treedef: Any, offset: int) -> tuple[int, ...]:
+        """The numbers of the donated leaves, `offset` for the first leaf of all."""
+        numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
+        args, kwargs = numbers
+        chosen = [args[i] for i in sorted(self._positions(self.donated, len(args)))]
+        chosen += [v for k, v in kwargs.items() if k in self.donated]
+        return tuple(tree.leaves(chosen))
+
+    def _positions(self, wanted: frozenset[int | str], count: int) -> set[int]:
+        """The positions of `count` arguments that `wanted` numbers, from either end, or names."""
+        names = self._names(count)
+        return {i for i in range(count) if not wanted.isdisjoint((i, i - count, names[i]))}
+
+    def _names(self, count: int) -> Sequence[str | None]:
+        known = self.parameters
+        return [known[i] if i < len(known) else None for i in range(count)]
+
+
+def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, Any]]:
+    """All arguments: what `split` took apart."""
+    args, kwargs = list(dynamic[0]), dict(dynamic[1])
+    for where, _, value in statics:
+        if isinstance(where, int):
+            args.insert(where, value)
+        else:
+            kwargs[where] = value
+    return args, kwargs
+
+
+def as_set(numbers: Names, names: Names) -> frozenset[int | str]:
+    """What two options of `jit` say, each of which may be one, several or none."""
+    return frozenset((*_each(numbers), *_each(names)))
+
+
+def _each(names: Names) -> Iterable[int | str]:
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, int | str) else names
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the positional parameters; none where the function takes any number."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    if any(p.kind is p.VAR_POSITIONAL for p in found):
+        return ()
+    return tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
+def _with_names(wanted: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
+    """Numbers counted from the front, each with its parameter's name beside it."""
+    numbers = {n + len(names) if n < 0 else n for n in wanted if isinstance(n, int)}
+    known = {names[n] for n in numbers if 0 <= n < len(names)}
+    return frozenset({*(w for w in wanted if isinstance(w, str)), *numbers, *known})
+
+
+def _require_hashable(function: Callable[..., Any], where: int | str, value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(
+            f"jit: cannot take static argument {where!r} of {function_name(function)} "
+            f"({type(value).__name__} is not hashable)",
+            hint="static arguments are part of the cache key; use a tuple instead of a list",
+        ) from None

@@ -1,0 +1,196 @@
+"""Complex programs become real ones: what the split looks like, fuses into, and computes.
+
+First a program before and after; then the kernels of well-known graphs, which are as many as those
+of real ones; then values on compiled executors, in loops and branches too; last what is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.core.types import ArrayType
+from rune.errors import MissingRule
+from rune.lowering.kernels import Invoke, Routine
+from rune.lowering.legalize.complex_parts import PASS, split_complex
+from rune.lowering.pipeline import stages
+from rune.ops.family import fit
+from tests.support.arrays import array
+from tests.support.close import close, near
+from tests.support.lowering import PLAIN, WITH_DOT, f32, program_of
+
+DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
+on_every_executor = pytest.mark.parametrize("device", DEVICES)
+
+
+def c64(*shape: Any) -> ArrayType:
+    return ArrayType(shape, dtypes.c64)
+
+
+def drawn(*shape: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    return array((rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64))
+
+
+def test_a_product_becomes_four_real_ones(expect: Any):
+    program = PASS.run(program_of(ops.mul, c64(3), c64(3)))
+
+    expect(program, """
+        program f(%0: f32[3,2], %1: f32[3,2]) {
+          %2: f32[3] = part %0 {axis=1, number=0}
+          %3: f32[3] = part %0 {axis=1, number=1}
+          %4: f32[3] = part %1 {axis=1, number=0}
+          %5: f32[3] = part %1 {axis=1, number=1}
+          %6: f32[3] = mul %2, %4
+          %7: f32[3] = mul %3, %5
+          %8: f32[3] = sub %6, %7
+          %9: f32[3] = mul %2, %5
+          %10: f32[3] = mul %3, %4
+          %11: f32[3] = add %9, %10
+          %12: f32[3,2] = interleave %8, %11 {axis=1}
+          return %12
+        }""")  # fmt: skip
+
+
+def test_a_real_program_is_returned_as_it_is():
+    program = program_of(ops.mul, f32(3), f32(3))
+
+    assert split_complex(program) is program
+
+
+def test_the_plan_shows_the_types_that_callers_know():
+    plan = stages(program_of(lambda z: ops.abs(z), c64(3)), PLAIN, check=True).plan
+
+    assert (plan.arguments, plan.results) == ((c64(3),), (f32(3),))
+
+
+# --- kernels ----------------------------------------------------------------------------------
+
+
+def counts(function: Any, *types: ArrayType, target: Any = PLAIN) -> tuple[int, int]:
+    steps = stages(program_of(function, *types), target, check=True).kernels.steps
+    kinds = [type(step) for step in steps]
+    return kinds.count(Invoke), kinds.count(Routine)
+
+
+def unit_rows(z: Any) -> Any:
+    length = ops.reduce_sum(ops.mul(ops.abs(z), ops.abs(z)), axes=(1,))
+    spread = ops.broadcast(ops.sqrt(length), shape=(64, 512), axes=(0,))
+    return ops.div(z, ops.complex(spread, fit(np.float32(0), (64, 512))))
+
+
+ONE_KERNEL = {
+    "elementwise chain": lambda z: ops.tanh(ops.add(ops.mul(z, z), ops.exp(ops.neg(z)))),
+    "rows of length one": unit_rows,
+    "sum": lambda z: ops.reduce_sum(z, axes=(1,)),
+    "both parts as two results": lambda z: (ops.real(z), ops.imag(z)),
+    "running sum": lambda z: ops.cumsum(z, axis=1, reverse=False),
+    "inverse functions": lambda z: ops.mul(ops.acos(z), ops.atanh(z)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_KERNEL)
+def test_complex_graphs_fuse_as_real_ones_do(name: str):
+    assert counts(ONE_KERNEL[name], c64(64, 512)) == (1, 0)
+
+
+def test_a_large_dot_is_one_call_and_reads_its_first_operand_where_it_lies():
+    numbers = (((1,), (0,)), ((), ()))
+    dot = program_of(
+        lambda a, b: ops.dot_general(a, b, dimension_numbers=numbers), c64(64, 64), c64(64, 64)
+    )
+
+    lowered = stages(dot, WITH_DOT, check=True)
+
+    assert [type(s) for s in lowered.kernels.steps] == [Invoke, Routine]
+    (call,) = (s for s in lowered.kernels.steps if isinstance(s, Routine))
+    assert call.operands[0] is lowered.kernels.inputs[0]
+
+
+# --- values -----------------------------------------------------------------------------------
+
+FUNCTIONS = {
+    "matrix product": lambda z: z @ rnp.conj(z).T,
+    "product": lambda z: rnp.prod(z, axis=1),
+    "product of all": lambda z: rnp.prod(z),
+    "running product": lambda z: rnp.cumprod(z, axis=0),
+    "running product backwards": lambda z: ops.cumprod(z, axis=1, reverse=True),
+    "movement": lambda z: rnp.concatenate([rnp.flip(z, 0)[:, ::2], rnp.pad(z, 1)[1:-1, 2:4]], 1),
+    "gather": lambda z: rnp.take(z, rnp.array([4, 0, 9]), axis=0),
+    "scatter": lambda z: z.at[rnp.array([1, 1, 3])].add(2j),
+    "update": lambda z: z.at[1:3].set(1 - 1j),
+    "bits": lambda z: ops.bitcast(ops.bitcast(z, dtype=dtypes.u64), dtype=dtypes.c64) * 2,
+    "gradient": lambda z: rune.grad(lambda z: rnp.sum(rnp.abs(rnp.tanh(z) @ z.T)))(z),
+    "batch": lambda z: rune.vmap(lambda row: row @ row)(z),
+    "literal": lambda z: z * 1j + (2 - 3j),
+    "constant": lambda z: rnp.full((2,), 1j),
+    "variance": lambda z: rnp.var(z, axis=1),
+}
+
+
+@on_every_executor
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_complex_code_agrees_with_eager(name: str, device: str):
+    function, z = FUNCTIONS[name], drawn(5, 4)
+
+    found = rune.jit(function, device=device)(z)
+
+    near(np.asarray(function(z)), np.asarray(found), relative=1e-5, why="f32, other order of sums")
+
+
+@on_every_executor
+def test_loops_and_branches_carry_complex_values(device: str):
+    def function(z: Any, rows: Any) -> Any:
+        def step(carry: Any, row: Any) -> Any:
+            carry = carry * row + 1j
+            return carry, rnp.abs(carry)
+
+        last, lengths = rune.scan(step, z, rows)
+        turned = rune.while_loop(lambda w: rnp.abs(w) < 50, lambda w: w * (1.5 + 0.5j), last)
+        chosen = rune.cond(rnp.real(last) > 0, lambda w: w, lambda w: rnp.conj(w) * 1j, turned)
+        return last, lengths, chosen
+
+    z, rows = array(np.complex64(1 + 0.5j)), drawn(6)
+
+    found = rune.jit(function, device=device)(z, rows)
+
+    for a, b in zip(function(z, rows), found, strict=True):
+        near(np.asarray(a), np.asarray(b), relative=1e-5, why="f32")
+
+
+def test_a_symbolic_size_is_read_off_a_complex_argument():
+    compiled = rune.jit(lambda z: rnp.sum(rnp.exp(z) * z), dims={"n": (1, 64)})
+
+    for size in (1, 5, 64):
+        z = drawn(size)
+        near(np.asarray(rnp.sum(rnp.exp(z) * z)), np.asarray(compiled(z)), relative=1e-5, why="f32")
+
+
+def test_a_donated_complex_argument_lends_its_memory():
+    z = drawn(1000)
+    expected = np.asarray(z * 2)
+
+    found = rune.jit(lambda z: z * 2, donate_argnums=0)(z)
+
+    close(expected, np.asarray(found), ulps=0, why="exact")
+    assert z.is_deleted
+
+
+def test_the_user_line_of_an_equation_stays_with_what_it_becomes():
+    program = program_of(ops.mul, c64(3), c64(3))
+
+    split = split_complex(program)
+
+    assert {e.frame for e in split.equations if e.primitive.name in ("mul", "sub", "add")} == {
+        program.equations[0].frame
+    }
+
+
+def test_a_product_over_a_symbolic_axis_is_refused_by_name():
+    with pytest.raises(MissingRule, match=r"cannot compile reduce_prod.*needs a known size"):
+        rune.jit(lambda z: rnp.prod(z), dims={"n": (1, 8)})(drawn(3))

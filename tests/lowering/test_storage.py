@@ -1,0 +1,237 @@
+"""Narrow dtypes are kept as bits and computed in wider ones: `legalize_storage` on kernel code.
+
+First what the rewriting looks like; then that every primitive computes the same bits with and
+without it, on a target that lacks all narrow dtypes; then what code besides loads and stores needs:
+scratch, Vars, read-modify-write, nibbles that wrap late. Last what a target cannot be given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rune import dtypes, ops
+from rune.backends.reference import TARGET, ReferenceBackend
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.core.types import ArrayType
+from rune.errors import DtypeError
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.check import check
+from rune.lowering.kernel.interpret import interpret
+from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.kernel.text import parse, to_text
+from rune.lowering.legalize.storage import legalize_storage
+from rune.lowering.pipeline import lower
+from tests.ops.samples import Sample, each_primitive, samples
+from tests.support.close import same
+from tests.support.lowering import f32, program_of
+
+NARROW = frozenset({
+    dtypes.f8_e4m3, dtypes.f8_e5m2, dtypes.f16, dtypes.bf16, dtypes.i4, dtypes.u4,
+})  # fmt: skip
+WIDE_ONLY = replace(TARGET, dtypes=TARGET.dtypes - NARROW)
+PASS = legalize_storage(WIDE_ONLY)
+
+
+def legal(text: str) -> KernelCode:
+    """Kernel code after the pass, checked."""
+    made = PASS.run(parse(text))
+    check(made)
+    return made
+
+
+# --- what it looks like -----------------------------------------------------------------------
+
+
+def test_bf16_is_the_upper_half_of_f32(expect: Any):
+    code = legal(
+        "code k(x: read bf16[8], y: write f32[8]) { for i in 8 grid { store y[i] = f32(x[i]) } }"
+    )
+
+    expect(to_text(code), """
+        code k(x: read u16[8], y: write f32[8]) {
+          for i in 8 grid {
+            store y[i] = bitcast_f32(u32(x[i]) << 16_u32)
+          }
+        }""")  # fmt: skip
+
+
+def test_a_nibble_is_sign_extended_on_loading_and_masked_on_storing(expect: Any):
+    code = legal(
+        "code k(x: read i4[8], y: write i4[8]) { for i in 8 grid { store y[i] = max(x[i], 2_i4) } }"
+    )
+
+    expect(to_text(code), """
+        code k(x: read u8[8], y: write u8[8]) {
+          for i in 8 grid {
+            store y[i] = bitcast_u8(max((bitcast_i8(x[i]) << 4_i8) >> 4_i8, 2_i8)) & 15_u8
+          }
+        }""")  # fmt: skip
+
+
+def test_a_rounded_value_is_stored_with_the_bits_it_was_rounded_to():
+    code = legal(
+        """code k(x: read f8_e5m2[8], y: write f8_e5m2[8]) {
+             for i in 8 grid { p: f8_e5m2 = x[i] * x[i]  store y[i] = p } }"""
+    )
+
+    assert to_text(code).count("min(") == 1  # encoding ends with one
+
+
+def test_code_in_the_targets_dtypes_is_returned_as_it_is():
+    code = parse("code k(x: read f32[8], y: write f32[8]) { store y[0] = x[0] }")
+
+    assert PASS.run(code) is code
+    assert legalize_storage(TARGET).run(code) is code
+
+
+# --- every primitive --------------------------------------------------------------------------
+
+
+def program_of_all(chosen: list[Sample]) -> Program:
+    counts = [len(s.operands) for s in chosen]
+
+    def everything(*flat: Any) -> list[Any]:
+        rest = iter(flat)
+        given = [[next(rest) for _ in range(n)] for n in counts]
+        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, given, strict=True)]
+
+    return program_of(everything, *(t for s in chosen for t in s.types))
+
+
+def run(program: Program, target: Target, args: list[np.ndarray]) -> list[np.ndarray]:
+    plan = lower(program, target, check=True)
+    return ReferenceBackend(target).record(plan)(args)
+
+
+def is_narrow(sample: Sample) -> bool:
+    out = sample.primitive.type_rule(*sample.types, **sample.params)
+    return any(t.dtype in NARROW for t in (*sample.types, out))
+
+
+@each_primitive
+def test_a_primitive_computes_the_same_bits_without_narrow_dtypes(primitive: Primitive):
+    chosen = [s for s in samples(primitive) if is_narrow(s)]
+    program = program_of_all(chosen)
+    args = [a for s in chosen for a in s.draw()]
+
+    found = run(program, WIDE_ONLY, args)
+
+    same(run(program, TARGET, args), found)
+
+
+# --- statements -------------------------------------------------------------------------------
+
+
+def both(text: str, **buffers: np.ndarray) -> None:
+    """The code computes the same before and after the pass."""
+    code = parse(text)
+    expected, found = ([b.copy() for b in buffers.values()] for _ in range(2))
+
+    interpret(code, expected, {})
+    held = [b.view(p.dtype) for b, p in zip(found, legal(text).params, strict=True)]
+    interpret(legal(text), held, {})
+
+    same(expected, [h.view(e.dtype) for h, e in zip(held, expected, strict=True)])
+
+
+EVERY = np.arange(256, dtype=np.uint8)
+
+
+def test_scratch_holds_narrow_numbers_as_bits():
+    both(
+        """code k(x: read f8_e4m3[256], y: write f8_e4m3[256]) {
+             for i in 1 grid {
+               alloc row: f8_e4m3[256] local
+               for j in 256 serial { store row[j] = exp(x[j]) }
+               for j in 256 serial { store y[j] = row[255 - j] + x[j] }
+             } }""",
+        x=EVERY.view(dtypes.f8_e4m3), y=np.zeros(256, dtypes.f8_e4m3),
+    )  # fmt: skip
+
+
+def test_an_extremum_is_accumulated_in_the_wider_dtype():
+    both(
+        """code k(x: read f8_e5m2[120], y: write f8_e5m2[1]) {
+             for i in 1 grid {
+               var m: f8_e5m2 = -inf_f8_e5m2
+               for j in 120 serial { m max= x[j] }
+               store y[0] = m
+             } }""",
+        x=EVERY[:120].view(dtypes.f8_e5m2), y=np.zeros(1, dtypes.f8_e5m2),
+    )  # fmt: skip
+
+
+def test_a_sum_of_nibbles_wraps_when_it_is_read():
+    both(
+        """code k(x: read i4[16], y: write i4[1], z: write f32[1]) {
+             for i in 1 grid {
+               var s: i4 = 7_i4
+               for j in 16 serial { s add= x[j] * 5_i4 }
+               store y[0] = s
+               store z[0] = f32(s)
+             } }""",
+        x=EVERY[:16].view(dtypes.i4), y=np.zeros(1, dtypes.i4), z=np.zeros(1, np.float32),
+    )  # fmt: skip
+
+
+def test_an_update_reads_and_rounds_what_it_changes():
+    both(
+        """code k(x: read f8_e4m3[64], y: readwrite f8_e4m3[4]) {
+             for i in 1 grid { for j in 64 serial { update y[j % 4] add= x[j] } } }""",
+        x=EVERY[40:104].view(dtypes.f8_e4m3), y=np.ones(4, dtypes.f8_e4m3),
+    )  # fmt: skip
+
+
+def test_a_guarded_load_reads_nothing_where_the_guard_fails():
+    both(
+        """code k(x: read bf16[4], y: write bf16[8]) {
+             for i in 8 grid { store y[i] = x[i if index(i) < 4_i64] * 3.0_bf16 } }""",
+        x=np.arange(4).astype(dtypes.bf16), y=np.zeros(8, dtypes.bf16),
+    )  # fmt: skip
+
+
+# --- what cannot be ---------------------------------------------------------------------------
+
+SMALL = replace(
+    TARGET, name="small:0", description="a small device",
+    dtypes=frozenset({dtypes.bool_, dtypes.i32, dtypes.u32, dtypes.f32}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [dtypes.f64, dtypes.i64, dtypes.c128], ids=dtypes.short)
+def test_64_bits_are_refused_by_name_where_a_device_has_none(dtype: np.dtype):
+    program = program_of(lambda x: ops.add(x, x), ArrayType((3,), dtype))
+    name, narrower = dtypes.short(dtype), {"f64": "f32", "i64": "i32", "c128": "c64"}
+
+    with pytest.raises(DtypeError) as error:
+        lower(program, SMALL)
+
+    assert f"cannot use {name}[3] on small:0 (no {name} on a small device)" in str(error.value)
+    assert f"hint: convert to {narrower[name]}" in str(error.value)
+
+
+def test_the_refusal_names_the_line_that_made_the_wide_value():
+    program = stage(lambda x: [ops.convert(ops.neg(x), dtype=dtypes.f64)], [f32(3)]).program
+
+    with pytest.raises(DtypeError, match=r"ops\.convert"):
+        lower(program, SMALL)
+
+
+def test_complex_numbers_need_only_f32():
+    program = program_of(lambda z: ops.exp(z), ArrayType((3,), dtypes.c64))
+
+    assert dtypes.c64 in SMALL.program_dtypes
+    lower(program, SMALL, check=True)
+
+
+def test_what_is_legalised_needs_the_integers_that_hold_it():
+    assert dtypes.f8_e4m3 not in SMALL.program_dtypes
+    with_bytes = replace(SMALL, dtypes=SMALL.dtypes | {dtypes.u8, dtypes.i8})
+
+    assert {dtypes.f8_e4m3, dtypes.i4} <= with_bytes.program_dtypes
