@@ -137,18 +137,18 @@ def whole(weights: Weights, prompt: Any, count: int) -> tuple[Any, Any]:
     return tokens, logits
 
 
-def main() -> None:
+def main(count: int = CAPACITY) -> None:
     """Decode in the three ways, and say what each of them took."""
     weights = make_weights()
 
     def automatically() -> tuple[Any, Any]:
         with rune.configure(symbolic="auto"):
-            return decode(automatic, weights, CAPACITY)
+            return decode(automatic, weights, count)
 
     ways: dict[str, Callable[[], tuple[Any, Any]]] = {
-        "declared": lambda: decode(declared, weights, CAPACITY),
+        "declared": lambda: decode(declared, weights, count),
         "automatic": automatically,
-        "whole": lambda: whole(weights, PROMPT, count=CAPACITY),
+        "whole": lambda: whole(weights, PROMPT, count=count),
     }
     for name, way in ways.items():
         with rune.counting() as seen:

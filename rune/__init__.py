@@ -29,6 +29,7 @@ from rune.control import (
 from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
+from rune.quantized import Quantized, dequantize, quantize
 from rune.transforms import evaluate as _evaluate  # installs the outermost interpreter
 from rune.transforms import policies as checkpoint_policies
 from rune.transforms.callback import io_callback, pure_callback
@@ -65,13 +66,13 @@ def __getattr__(name: str):
 
 __version__ = "0.1.0"
 __all__ = [
-    "Array", "ArrayType", "Checkpoints", "GrowingResiduals", "ShapeDtypeStruct", "SymbolicZero",
-    "associative_scan", "block_until_ready", "checkpoint", "checkpoint_name", "checkpoint_policies",
-    "closure_convert", "cond", "configure", "counters", "counting", "custom_jvp", "custom_vjp",
-    "debug", "device_get", "device_put", "devices", "enable_x64", "errors", "eval_shape", "explain",
-    "explain_cache_misses", "float0", "fori_loop", "grad", "hessian", "hvp", "io_callback",
-    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_jaxpr",
-    "make_program", "map", "missing", "nn", "numpy", "numpy_dtype_promotion", "optim",
-    "pure_callback", "random", "remat", "scan", "switch", "tree", "value_and_grad", "vjp", "vmap",
-    "while_loop",
+    "Array", "ArrayType", "Checkpoints", "GrowingResiduals", "Quantized", "ShapeDtypeStruct",
+    "SymbolicZero", "associative_scan", "block_until_ready", "checkpoint", "checkpoint_name",
+    "checkpoint_policies", "closure_convert", "cond", "configure", "counters", "counting",
+    "custom_jvp", "custom_vjp", "debug", "dequantize", "device_get", "device_put", "devices",
+    "enable_x64", "errors", "eval_shape", "explain", "explain_cache_misses", "float0", "fori_loop",
+    "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
+    "linear_transpose", "linearize", "make_jaxpr", "make_program", "map", "missing", "nn", "numpy",
+    "numpy_dtype_promotion", "optim", "pure_callback", "quantize", "random", "remat", "scan",
+    "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -420,9 +420,10 @@ class OpenCLExecutable:
             if kernel is None:
                 size, to, at = command.copied
                 target, source = (m.handle for m in memory)
-                cl.enqueue_copy(
-                    queue, target, source, byte_count=size, dst_offset=to, src_offset=at
-                )
+                if (target, to) != (source, at):  # else donated memory, which is there already
+                    cl.enqueue_copy(
+                        queue, target, source, byte_count=size, dst_offset=to, src_offset=at
+                    )
             else:
                 kernel.set_arguments(memory, command.numbers)
                 cl.enqueue_nd_range_kernel(queue, kernel.handle, command.total, command.local)

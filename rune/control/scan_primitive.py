@@ -10,6 +10,7 @@ before the loop. Cotangents of consts add up in carries.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,12 +22,14 @@ from rune.control.bodies import (
     split_body,
     transposed_body,
 )
+from rune.control.products import Product, deferred
 from rune.control.programs import (
     Flags,
     closed,
     given,
     is_layout,
     matched,
+    merged,
     parts,
     refuse,
     run_equation,
@@ -43,7 +46,7 @@ from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.types import ArrayType
 from rune.dims import Size
-from rune.ops import concatenate, reshape, slice_
+from rune.ops import add, concatenate, reshape, slice_
 from rune.ops.family import zeros_like, zeros_of
 from rune.ops.movement import repeat_lane
 from rune.transforms.linearize import Partial
@@ -201,30 +204,38 @@ def _pull(cts: Sequence[Any], operands: Sequence[Any], params: Params) -> list[A
     """Cotangents of the operands of a scan that is linear in its carries; a linear operand is
     given as its type.
     """
-    counts, body = (params["consts"], params["carries"]), params["body"]
+    counts = params["consts"], params["carries"]
     types = types_of(operands)
     is_type = [isinstance(x, ArrayType) for x in operands]
     of_consts, _, of_arrays = parts(is_type, *counts)
     linear = (*of_consts, *(True,) * counts[1], *of_arrays)
-    made, summed, carried, rows = transposed_body(body, counts, linear, given(cts))
+    made, summed, carried, rows = transposed_body(params["body"], counts, linear, given(cts))
     consts, _, arrays = parts(operands, *counts)
     ct_carries, ct_rows = parts(cts, counts[1])
-    result_types = _type_rule(*types, **params)
     init = [
         zeros_of(t) if ct is None else ct
-        for ct, t, c in zip(ct_carries, result_types, carried) if c
+        for ct, t, c in zip(ct_carries, _type_rule(*types, **params), carried) if c
     ]  # fmt: skip
-    sums = map(zeros_of, where(where(consts, of_consts), summed))
+    totals = where(where(consts, of_consts), summed)  # as types
+    whole = deferred(made, of_consts.count(False), len(init), len(totals))
+    stays = tuple(p is None for p in whole.sums)
+    taken = [*where_not(arrays, of_arrays), *where(ct_rows, given(ct_rows))]
     outs = bind_scan(
-        made, _sizes(types, params), where_not(consts, of_consts), [*init, *sums],
-        [*where_not(arrays, of_arrays), *where(ct_rows, given(ct_rows))],
+        whole.body, _sizes(types, params), where_not(consts, of_consts),
+        [*init, *map(zeros_of, where(totals, stays))], taken,
         {**params, "reverse": not params["reverse"]},
     )  # fmt: skip
-    of_carry, of_const, of_row = parts(outs, sum(carried), sum(summed))
+    of_carry, in_loop, of_row, factors = parts(outs, len(init), sum(stays), sum(rows))
+    later = (_total(p, [*taken, *factors]) for p in whole.sums if p is not None)
+    of_const = merged(stays, in_loop, later)
     return [
         *spread(spread(of_const, summed), of_consts), *spread(of_carry, carried),
         *spread(spread(of_row, rows), of_arrays),
     ]  # fmt: skip
+
+
+def _total(products: Sequence[Product], rows: Sequence[Any]) -> Any:
+    return functools.reduce(add, (p.of(rows) for p in products))
 
 
 def _transpose(

@@ -109,6 +109,11 @@ class Key:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise ArgumentError(
+            f"array: cannot take {self!r} as numbers", hint="rune.random.key_data gives its words"
+        )
+
     def __repr__(self) -> str:
         shape = ",".join(map(str, self.shape))
         if any(isinstance(w, Tracer) for w in self.words):

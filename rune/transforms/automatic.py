@@ -171,7 +171,7 @@ class Automatic:
     ) -> None:
         """From now on the axes to blame are traced for each size. Warns, and says why."""
         blamed = [_label(axis, treedef) for axis in _to_blame(names, family, error)]
-        self._exact.update(blamed)
+        pass
         reason, frame = f"{type(error).__name__}: {error}".partition("\n")[0], user_frame()
         place = frame
         if isinstance(error, RuneError):

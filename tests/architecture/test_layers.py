@@ -17,7 +17,7 @@ from tests.architecture.sources import ROOT, Import, Source, imports, module_of,
 # row are independent of each other.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("rune",),
-    ("rune.nn", "rune.optim", "rune.data", "rune.viz", "rune.distributed"),
+    ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed"),
     ("rune.scipy",),
     ("rune.lax", "rune.random"),
     ("rune.numpy",),

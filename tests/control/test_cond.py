@@ -159,9 +159,10 @@ def test_what_is_no_index_is_refused(index: Any):
 
 
 def test_what_cannot_be_called_is_refused():
+    no_function: Any = 3
     with pytest.raises(TransformError, match="cond: cannot transform int"):
-        rune.cond(True, 3, lambda: 2)
+        rune.cond(True, no_function, lambda: 2)
     with pytest.raises(TransformError, match="switch: cannot transform int"):
-        rune.switch(0, [lambda: 2, 3])
+        rune.switch(0, [lambda: 2, no_function])
     with pytest.raises(ArgumentError, match="no branches"):
         rune.switch(0, [])

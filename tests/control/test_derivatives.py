@@ -215,6 +215,7 @@ def test_only_one_of_several_arguments_is_differentiated():
     w, h, xs = arguments()
 
     for case in CASES:
+        found = None
         with interpreted():
             for number in ALL:
                 found = rune.grad(

@@ -21,6 +21,7 @@ from rune.core.program import Program, subprograms
 from rune.core.same import program_key, same_program
 from rune.errors import CheckError
 from tests.support.arrays import array
+from tests.support.close import near
 from tests.support.work import calls
 
 X = array([0.5, 1.0, 2.0])
@@ -111,6 +112,42 @@ def test_a_const_that_is_read_as_it_is_goes_to_the_backward_loop_unstacked():
     assert sorted(stacked) == [(50, 8), (50, 8)]  # the carry, and the derivative of tanh
     assert program.inputs[0] in backward.operands
     assert (50, 8, 8) not in [v.type.shape for e in program.equations for v in e.results]
+
+
+def test_the_gradient_of_a_weight_is_one_product_after_the_loop(expect: Any):
+    w, h, xs = rnp.ones((8, 8)), rnp.ones(8), rnp.ones((5, 8))
+
+    def loss(w: Any) -> Any:
+        return rune.scan(lambda c, x: (w @ c + x, None), h, xs)[0].sum()
+
+    program = rune.make_program(rune.grad(loss))(w)
+
+    backward, product = program.equations[-2:]
+    assert [v.type.shape for v in backward.results] == [(8,), (5, 8)]  # no sum of f32[8,8]
+    expect(product.primitive, "dot_general")
+    expect(product.results[0].type, "f32[8,8]")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [lambda w, c, x: w @ c + x, lambda w, c, x: w @ (w @ c) * x, lambda w, c, x: w.T @ c + w @ x,
+     lambda w, c, x: (w * 0.5) @ c + w.sum(), lambda w, c, x: w[0] * c + x],
+)  # fmt: skip
+def test_sums_of_products_are_those_of_the_loop_written_out(step: Any):
+    rng = np.random.default_rng(0)
+    w, h, xs = (array(rng.normal(size=s) * 0.3) for s in ((4, 4), (4,), (6, 4)))
+
+    def loss(w: Any) -> Any:
+        return (rune.scan(lambda c, x: (step(w, c, x), None), h, xs)[0] ** 2).sum()
+
+    def twin(w: Any) -> Any:
+        c = h
+        for i in range(6):
+            c = step(w, c, xs[i])
+        return (c**2).sum()
+
+    for of in (rune.grad, rune.hessian):
+        near(of(twin)(w), of(loss)(w), relative=1e-10, absolute=1e-12, why="f64")
 
 
 def test_rows_that_are_read_as_they_are_are_not_copied():
@@ -321,57 +358,3 @@ def test_the_check_refuses_a_scan_that_does_not_fit_its_body(before: str, after:
 
     with pytest.raises(CheckError):
         check_program(parse_program(text.replace(before, after, 1)))
-
-
-# --- programs written alike are one --------------------------------------------------------------
-
-
-def eager(xs: Any) -> Any:
-    return rune.scan(lambda c, x: (c * 0.5 + x, c), 0.0, xs)  # a new lambda in every call
-
-
-def test_an_eager_loop_compiles_once_however_often_its_function_is_made():
-    eager(X)
-
-    with rune.counting() as seen:
-        for _ in range(3):
-            eager(X)
-    assert (seen.compiles, seen.runs) == (0, 3)
-
-
-def test_an_eager_gradient_of_a_loop_compiles_once():
-    def slope(x: Any) -> Any:
-        def body(s: Any) -> Any:
-            return s[0] + 1, rune.cond(s[1] > 0, rnp.sin, lambda v: -v, s[1])
-
-        return rune.grad(lambda v: rune.while_loop(lambda s: s[0] < 3, body, (0, v))[1])(x)
-
-    slope(array(1.0))
-    with rune.counting() as seen:
-        slope(array(2.0))
-    assert seen.compiles == 0
-
-
-def test_a_number_that_the_body_closes_over_is_never_stale():
-    def scaled(factor: Any) -> Any:
-        return rune.scan(lambda c, _: (c * factor, None), 1.0, None, length=2)[0]
-
-    assert [float(scaled(f)) for f in (2.0, 3.0, 2.0)] == [4.0, 9.0, 4.0]
-
-
-# --- where a NaN comes from ----------------------------------------------------------------------
-
-
-def test_the_nan_check_names_the_operation_inside_a_loop():
-    def function(x: Any) -> Any:
-        def step(c: Any, _: Any) -> Any:
-            lower = c - 1.0
-            return rnp.sqrt(lower), None  # here
-
-        return rune.scan(step, x, None, length=4)[0]
-
-    for run in (function, rune.jit(function)):
-        with rune.configure(check_nans=True), pytest.raises(rune.errors.NaNError) as caught:
-            run(array(2.0))
-        assert "sqrt: found NaN" in str(caught.value)
-        assert "# here" in str(caught.value)

@@ -14,6 +14,8 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.core.lower import Scalar
+from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.errors import MissingRule
 from rune.lowering.kernels import Invoke, Routine
@@ -191,6 +193,20 @@ def test_the_user_line_of_an_equation_stays_with_what_it_becomes():
     }
 
 
-def test_a_product_over_a_symbolic_axis_is_refused_by_name():
-    with pytest.raises(MissingRule, match=r"cannot compile reduce_prod.*needs a known size"):
-        rune.jit(lambda z: rnp.prod(z), dims={"n": (1, 8)})(drawn(3))
+@on_every_executor
+@pytest.mark.parametrize("name", ["product of all", "running product", "product", "backwards"])
+def test_products_of_a_symbolic_size_are_a_loop(name: str, device: str):
+    function = FUNCTIONS.get(name, lambda z: ops.cumprod(z, axis=0, reverse=True))
+    compiled = rune.jit(function, dims={"n": (1, 64)}, device=device)
+
+    for size in (1, 5, 8):
+        z = drawn(size, 3)
+        near(np.asarray(function(z)), np.asarray(compiled(z)), relative=1e-5, why="f32, in order")
+    assert compiled.cache_size() == 1
+
+
+def test_what_has_no_rule_by_parts_is_refused_by_name():
+    bare = Primitive("bare", "test", lambda x: x, lambda x: x, lower=Scalar("bare"))
+
+    with pytest.raises(MissingRule, match=r"cannot compile bare of c64\[3\]"):
+        split_complex(program_of(lambda z: bare(z), c64(3)))

@@ -28,6 +28,7 @@ from rune.errors import DtypeError
 from tests.support.arrays import array
 
 JAX = json.loads((Path(__file__).parent / "jax_promotion_0_10_2.json").read_text())
+ROOT = Path(__file__).parent.parent.parent
 LATTICE = json.loads((Path(__file__).parent / "jax_lattice_0_10_2.json").read_text())
 SCALARS = {"bool*": True, "int*": 1, "float*": 1.5, "complex*": 1j}
 DTYPES = JAX["promote_types"]
@@ -128,6 +129,21 @@ def test_a_numpy_scalar_of_64_bits_arrives_with_32_by_default(scalar: str):
     expected = dict(zip(LATTICE["numpy_scalar_kinds_x32"], row))
 
     assert {b: joined(sample(b), one) for b in kinds} == {b: expected[b] for b in kinds}
+
+
+def test_the_table_in_the_documentation_is_the_one_in_force():
+    page = (ROOT / "docs" / "dtypes.md").read_text()
+    rows = [
+        [cell.strip(" *") for cell in line.split("|")[1:-1]]
+        for line in page.split("## Promotion")[1].splitlines() if line.startswith("| ")
+    ]  # fmt: skip
+    names = rows[0][1:]
+
+    for first, *row in rows[1:]:
+        assert dict(zip(names, row)) == {
+            b: dtypes.short(rnp.promote_types(first, b)) for b in names
+        }, first
+    assert len(rows) == len(names) + 1 == 16
 
 
 def test_strict_promotion_says_so_and_what_to_do():

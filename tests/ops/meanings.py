@@ -340,7 +340,7 @@ WHOLE: dict[str, Callable[..., np.ndarray]] = {
     "size": lambda *, size, dtype: np.array(size, dtype),
     "stop_gradient": lambda x: x,
     "random_bits": random_bits, "random_split": random_split,
-    "random_fold_in": random_fold_in, "random_seed": random_seed,
+    "random_fold_in": random_fold_in, "random_seed": random_seed, "random_clone": lambda x: x,
     "popcount": lambda x: _each(x.shape, x.dtype, lambda at: _bits(x, at).count("1")),
     "clz": lambda x: _each(x.shape, x.dtype, lambda at: len(_bits(x, at).split("1")[0])),
     "nextafter": lambda a, b: _each(a.shape, a.dtype, lambda at: _next(a[at], b[at])),

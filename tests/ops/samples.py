@@ -330,6 +330,7 @@ def _random() -> dict[str, list[Sample]]:
         "random_fold_in": [
             _of(ops.random_fold_in, w, w, w, w, impl=g) for g in GENERATORS for w in (WORD, WORDS)
         ],
+        "random_clone": [_of(ops.random_clone, WORDS)],
         "random_seed": [
             _of(ops.random_seed, w, w, impl=g) for g in GENERATORS for w in (WORD, WORDS)
         ],

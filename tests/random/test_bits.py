@@ -17,7 +17,7 @@ import rune.numpy as rnp
 from rune import dtypes, random
 from rune.core.program import Equation, Program, subprograms
 from rune.errors import DtypeError, ShapeError
-from tests.support.close import same
+from tests.support.close import near, same
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
@@ -133,6 +133,23 @@ def test_what_is_made_of_bits_by_exact_arithmetic_is_the_same_on_every_executor(
         [np.asarray(x) for x in drawn(key)],
         [np.asarray(x) for x in rune.jit(drawn, device=device)(key)],
     )
+
+
+@on_every_executor
+def test_samplers_that_loop_run_on_every_executor(device: str):
+    key = random.key(1)
+
+    def drawn(key: Any) -> Any:
+        first, second, third = random.split(key, 3)
+        return random.permutation(first, 20), random.poisson(second, rnp.array([2.0, 30.0])), (
+            random.gamma(third, 0.5, (10,))
+        )  # fmt: skip
+
+    *whole, real = drawn(key)
+    *found, gammas = rune.jit(drawn, device=device)(key)
+
+    same([np.asarray(x) for x in whole], [np.asarray(x) for x in found])
+    near(real, gammas, relative=1e-5, why="logarithms of two executors")
 
 
 def equations(program: Program) -> list[Equation]:

@@ -203,6 +203,12 @@ def test_split_under_vmap_equals_the_loop():
     same(np.stack([words(random.split(k, 2)) for k in keys]), words(found))
 
 
+def test_lanes_of_seeds_make_keys():
+    found = rune.vmap(random.key)(rnp.arange(3))
+
+    same(np.stack([words(random.key(seed)) for seed in range(3)]), words(found))
+
+
 def test_a_jitted_function_takes_and_returns_keys_and_is_traced_once():
     step = rune.jit(lambda key: random.split(key))
     key = random.key(0)
@@ -256,6 +262,13 @@ def test_words_of_another_dtype_or_shape_make_no_key():
         random.wrap_key_data(rnp.zeros(2))
     with pytest.raises(ShapeError, match="last axis of 2"):
         random.wrap_key_data(rnp.zeros(3, dtype="uint32"))
+
+
+def test_a_key_is_not_read_as_numbers():
+    with pytest.raises(ArgumentError, match=r"rune\.random\.key_data gives its words"):
+        np.asarray(random.split(random.key(0)))
+    with pytest.raises(ArgumentError, match="cannot take Key as an array"):
+        rnp.sin(random.key(0))
 
 
 def test_an_unknown_generator_is_refused_by_name():

@@ -319,7 +319,7 @@ def test_derivatives_take_from_the_stream_what_the_function_takes():
 # --- nests ------------------------------------------------------------------------------------
 
 # A nest is a list of parts: "draw", or a transformation of a nest.
-KINDS = ("jit", "vmap", "grad")
+KINDS = ("jit", "vmap", "grad", "scan", "cond", "checkpoint")
 NESTS = st.recursive(
     st.lists(st.just("draw"), min_size=1, max_size=2),
     lambda inner: st.lists(st.just("draw") | st.tuples(st.sampled_from(KINDS), inner), max_size=3),
@@ -344,6 +344,12 @@ def keys_under(kind: str, nest: list[Any]) -> list[Any]:
         return rune.jit(lambda: keys_of(nest))()
     if kind == "vmap":
         return rune.vmap(lambda x: keys_of(nest))(rnp.arange(2))
+    if kind == "scan":
+        return rune.scan(lambda c, _: (c, keys_of(nest)), 0, None, length=2)[1]
+    if kind == "cond":
+        return rune.cond(True, lambda: keys_of(nest), lambda: [k * 0 for k in keys_of(nest)])
+    if kind == "checkpoint":
+        return rune.checkpoint(lambda: keys_of(nest))()
     return rune.value_and_grad(lambda x: (x, keys_of(nest)), has_aux=True)(1.0)[0][1]
 
 
@@ -395,6 +401,15 @@ def test_a_cached_trace_is_no_way_around_the_error():
 
     with pytest.raises(UnhandledEffect, match="uniform: cannot draw without a key"):
         jitted(1.0)
+
+
+def test_asking_for_shapes_or_stages_takes_nothing_from_the_stream():
+    with random.seed(0):
+        rune.eval_shape(noise, 1.0)
+        rune.explain(noise)(1.0)
+        found = drawn(1)
+    with random.seed(0):
+        same(drawn(1), found)
 
 
 def test_an_error_inside_a_jitted_function_takes_nothing_from_the_stream():

@@ -147,7 +147,7 @@ def _operand(draw: st.DrawFn, wanted: Operand, pool: Sequence[Any]) -> Any:
     return in_domain(_converted(reshaped(value, wanted.shape), wanted.dtype), wanted)
 
 
-def reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+def reshaped(value: Any, shape: tuple[Any, ...]) -> Any:
     """A value of any shape from another: cut, or padded with zeros, in row-major order."""
     found, count = type_of(value), math.prod(shape)
     if found.shape == shape:

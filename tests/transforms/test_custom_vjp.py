@@ -60,7 +60,8 @@ def test_without_a_derivative_the_function_itself_runs():
         lambda _, ct: (ct,),
     )
 
-    function(1.0), rune.grad(function)(1.0)
+    function(1.0)
+    rune.grad(function)(1.0)
 
     assert ran == ["function", "fwd"]
 

@@ -35,6 +35,30 @@ def test_the_result_takes_the_memory_of_a_donated_argument(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_memory_can_be_donated_again_and_again(size):
+    x = add_one(fresh(size))
+    address = x.buffer.ctypes.data
+
+    for _ in range(3):
+        x = add_one(x)
+        assert x.buffer.ctypes.data == address
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl", "reference"])
+def test_an_update_in_donated_memory_leaves_the_rest_as_it_was(device):
+    if not any(d.name.startswith(device) for d in rune.devices()):
+        pytest.skip(f"no {device} device")
+    x = rune.device_put(np.ones(1 << 15, np.float32), device)
+    update = rune.jit(lambda x, i: x.at[i].set(2.0), donate_argnums=0)
+
+    for i in (3, 5):
+        x = update(x, i)
+
+    np.testing.assert_array_equal(np.flatnonzero(np.asarray(x) == 2), [3, 5])
+    assert float(x.sum()) == (1 << 15) + 2
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_a_donated_argument_is_deleted(size):
     x = fresh(size)
 

@@ -20,6 +20,7 @@ from rune.errors import (
     TracerError,
     TracerIntegerConversionError,
 )
+from rune.ops.operators import Operators
 from tests.support.arrays import array
 
 X = array([1.0, 2.0, 3.0])
@@ -59,6 +60,16 @@ def test_a_traced_value_is_no_python_integer(transform: Any):
 def test_a_traced_value_is_no_python_float(transform: Any):
     with pytest.raises(TracerError, match="to a Python number"):
         transform(lambda x: float(x.sum()))(X)
+
+
+@pytest.mark.parametrize("transform", ["jit", "grad", "vmap", "linearize"])
+def test_a_traced_value_has_the_methods_of_an_array(transform: str):
+    def function(x: Any) -> Any:
+        for name in (n for n in vars(Operators) if not n.startswith("_")):
+            assert type(getattr(type(x), name)) is type(getattr(Operators, name)), name
+        return (x * x.var()).sum() if x.shape else x * x.var()
+
+    TRANSFORMS[transform](function)(X)
 
 
 @pytest.mark.parametrize("name", ["grad", "jvp", "linearize"])

@@ -48,6 +48,8 @@ PART = 4096  # elements of one part of such a reduction
 IN_PLACE = 1 << 14
 WINDOW_SHARE = 4  # a window is written alone when it is smaller than the whole by this factor
 
+FEW_ROWS = 8  # a dot of so many rows with numbers kept in fewer bits unpacks them as it goes, ...
+CHEAP_UNPACKING = 16  # ... if that costs no more than this
 DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generated code
 MAX_BUFFERS = 24  # of one kernel: some drivers limit arguments
 MAX_MEMBERS = 100  # stored values of one kernel

@@ -5,7 +5,8 @@ After    %2 = routine_dot %0, %1 {batch=1, m=512, n=256, k=64, trans_a=True, tra
 
 An operand is read where it lies when its elements, seen through views, are in row-major order as
 [batch, m, k] or, transposed, [batch, k, m]; else a view brings it into that order and becomes a
-kernel of its own. Half types are converted to f32 and back, as dot_general's meaning says.
+kernel of its own. Half types are converted to f32 and back, as dot_general's meaning says. For few
+rows a dot that unpacks an operand of fewer bits stays: it reads those bits, and no floats.
 
 Invariant: the program computes the same values; a routine_dot's operands are in memory.
 Cost: linear in the number of equations.
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.core.lower import Contraction
+from rune.core.lower import Contraction, Convert, Scalar, View
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.types import ArrayType, Shape
@@ -36,6 +37,7 @@ from rune.ops.movement import transpose
 Axes = tuple[int, ...]
 NATIVE = frozenset({dtypes.f32, dtypes.f64})
 THROUGH_F32 = frozenset({dtypes.bf16, dtypes.f16})
+UNPACKING = 64  # equations that are looked through for a conversion to more bits
 PARAMETERS = ("batch", "m", "n", "k", "trans_a", "trans_b")
 
 
@@ -102,6 +104,8 @@ def _route(equation: Equation, definitions: Definitions) -> list[Equation]:
     routed = dtype in NATIVE | THROUGH_F32 and cost.is_routine_dot(m, n, k)
     if not routed or 0 in (*a.atom.type.shape, *b.atom.type.shape):
         return []
+    if _unpacks(a, n, definitions) or _unpacks(b, m, definitions):
+        return []
     made: list[Equation] = []
     left, trans_a = _in_order(a, False, definitions, made)
     right, trans_b = _in_order(b, True, definitions, made)
@@ -114,6 +118,36 @@ def _route(equation: Equation, definitions: Definitions) -> list[Equation]:
         _apply(made, convert, result, dtype=dtype)
     made[-1] = replace(made[-1], results=equation.results, frame=equation.frame)
     return made
+
+
+def _unpacks(side: _Operand, rows: Size, definitions: Definitions) -> bool:
+    """Whether an operand is made of fewer bits, for so few rows that storing it would not pay.
+
+    Half types, and what elementwise operations and views make of a narrower dtype.
+    """
+    if cost.count((rows,)) > cost.FEW_ROWS:
+        return False
+    if side.atom.type.dtype in THROUGH_F32:
+        return True
+    pending = [side.atom]
+    for _ in range(UNPACKING):
+        atom = pending.pop() if pending else None
+        equation = definitions.get(atom) if isinstance(atom, Var) else None
+        if atom is None:
+            return False
+        if equation is None or not isinstance(equation.primitive.lower, Scalar | Convert | View):
+            continue
+        if is_unpacking(equation):
+            return True
+        pending += [x for x in equation.operands if x.type.shape]
+    return False
+
+
+def is_unpacking(equation: Equation) -> bool:
+    """True for conversions to more bits."""
+    if not isinstance(equation.primitive.lower, Convert):
+        return False
+    return equation.operands[0].type.dtype.itemsize < equation.results[0].type.dtype.itemsize
 
 
 def _sides(equation: Equation) -> tuple[_Operand, _Operand]:

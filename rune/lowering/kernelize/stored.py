@@ -22,7 +22,7 @@ from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.side_effects import effect_of
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.routines import is_routine
+from rune.lowering.kernelize.routines import is_routine, is_unpacking
 from rune.lowering.kernelize.tracing import same_elements
 from rune.lowering.loops import is_control, put_row
 from rune.ops.windows import dynamic_update_slice
@@ -192,6 +192,7 @@ class _Price:
 
     cost: int
     loads: int
+    unpacks: bool = False  # numbers kept in fewer bits are converted on the way
 
 
 _FREE = _Price(0, 0)
@@ -204,7 +205,8 @@ def _price(equation: Equation, prices: Mapping[Var, _Price]) -> _Price:
     parts = [prices.get(a, _LOAD) for a in distinct]
     total = sum(p.cost for p in parts) + _own_cost(equation, len(distinct))
     loads = sum(p.loads for p in parts)
-    return _Price(min(total, cost.UNLIMITED), min(loads, cost.UNLIMITED))
+    unpacks = any(p.unpacks for p in parts) or is_unpacking(equation)
+    return _Price(min(total, cost.UNLIMITED), min(loads, cost.UNLIMITED), unpacks)
 
 
 def _own_cost(equation: Equation, operands: int) -> int:
@@ -224,12 +226,19 @@ def _wants_storing(equation: Equation, price: _Price, demand: Demand, dots: froz
     if price.cost == 0 or len(demand) == 0 or not equation.results[0].type.shape:
         return False
     elements = cost.count(equation.results[0].type.shape)
-    cheap = price.cost + price.loads <= cost.CHEAP_OPERAND
     evaluations = sum(
-        elements if cheap and root in dots else points for (root, _), points in demand.items()
+        elements if root in dots and _is_cheap(price, points, elements) else points
+        for (root, _), points in demand.items()
     )
     crowded = len(demand) > cost.MAX_PLACES and _most_places(demand) > cost.MAX_PLACES
     return crowded or cost.is_worth_storing(price.cost, price.loads, elements, evaluations)
+
+
+def _is_cheap(price: _Price, points: int, elements: int) -> bool:
+    """Whether a dot computes an operand again wherever it uses it."""
+    once = price.cost + price.loads
+    few = price.unpacks and points <= cost.FEW_ROWS * elements
+    return once <= (cost.CHEAP_UNPACKING if few else cost.CHEAP_OPERAND)
 
 
 def _most_places(demand: Demand) -> int:

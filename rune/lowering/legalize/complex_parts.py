@@ -42,9 +42,9 @@ from rune.core.lower import (
 from rune.core.program import Atom, Equation, Program, Var, subprograms
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
-from rune.dims import product
 from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
+from rune.lowering.legalize.complex_products import product_over, running_product
 from rune.lowering.legalize.interleaved import interleave, part
 from rune.lowering.loops import put_row
 from rune.lowering.passes import Pass
@@ -52,9 +52,7 @@ from rune.lowering.plan import Plan
 from rune.ops import arithmetic as a
 from rune.ops.complex_numbers import PART
 from rune.ops.contraction import Numbers, dot_general
-from rune.ops.family import fit, reshape
-from rune.ops.movement import pad, slice_, transpose
-from rune.ops.pairs import mul
+from rune.ops.family import fit
 from rune.ops.parts import PARTS
 from rune.ops.windows import dynamic_update_slice
 
@@ -202,18 +200,15 @@ def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
             dtype = PART[type.dtype]
             return primitive(**{**params, "dtype": dtype}), literal(0, dtype)
         case Reduction("mul"):
-            return _product(args[0], params["axes"], equation)
+            return product_over(args[0].full(), params["axes"])
         case Cumulative("mul"):
-            return _running_product(args[0], params["axis"], params["reverse"], equation)
+            return running_product(args[0].full(), params["axis"], params["reverse"])
         case Contraction():
             return _dot(args[0], args[1], params["dimension_numbers"])
-    raise _missing(equation)
-
-
-def _missing(equation: Equation, why: str = "it has no rule by parts") -> MissingRule:
     shown = ", ".join(str(x.type) for x in equation.operands)
-    return MissingRule(
-        f"lower: cannot compile {equation.primitive}({shown}) ({why})", frame=equation.frame
+    raise MissingRule(
+        f"lower: cannot compile {primitive} of {shown} (it has no rule by parts)",
+        frame=equation.frame,
     )
 
 
@@ -272,60 +267,6 @@ def _split_held(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_split_held, value))
     return split_complex(value) if isinstance(value, Program) else value
-
-
-# --- products ---------------------------------------------------------------------------------
-
-
-def _cut(x: Any, start: int, limit: int) -> Any:
-    """x[..., start:limit]."""
-    shape = type_of(x).shape
-    first = (*(0,) * (len(shape) - 1), start)
-    return slice_(x, start=first, limit=(*shape[:-1], limit), stride=(1,) * len(shape))
-
-
-def _lengthened(x: Any, low: int, high: int, fill: float) -> Any:
-    """x with elements of `fill` before and after the last axis; negative numbers take off."""
-    found = type_of(x)
-    rest = (0,) * (found.ndim - 1)
-    value = literal(fill, found.dtype)
-    return pad(x, value, low=(*rest, low), high=(*rest, high), interior=(0,) * found.ndim)
-
-
-def _product(x: Parts, axes: tuple[int, ...], equation: Equation) -> tuple[Any, Any]:
-    """The product over `axes`: halves are multiplied until one element is left."""
-    kept = tuple(i for i in range(x.type.ndim) if i not in axes)
-    shape = tuple(x.type.shape[i] for i in kept)
-    count = product(x.type.shape[i] for i in axes)
-    if not isinstance(count, int):
-        raise _missing(equation, "a product of complex numbers needs a known size")
-    order = (*kept, *axes)
-    rows = [reshape(transpose(v, permutation=order), shape=(*shape, count)) for v in x.full()]
-    size = 1 << max(0, count - 1).bit_length()
-    found = tuple(_lengthened(v, 0, size - count, 1 - k) for k, v in enumerate(rows))
-    while size > 1:
-        size //= 2
-        left, right = (
-            (_cut(found[0], i, i + size), _cut(found[1], i, i + size)) for i in (0, size)
-        )
-        found = mul(left, right)
-    return tuple(reshape(v, shape=shape) for v in found)  # type: ignore[return-value]
-
-
-def _running_product(x: Parts, axis: int, reverse: bool, equation: Equation) -> tuple[Any, Any]:
-    """All products up to each element, in log2 n steps of doubling length."""
-    size = x.type.shape[axis]
-    if not isinstance(size, int):
-        raise _missing(equation, "running products of complex numbers need a known size")
-    order = (*(i for i in range(x.type.ndim) if i != axis), axis)
-    found = tuple(transpose(v, permutation=order) for v in x.full())
-    by = 1
-    while by < size:
-        low, high = (-by, by) if reverse else (by, -by)
-        found = mul(tuple(_lengthened(v, low, high, 1 - k) for k, v in enumerate(found)), found)
-        by *= 2
-    back = tuple(order.index(i) for i in range(len(order)))
-    return tuple(transpose(v, permutation=back) for v in found)  # type: ignore[return-value]
 
 
 def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Any, Any, Any]:

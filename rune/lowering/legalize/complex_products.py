@@ -1,0 +1,133 @@
+"""Products of complex numbers over axes, and running ones: the two parts depend on each other.
+
+Of a known size, halves are multiplied with each other until one element is left, and running
+products take log2 n steps of doubling length (Hillis & Steele 1986): every step is parallel. Of a
+symbolic size a loop multiplies row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune.core.interpreter import literal, type_of
+from rune.core.lower import Control
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.core.types import ArrayType
+from rune.dims import Size, product
+from rune.lowering.loops import write_control
+from rune.ops.family import fit, reshape
+from rune.ops.movement import inverse, pad, slice_, transpose
+from rune.ops.pairs import Pair, mul
+
+Axes = tuple[int, ...]
+
+
+def product_over(x: Pair, axes: Axes) -> Pair:
+    """The product over `axes` of a pair of arrays of one shape."""
+    shape = type_of(x[0]).shape
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    rows, count = tuple(shape[i] for i in kept), product(shape[i] for i in axes)
+    leading, trailing = (*axes, *kept), (*kept, *axes)
+    if not isinstance(count, int):
+        return _by_rows(_arranged(x, leading, (count, *rows)), rows, count, False, False)
+    return _by_halves(_arranged(x, trailing, (*rows, count)), rows, count)
+
+
+def running_product(x: Pair, axis: int, reverse: bool) -> Pair:
+    """All products up to each element along `axis`, or from each one on."""
+    shape = type_of(x[0]).shape
+    size, rest = shape[axis], tuple(i for i in range(len(shape)) if i != axis)
+    if isinstance(size, int):
+        order = (*rest, axis)
+        found = _by_doubling(_moved(x, order), size, reverse)
+    else:
+        order = (axis, *rest)
+        rows = tuple(shape[i] for i in rest)
+        found = _by_rows(_moved(x, order), rows, size, reverse, True)
+    return _moved(found, inverse(order))
+
+
+def _moved(x: Pair, order: Axes) -> Pair:
+    real, imag = (transpose(v, permutation=order) for v in x)
+    return real, imag
+
+
+def _arranged(x: Pair, order: Axes, shape: tuple[Size, ...]) -> Pair:
+    real, imag = (reshape(v, shape=shape) for v in _moved(x, order))
+    return real, imag
+
+
+# --- of a known size --------------------------------------------------------------------------
+
+
+def _by_halves(x: Pair, rows: tuple[Size, ...], count: int) -> Pair:
+    """The product over the last axis."""
+    size = 1 << max(0, count - 1).bit_length()
+    found = _lengthened(x, 0, size - count)
+    while size > 1:
+        size //= 2
+        found = mul(_cut(found, 0, size), _cut(found, size, 2 * size))
+    real, imag = (reshape(v, shape=rows) for v in found)
+    return real, imag
+
+
+def _by_doubling(x: Pair, size: int, reverse: bool) -> Pair:
+    """Running products along the last axis."""
+    by = 1
+    while by < size:
+        low, high = (-by, by) if reverse else (by, -by)
+        x = mul(_lengthened(x, low, high), x)
+        by *= 2
+    return x
+
+
+def _cut(x: Pair, start: int, limit: int) -> Pair:
+    """x[..., start:limit]."""
+    shape = type_of(x[0]).shape
+    params = {
+        "start": (*(0,) * (len(shape) - 1), start), "limit": (*shape[:-1], limit),
+        "stride": (1,) * len(shape),
+    }  # fmt: skip
+    real, imag = (slice_(v, **params) for v in x)
+    return real, imag
+
+
+def _lengthened(x: Pair, low: int, high: int) -> Pair:
+    """Ones before and after the last axis; negative numbers take elements off."""
+    found = type_of(x[0])
+    rest = (0,) * (found.ndim - 1)
+    widths = {"low": (*rest, low), "high": (*rest, high), "interior": (0,) * found.ndim}
+    real, imag = (pad(v, literal(1 - k, found.dtype), **widths) for k, v in enumerate(x))
+    return real, imag
+
+
+# --- of a symbolic size -----------------------------------------------------------------------
+
+
+def _by_rows(x: Pair, rows: tuple[Size, ...], count: Size, reverse: bool, running: bool) -> Pair:
+    """A loop over the first axis: the last product, or all of them."""
+    dtype = type_of(x[0]).dtype
+    one: Pair = (fit(literal(1, dtype), rows), fit(literal(0, dtype), rows))
+
+    def step(*parts: Any) -> list[Any]:
+        found = mul(parts[:2], parts[2:])  # type: ignore[arg-type]
+        return [*found, *found] if running else [*found]
+
+    row = ArrayType(rows, dtype)
+    params = {
+        "body": _program(step, [row] * 4, "product"), "consts": 0, "carries": 2,
+        "length": count, "reverse": reverse, "unroll": 1,
+    }  # fmt: skip
+    real, imag = write_control(Control.SCAN, _program, [*one, *x], params)[-2:]
+    return real, imag
+
+
+def _program(
+    function: Callable[..., Sequence[Any]], types: Sequence[ArrayType], name: str
+) -> Program:
+    """A program that reads nothing but its inputs."""
+    staged = stage(function, types, name)
+    assert not staged.captured
+    return staged.program

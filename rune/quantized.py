@@ -1,0 +1,317 @@
+"""Quantised arrays: numbers in 8 or 4 bits with scales, and products that read them as they lie.
+
+    x  ≈  (values - zero) · scale          one scale for all, for each channel, or for each group
+
+`Quantized` is a tree of arrays, so it goes through jit, grad and vmap like any parameters. What is
+computed with it is ordinary code on the stored numbers: a product `x @ q` converts them where the
+dot loads them, and no array of floats is ever made of the weights.
+
+4-bit integers lie two to a byte, the even element in the low half, along `axis`. Rounding is to
+nearest even, and what is out of range is clipped, in 8-bit floats too: none becomes NaN.
+Derivatives are those with respect to activations and scales; rounding has none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import dtypes, ops, tree
+from rune.core.interpreter import type_of
+from rune.core.types import Shape
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.ops import conventions as c
+
+FORMATS = (dtypes.i8, dtypes.i4, dtypes.f8_e4m3, dtypes.f8_e5m2)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantized:
+    """An array kept in few bits. Made by `rune.quantize`.
+
+    values:  i8 or f8; of format i4, two numbers to a byte along `axis`
+    scale:   of rank 0, or with one element for each group along `axis`, in f32
+    zero:    the stored number that stands for 0, shaped like the scale; None: 0 itself
+    format:  the dtype of the stored numbers;  dtype: what the array is taken for
+    axis:    of groups and of packed numbers, counted from the end;  size: its elements if packed
+    """
+
+    values: Any
+    scale: Any
+    zero: Any
+    format: np.dtype
+    axis: int
+    size: int
+    dtype: np.dtype
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the array that this stands for."""
+        shape = list(type_of(self.values).shape)
+        if self.format == dtypes.i4:
+            shape[self.axis] = self.size
+        return tuple(shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of values, scales and zeros together."""
+        return sum(x.nbytes for x in (self.values, self.scale, self.zero) if x is not None)
+
+    @property
+    def bits_per_element(self) -> float:
+        """What one element takes, scales and zeros included.
+
+        >>> import rune, rune.numpy as rnp
+        >>> rune.quantize(rnp.ones((64, 8)), "i4", axis=0, group=32).bits_per_element
+        5.0
+        """
+        return 8 * self.nbytes / math.prod(map(int, self.shape))
+
+    @property
+    def mT(self) -> Quantized:
+        """The last two axes swapped. Errors: ShapeError below rank 2."""
+        parts = (self.values, self.scale, self.zero)
+        values, scale, zero = (
+            x if x is None or not type_of(x).shape else rnp.matrix_transpose(x) for x in parts
+        )
+        axis = {-1: -2, -2: -1}.get(self.axis, self.axis)
+        return replace(self, values=values, scale=scale, zero=zero, axis=axis)
+
+    def __matmul__(self, other: Any) -> Any:
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return matmul(other, self)
+
+
+tree.register_dataclass(
+    Quantized, ["values", "scale", "zero"], ["format", "axis", "size", "dtype"]
+)
+
+
+# --- to few bits ------------------------------------------------------------------------------
+
+
+def quantize(
+    x: Any, dtype: Any = "i8", *, axis: int | None = None, group: int | None = None,
+    symmetric: bool = True,
+) -> Quantized:  # fmt: skip
+    """`x` in `dtype`, with scales that bring the largest magnitude to the end of its range.
+
+    dtype:      i8, i4, f8_e4m3 or f8_e5m2.
+    axis:       the axis along which elements share a scale: of a weight [K, N] that is contracted
+                over K, axis=0 gives one scale for each of the N channels. None: one scale for all.
+    group:      elements along `axis` that share a scale; None: all of them.
+    symmetric:  0 is stored as 0. Else the range from smallest to largest is used in full, with
+                a zero point; integers only.
+    Types:      x floating. A NaN makes its scale NaN, and all that shares it.
+    Errors:     DtypeError, ShapeError when `group` does not divide the axis, ArgumentError.
+    Source:     B. Jacob et al. 2018, arXiv:1712.05877 (affine quantisation).
+
+    >>> import rune, rune.numpy as rnp
+    >>> q = rune.quantize(rnp.array([0.5, -1.0, 0.25], "f16"))
+    >>> q.values, rune.dequantize(q)
+    (Array([  64, -127,   32], i8[3], cpu:0), Array([ 0.504, -1.   ,  0.252], f16[3], cpu:0))
+    """
+    x, format = rnp.asarray(x), dtypes.as_dtype(dtype)
+    _check(x, format, group, axis, symmetric)
+    at = None if axis is None else c.normalised_axis("quantize", axis, type_of(x)) - x.ndim
+    wide = rnp.astype(x, "f32")
+    groups = wide if at is None else _grouped(wide, at, group)
+    scale, zero = _scales(groups, at, format, symmetric)
+    stored = groups / scale if zero is None else groups / scale + zero
+    values = rnp.reshape(_rounded(stored, format), x.shape)
+    kept = [s if s is None or at is None else rnp.squeeze(s, at) for s in (scale, zero)]
+    along = at if at is not None else -min(2, max(1, x.ndim))
+    made = Quantized(values, kept[0], kept[1], format, along, 0, x.dtype)
+    if format != dtypes.i4:
+        return made
+    return replace(made, values=_packed(values, along), size=x.shape[along])
+
+
+def _check(x: Any, format: np.dtype, group: int | None, axis: int | None, symmetric: bool) -> None:
+    if x.dtype not in dtypes.FLOATING:
+        raise DtypeError(f"quantize: cannot quantise {type_of(x)} (floating dtype required)")
+    if format not in FORMATS:
+        known = ", ".join(map(dtypes.short, FORMATS))
+        raise DtypeError(f"quantize: cannot store {dtypes.short(format)} (one of {known})")
+    if not symmetric and format in dtypes.FLOATING:
+        raise DtypeError(f"quantize: cannot give {dtypes.short(format)} a zero point (integers do)")
+    if group is not None and axis is None:
+        raise ArgumentError("quantize: cannot form groups along no axis (give axis=)")
+    if format == dtypes.i4 and not x.shape:
+        raise ShapeError(f"quantize: cannot pack {type_of(x)} (rank 1 required)")
+
+
+def _grouped(x: Any, axis: int, group: int | None) -> Any:
+    """`axis` as two: groups, and the elements of one, which stand at `axis`."""
+    size = x.shape[axis]
+    length = size if group is None else group
+    if length < 1 or size % length:
+        raise ShapeError(f"quantize: cannot divide axis {axis} of {type_of(x)} by {length}")
+    place = x.ndim + axis
+    return rnp.reshape(x, (*x.shape[:place], size // length, length, *x.shape[place + 1 :]))
+
+
+def _scales(x: Any, axis: int | None, format: np.dtype, symmetric: bool) -> tuple[Any, Any]:
+    """Scale and zero point of each group, along a kept axis of size 1."""
+    keep = axis is not None
+    if symmetric:
+        most = rnp.max(rnp.abs(x), axis=axis, keepdims=keep)
+        scale = most / float(_limits(format)[1])
+        return rnp.where(scale == 0, 1.0, scale), None
+    low, high = _limits(format)
+    least = rnp.minimum(rnp.min(x, axis=axis, keepdims=keep), 0)
+    most = rnp.maximum(rnp.max(x, axis=axis, keepdims=keep), 0)
+    scale = (most - least) / float(high - low)
+    scale = rnp.where(scale == 0, 1.0, scale)
+    return scale, rnp.clip(rnp.round(low - least / scale), low, high)
+
+
+def _limits(format: np.dtype) -> tuple[float, float]:
+    if format in dtypes.FLOATING:
+        most = float(rnp.finfo(format).max)
+        return -most, most
+    info = rnp.iinfo(format)
+    return info.min, info.max
+
+
+def _rounded(x: Any, format: np.dtype) -> Any:
+    """Stored numbers within range; 4-bit ones still one to a byte."""
+    low, high = _limits(format)
+    within = rnp.clip(x, low, high)
+    if format in dtypes.FLOATING:
+        return rnp.astype(within, format)
+    return rnp.astype(rnp.round(within), "i8")
+
+
+def _packed(values: Any, axis: int) -> Any:
+    """Two numbers of 4 bits in one byte, the even one in the low half; an odd end with 0."""
+    size = values.shape[axis]
+    if size % 2:
+        widths = [(0, 0)] * values.ndim
+        widths[axis] = (0, 1)
+        values = rnp.pad(values, widths)
+    place = values.ndim + axis
+    shape = (*values.shape[:place], -(-size // 2), 2, *values.shape[place + 1 :])
+    halves = rnp.reshape(rnp.astype(values, "u8") & 15, shape)
+    low, high = (rnp.take(halves, k, axis=place + 1) for k in (0, 1))
+    return ops.bitcast(low | (high << 4), dtype=dtypes.i8)
+
+
+# --- and back ---------------------------------------------------------------------------------
+
+
+def dequantize(q: Quantized) -> Any:
+    """The array that `q` stands for, in the dtype that was quantised.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.dequantize(rune.quantize(rnp.array([7.0, -3.0, 1.0]), "i4"))
+    Array([ 7., -3.,  1.], f32[3], cpu:0)
+    """
+    numbers = _shifted(q)
+    return rnp.astype(numbers * _spread(q.scale, q), q.dtype)
+
+
+def _shifted(q: Quantized) -> Any:
+    """The stored numbers less the zero point, in f32."""
+    numbers = rnp.astype(_unpacked(q), "f32")
+    return numbers if q.zero is None else numbers - _spread(q.zero, q)
+
+
+def _unpacked(q: Quantized) -> Any:
+    """The stored numbers, one to an element."""
+    if q.format != dtypes.i4:
+        return q.values
+    shape, place = list(q.values.shape), q.ndim + q.axis
+    pairs = rnp.expand_dims(q.values, place + 1)
+    pairs = rnp.broadcast_to(pairs, (*shape[: place + 1], 2, *shape[place + 1 :]))
+    # The even number moves up by 4 bits, the odd one by 0; down again both come with their signs.
+    # The counts are a view of 0 to 4, so that they cost nothing in a kernel.
+    counted = ops.iota(shape=(5,), axis=0, dtype=dtypes.i8)[::-4]
+    up = ops.broadcast(counted, shape=pairs.shape, axes=(place + 1,))
+    shape[place] *= 2
+    numbers = rnp.reshape((pairs << up) >> 4, shape)
+    return numbers[(slice(None),) * place + (slice(q.size),)] if shape[place] != q.size else numbers
+
+
+def _spread(scale: Any, q: Quantized) -> Any:
+    """Scales, one for each element of the axis or one for all."""
+    if not type_of(scale).shape:
+        return scale
+    place = q.ndim + q.axis
+    count, size = scale.shape[place], q.shape[place]
+    if count == 1:
+        return scale
+    shape = (*scale.shape[:place], count, size // count, *scale.shape[place + 1 :])
+    spread = rnp.broadcast_to(rnp.expand_dims(scale, place + 1), shape)
+    return rnp.reshape(spread, (*scale.shape[:place], size, *scale.shape[place + 1 :]))
+
+
+# --- products ---------------------------------------------------------------------------------
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """Matrix product of arrays of which one or both are quantised; `x @ q` and `q @ y` for short.
+
+    Shapes: [*B, M, K] @ [K, N] -> [*B, M, N]; a quantised side has rank 2 at least.
+    Types:  the result has the dtype of the plain side, else that of the first.
+            Sums are in f32; of two i8 arrays without zero points, exactly in i32.
+    Scales that do not vary along K multiply the result, others the numbers as they are loaded.
+
+    >>> import rune, rune.numpy as rnp
+    >>> q = rune.quantize(rnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    >>> rnp.array([1.0, 1.0]) @ q
+    Array([3.992126, 6.015748], f32[2], cpu:0)
+    """
+    wanted = _result_dtype(x, y)
+    left, outer_left = _side(x, -1, _rank(y))
+    right, outer_right = _side(y, -2, _rank(x))
+    exact = left.dtype == right.dtype == dtypes.i8
+    into = dtypes.i32 if exact else dtypes.f32
+    out = rnp.astype(rnp.matmul(rnp.astype(left, into), rnp.astype(right, into)), "f32")
+    for scale in (outer_left, outer_right):
+        out = out if scale is None else out * scale
+    return rnp.astype(out, wanted)
+
+
+def _result_dtype(x: Any, y: Any) -> np.dtype:
+    plain = [type_of(v).dtype for v in (x, y) if not isinstance(v, Quantized)]
+    if any(d not in dtypes.FLOATING for d in plain):
+        given = ", ".join(map(dtypes.short, plain))
+        raise DtypeError(f"matmul: cannot multiply {given} by quantised numbers (floats required)")
+    return plain[0] if plain else x.dtype
+
+
+def _rank(x: Any) -> int:
+    return x.ndim if isinstance(x, Quantized) else type_of(x).ndim
+
+
+def _side(x: Any, contracted: int, other: int) -> tuple[Any, Any]:
+    """(what to multiply, the scale to multiply the result by or None); `other`: the other's rank.
+    """
+    if not isinstance(x, Quantized):
+        return rnp.asarray(x), None
+    if x.ndim < 2:
+        raise ShapeError(f"matmul: cannot multiply quantised numbers of rank {x.ndim} (2 required)")
+    if _varies_along(x, contracted):
+        return rnp.astype(dequantize(x), "f32"), None
+    scale, stored = x.scale, _unpacked(x)
+    if type_of(scale).shape and other == 1:
+        scale = rnp.squeeze(scale, contracted)  # the product has no such axis
+    return (stored if x.zero is None else _shifted(x)), scale
+
+
+def _varies_along(q: Quantized, axis: int) -> bool:
+    """Whether scale or zero point differ between elements that a product sums."""
+    shape = type_of(q.scale).shape
+    return bool(shape) and shape[axis] != 1

@@ -1,0 +1,67 @@
+"""Loops called eagerly: compiled once, never stale, and looked into where a NaN appears."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rune
+import rune.numpy as rnp
+from tests.support.arrays import array
+
+X = array([0.5, 1.0, 2.0])
+
+
+# --- programs written alike are one --------------------------------------------------------------
+
+
+def eager(xs: Any) -> Any:
+    return rune.scan(lambda c, x: (c * 0.5 + x, c), 0.0, xs)  # a new lambda in every call
+
+
+def test_an_eager_loop_compiles_once_however_often_its_function_is_made():
+    eager(X)
+
+    with rune.counting() as seen:
+        for _ in range(3):
+            eager(X)
+    assert (seen.compiles, seen.runs) == (0, 3)
+
+
+def test_an_eager_gradient_of_a_loop_compiles_once():
+    def slope(x: Any) -> Any:
+        def body(s: Any) -> Any:
+            return s[0] + 1, rune.cond(s[1] > 0, rnp.sin, lambda v: -v, s[1])
+
+        return rune.grad(lambda v: rune.while_loop(lambda s: s[0] < 3, body, (0, v))[1])(x)
+
+    slope(array(1.0))
+    with rune.counting() as seen:
+        slope(array(2.0))
+    assert seen.compiles == 0
+
+
+def test_a_number_that_the_body_closes_over_is_never_stale():
+    def scaled(factor: Any) -> Any:
+        return rune.scan(lambda c, _: (c * factor, None), 1.0, None, length=2)[0]
+
+    assert [float(scaled(f)) for f in (2.0, 3.0, 2.0)] == [4.0, 9.0, 4.0]
+
+
+# --- where a NaN comes from ----------------------------------------------------------------------
+
+
+def test_the_nan_check_names_the_operation_inside_a_loop():
+    def function(x: Any) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            lower = c - 1.0
+            return rnp.sqrt(lower), None  # here
+
+        return rune.scan(step, x, None, length=4)[0]
+
+    for run in (function, rune.jit(function)):
+        with rune.configure(check_nans=True), pytest.raises(rune.errors.NaNError) as caught:
+            run(array(2.0))
+        assert "sqrt: found NaN" in str(caught.value)
+        assert "# here" in str(caught.value)

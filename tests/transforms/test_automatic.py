@@ -1,0 +1,412 @@
+"""Automatic sizes: an axis that changed twice becomes symbolic, and no answer changes.
+
+First the law: whatever the sizes and their order, with 0 and 1 among them, results are those of
+the function itself. Then how often it traces and compiles; which sizes a form serves; what makes an
+axis exact for good, and what is said then; and that the setting is off by default.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from tests.support.close import near, same
+
+Shapes = Sequence[tuple[tuple[int, ...], ...]]  # of the arguments, call by call
+GROWING = [(n,) for n in (3, 4, 5, 6, 1, 7, 0, 2, 9)]
+EITHER = [(3, 4), (5, 4), (7, 4), (2, 4), (2, 5), (6, 6), (1, 3), (4, 1), (0, 2), (5, 5), (8, 9)]
+
+
+@pytest.fixture(autouse=True)
+def _automatic():
+    with rune.configure(symbolic="auto"):
+        yield
+
+
+def ones(*shape: int) -> Any:
+    return rnp.ones(shape)
+
+
+def values(shape: tuple[int, ...]) -> Any:
+    return rnp.asarray(np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32))
+
+
+def counted(function: Callable[..., Any], shapes: Shapes, **options: Any) -> list[int]:
+    """How many programs each call compiles."""
+    f, found = rune.jit(function, **options), []
+    for call in shapes:
+        with rune.counting() as seen:
+            f(*(ones(*shape) for shape in call))
+        found.append(seen.compiles)
+    return found
+
+
+def run(f: Any, *sizes: int) -> None:
+    """Call a function of one vector, for each size."""
+    for n in sizes:
+        f(ones(n))
+
+
+def each(*sizes: int) -> Shapes:
+    return [((n,),) for n in sizes]
+
+
+# --- no answer changes ----------------------------------------------------------------------------
+
+FUNCTIONS: dict[str, tuple[Any, Sequence[tuple[int, ...]]]] = {
+    "sum": (rnp.sum, EITHER),
+    "softmax": (lambda x: rune.nn.softmax(x, axis=0), EITHER),
+    "gram": (lambda x: x.T @ x, EITHER),
+    "mean by the size": (lambda x: x.sum(0) / x.shape[0], EITHER),
+    "squeezed": (lambda x: rnp.squeeze(x), EITHER),
+    "reshaped": (lambda x: x.reshape(x.shape[1], -1) * x.size, EITHER),
+    "to its own transpose": (lambda x: x.T if x.shape[0] == x.shape[1] else x, EITHER),
+    "by one size": (lambda x: x * 2 if x.shape[0] == 5 else x, EITHER),
+    "by a shape": (lambda x: x * 2 if x.shape in ((5, 4), (6, 6)) else x, EITHER),
+    "by a looked up size": (lambda x: x * {5: 2.0, 7: 3.0}.get(x.shape[0], 1.0), EITHER),
+    "by a comparison": (lambda x: x * 2 if x.shape[0] > 4 else x, EITHER),
+    "by parity": (lambda x: x * 2 if x.shape[0] % 2 == 0 else x, EITHER),
+    "wide or tall": (lambda x: x * 2 if x.shape[0] < x.shape[1] else x, EITHER),
+    "without the first three": (lambda x: x[3:], GROWING),
+    "up to five": (lambda x: x[:5], GROWING),
+    "mirrored": (lambda x: rnp.pad(x, 1, mode="reflect") if x.size > 1 else x, GROWING),
+    "row by row": (lambda x: sum((x[i] for i in range(x.shape[0])), rnp.float32(0)), GROWING),
+    "scanned": (lambda x: rune.scan(lambda c, v: (c + v, c * v), rnp.float32(0), x), GROWING),
+    "drawn": (lambda x: x * rune.random.normal(rune.random.key(0), x.shape), GROWING),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.filterwarnings("ignore:jit. cannot make axis:UserWarning")
+def test_results_are_those_of_the_function_itself(name: str):
+    function, shapes = FUNCTIONS[name]
+    f = rune.jit(function)
+
+    for shape in shapes:
+        x = values(shape)
+        near(function(x), f(x), relative=1e-5, why="f32, other order of sums")
+
+
+@pytest.mark.parametrize("order", [(5, 6, 7, 1, 8), (1, 5, 1, 6, 7, 8), (2, 1, 3, 4, 1, 5)])
+def test_an_axis_of_size_1_is_broadcast_whatever_came_before(order: tuple[int, ...]):
+    f = rune.jit(lambda x, y: x + y)
+
+    for n in order:
+        for m in {n, 1}:
+            same(np.full(max(n, m), 2.0, np.float32), f(ones(n), ones(m)))
+
+
+DERIVED: dict[str, Callable[[Any], Any]] = {
+    "grad": rune.grad,
+    "value_and_grad": rune.value_and_grad,
+    "jvp": lambda f: lambda x: rune.jvp(f, (x,), (rnp.ones_like(x),)),
+    "vmap": lambda f: lambda x: rune.vmap(f)(rnp.stack([x, 2 * x])),
+    "hessian": rune.hessian,
+    "vmap of grad": lambda f: lambda x: rune.vmap(rune.grad(f))(rnp.stack([x, 2 * x])),
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_derivatives_and_lanes_of_it_compile_for_all_sizes(name: str):
+    def function(x: Any) -> Any:
+        return rnp.sum(rnp.sin(rnp.concatenate([x, x[1:]])) * x.shape[0])
+
+    f, compiled = DERIVED[name](rune.jit(function)), []
+    for n in (2, 3, 4, 5, 9):
+        with rune.counting() as seen:
+            found = f(values((n,)))
+        near(DERIVED[name](function)(values((n,))), found, relative=1e-4, why="f32")
+        compiled.append(seen.compiles)
+    assert compiled[3:] == [0, 0]
+
+
+# --- how often it compiles ------------------------------------------------------------------------
+
+
+def test_the_third_size_of_an_axis_compiles_for_all_others():
+    assert counted(rnp.sum, each(3, 4, 5, 6, 1000, 3, 2)) == [1, 1, 1, 0, 0, 0, 0]
+
+
+def test_sizes_that_come_back_are_no_changes():
+    assert counted(rnp.sum, each(3, 4, 3, 4, 4, 3)) == [1, 1, 0, 0, 0, 0]
+
+
+def test_one_trace_serves_the_sizes_that_were_not_seen():
+    f = rune.jit(lambda x: x * 2)
+    run(f, 3, 4, 5)
+
+    with rune.counting() as seen:
+        for n in range(6, 40):
+            same(np.full(n, 2.0, np.float32), f(ones(n)))
+    assert (seen.traces, seen.compiles, seen.runs) == (0, 0, 34)
+    assert f.cache_size() == 3
+
+
+def test_axes_become_symbolic_one_by_one():
+    shapes = [((n, 4),) for n in (3, 5, 6, 7)] + [((7, m),) for m in (5, 6, 7)] + [((2, 9),)]
+
+    assert counted(rnp.sum, shapes) == [1, 1, 1, 0, 1, 1, 0, 0]
+
+
+def test_equal_axes_have_one_name_until_they_differ():
+    f = rune.jit(lambda x, y: rnp.concatenate([x, y]))
+    for n in (3, 4, 5):
+        f(ones(n), ones(n))
+    assert str(f.program(ones(6), ones(6)).output_types[0]) == "f32[2*n]"
+
+    with rune.counting() as seen:
+        for n, m in ((6, 7), (8, 9), (5, 5)):
+            same(np.ones(n + m, np.float32), f(ones(n), ones(m)))
+    assert (seen.traces, seen.compiles) == (1, 1)
+
+
+def test_a_size_of_0_or_1_is_no_change():
+    assert counted(lambda x: x * 2, each(1, 0, 5, 6, 7, 8)) == [1, 1, 1, 1, 1, 0]
+
+
+def test_all_leaves_and_keyword_arguments_count():
+    f = rune.jit(lambda p, *, scale: p["a"][0] * scale["k"])
+    for n in (3, 4, 5):
+        f({"a": [ones(n)]}, scale={"k": ones(n)})
+
+    with rune.counting() as seen:
+        same(np.ones(9, np.float32), f({"a": [ones(9)]}, scale={"k": ones(9)}))
+    assert seen.traces == 0
+
+
+def test_calls_that_differ_in_more_than_sizes_do_not_count_together():
+    f = rune.jit(lambda mode, x: x * 2 if mode else x, static_argnums=0)
+    compiled = []
+    for mode, dtype, n in [(0, "f32", 3), (1, "f32", 4), (0, "i32", 5), (0, "f32", 6)]:
+        with rune.counting() as seen:
+            f(mode, rnp.ones(n, dtype))
+        compiled.append(seen.compiles)
+
+    assert compiled == [1, 1, 1, 1]
+    assert all(not t.input_types[0].is_symbolic for t in programs(f))
+
+
+def programs(f: Any) -> list[Any]:
+    return [traced.program for kept in f._traces.values() for traced in kept]
+
+
+def test_declared_sizes_are_left_alone():
+    f = rune.jit(lambda x: x * 2, dims={"n": (1, 64)}, in_dims=("n,_",))
+
+    for m in (3, 4, 5, 6):
+        f(ones(2, m))
+    assert f.cache_size() == 4
+
+
+def test_inside_another_trace_the_sizes_are_that_ones_own():
+    inner = rune.jit(lambda x: x * 2)
+    outer = rune.jit(lambda xs: sum(inner(x).sum() for x in xs))
+
+    assert float(outer([ones(n) for n in (3, 4, 5, 6)])) == 36
+    assert all(not p.input_types[0].is_symbolic for p in programs(inner))
+
+
+def test_a_donated_argument_gives_its_memory_to_the_result():
+    f = rune.jit(lambda x: x + 1, donate_argnums=0)
+    for n in (3, 4, 5):
+        f(ones(n) + 1)
+    x = ones(9) + 1
+    address = x.buffer.ctypes.data
+
+    assert f(x).buffer.ctypes.data == address
+    assert x.is_deleted
+
+
+# --- which sizes a form serves --------------------------------------------------------------------
+
+
+def test_a_form_serves_a_size_of_1_where_nothing_depends_on_it():
+    assert counted(lambda x: rnp.sum(x * 2), each(5, 6, 7, 1, 0)) == [1, 1, 1, 0, 1]
+    assert counted(lambda x: rnp.squeeze(x), each(5, 6, 7, 1, 8)) == [1, 1, 1, 1, 0]
+
+
+def test_a_comparison_of_a_size_narrows_the_range():
+    f = rune.jit(lambda x: x[3:])
+    run(f, 5, 6, 7, 8)
+
+    (known,) = (p for p in programs(f) if p.input_types[0].is_symbolic)
+    assert "where n in 3.." in str(known)
+
+
+def test_both_sides_of_a_comparison_get_a_form():
+    branch = each(3, 4, 5, 6, 11, 12, 13, 9, 10)
+
+    assert counted(lambda x: x if x.shape[0] > 10 else 2 * x, branch) == [1, 1, 1, 0, 1, 0, 0, 0, 0]
+
+
+def test_a_size_that_python_found_unequal_is_traced_apart():
+    compiled = counted(lambda x: x if x.shape[0] == 7 else 2 * x, each(3, 4, 5, 6, 7, 8))
+
+    assert compiled == [1, 1, 1, 0, 1, 0]
+
+
+def test_a_form_may_exclude_the_very_size_it_was_found_at():
+    compiled = counted(lambda x: x if x.shape[0] == 5 else 2 * x, each(3, 4, 5, 6, 5, 8))
+
+    assert compiled == [1, 1, 1, 1, 0, 0]
+
+
+# --- what cannot be symbolic ----------------------------------------------------------------------
+
+
+def said(function: Callable[..., Any], shapes: Shapes) -> list[str]:
+    """The warnings of these calls."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        counted(function, shapes)
+    return [str(w.message) for w in caught]
+
+
+@functools.lru_cache
+def remembered(size: int) -> float:
+    return float(size)
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: sum(x[i] for i in range(x.shape[0])), "index: cannot make a Python index of"),
+        (lambda x: x * (2 if x.shape[0] % 2 else 3), r"truth value of a dimension \(n % 2"),
+        (lambda x: x.reshape(2, -1), r"reshape: .* \(n elements may not divide by 2\)"),
+        (lambda x: x * {4: 1.0}.get(x.shape[0], 2.0), "hash: cannot look up the dimension n in"),
+        (lambda x: x * remembered(x.shape[0]), "hash: cannot look up the dimension n in"),
+        (lambda x: x if isinstance(x.shape[0], int) else x[None], r"cannot trust the results \("
+         r"f32\[1,4\] for n = 4, where f32\[4\] was found before\)"),
+        (lambda x: x.shape[0], "cannot take Dim as an array"),
+        (lambda x: x * 0.5 ** x.shape[0], "TypeError: unsupported operand"),
+    ],
+)  # fmt: skip
+def test_what_needs_the_value_of_a_size_is_traced_for_each_and_says_so_once(
+    function: Any, reason: str
+):
+    (message,) = said(function, each(4, 6, 8, 10, 12))
+
+    first, hint, place = message.splitlines()
+    assert first.startswith("jit: cannot make axis 0 of argument[0] of lambda symbolic (")
+    assert re.search(reason, first)
+    assert hint.startswith("hint: each size is traced")
+    assert "test_automatic.py" in place
+
+
+def test_an_axis_that_cannot_be_symbolic_leaves_the_others_so():
+    def function(x: Any) -> Any:
+        return sum(x[:, i] for i in range(x.shape[1]))
+
+    shapes = [((n, 4),) for n in (2, 3, 4, 5)] + [((5, m),) for m in (5, 6, 7)] + [((9, 4),)]
+
+    (message,) = said(function, shapes)
+    assert "cannot make axis 1 of argument[0] of function symbolic" in message
+
+
+def test_axes_of_which_one_reason_speaks_are_given_up_together():
+    def function(x: Any, y: Any, z: Any) -> Any:
+        return x.reshape(y.shape) if x.shape == y.shape else z * (2 if y.shape[0] % 2 else 3)
+
+    (message,) = said(function, [((n,), (2 * n,), (3 * n,)) for n in (2, 3, 4, 5)])
+    assert "cannot make axis 0 of argument[1] of function symbolic (truth value" in message
+
+
+def test_where_the_exact_trace_fails_too_nothing_is_given_up():
+    def function(x: Any) -> Any:
+        if x.shape[0] == 5:
+            raise ArithmeticError("not for 5")
+        return x * 2
+
+    f = rune.jit(function)
+    run(f, 3, 4)
+    with pytest.raises(ArithmeticError, match="not for 5"):
+        f(ones(5))
+
+    f(ones(6))
+    with rune.counting() as seen:
+        f(ones(7))
+    assert seen.traces == 0
+
+
+def test_an_error_that_the_exact_trace_has_too_is_the_callers():
+    f = rune.jit(lambda x: x.reshape(2, -1))
+    run(f, 4, 6)
+
+    with pytest.raises(rune.errors.ShapeError, match=r"cannot reshape f32\[7\] to \(2, -1\)"):
+        f(ones(7))
+    with pytest.raises(UserWarning, match="n elements may not divide by 2"):
+        f(ones(8))
+
+
+def test_a_form_that_cannot_be_derived_is_given_up():
+    f = rune.jit(rnp.prod)
+    run(f, 2, 3, 4, 5)
+
+    with pytest.warns(UserWarning, match=r"of prod symbolic \(jvp: .* has no upper bound\)"):
+        found = rune.hessian(f)(ones(5))
+    near(1 - np.eye(5), found, relative=1e-6, why="a product of ones")
+    near(1 - np.eye(6), rune.hessian(f)(ones(6)), relative=1e-6, why="a product of ones")
+    run(f, 5, 7)
+    assert all(not p.input_types[0].is_symbolic for p in programs(f))
+
+
+def test_a_warning_that_is_an_error_leaves_the_function_as_it_should_be():
+    f = rune.jit(lambda x: sum(x[i] for i in range(x.shape[0])))
+    run(f, 3, 4)
+
+    with pytest.raises(UserWarning, match="cannot make axis 0"):
+        f(ones(5))
+    assert [float(f(ones(n))) for n in (5, 6)] == [5.0, 6.0]
+
+
+# --- the setting ----------------------------------------------------------------------------------
+
+
+def test_it_is_off_by_default():
+    with rune.configure(symbolic="declared"):
+        assert counted(rnp.sum, each(3, 4, 5, 6)) == [1, 1, 1, 1]
+    assert rune.config.Config().symbolic == "declared"
+
+
+def test_exact_traces_are_shared_and_forms_serve_only_where_it_is_on():
+    f = rune.jit(lambda x: x * 2)
+    run(f, 3, 4, 5)  # the last by a form
+
+    with rune.configure(symbolic="declared"):
+        with rune.counting() as shared:
+            run(f, 3, 4)
+        with rune.counting() as exact:
+            run(f, 5, 6)
+    assert (shared.traces, exact.traces) == (0, 2)
+
+
+def test_another_word_is_refused():
+    with pytest.raises(ValueError, match=r"configure: cannot use symbolic='always' \('declared'"):
+        rune.configure(symbolic="always").__enter__()
+
+
+def test_forgetting_starts_over():
+    f = rune.jit(rnp.sum)
+    run(f, 3, 4, 5)
+    f.clear_cache()
+
+    with rune.counting() as seen:
+        run(f, 6, 7)
+    assert seen.compiles == 2
+
+
+def test_a_miss_is_explained_by_the_sizes():
+    f = rune.jit(lambda x: x * 2)
+    run(f, 3, 4)
+
+    with rune.explain_cache_misses() as reasons:
+        f(ones(5))
+    assert reasons == ["jit: traced lambda again (argument[0]: shape [3] before, [n] now)"]
