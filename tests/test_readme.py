@@ -1,4 +1,4 @@
-"""The README and the guide tell the truth: their Python runs, and prints what they show.
+"""The README and the pages tell the truth: their Python runs, and prints what they show.
 
 All ```python blocks of a file run in order, in one namespace. A ```text block right after one shows
 what it printed. Every link to a file of the repository leads somewhere.
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "symbolic.md", *(ROOT / "docs/guide").glob("*.md")]
 TEXTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.M | re.S)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")

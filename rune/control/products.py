@@ -3,8 +3,8 @@
 Before   a step:  sum' = sum + a ⊗ b                      reads and writes all of sum in every step
 After    a step yields a and b;  behind the loop  sum = Σₜ aₜ ⊗ bₜ, a matrix product over t
 
-The gradient of a weight matrix in a recurrence is such a sum. It is done where the factors hold fewer
-elements than the product; those that are rows already do not count.
+The gradient of a weight matrix in a recurrence is such a sum. It is done where the factors hold
+fewer elements than the product; those that are rows already do not count.
 
 Invariant: the same sums, in another order.     Cost: memory for the factors of every step.
 """

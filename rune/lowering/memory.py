@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rune import dims, dtypes
@@ -71,7 +71,9 @@ def _plan(
     pairs = _in_place(program, codes, ranges, heirs)
     donations = _donations(program, ranges, pairs, heirs)
     chains = _chains(program, ranges, pairs)
-    lent = _lent(program, chains, pairs, {program.outputs[r] for _, r in donations})
+    held = {program.outputs[r]: program.inputs[a] for a, r in donations}
+    lent = _lent(program, chains, pairs, lambda result, first: result not in held
+                 or _is_free(program, codes, ranges, held[result], first))  # fmt: skip
     moved = [id(chain) for chain in lent.values()]
     placed, total = place(_block(c, ranges) for c in chains if id(c) not in moved)
     slots = _slots(program, placed, lent)
@@ -205,9 +207,9 @@ def _in_place(
         for operand, result in sorted(pairs, key=lambda pair: pair[0] not in donated):
             dies = ranges[operand][1] == number and step.operands.count(operand) == 1
             fits = operand not in kept and result in donated.get(operand, (result,))
-            if dies and fits and writers[result] == 1 and not {operand, result} & taken:
-                found[result] = operand
-                taken |= {operand, result}
+            if dies and fits and writers[result] == 1 and operand not in taken:
+                if found.setdefault(result, operand) is operand:
+                    taken.add(operand)
     return found
 
 
@@ -244,21 +246,33 @@ def _lent(
     program: KernelProgram,
     chains: Iterable[Chain],
     pairs: Mapping[Value, Value],
-    donated: set[Value],
+    is_free: Callable[[Value, Value], bool],
 ) -> dict[Value, Chain]:
     """Results whose memory a chain may use before them, because they take over from it.
 
-    Those in the memory of a `donated` argument may not: it may still be read.
+    is_free: whether nothing else needs a result's memory when the first value of a chain is made.
     """
     takers = {operand: result for result, operand in pairs.items()}
-    inputs, outputs = {*program.inputs, *donated}, set(program.outputs)
+    inputs, outputs = set(program.inputs), set(program.outputs)
     found: dict[Value, Chain] = {}
     for chain in chains:
         result = takers.get(chain[-1])
         if result in outputs and result not in inputs and result not in found:
-            if all(v.type.dtype == result.type.dtype for v in chain):
+            if is_free(result, chain[0]) and all(v.type.dtype == result.type.dtype for v in chain):
                 found[result] = chain
     return found
+
+
+def _is_free(
+    program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Mapping, held: Value,
+    first: Value,
+) -> bool:  # fmt: skip
+    """Whether a donated argument, `held`, is read no more when `first` is made, or just for that:
+    in place."""
+    last, made = ranges[held][1], ranges[first][0]
+    step = program.steps[made]
+    in_place = (held, first) in _alias_values(step, codes) and step.operands.count(held) == 1
+    return last < made or (last == made and in_place)
 
 
 def _block(chain: Chain, ranges: Mapping) -> Block:

@@ -161,8 +161,16 @@ def _lives(plan: Plan) -> list[_Life]:
                 was_read.discard(slot)
             current[slot].last = number
         if isinstance(step, (Loop, Branch)):
-            was_read.update(_arena(step))  # what is there is of no use to a later step
+            was_read.update(writes)  # whole values: who writes there again writes another one
     return found
+
+
+def _own(step: Loop | Branch) -> tuple[Slot, ...]:
+    """What a loop or branch writes for itself: its step number, its condition, its arena."""
+    if isinstance(step, Branch):
+        return _arena(step)
+    holds = () if step.holds is None else (step.holds,)
+    return (step.arguments[0], *holds, *_arena(step))
 
 
 def accesses(plan: Plan, step: Step) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
@@ -177,10 +185,9 @@ def accesses(plan: Plan, step: Step) -> tuple[tuple[Slot, ...], tuple[Slot, ...]
         case Copy(target=target, source=source):
             return (source,), (target,)
         case Branch(number=chosen, arguments=arguments, results=results):
-            return (chosen, *arguments), (*results, *_arena(step))
+            return (chosen, *arguments), (*results, *_own(step))
         case Loop():
-            own = step.arguments[:1] if step.holds is None else (step.arguments[0], step.holds)
-            return _given(step), (*own, *step.state, *step.results, *_arena(step))
+            return _given(step), (*step.state, *step.results, *_own(step))
 
 
 def _given(step: Loop) -> tuple[Slot, ...]:

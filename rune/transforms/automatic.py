@@ -171,7 +171,7 @@ class Automatic:
     ) -> None:
         """From now on the axes to blame are traced for each size. Warns, and says why."""
         blamed = [_label(axis, treedef) for axis in _to_blame(names, family, error)]
-        pass
+        self._exact.update(blamed)
         reason, frame = f"{type(error).__name__}: {error}".partition("\n")[0], user_frame()
         place = frame
         if isinstance(error, RuneError):
@@ -267,10 +267,8 @@ def _differences(asked: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]
     own = {dims.as_symbol(dim) for dim in sizes.values()}
     for size, other in asked:
         number = other if isinstance(other, Dim) else int(other) if other == int(other) else None
-        if number is not None and dims.equal(size, number) is None:
-            difference = size - number
-            if dims.symbols(difference) <= own:
-                found[difference] = None
+        if number is not None and dims.symbols(size - number) <= own:
+            found[size - number] = None
     return tuple(found)
 
 

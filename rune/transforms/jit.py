@@ -308,7 +308,7 @@ def jit(
               are None or a pattern like "n,_,2*m + 1": an axis is a size, made of sizes, or as it
               is given; "..." stands for any number of axes. One name says that axes are equal.
               Without it the leading axis of every argument that is itself an array is the one
-              size of `dims`.
+              size of `dims`. `rune.configure(symbolic="auto")` finds symbolic axes by itself.
     device:   where to run; by default where the arguments are.
     Errors:   ArgumentError for a leaf that is no array or an unhashable static argument;
               DimensionError for a size out of range, axes that contradict each other, and while

@@ -1,7 +1,7 @@
 """Loops and branches as compiled code: what the plan computes is what the Python loop computes.
 
-Values, gradients and gradients on lanes, each compiled as one program; and compiled functions inside
-a derivative.
+Values, gradients and gradients on lanes, each compiled as one program; and compiled functions
+inside a derivative.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ from tests.support.examples import COMPILING
 from tests.support.random_control import Node, State, applied, lanes, nodes, states, unrolled
 
 F64 = "f64, sums in another order, other polynomials"
+OTHERS = [d.name for d in rune.devices() if not d.name.startswith(("cpu", "null"))]
 near_enough = {"relative": 1e-8, "absolute": 1e-9, "why": F64}
 
 
@@ -55,6 +57,15 @@ def test_compiled_it_means_the_same(node: Node, state: State):
     found = rune.jit(lambda *s: applied(node, list(s)))(*state)
 
     near(unrolled(node, state), found, **near_enough)
+
+
+@pytest.mark.parametrize("device", OTHERS)
+@COMPILING
+@given(node=nodes(1), state=states())
+def test_every_executor_means_the_same(device: str, node: Node, state: State):
+    found = rune.jit(gradient(applied, node), device=device)(*state)
+
+    near(gradient(unrolled, node)(*state), found, **near_enough)
 
 
 @given(nodes(), states())
@@ -99,6 +110,16 @@ def test_gradients_compile_inside_and_outside(node: Node, state: State):
     near(expected, rune.jit(gradient(applied, node))(*state), **near_enough)
     inside = rune.grad(rune.jit(total(applied, node)), argnums=(0, 1))(*state)
     near(expected, inside, **near_enough)
+
+
+@given(nodes(), states())
+def test_a_checkpoint_computes_the_same_gradient(node: Node, state: State):
+    function = total(applied, node)
+
+    with interpreted():
+        found = rune.grad(rune.checkpoint(function), argnums=(0, 1))(*state)
+
+    near(gradient(unrolled, node)(*state), found, **near_enough)
 
 
 @given(nodes(), states(), st.booleans())
