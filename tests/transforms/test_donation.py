@@ -12,6 +12,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.errors import DeletedArrayError
+from rune.lowering.plan import Copy, Space
 
 SIZES = (8, 1 << 20)  # NumPy's own allocation, and a recycled block
 
@@ -56,6 +57,37 @@ def test_an_update_in_donated_memory_leaves_the_rest_as_it_was(device):
 
     np.testing.assert_array_equal(np.flatnonzero(np.asarray(x) == 2), [3, 5])
     assert float(x.sum()) == (1 << 15) + 2
+
+
+def test_several_updates_of_a_donated_array_are_all_made_where_it_is():
+    def function(rows, x):
+        for layer in range(3):
+            rows = rows.at[layer, 1].set(x * layer)
+            x = x + rows[layer].sum(0)
+        return rows, x
+
+    rows, x = np.ones((3, 256, 64), np.float32), np.ones(64, np.float32)
+    jitted = rune.jit(function, donate_argnums=0)
+    plan = rune.explain(jitted)(rnp.asarray(rows), x).plan
+
+    (copied,) = (step for step in plan.steps if isinstance(step, Copy))
+    assert (copied.source.space, copied.target.space) == (Space.ARGUMENT, Space.RESULT)
+    assert plan.donations == ((0, 0),)
+    assert plan.arena_bytes < rows.nbytes
+    for expected, found in zip(function(rnp.asarray(rows), x), jitted(rnp.asarray(rows) * 1, x)):
+        np.testing.assert_allclose(expected, found, rtol=1e-6)
+
+
+def test_a_donated_array_that_is_read_later_is_not_written_before():
+    def function(rows):
+        changed = rows.at[1].set(2.0)
+        return changed.at[2].set(rows.sum()), rows[0] - changed[1]
+
+    rows = np.ones((256, 64), np.float32)
+    jitted = rune.jit(function, donate_argnums=0)
+
+    for expected, found in zip(function(rnp.asarray(rows)), jitted(rnp.asarray(rows) * 1)):
+        np.testing.assert_array_equal(expected, found)
 
 
 @pytest.mark.parametrize("size", SIZES)
