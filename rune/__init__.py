@@ -11,7 +11,7 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rune import debug, errors, nn, numpy, optim, random, tree
+from rune import debug, errors, lax, nn, numpy, optim, random, tree
 from rune.array import Array
 from rune.backends import devices, missing
 from rune.config import configure, enable_x64, numpy_dtype_promotion
@@ -43,7 +43,9 @@ from rune.transforms.grad import grad, value_and_grad
 from rune.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.jit import jit
 from rune.transforms.linear_transpose import linear_transpose
+from rune.transforms.no_grad import no_grad
 from rune.transforms.placement import block_until_ready, device_get, device_put
+from rune.transforms.pmap import pmap
 from rune.transforms.reasons import explain_cache_misses
 from rune.transforms.reverse import vjp
 from rune.transforms.shapes import ShapeDtypeStruct, eval_shape
@@ -70,9 +72,10 @@ __all__ = [
     "SymbolicZero", "associative_scan", "block_until_ready", "checkpoint", "checkpoint_name",
     "checkpoint_policies", "closure_convert", "cond", "configure", "counters", "counting",
     "custom_jvp", "custom_vjp", "debug", "dequantize", "device_get", "device_put", "devices",
-    "enable_x64", "errors", "eval_shape", "explain", "explain_cache_misses", "float0", "fori_loop",
-    "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
-    "linear_transpose", "linearize", "make_jaxpr", "make_program", "map", "missing", "nn", "numpy",
-    "numpy_dtype_promotion", "optim", "pure_callback", "quantize", "random", "remat", "scan",
-    "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
+    "enable_x64", "errors", "eval_shape", "explain", "explain_cache_misses", "float0",
+    "fori_loop", "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev", "jit",
+    "jvp", "lax", "linear_transpose", "linearize", "make_jaxpr", "make_program", "map", "missing",
+    "nn", "no_grad", "numpy", "numpy_dtype_promotion", "optim", "pmap", "pure_callback",
+    "quantize", "random", "remat", "scan", "switch", "tree", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip

@@ -112,6 +112,10 @@ class AxisError(RuneError, ValueError, IndexError):
     """An axis that the array does not have, or has twice."""
 
 
+class UnboundAxisError(RuneError, NameError):
+    """A collective over an axis that no transformation around it names."""
+
+
 class ArgumentError(RuneError, TypeError, ValueError):
     """An argument of the wrong kind: a string in jit, an unhashable static argument."""
 

@@ -38,6 +38,7 @@ from rune.control.programs import (
     where,
 )
 from rune.control.while_rules import Loop
+from rune.core.axes import own_axis
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import use
 from rune.core.primitive import Primitive
@@ -324,7 +325,9 @@ def batch(
     """The same on all lanes; the loop it stands for, where lanes differ in how many steps."""
     of, lanes = Parts.of(args, params), Parts.of(batched, params)
     if lanes.n:
-        return batch_flat(lambda *xs: expand(loop, *xs, **params), size, args, batched)
+        return batch_flat(
+            lambda *xs: expand(loop, *xs, **params), size, args, batched, own_axis()
+        )
     own = own_size(size, params["step"], params["linear_step"])
     kept = len(of.checkpoints)
     step, rows, residuals = batch_body(

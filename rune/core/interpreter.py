@@ -10,7 +10,7 @@ interpreter asked is a constant there, so nested derivatives cannot be confused.
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,14 @@ if TYPE_CHECKING:
 
 
 class Interpreter:
-    """What a primitive means in one context. `parent` is the interpreter outside this one."""
+    """What a primitive means in one context. `parent` is the interpreter outside this one.
+
+    One that maps lanes may name their axis (axes.py): `axis`, with `size` lanes.
+    """
 
     __slots__ = ("__weakref__", "live", "parent")
+    axis: Hashable | None = None
+    size: Any = None
 
     def __init__(self, parent: Interpreter | None):
         self.parent = parent
@@ -37,6 +42,9 @@ class Interpreter:
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """The result of `primitive` on `args`; a list for primitives with several results."""
         raise NotImplementedError(type(self).__name__)
+
+    def asked_for_axis(self, name: Hashable, size: Any) -> None:
+        """Take notice that a named axis outside this interpreter was asked for."""
 
 
 class Tracer:

@@ -13,6 +13,8 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
                                         `linear[i]` says whether input i is a linear one, in which
                                         case inputs[i] is its type instead of a value
     batch(batched, size, *inputs, **params) -> (output, is_batched); batch axes are always leading
+    over_lanes(batched, size, *inputs, **params) -> (output, is_batched)   a collective's meaning
+                                        where the batch axis is its own, named by `axis_name`
     lower   how it becomes kernel code (core/lower.py), or
     expand(*inputs, **params)   the same meaning in other primitives
 
@@ -25,6 +27,8 @@ live with their transformation:
     jvp_equation(primals, tangents, params) -> (outputs, tangents); None is a zero tangent
     partial_equation(interpreter, args, params) -> list       known and unknown parts, split
     dead_code(used, equation) -> Equation | None    the equation with unused results dropped
+    keeping(equation, keeps) -> Replay | None   the equation split by what a checkpoint keeps inside
+                                        (transforms/keeping.py)
     effect(**params) -> Effect | None   what it does besides giving values (side_effects.py)
 
 A primitive is called like a function: `sin(x)` binds it in the current context.
@@ -98,7 +102,9 @@ class Primitive:
     jvp_equation: Rule | None = None
     partial_equation: Rule | None = None
     dead_code: Rule | None = None
+    keeping: Rule | None = None
     effect: Rule | None = None
+    over_lanes: Rule | None = None
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current context."""

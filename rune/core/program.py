@@ -113,7 +113,12 @@ class Program:
 
 def subprograms(equation: Equation) -> tuple[Program, ...]:
     """The programs held in an equation's parameters, alone or in tuples."""
-    held = (p if isinstance(p, tuple) else (p,) for p in equation.params.values())
+    return held_programs(equation.params)
+
+
+def held_programs(params: Mapping[str, Any]) -> tuple[Program, ...]:
+    """The programs among an equation's parameters, alone or in tuples."""
+    held = (p if isinstance(p, tuple) else (p,) for p in params.values())
     return tuple(p for group in held for p in group if isinstance(p, Program))
 
 

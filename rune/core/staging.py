@@ -8,8 +8,8 @@ line. Nothing is computed and no array is allocated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ def install_tracer(tracer: type[StageTracer]) -> None:
 class Stage(Interpreter):
     """Writes equations. Its tracers have arithmetic: users' functions and rules may run on them."""
 
-    __slots__ = ("captured", "equations", "inputs", "tracer")
+    __slots__ = ("axes", "captured", "equations", "inputs", "tracer")
 
     def __init__(self, parent: Interpreter | None):
         super().__init__(parent)
@@ -56,6 +56,11 @@ class Stage(Interpreter):
         self.equations: list[Equation] = []
         self.captured: dict[int, tuple[Var, Any]] = {}
         self.inputs: list[Var] = []
+        self.axes: dict[Hashable, Any] = {}  # named axes outside that the function asked for
+
+    def asked_for_axis(self, name: Hashable, size: Any) -> None:
+        """Remember that the program is made for this axis."""
+        self.axes[name] = size
 
     def new_input(self, type: ArrayType) -> StageTracer:
         """A tracer for one more input."""
@@ -111,7 +116,7 @@ class Stage(Interpreter):
         captured = tuple(self.captured.values())
         inputs = (*(var for var, _ in captured), *self.inputs)
         program = Program(inputs, tuple(self.equations), atoms, name=name)
-        return Staged(program, tuple(value for _, value in captured))
+        return Staged(program, tuple(value for _, value in captured), self.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,7 @@ class Staged:
 
     program: Program
     captured: tuple[Any, ...]
+    axes: Mapping[Hashable, Any] = field(default_factory=dict)  # named axes that were asked for
 
     @property
     def own_inputs(self) -> tuple[Var, ...]:

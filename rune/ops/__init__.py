@@ -65,6 +65,17 @@ from rune.ops.arithmetic import (
     trunc,
     zero_like,
 )
+from rune.ops.collectives import (
+    COLLECTIVES,
+    all_gather,
+    all_to_all,
+    axis_index,
+    pmax,
+    pmin,
+    ppermute,
+    psum,
+    psum_scatter,
+)
 from rune.ops.complex_numbers import complex, conj, imag, real
 from rune.ops.contraction import dot_general
 from rune.ops.creation import iota, stop_gradient

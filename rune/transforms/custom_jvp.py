@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from rune import dtypes, tree
+from rune.core.axes import own_axis
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import is_evaluating, type_of, use
 from rune.core.primitive import Primitive
@@ -185,6 +186,7 @@ class _OnLanes:
 
     def __init__(self, rule: Callable[..., Any], batched: Sequence[bool], size: Any):
         self.rule, self.batched, self.size = rule, tuple(batched), size
+        self.axis = own_axis()
 
     def __repr__(self) -> str:
         return f"{self.rule!r} on lanes"
@@ -205,7 +207,7 @@ class _OnLanes:
 
         given = [t for t in tangents if t is not None]
         lanes = [*self.batched, *(b for t, b in zip(tangents, self.batched) if t is not None)]
-        found, batched = batch_flat(one, size, [*primals, *given], lanes)
+        found, batched = batch_flat(one, size, [*primals, *given], lanes, self.axis)
         found = [x if b else repeat_lane(x, size) for x, b in zip(found, batched, strict=True)]
         rest = iter(found[len(nonzero) :])
         return found[: len(nonzero)], [next(rest) if n else None for n in nonzero]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rune import dtypes, tree
+from rune.core.axes import Name, own_axis
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Tracer, is_differentiable, is_evaluating, type_of
 from rune.core.primitive import Primitive
@@ -239,6 +240,7 @@ class _OnLanes:
     rule: Any
     batched: tuple[bool, ...]
     size: Any
+    axis: Name | None
 
     def __repr__(self) -> str:
         return f"{self.rule!r} on lanes"
@@ -255,11 +257,11 @@ class _OnLanes:
             kept.extend((len(outs), pullback))
             return [*outs, *residuals]
 
-        found, lanes = batch_flat(one, size, primals, self.batched)
+        found, lanes = batch_flat(one, size, primals, self.batched, self.axis)
         count, pullback = kept
         outs = [_with_lanes(o, b, size) for o, b in zip(found[:count], lanes)]
         return outs, found[count:], _PullbackOnLanes(
-            pullback, self.batched, tuple(lanes[count:]), self.size
+            pullback, self.batched, tuple(lanes[count:]), self.size, self.axis
         )  # fmt: skip
 
 
@@ -271,6 +273,7 @@ class _PullbackOnLanes:
     batched: tuple[bool, ...]  # which arguments have lanes
     residuals: tuple[bool, ...]  # which residuals have
     size: Any
+    axis: Name | None
 
     def __repr__(self) -> str:
         return f"{self.pullback!r} on lanes"
@@ -289,7 +292,7 @@ class _PullbackOnLanes:
 
         given = [ct for ct in cts if ct is not None]
         lanes = [*self.residuals, *(True for _ in given)]
-        found, batched = batch_flat(one, size, [*residuals, *given], lanes)
+        found, batched = batch_flat(one, size, [*residuals, *given], lanes, self.axis)
         made = (_with_lanes(x, b, size) for x, b in zip(found, batched, strict=True))
         whole = [next(made) if n else None for n in nonzero]
         return [
@@ -370,7 +373,7 @@ def _batch(
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     whole, operands = calls.closed_call(rewritten, {}, args)
     more = hidden + len(operands) - len(args)
-    on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size)
+    on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size, own_axis())
     return custom_vjp_call(*operands, program=whole, rule=on_lanes, hidden=more), lanes
 
 

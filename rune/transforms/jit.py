@@ -9,15 +9,16 @@ Answers to effects come from hidden inputs behind the others (boundary.py): no k
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rune import config, counts, effects, tree
 from rune.array import COMMITTED_CPU, CPU, Array, committed_to, default_place, on
 from rune.backends import Device
 from rune.backends.base import Executable
+from rune.core import axes
 from rune.core.interpreter import Tracer, current, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.staging import stage
@@ -47,6 +48,7 @@ class Traced:
     out_types: tuple[ArrayType, ...]
     needs: tuple[effects.Need, ...] = ()  # what its hidden inputs are, at the end of the inputs
     leaks: bool = False  # an effect was answered for one call
+    axes: Mapping[Hashable, Any] = field(default_factory=dict)  # named axes it was made inside
     key: Key = (None, (), (), None)  # what it was traced for
     on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
 
@@ -56,7 +58,9 @@ class Traced:
         return self.leaks or any(isinstance(v, Tracer) for v in self.captured)
 
     def hidden(self) -> list[Any] | None:
-        """The values of the hidden inputs now; None where the trace does not fit the handlers."""
+        """The values of the hidden inputs now; None where the trace does not fit its context."""
+        if not axes.fits(self.axes):
+            return None
         found = [need.values() for need in self.needs]
         return None if None in found else [v for values in found for v in values or ()]
 
@@ -94,7 +98,7 @@ class Jitted:
             return tree.unflatten(traced.out_tree, self._run(traced, leaves))
         full, full_tree = tree.flatten((args, kwargs))
         traced, leaves = self._find(full, full_tree, ())
-        if not (traced.serves_one_call or traced.needs):
+        if not (traced.serves_one_call or traced.needs or traced.axes):
             if len(self._plain) >= automatic.KEPT:
                 self._plain.clear()
             self._plain[key] = traced
@@ -179,7 +183,7 @@ class Jitted:
             self._traces.setdefault(key, []).append(found[0])
 
     def _fitting(self, key: Any) -> tuple[Traced, list[Any]] | None:
-        """A kept trace, with its hidden inputs, that fits the handlers in force."""
+        """A kept trace, with its hidden inputs, that fits the handlers and named axes in force."""
         for traced in self._traces.get(key, ()):
             hidden = traced.hidden()
             if hidden is not None:
@@ -208,7 +212,9 @@ class Jitted:
         donated = self.marked.donated_leaves(treedef, len(captured)) if self.marked.donated else ()
         needs, leaks = recorders[-1].needs(), recorders[-1].leaks
         types = program.output_types
-        traced = Traced(program, captured, out_trees[-1], donated, types, needs, leaks)
+        traced = Traced(
+            program, captured, out_trees[-1], donated, types, needs, leaks, staged.axes
+        )
         return traced, recorders[-1].entered
 
     # --- running it -------------------------------------------------------------------------

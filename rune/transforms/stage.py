@@ -16,7 +16,10 @@ from rune.transforms.arguments import function_name, require_callable, value_lea
 from rune.transforms.jit_primitive import jit_primitive
 from rune.transforms.shapes import leaf_types
 
-PRIMITIVES: Mapping[str, Primitive] = {**ops.BY_NAME, jit_primitive.name: jit_primitive}
+PRIMITIVES: Mapping[str, Primitive] = {
+    **ops.BY_NAME,
+    **{p.name: p for p in (*ops.COLLECTIVES, jit_primitive)},
+}
 RECORDS: Mapping[str, type] = {"IndexDims": ops.IndexDims}  # dataclasses among the parameters
 
 

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from typing import Any, Literal
 
 from rune import effects, tree
+from rune.core import axes
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Interpreter, current, running, type_of, use
 from rune.core.primitive import Primitive
@@ -42,13 +43,13 @@ class BatchTracer(ValueTracer):
 
 
 class Batch(Interpreter):
-    """Applies the batch rules of primitives."""
+    """Applies the batch rules of primitives, and those of collectives over its own axis."""
 
-    __slots__ = ("size",)
+    __slots__ = ("axis", "size")
 
-    def __init__(self, parent: Interpreter, size: Any):
+    def __init__(self, parent: Interpreter, size: Any, axis: axes.Name | None = None):
         super().__init__(parent)
-        self.size = size
+        self.size, self.axis = size, axis
 
     def split(self, value: Any) -> tuple[Any, bool]:
         """(value, is batched)."""
@@ -65,29 +66,32 @@ class Batch(Interpreter):
         values, batched = zip(*map(self.split, args), strict=True) if args else ((), ())
         parent = self.parent
         assert parent is not None
-        if not any(batched):
+        speaks_of_lanes = self.axis is not None and self.axis in axes.mentioned(primitive, params)
+        if not (any(batched) or speaks_of_lanes):
             return parent.process(primitive, values, params)
-        if primitive.batch is None:
+        rule = primitive.over_lanes if speaks_of_lanes else None
+        rule = rule or primitive.batch
+        if rule is None:
             raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
-        with use(parent):
-            out, is_batched = primitive.batch(batched, self.size, *values, **params)
+        with use(parent), axes.batching(self.axis):
+            out, is_batched = rule(batched, self.size, *values, **params)
         if primitive.multiple_results:
             return [self.join(o, b) for o, b in zip(out, is_batched, strict=True)]
         return self.join(out, is_batched)
 
 
 def batch_flat(
-    function: Callable[..., Sequence[Any]], size: Any, args: Sequence[Any], batched: Sequence[bool]
-) -> tuple[list[Any], list[bool]]:
+    function: Callable[..., Sequence[Any]], size: Any, args: Sequence[Any], batched: Sequence[bool],
+    axis_name: axes.Name | None = None,
+) -> tuple[list[Any], list[bool]]:  # fmt: skip
     """Outputs with leading batch axes, and which of them have one."""
-    interpreter = Batch(current(), size)
+    interpreter = Batch(current(), size, axis_name)
     with running(interpreter):
         tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
         pairs = [interpreter.split(o) for o in function(*tracers)]
     return [v for v, _ in pairs], [b for _, b in pairs]
 
 
-@per_program
 def batch_program(
     program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...] = ()
 ) -> tuple[Program, tuple[bool, ...]]:
@@ -95,6 +99,14 @@ def batch_program(
 
     forced: which outputs have lanes even where all lanes are equal; none by default.
     """
+    return _batch_program(program, batched, size, forced, axes.batched_axis(program))
+
+
+@per_program
+def _batch_program(
+    program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...],
+    axis_name: axes.Name | None,
+) -> tuple[Program, tuple[bool, ...]]:  # fmt: skip
     found: list[bool] = []
     types = [
         v.type.with_shape((size, *v.type.shape)) if b else v.type
@@ -102,7 +114,9 @@ def batch_program(
     ]
 
     def run(*args: Any) -> list[Any]:
-        outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched)
+        outs, is_batched = batch_flat(
+            lambda *xs: eval_program(program, xs), size, args, batched, axis_name
+        )
         for i, is_forced in enumerate(forced):
             if is_forced and not is_batched[i]:
                 outs[i], is_batched[i] = repeat_lane(outs[i], size), True
@@ -126,12 +140,14 @@ def vmap(
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_size: int | None = None,
+    axis_name: axes.Name | None = None,
     *,
     randomness: Literal["different", "same"] = "different",
 ) -> Callable[..., Any]:
     """`function` on every lane of its batched arguments.
 
     in_axes:   an integer, None (the same value in every lane), or a tree prefix of the arguments.
+    axis_name: what collectives call the lanes (rune.lax.psum and its kin).
     out_axes:  where the batch axis goes in the results; None asks for an unbatched result.
     randomness:  whether draws without a key are different in every lane, or one for all.
     Errors:    AxisError for an axis the argument does not have, sizes that differ, or a batched
@@ -148,10 +164,10 @@ def vmap(
     def batched_function(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs))
         leaves = value_leaves("vmap", leaves, treedef)
-        axes = _spread_axes(in_axes, args, kwargs)
-        axes = [_checked_axis(x, a) for x, a in zip(leaves, axes, strict=True)]
-        size = _batch_size(leaves, axes, axis_size)
-        moved = [x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, axes, strict=True)]
+        where = _spread_axes(in_axes, args, kwargs)
+        where = [_checked_axis(x, a) for x, a in zip(leaves, where, strict=True)]
+        size = _batch_size(leaves, where, axis_size)
+        moved = [x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, where, strict=True)]
         out_tree: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
@@ -161,7 +177,8 @@ def vmap(
             out_tree.append(found)
             return value_leaves("vmap", outs, found)
 
-        outs, is_batched = batch_flat(flat, size, moved, [a is not None for a in axes])
+        batched = [a is not None for a in where]
+        outs, is_batched = batch_flat(flat, size, moved, batched, axis_name)
         wanted = tree.broadcast_prefix(
             out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None
         )

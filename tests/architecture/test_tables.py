@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 
 import rune
+import rune.lax
 import rune.nn
 import rune.numpy
 import rune.optim
@@ -24,7 +25,7 @@ from tests.architecture.sources import HERE, ROOT
 from tests.support.expect import expect_file
 
 PUBLIC: tuple[ModuleType, ...] = (
-    rune, rune.numpy, rune.nn, rune.nn.initializers, rune.optim, rune.random, rune.tree,
+    rune, rune.lax, rune.numpy, rune.nn, rune.nn.initializers, rune.optim, rune.random, rune.tree,
     rune.errors, rune.debug, rune.checkpoint_policies,
 )  # fmt: skip
 

@@ -1,0 +1,97 @@
+"""Named axes: `vmap(f, axis_name="i")` gives the lanes of f a name that collectives speak of.
+
+An axis is named by an interpreter; who asks for its size walks outwards from the current one, so
+an inner axis hides an outer one of the same name. A program that mentions an axis is free in it:
+it means something only inside that axis, and programs being staged on the way remember that they
+were made for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from rune.core.interpreter import Interpreter, current
+from rune.core.primitive import Primitive
+from rune.core.program import Equation, Program, held_programs, subprograms
+from rune.errors import UnboundAxisError
+
+Name = Hashable
+
+_batching: ContextVar[Name | None] = ContextVar("rune_batched_axis", default=None)
+
+
+@contextmanager
+def batching(name: Name | None) -> Iterator[None]:
+    """Inside the block the batch rule of this axis runs: programs are batched for it."""
+    token = _batching.set(name)
+    try:
+        yield
+    finally:
+        _batching.reset(token)
+
+
+def own_axis() -> Name | None:
+    """The axis whose batch rule runs now: for a rule that batches a function, then or later."""
+    return _batching.get()
+
+
+def batched_axis(program: Program) -> Name | None:
+    """The axis that a batch rule batches a program for, if the program mentions it."""
+    name = own_axis()
+    return name if name is not None and name in free_axes(program) else None
+
+
+def axis_size(name: Name) -> Any:
+    """How many lanes the axis has here. Errors: UnboundAxisError where nobody names it."""
+    passed: list[Interpreter] = []
+    found: Interpreter | None = current()
+    while found is not None and found.axis != name:
+        passed.append(found)
+        found = found.parent
+    if found is None or name is None:
+        raise UnboundAxisError(
+            f"collective: cannot find the axis {name!r} (no transformation around names it)",
+            hint=f"rune.vmap(f, axis_name={name!r}) names the axis that f is mapped over",
+        )
+    size = found.size
+    for interpreter in passed:
+        interpreter.asked_for_axis(name, size)
+    return size
+
+
+def fits(axes: Mapping[Name, Any]) -> bool:
+    """True where every one of these axes has this size here."""
+    try:
+        return all(axis_size(name) == size for name, size in axes.items())
+    except UnboundAxisError:
+        return False
+
+
+_free: WeakKeyDictionary[Program, frozenset[Name]] = WeakKeyDictionary()
+
+
+def free_axes(program: Program) -> frozenset[Name]:
+    """The names of the axes that a program's equations mention, programs within included."""
+    waiting = [program]
+    while waiting:
+        inner = [p for e in waiting[-1].equations for p in subprograms(e) if p not in _free]
+        if inner:
+            waiting.extend(inner)
+        else:
+            done = waiting.pop()
+            _free[done] = frozenset().union(*map(_mentioned, done.equations))
+    return _free[program]
+
+
+def _mentioned(equation: Equation) -> frozenset[Name]:
+    return mentioned(equation.primitive, equation.params)
+
+
+def mentioned(primitive: Primitive, params: Mapping[str, Any]) -> frozenset[Name]:
+    """The names of the axes that an equation mentions, itself or in the programs it holds."""
+    own = () if primitive.over_lanes is None else (params["axis_name"],)
+    return frozenset(own).union(*map(free_axes, held_programs(params)))

@@ -1,0 +1,269 @@
+"""Collectives under JAX's names: what the lanes of a named axis tell each other.
+
+`axis_name` is what `vmap` or `pmap` called the axis, or a tuple of such names; trees of arrays are
+taken leaf by leaf. In the examples three lanes hold 0, 1 and 2.
+
+Semantics: https://docs.jax.dev/en/latest/jax.lax.html#parallel-operators.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from rune import dtypes, ops, tree
+from rune import numpy as rnp
+from rune.core.axes import Name
+from rune.core.axes import axis_size as size_of
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.ops.conventions import normalised_axis
+
+
+def _names(axis_name: Name) -> tuple[Hashable, ...]:
+    return axis_name if isinstance(axis_name, tuple) else (axis_name,)
+
+
+def _one_name(operation: str, axis_name: Name) -> Hashable:
+    names = _names(axis_name)
+    if len(names) != 1:
+        raise ArgumentError(f"{operation}: cannot take the axes {axis_name!r} (one name expected)")
+    return names[0]
+
+
+def axis_size(axis_name: Name) -> Any:
+    """The number of lanes of the axis; the product, of several. An integer, not an array.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: x / rune.lax.axis_size("i"), axis_name="i")(rnp.arange(2.0))
+    Array([0. , 0.5], f32[2], cpu:0)
+    """
+    return functools.reduce(lambda total, name: total * size_of(name), _names(axis_name), 1)
+
+
+def axis_index(axis_name: Name) -> Any:
+    """The number of this lane, i32[]; of several axes, in row-major order.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: x + rune.lax.axis_index("i"), axis_name="i")(rnp.zeros(3))
+    Array([0., 1., 2.], f32[3], cpu:0)
+    """
+    found = None
+    for name in _names(axis_name):
+        size = size_of(name)
+        here = ops.axis_index(axis_name=name)
+        found = here if found is None else found * size + here
+    return found
+
+
+def _over_names(primitive: Any, operation: str) -> Callable[[Any, Name], Any]:
+    def one(x: Any, names: tuple[Hashable, ...]) -> Any:
+        x = rnp.asarray(x)
+        if type_of(x).dtype == dtypes.bool_:
+            x = x.astype(dtypes.i32)
+        for name in names:
+            size_of(name)
+            x = primitive(x, axis_name=name)
+        return x
+
+    def function(x: Any, axis_name: Name) -> Any:
+        return tree.map(lambda leaf: one(leaf, _names(axis_name)), x)
+
+    function.__name__ = function.__qualname__ = operation
+    return function
+
+
+_psum = _over_names(ops.psum, "psum")
+_pmax = _over_names(ops.pmax, "pmax")
+_pmin = _over_names(ops.pmin, "pmin")
+
+
+def psum(x: Any, axis_name: Name) -> Any:
+    """The sum over all lanes, in each of them. A Python number gives a Python number.
+
+    Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: x / rune.lax.psum(x, "i"), axis_name="i")(rnp.arange(3.0))
+    Array([0.        , 0.33333334, 0.6666667 ], f32[3], cpu:0)
+    """
+    if isinstance(x, int | float | complex):
+        return x * axis_size(axis_name)
+    return _psum(x, axis_name)
+
+
+def pmean(x: Any, axis_name: Name) -> Any:
+    """The mean over all lanes, in each of them.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: x - rune.lax.pmean(x, "i"), axis_name="i")(rnp.arange(3.0))
+    Array([-1.,  0.,  1.], f32[3], cpu:0)
+    """
+    return tree.map(lambda leaf: psum(leaf, axis_name) / axis_size(axis_name), x)
+
+
+def pmax(x: Any, axis_name: Name) -> Any:
+    """The largest over all lanes, in each of them. Not differentiable."""
+    return _pmax(x, axis_name)
+
+
+def pmin(x: Any, axis_name: Name) -> Any:
+    """The smallest over all lanes, in each of them. Not differentiable."""
+    return _pmin(x, axis_name)
+
+
+def all_gather(x: Any, axis_name: Name, *, axis: int = 0, tiled: bool = False) -> Any:
+    """The values of all lanes, in each of them.
+
+    axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: rune.lax.all_gather(x, "i"), axis_name="i")(rnp.arange(2.0))
+    Array([[0., 1.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    names = _names(axis_name)
+
+    def one(x: Any) -> Any:
+        x = rnp.asarray(x)
+        own = type_of(x)
+        place = normalised_axis("all_gather", axis, own if tiled else _longer(own))
+        for name in reversed(names):
+            x = ops.all_gather(x, axis=place, lanes=size_of(name), axis_name=name)
+        lanes = axis_size(names)
+        if not tiled:
+            return rnp.reshape(x, (*own.shape[:place], lanes, *own.shape[place:]))
+        shape = (*own.shape[:place], lanes * own.shape[place], *own.shape[place + 1 :])
+        return rnp.reshape(x, shape)
+
+    return tree.map(one, x)
+
+
+def _longer(type: Any) -> Any:
+    return type.with_shape((1, *type.shape))
+
+
+def psum_scatter(
+    x: Any, axis_name: Name, *, scatter_dimension: int = 0, tiled: bool = False
+) -> Any:
+    """The sum over all lanes, of which each lane gets its own part.
+
+    scatter_dimension:  the axis that is dealt out: as long as there are lanes, and gone from the
+                        result; or, `tiled`, a multiple of that, of which each lane gets a share.
+    Errors:             ShapeError for another length.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: rune.lax.psum_scatter(x, "i"), axis_name="i")(rnp.ones((2, 2)))
+    Array([2., 2.], f32[2], cpu:0)
+    """
+    name = _one_name("psum_scatter", axis_name)
+    size = size_of(name)
+
+    def one(x: Any) -> Any:
+        x = rnp.asarray(x)
+        place = normalised_axis("psum_scatter", scatter_dimension, type_of(x))
+        x = _parts("psum_scatter", x, place, size, tiled)
+        return ops.psum_scatter(x, scatter_axis=place, lanes=size, axis_name=name)
+
+    return tree.map(one, x)
+
+
+def _parts(operation: str, x: Any, axis: int, lanes: Any, tiled: bool) -> Any:
+    """`x` with as many parts along an axis as there are lanes; an axis of shares if `tiled`."""
+    shape = type_of(x).shape
+    if tiled and shape[axis] % lanes == 0:
+        return rnp.reshape(x, (*shape[:axis], lanes, shape[axis] // lanes, *shape[axis + 1 :]))
+    if tiled:
+        raise ShapeError(
+            f"{operation}: cannot share axis {axis} of {type_of(x)} between {lanes} lanes "
+            f"({shape[axis]} is no multiple of {lanes})"
+        )
+    if shape[axis] != lanes:
+        raise ShapeError(
+            f"{operation}: cannot give each lane its part of axis {axis} of {type_of(x)} "
+            f"({shape[axis]} parts for {lanes} lanes)",
+            hint="tiled=True gives each lane an equal share of a longer axis",
+        )
+    return x
+
+
+def all_to_all(
+    x: Any, axis_name: Name, split_axis: int, concat_axis: int, *, tiled: bool = False
+) -> Any:
+    """Lane i's part j goes to lane j, as its part i.
+
+    split_axis:   the axis that is dealt out: as long as there are lanes, or, `tiled`, a multiple.
+    concat_axis:  where the parts received go: a new axis of the result, or, `tiled`, an axis
+                  along which they are concatenated.
+
+    >>> import rune, rune.numpy as rnp
+    >>> x = rnp.array([[0, 1], [2, 3]])
+    >>> rune.vmap(lambda x: rune.lax.all_to_all(x, "i", 0, 0), axis_name="i")(x)
+    Array([[0, 2],
+           [1, 3]], i32[2,2], cpu:0)
+    """
+    name = _one_name("all_to_all", axis_name)
+    size = size_of(name)
+
+    def one(x: Any) -> Any:
+        x = rnp.asarray(x)
+        own = type_of(x)
+        split = normalised_axis("all_to_all", split_axis, own)
+        concat = normalised_axis("all_to_all", concat_axis, own)
+        x = _parts("all_to_all", x, split, size, tiled)
+        x = ops.all_to_all(x, split_axis=split, concat_axis=concat, lanes=size, axis_name=name)
+        return _joined(x, concat) if tiled else x
+
+    return tree.map(one, x)
+
+
+def _joined(x: Any, axis: int) -> Any:
+    shape = type_of(x).shape
+    return rnp.reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
+
+
+def ppermute(x: Any, axis_name: Name, perm: Sequence[tuple[int, int]]) -> Any:
+    """Each lane's value goes to another; zeros where none is sent to.
+
+    perm:    pairs (lane that sends, lane that receives).
+    Errors:  ArgumentError where a lane sends or receives twice, or does not exist.
+
+    >>> import rune, rune.numpy as rnp
+    >>> ring = [(0, 1), (1, 2), (2, 0)]
+    >>> rune.vmap(lambda x: rune.lax.ppermute(x, "i", ring), axis_name="i")(rnp.arange(3.0))
+    Array([2., 0., 1.], f32[3], cpu:0)
+    """
+    name = _one_name("ppermute", axis_name)
+    pairs = tuple((int(a), int(b)) for a, b in perm)
+    _check_permutation(pairs, size_of(name))
+    return tree.map(
+        lambda leaf: ops.ppermute(rnp.asarray(leaf), permutation=pairs, axis_name=name), x
+    )
+
+
+def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Any) -> None:
+    if not isinstance(size, int):
+        raise ArgumentError(f"ppermute: cannot permute {size} lanes (a fixed number is needed)")
+    for lanes in zip(*pairs, strict=True):
+        if len(set(lanes)) < len(lanes) or not all(0 <= lane < size for lane in lanes):
+            raise ArgumentError(
+                f"ppermute: cannot permute {size} lanes by {list(pairs)} "
+                "(each sends and receives once at most)"
+            )
+
+
+def pshuffle(x: Any, axis_name: Name, perm: Sequence[int]) -> Any:
+    """Lane i receives what lane perm[i] holds.
+
+    >>> import rune, rune.numpy as rnp
+    >>> f = lambda x: rune.lax.pshuffle(x, "i", [2, 0, 1])
+    >>> rune.vmap(f, axis_name="i")(rnp.arange(3.0))
+    Array([2., 0., 1.], f32[3], cpu:0)
+    """
+    return ppermute(x, axis_name, [(sender, lane) for lane, sender in enumerate(perm)])
+
+
+def pswapaxes(x: Any, axis_name: Name, axis: int) -> Any:
+    """The lanes and an axis of as many elements, exchanged."""
+    return all_to_all(x, axis_name, axis, axis)

@@ -1,0 +1,221 @@
+"""Collectives: operations between the lanes of a named axis (core/axes.py).
+
+Inside, an array is one lane's; `vmap` replaces a collective over its own axis by operations on all
+lanes (`over_lanes`), and maps it like any other operation where the axis is another's. So none is
+ever evaluated or compiled, and each has a shape rule, a derivative and a transpose alone.
+
+psum, psum_scatter, all_gather, ppermute and all_to_all are linear. As in JAX, psum is its own
+transpose: under vmap(grad(f)) every lane's cotangent is summed. pmax and pmin have no derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
+from rune.core.types import ArrayType
+from rune.ops.arithmetic import mul
+from rune.ops.creation import iota
+from rune.ops.family import Batched, broadcast, reduce_sum
+from rune.ops.movement import concatenate, repeat_lane, slice_, transpose
+from rune.ops.reduction import reduce_max, reduce_min
+
+Permutation = tuple[tuple[int, int], ...]  # (lane that sends, lane that receives)
+
+
+def _same(x: ArrayType, **_: Any) -> ArrayType:
+    return x.strong()
+
+
+def _mapped(itself: Callable[[], Primitive]) -> Callable[..., Any]:
+    """The batch rule, for another axis, of a collective that does not name axes of its operand."""
+
+    def batch(batched: Batched, size: Any, *args: Any, **params: Any) -> tuple[Any, bool]:
+        return itself()(*args, **params), any(batched)
+
+    return batch
+
+
+def _shifted(itself: Callable[[], Primitive], *axes: str) -> Callable[..., Any]:
+    """The batch rule, for another axis, of one whose parameters `axes` name axes."""
+
+    def batch(batched: Batched, size: Any, x: Any, **params: Any) -> tuple[Any, bool]:
+        return itself()(x, **{**params, **{name: params[name] + 1 for name in axes}}), True
+
+    return batch
+
+
+def _linear(itself: Callable[[], Primitive]) -> tuple[Callable[..., Any]]:
+    return (lambda tangent, x, output, **params: itself()(tangent, **params),)
+
+
+def _all_lanes(x: Any, batched: bool, size: Any) -> Any:
+    return x if batched else repeat_lane(x, size)
+
+
+def _moved(x: Any, source: int, target: int) -> Any:
+    order = [i for i in range(type_of(x).ndim) if i != source]
+    order.insert(target, source)
+    return transpose(x, permutation=tuple(order))
+
+
+# --- reductions over the lanes ------------------------------------------------------------------
+
+
+def _psum_over_lanes(batched: Batched, size: Any, x: Any, axis_name: Hashable) -> tuple[Any, bool]:
+    if not batched[0] and isinstance(size, int):
+        return mul(x, literal_like(size, x)), False
+    return reduce_sum(_all_lanes(x, batched[0], size), axes=(0,)), False
+
+
+psum: Primitive = Primitive(
+    "psum", "collective", _same, jvp=_linear(lambda: psum),
+    transpose=lambda ct, linear, x, axis_name: [psum(ct, axis_name=axis_name)],
+    batch=_mapped(lambda: psum), over_lanes=_psum_over_lanes,
+)  # fmt: skip
+
+
+def _extremum(name: str, reduce: Primitive) -> Primitive:
+    def over_lanes(batched: Batched, size: Any, x: Any, axis_name: Hashable) -> tuple[Any, bool]:
+        return reduce(x, axes=(0,)) if batched[0] else x, False
+
+    made = Primitive(
+        name, "collective", _same,
+        jvp=(NOT_DIFFERENTIABLE("use all_gather, and reduce what it gives"),),
+        batch=_mapped(lambda: made), over_lanes=over_lanes,
+    )  # fmt: skip
+    return made
+
+
+pmax = _extremum("pmax", reduce_max)
+pmin = _extremum("pmin", reduce_min)
+
+
+# --- exchange -----------------------------------------------------------------------------------
+
+
+def _gathered_type(x: ArrayType, *, axis: int, lanes: Any, axis_name: Hashable) -> ArrayType:
+    return x.strong().with_shape((*x.shape[:axis], lanes, *x.shape[axis:]))
+
+
+def _gather_over_lanes(
+    batched: Batched, size: Any, x: Any, *, axis: int, lanes: Any, axis_name: Hashable
+) -> tuple[Any, bool]:
+    return _moved(_all_lanes(x, batched[0], size), 0, axis), False
+
+
+all_gather: Primitive = Primitive(
+    "all_gather", "collective", _gathered_type, jvp=_linear(lambda: all_gather),
+    transpose=lambda ct, linear, x, axis, **p: [psum_scatter(ct, scatter_axis=axis, **p)],
+    batch=_shifted(lambda: all_gather, "axis"), over_lanes=_gather_over_lanes,
+)  # fmt: skip
+
+
+def _scattered_type(
+    x: ArrayType, *, scatter_axis: int, lanes: Any, axis_name: Hashable
+) -> ArrayType:
+    return x.strong().with_shape((*x.shape[:scatter_axis], *x.shape[scatter_axis + 1 :]))
+
+
+def _scatter_over_lanes(
+    batched: Batched, size: Any, x: Any, *, scatter_axis: int, lanes: Any, axis_name: Hashable
+) -> tuple[Any, bool]:
+    total, _ = _psum_over_lanes(batched, size, x, axis_name)
+    return _moved(total, scatter_axis, 0), True
+
+
+psum_scatter: Primitive = Primitive(
+    "psum_scatter", "collective", _scattered_type, jvp=_linear(lambda: psum_scatter),
+    transpose=lambda ct, linear, x, scatter_axis, **p: [all_gather(ct, axis=scatter_axis, **p)],
+    batch=_shifted(lambda: psum_scatter, "scatter_axis"), over_lanes=_scatter_over_lanes,
+)  # fmt: skip
+
+
+def _exchanged_type(
+    x: ArrayType, *, split_axis: int, concat_axis: int, lanes: Any, axis_name: Hashable
+) -> ArrayType:
+    shape = [*x.shape[:split_axis], *x.shape[split_axis + 1 :]]
+    shape.insert(concat_axis, lanes)
+    return x.strong().with_shape(tuple(shape))
+
+
+def _exchange_over_lanes(
+    batched: Batched, size: Any, x: Any, *, split_axis: int, concat_axis: int,
+    lanes: Any, axis_name: Hashable,
+) -> tuple[Any, bool]:  # fmt: skip
+    senders_first = _all_lanes(x, batched[0], size)
+    receivers_first = _moved(senders_first, split_axis + 1, 0)  # then the senders
+    return _moved(receivers_first, 1, concat_axis + 1), True
+
+
+all_to_all: Primitive = Primitive(
+    "all_to_all", "collective", _exchanged_type, jvp=_linear(lambda: all_to_all),
+    transpose=lambda ct, linear, x, split_axis, concat_axis, **p: [
+        all_to_all(ct, split_axis=concat_axis, concat_axis=split_axis, **p)
+    ],
+    batch=_shifted(lambda: all_to_all, "split_axis", "concat_axis"),
+    over_lanes=_exchange_over_lanes,
+)  # fmt: skip
+
+
+def _permute_over_lanes(
+    batched: Batched, size: Any, x: Any, *, permutation: Permutation, axis_name: Hashable
+) -> tuple[Any, bool]:
+    whole = _all_lanes(x, batched[0], size)
+    sender = {receiver: sender for sender, receiver in permutation}
+    runs = _runs([sender.get(i) for i in range(size)])
+    return concatenate(*(_lanes(whole, first, count) for first, count in runs), axis=0), True
+
+
+def _runs(senders: Sequence[int | None]) -> list[tuple[int | None, int]]:
+    """Neighbours that receive from neighbours, together: (first sender or None, how many)."""
+    runs: list[tuple[int | None, int]] = []
+    for sender in senders:
+        first, count = runs[-1] if runs else (None, 0)
+        if runs and sender == (None if first is None else first + count):
+            runs[-1] = (first, count + 1)
+        else:
+            runs.append((sender, 1))
+    return runs
+
+
+def _lanes(whole: Any, first: int | None, count: int) -> Any:
+    """Some lanes of all; zeros for None."""
+    shape = type_of(whole).shape
+    if first is None:
+        return broadcast(literal_like(0, whole), shape=(count, *shape[1:]), axes=())
+    start = (first, *(0 for _ in shape[1:]))
+    limit = (first + count, *shape[1:])
+    return slice_(whole, start=start, limit=limit, stride=tuple(1 for _ in shape))
+
+
+ppermute: Primitive = Primitive(
+    "ppermute", "collective", _same, jvp=_linear(lambda: ppermute),
+    transpose=lambda ct, linear, x, permutation, axis_name: [
+        ppermute(ct, permutation=tuple((b, a) for a, b in permutation), axis_name=axis_name)
+    ],
+    batch=_mapped(lambda: ppermute), over_lanes=_permute_over_lanes,
+)  # fmt: skip
+
+
+def _index_type(*, axis_name: Hashable) -> ArrayType:
+    return ArrayType((), np.dtype(dtypes.i32))
+
+
+def _index_over_lanes(batched: Sequence[bool], size: Any, axis_name: Hashable) -> tuple[Any, bool]:
+    return iota(shape=(size,), axis=0, dtype=dtypes.i32), True
+
+
+axis_index: Primitive = Primitive(
+    "axis_index", "collective", _index_type, jvp=(), batch=_mapped(lambda: axis_index),
+    over_lanes=_index_over_lanes,
+)  # fmt: skip
+
+COLLECTIVES = (
+    psum, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, axis_index,
+)  # fmt: skip

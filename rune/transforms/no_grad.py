@@ -1,0 +1,63 @@
+"""no_grad: what is computed in a block is a constant of every derivative.
+
+An interpreter inside the current one puts `stop_gradient` on every operand that could carry a
+tangent, so the block says in the program itself what it means: it holds under jit, whose cache
+needs no key for it, and at every level of nested derivatives. No residual of it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rune.core.interpreter import (
+    Interpreter,
+    Tracer,
+    current,
+    is_differentiable,
+    is_evaluating,
+    use,
+)
+from rune.core.primitive import Primitive
+from rune.ops import stop_gradient
+
+
+class NoGrad(Interpreter):
+    """Binds every primitive outside, on operands without tangents."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """The primitive's result, outside."""
+        parent = self.parent
+        assert parent is not None
+        return parent.process(primitive, [_stopped(parent, a) for a in args], params)
+
+
+def _stopped(parent: Interpreter, value: Any) -> Any:
+    if isinstance(value, Tracer) and is_differentiable(value):
+        return parent.process(stop_gradient, [value], {})
+    return value
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Inside the block nothing is differentiated: its results are constants of any derivative.
+
+    Values are the same as outside, and what is computed from other things is differentiated as
+    always. Also a decorator. `rune.lax.stop_gradient` does the same for one value.
+
+    >>> import rune
+    >>> def f(x):
+    ...     with rune.no_grad():
+    ...         scale = x * x
+    ...     return scale * x
+    >>> float(rune.grad(f)(3.0)), float(rune.grad(rune.jit(f))(3.0))
+    (9.0, 9.0)
+    """
+    if is_evaluating():
+        yield
+        return
+    with use(NoGrad(current())):
+        yield
