@@ -51,6 +51,7 @@ from rune.transforms.reverse import vjp
 from rune.transforms.shapes import ShapeDtypeStruct, eval_shape
 from rune.transforms.stage import make_program
 from rune.transforms.vmap import vmap
+from rune.tree import util as tree_util
 
 if TYPE_CHECKING:
     from rune.transforms.explain import explain
@@ -76,6 +77,6 @@ __all__ = [
     "fori_loop", "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev", "jit",
     "jvp", "lax", "linear_transpose", "linearize", "make_jaxpr", "make_program", "map", "missing",
     "nn", "no_grad", "numpy", "numpy_dtype_promotion", "optim", "pmap", "pure_callback",
-    "quantize", "random", "remat", "scan", "switch", "tree", "value_and_grad", "vjp", "vmap",
+    "quantize", "random", "remat", "scan", "switch", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
     "while_loop",
 ]  # fmt: skip

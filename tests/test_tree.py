@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from rune import tree
 from rune.errors import ArgumentError
+from rune.tree import util as tree_util
 
 
 class Point(NamedTuple):
@@ -459,3 +460,58 @@ def test_mapping_composes(x: Any):
     twice = tree.map(lambda y: (y,), tree.map(str, x))
 
     assert twice == tree.map(lambda y: (str(y),), x)
+
+
+@given(trees())
+def test_a_node_comes_apart_into_children_one_level_down(x: Any):
+    if tree.is_tree_node(type(x)):
+        children, _ = tree.flatten_one_level(x)
+        pairs, _ = tree.flatten_one_level_with_keys(x)
+        below = tree_util.treedef_children(tree.structure(x))
+
+        assert [tree.structure(child) for child in children] == below
+        assert [leaf for child in children for leaf in tree.leaves(child)] == tree.leaves(x)
+        assert [(key,) for key, child in pairs if tree.all_leaves([child])] == [
+            path for path, _ in tree.leaves_with_path(x) if len(path) == 1
+        ]
+    else:
+        assert tree_util.treedef_is_leaf(tree.structure(x))
+
+
+@given(trees(), trees())
+def test_a_prefix_broadcasts_to_the_structure_of_the_whole(x: Any, y: Any):
+    whole = tree.map(lambda _: y, x)
+
+    assert tree.structure(tree.broadcast(x, whole)) == tree.structure(whole)
+    assert tree.broadcast(x, x) == x
+
+
+@given(st.lists(st.text(max_size=2), min_size=1))
+def test_an_associative_fold_is_the_fold_from_the_left(words: list[str]):
+    assert tree.reduce_associative(str.__add__, words) == tree.reduce(str.__add__, words)
+
+
+def test_a_fold_of_no_leaves_needs_an_identity():
+    assert tree.reduce_associative(str.__add__, (), identity="") == ""
+    with pytest.raises(ArgumentError, match="cannot fold a tree without leaves"):
+        tree.reduce_associative(str.__add__, None)
+
+
+def test_a_leaf_does_not_come_apart():
+    with pytest.raises(ArgumentError, match=r"flatten_one_level: cannot flatten a leaf \(int\)"):
+        tree.flatten_one_level(3)
+
+
+def test_structures_join_to_that_of_a_tuple():
+    x, y = {"a": 1}, [2, None]
+    joined = tree_util.treedef_tuple([tree.structure(x), tree.structure(y)])
+
+    assert joined == tree.structure((x, y))
+
+
+def test_the_names_of_jax_tree_util_are_those_of_rune_tree():
+    x = {"a": [1, 2]}
+
+    assert tree_util.tree_map(lambda v: v + 1, x) == tree.map(lambda v: v + 1, x)
+    assert tree_util.tree_structure(x) == tree.structure(x)
+    assert len(tree_util.__all__) == 35  # all of jax.tree_util but default_registry

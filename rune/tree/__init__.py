@@ -4,6 +4,7 @@
 
 None is a node without leaves. The names are those of jax.tree, and mean the same.
 registry.py: which classes are nodes. treedef.py: the structure. Here: functions on trees.
+util.py: the same under the names of jax.tree_util.
 
 `flatten` is on the path of every jit call and the reason for what is unrolled by hand below.
 Not done: containers nested deeper than Python's recursion limit; cycles.
@@ -46,16 +47,21 @@ __all__ = [
     "TreeDef",
     "all",
     "all_leaves",
+    "broadcast",
     "broadcast_prefix",
     "flatten",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
     "flatten_up_to",
     "flatten_with_path",
+    "is_tree_node",
     "keystr",
     "leaves",
     "leaves_with_path",
     "map",
     "map_with_path",
     "reduce",
+    "reduce_associative",
     "register_dataclass",
     "register_node",
     "register_node_class",
@@ -201,6 +207,29 @@ def reduce(
     return functools.reduce(function, leaves(tree, is_leaf), *start)
 
 
+def reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = _MISSING,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """Fold the leaves by an associative operation, as a balanced tree: log2(leaves) deep.
+
+    Errors: ArgumentError for a tree without leaves where no identity is given.
+
+    >>> reduce_associative(lambda x, y: f"({x}{y})", ["a", "b", "c", "d"])
+    '((ab)(cd))'
+    """
+    row = leaves(tree, is_leaf)
+    if not row and identity is _MISSING:
+        raise ArgumentError("reduce_associative: cannot fold a tree without leaves (no identity)")
+    while len(row) > 1:
+        paired = [operation(*pair) for pair in zip(row[::2], row[1::2])]
+        row = [*paired, *row[2 * len(paired) :]]
+    return row[0] if row else identity
+
+
 def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
     """Whether every leaf is true."""
     return False not in [bool(leaf) for leaf in leaves(tree, is_leaf)]
@@ -241,6 +270,49 @@ def flatten_up_to(prefix: TreeDef, tree: Any) -> list[Any]:
     [{'a': 1}, [2, 3]]
     """
     return prefix.flatten_up_to(tree)
+
+
+def is_tree_node(cls: type) -> bool:
+    """Whether instances of a class are nodes: containers, namedtuples, None, registered classes.
+
+    >>> is_tree_node(dict), is_tree_node(type(None)), is_tree_node(set)
+    (True, True, False)
+    """
+    return kinds[cls] is not None
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    """The (key, child) pairs of a node, and its data. Errors: ArgumentError for a leaf.
+
+    >>> flatten_one_level_with_keys({"a": [1, 2]})
+    ([(DictKey(key='a'), [1, 2])], ('a',))
+    """
+    kind = kinds[type(tree)]
+    if kind is None:
+        raise ArgumentError(f"flatten_one_level: cannot flatten a leaf ({type(tree).__name__})")
+    children, data = kind.split(tree)
+    return list(zip(keys_of(kind, tree, len(children)), children)), data
+
+
+def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
+    """The children of a node, and its data. Errors: ArgumentError for a leaf.
+
+    >>> flatten_one_level({"a": [1, 2], "b": {"c": 3}})
+    ([[1, 2], {'c': 3}], ('a', 'b'))
+    """
+    pairs, data = flatten_one_level_with_keys(tree)
+    return [child for _, child in pairs], data
+
+
+def broadcast(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """`full` with each leaf replaced by the leaf of `prefix` above it.
+
+    Errors: ArgumentError with both key paths where `prefix` is none of `full`.
+
+    >>> broadcast({"a": 0, "b": 1}, {"a": [7, 8], "b": 9})
+    {'a': [0, 0], 'b': 1}
+    """
+    return structure(full, is_leaf).unflatten(broadcast_prefix(prefix, full, is_leaf))
 
 
 def broadcast_prefix(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> list[Any]:

@@ -26,7 +26,7 @@ from tests.support.expect import expect_file
 
 PUBLIC: tuple[ModuleType, ...] = (
     rune, rune.lax, rune.numpy, rune.nn, rune.nn.initializers, rune.optim, rune.random, rune.tree,
-    rune.errors, rune.debug, rune.checkpoint_policies,
+    rune.tree_util, rune.errors, rune.debug, rune.checkpoint_policies,
 )  # fmt: skip
 
 
