@@ -2,7 +2,8 @@
 
 Accesses become flat (flatten); axes that are walked as one become one (collapse); dots take
 several rows at a time (tile); the domain becomes GRID loops, statements become loops inside
-(loops). Which choices are made for which language stands in heuristics.
+(loops); the threads of a group share a point where there are few (workgroups, barriers). Which
+choices are made for which language stands in heuristics.
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
@@ -16,6 +17,7 @@ from rune import dtypes
 from rune.dims import Size, product
 from rune.lowering.build import loops
 from rune.lowering.build.aliases import alias_pairs
+from rune.lowering.build.barriers import insert_barriers
 from rune.lowering.build.blocks import blocked, find_blocks
 from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.columns import tile_columns
@@ -29,6 +31,7 @@ from rune.lowering.build.tile import (
     tile_body,
     tiled_axis,
 )
+from rune.lowering.build.workgroups import share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
 from rune.lowering.kernel.expr import Expr, Index, Op, const
@@ -43,9 +46,18 @@ def build(kernel: Kernel, target: Target) -> KernelCode:
     """The loops of a kernel for a target."""
     flat = collapse_domain(flatten(kernel))
     domain, inner = _loops(flat, target)
+    inner = _shared(inner, domain, target) or inner
     body = loops.nest(domain, [Kind.GRID] * len(domain), inner)
     sizes = tuple(kernel_sizes(kernel))
-    return KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
+    code = KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
+    return insert_barriers(code)
+
+
+def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> list[Stmt] | None:
+    """The point shared by a workgroup, where there are too few points for the device."""
+    choice = choices(target.language)
+    few = cost.count(tuple(a.size for a in domain)) <= target.cores * choice.group_points
+    return share_point(point, choice.group_threads, target) if few else None
 
 
 def _loops(flat: Kernel, target: Target) -> tuple[list[Axis], list[Stmt]]:

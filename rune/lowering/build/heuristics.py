@@ -18,6 +18,8 @@ class Choices:
     columns: int = 1  # vectors of neighbouring columns at one point
     column_points: int = 1  # points that must remain, for each processor
     block_bytes: int = 0  # side of the square in which a transposition walks [B]
+    group_threads: int = 0  # threads that share a point with reductions, where points are few
+    group_points: int = 0  # how many are few, for each processor
 
 
 LANGUAGES = {
@@ -26,7 +28,7 @@ LANGUAGES = {
     # A square of whole cache lines is walked along both of its sides.
     "llvm": Choices(dot_rows=8, dot_points=64, columns=4, column_points=2, block_bytes=64),
     # A processor hides latency by many threads; a small tile halves loads and keeps them many.
-    "opencl": Choices(dot_rows=4, dot_points=1 << 14),
+    "opencl": Choices(dot_rows=4, dot_points=1 << 14, group_threads=128, group_points=16),
 }
 
 

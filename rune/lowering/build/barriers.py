@@ -1,0 +1,273 @@
+"""Barriers: threads of a workgroup wait where one may read or write what another one has written.
+
+Two accesses conflict if one of them writes, and different threads may mean the same element. A
+barrier goes before the first statement that conflicts with one since the last barrier; in a loop
+also with one of the iteration before. It stands where all threads meet: between the statements of
+the thread's body, or of a loop that they all run equally often.
+
+Threads mean different elements where the bounds of the indices exclude each other (t < 64 and
+t + 64). A thread means its elements alone where both indices are c·t + d with the same c, and their
+d's differ by multiples of c·threads (the rounds of a divided loop); and where an `if` lets only
+thread 0 pass.
+
+Invariant: without a conflict nothing is changed. A statement that conflicts with itself is an
+error: no barrier can stand inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rune import dims
+from rune.dims import Dim, Size
+from rune.errors import CheckError
+from rune.lowering.kernel.expr import Const, Expr, Index, Load, Op
+from rune.lowering.kernel.nodes import (
+    AddressSpace,
+    Alloc,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Kind,
+    Stmt,
+    Store,
+)
+from rune.lowering.kernel.rewrite import (
+    Body,
+    bodies,
+    expressions,
+    rename_size,
+    size_names,
+    walk,
+    walk_expr,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One load or store of a thread: a buffer, an element, and what bounds the symbols in it."""
+
+    buffer: str
+    index: Size
+    writes: bool
+    limits: tuple[tuple[str, int], ...] = ()  # symbols that an `if` around holds below a number
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What the analysis knows: the threads, private buffers, and buffers of one allocation."""
+
+    threads: Mapping[str, int]  # loop variables of the threads, and how many there are
+    uniform: frozenset[str]  # sizes and grid variables: the same for all threads
+    private: frozenset[str]
+    same: Mapping[str, str]
+
+    @property
+    def only(self) -> tuple[str, int] | None:
+        """The one thread variable and its extent, unless there are several."""
+        return next(iter(self.threads.items())) if len(self.threads) == 1 else None
+
+
+def insert_barriers(code: KernelCode) -> KernelCode:
+    """The code with every barrier that it needs.
+
+    Errors: CheckError where threads conflict within one statement.
+    """
+    if not any(isinstance(s, For) and s.kind is Kind.WORKGROUP for s in walk(code.body)):
+        return code
+    return replace(code, body=_inside_grid(code.body, code, frozenset(code.sizes)))
+
+
+def _inside_grid(body: Body, code: KernelCode, uniform: frozenset[str]) -> Body:
+    """Down the loops of the grid, to the statements of a thread."""
+    *before, last = body
+    assert isinstance(last, For)
+    threads = _threads(last)
+    if not threads:
+        inner = _inside_grid(last.body, code, uniform | {last.var})
+        return (*before, replace(last, body=inner))
+    private = frozenset(
+        s.name for s in walk(body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL
+    )
+    group = _Group(threads, uniform, private, {b: a for a, b in code.aliases})
+    return (*before, _in_threads(last, group))
+
+
+def _threads(loop: For) -> dict[str, int]:
+    """The thread variables of the nest that begins here, and their extents."""
+    found: dict[str, int] = {}
+    stmt: Stmt = loop
+    while isinstance(stmt, For) and stmt.kind is Kind.WORKGROUP:
+        assert isinstance(stmt.extent, int)
+        found[stmt.var] = stmt.extent
+        stmt = stmt.body[0] if len(stmt.body) == 1 else Barrier()
+    return found
+
+
+def _in_threads(loop: For, group: _Group) -> For:
+    inner = loop.body[0]
+    if len(loop.body) == 1 and isinstance(inner, For) and inner.kind is Kind.WORKGROUP:
+        return replace(loop, body=(_in_threads(inner, group),))
+    body, _ = _separate(loop.body, (), group)
+    return replace(loop, body=body)
+
+
+# --- placing ------------------------------------------------------------------------------------
+
+Seen = tuple[Access, ...]  # since the last barrier
+
+
+def _separate(body: Body, seen: Seen, group: _Group) -> tuple[Body, Seen]:
+    """The statements with barriers between those that conflict, and what is seen at the end."""
+    done: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Barrier):
+            seen = ()
+        else:
+            own = tuple(_accesses(stmt, group, ()))
+            if _conflict(seen, own, group):
+                done.append(Barrier())
+                seen = ()
+            stmt, seen = _within(stmt, own, seen, group)
+        done.append(stmt)
+    return tuple(done), seen
+
+
+def _within(stmt: Stmt, own: Seen, seen: Seen, group: _Group) -> tuple[Stmt, Seen]:
+    """A statement without conflicts inside it, and what is seen after it."""
+    if not _conflict(own, own, group):
+        return stmt, (*seen, *own)
+    if not isinstance(stmt, For) or not _is_uniform(stmt, group):
+        raise CheckError(
+            f"barriers: cannot separate threads within one statement ({_first(own, own, group)})"
+        )
+    # In one round the loop variable is the same for all threads that no barrier holds apart.
+    inside = replace(group, uniform=group.uniform | {stmt.var})
+    once, after = _separate(stmt.body, seen, inside)
+    # The second time, what the rounds before have left is seen as well.
+    again, after = _separate(once, tuple(_earlier(a, stmt.var) for a in after), inside)
+    return replace(stmt, body=again), after
+
+
+def _earlier(access: Access, var: str) -> Access:
+    """An access as it was in some other round of a loop."""
+    return replace(access, index=rename_size(access.index, {var: f"{var}_earlier"}))
+
+
+def _is_uniform(loop: For, group: _Group) -> bool:
+    """Whether all threads run the loop equally often, one iteration after the other."""
+    return loop.kind is Kind.SERIAL and not size_names(loop.extent) & group.threads.keys()
+
+
+# --- what threads touch -------------------------------------------------------------------------
+
+
+def _accesses(stmt: Stmt, group: _Group, limits: tuple[tuple[str, int], ...]) -> Iterator[Access]:
+    """What a statement, with all inside it, loads and stores that other threads can see."""
+    for expr in expressions(stmt):
+        yield from _loads(expr, group, limits)
+    if isinstance(stmt, Store) and stmt.buffer not in group.private:
+        buffer = group.same.get(stmt.buffer, stmt.buffer)
+        yield Access(buffer, stmt.index, True, limits)
+    for number, inner in enumerate(bodies(stmt)):
+        known = limits
+        if isinstance(stmt, If) and number == 0:
+            known = (*limits, *_limits(stmt.condition))
+        for s in inner:
+            yield from _accesses(s, group, known)
+
+
+def _loads(expr: Expr, group: _Group, limits: tuple[tuple[str, int], ...]) -> Iterator[Access]:
+    for part in walk_expr(expr):
+        if isinstance(part, Load) and part.buffer not in group.private:
+            buffer = group.same.get(part.buffer, part.buffer)
+            yield Access(buffer, part.indices[0], False, limits)
+
+
+def _limits(condition: Expr) -> Iterator[tuple[str, int]]:
+    """A symbol that the condition holds below a number."""
+    if isinstance(condition, Op) and condition.name == "lt":
+        low, high = condition.args
+        if isinstance(low, Index) and isinstance(high, Const):
+            symbols = dims.symbols(low.dim) if isinstance(low.dim, Dim) else ()
+            for s in symbols:
+                if low.dim == dims.symbol(s.name, s.low, s.high):
+                    yield s.name, int(high.value)
+
+
+# --- conflicts ----------------------------------------------------------------------------------
+
+
+def _conflict(before: Seen, after: Seen, group: _Group) -> bool:
+    return _first(before, after, group) is not None
+
+
+def _first(before: Seen, after: Seen, group: _Group) -> str | None:
+    """Two accesses that conflict, in words."""
+    for a, b in _pairs(before, after):
+        if not _apart(a, b, group):
+            return f"{a.buffer}[{a.index}] and {b.buffer}[{b.index}]"
+    return None
+
+
+def _pairs(before: Seen, after: Seen) -> Iterable[tuple[Access, Access]]:
+    return (
+        (a, b) for a in before for b in after if a.buffer == b.buffer and (a.writes or b.writes)
+    )
+
+
+def _apart(a: Access, b: Access, group: _Group) -> bool:
+    """Whether no two threads can mean the same element."""
+    return _are_disjoint(a, b) or _is_own(a, b, group)
+
+
+def _are_disjoint(a: Access, b: Access) -> bool:
+    """By the bounds of both, whatever their symbols are."""
+    (low_a, high_a), (low_b, high_b) = dims.bounds(_limited(a)), dims.bounds(_limited(b))
+    before = high_a is not None and low_b is not None and high_a < low_b
+    return before or (high_b is not None and low_a is not None and high_b < low_a)
+
+
+def _limited(access: Access) -> Size:
+    """The index, its symbols bounded as the conditions around say."""
+    x = access.index
+    if not isinstance(x, Dim):
+        return x
+    within = {s.name: s for s in dims.symbols(x)}
+    tighter = {
+        name: dims.symbol(name, within[name].low, limit - 1)
+        for name, limit in access.limits
+        if name in within
+    }
+    return dims.substitute(x, tighter) if tighter else x
+
+
+def _is_own(a: Access, b: Access, group: _Group) -> bool:
+    """Whether only one and the same thread can mean the same element by both."""
+    if group.only is None:
+        return False
+    name, count = group.only
+    if (name, 1) in a.limits and (name, 1) in b.limits:
+        return True
+    of_a, of_b = _split_off(a.index, name), _split_off(b.index, name)
+    if of_a is None or of_b is None or of_a[0] != of_b[0]:
+        return False
+    stride, difference = of_a[0] * count, of_a[1] - _of_another(of_b[1], group)
+    return difference == 0 or dims.divides(stride, difference) is True
+
+
+def _of_another(x: Size, group: _Group) -> Size:
+    """An index as another thread has it: only what is uniform has the same value there."""
+    own = size_names(x) - group.uniform
+    return rename_size(x, {name: f"{name}_elsewhere" for name in own})
+
+
+def _split_off(index: Size, name: str) -> tuple[int, Size] | None:
+    """(c, d) of an index c·name + d, c a positive number."""
+    c = dims.coefficient(index, name)
+    if not isinstance(c, int) or c <= 0 or not isinstance(index, Dim):
+        return None
+    (symbol,) = (s for s in dims.symbols(index) if s.name == name)
+    return c, index - c * dims.symbol(name, symbol.low, symbol.high)

@@ -1,0 +1,199 @@
+"""Workgroups: the threads of one group share the point of a domain that has too few.
+
+Before   for i in 8 grid: acc = 0; for j in 4096 vector: acc += x[i, j]; store y[i] = acc
+After    for i in 8 grid: part: f32[128] shared
+           for t in 128 workgroup
+             acc = 0; for s in 32: acc += x[i, 128*s + t]     each thread takes every 128th element
+             store part[t] = acc; part[t] += part[t + 64] for t < 64; ... + 32; ... + 1
+             if t == 0: store y[i] = part[0]
+
+Scratch rows become shared memory. Where threads must wait for each other is left to barriers.py.
+A point with a scan or with ordered writes stays with one thread.
+
+Invariant: every element is computed once, sums in one fixed order.
+Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.dims import Dim, Size
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, const
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    AddressSpace,
+    Alloc,
+    For,
+    If,
+    Kind,
+    Let,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import fresh, names_bound, replace_symbols, walk
+from rune.lowering.kernelize import cost
+
+Point = Sequence[Stmt]
+ROUNDS = 4  # elements for each thread of a group, at least; fewer are not worth the waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads of a group: how many, and the symbol that numbers them."""
+
+    count: int
+    name: str
+
+    @property
+    def thread(self) -> Dim:
+        """The number of a thread."""
+        return dims.symbol(self.name, 0, self.count - 1)
+
+    def below(self, number: int) -> Expr:
+        """Whether a thread's number is lower."""
+        return _less(self.thread, number)
+
+
+def share_point(point: Point, wanted: int, target: Target) -> list[Stmt] | None:
+    """The statements of a point, shared by up to `wanted` threads; None where one does as well."""
+    threads = min(wanted, target.threads_per_workgroup)
+    longest = max((_points(nest) for nest in point if _is_nest(nest)), default=0)
+    while threads > longest // ROUNDS:
+        threads //= 2
+    if threads < 2 or not _can_share(point):
+        return None
+    team = Team(threads, fresh("thread", names_bound(point)))
+    shared, inside = _split(point, team)
+    if sum(s.size * s.dtype.itemsize for s in shared) > target.shared_bytes:
+        return None
+    return [*shared, For(team.name, team.count, Kind.WORKGROUP, tuple(inside))]
+
+
+def _can_share(point: Point) -> bool:
+    """Whether every loop of the point may run in any order, and one of them is a reduction."""
+    loops = [s for s in point if isinstance(s, For)]
+    reduces = any(isinstance(s, Accumulate) for nest in loops for s in walk((nest,)))
+    return reduces and all(map(_is_nest, loops))
+
+
+def _is_nest(stmt: Stmt) -> bool:
+    """A nest of loops, the innermost in vector lanes: all its iterations are independent."""
+    return isinstance(stmt, For) and _nest(stmt)[-1].kind is Kind.VECTOR
+
+
+def _nest(loop: For) -> list[For]:
+    """The loops of a perfect nest."""
+    found = [loop]
+    while len(found[-1].body) == 1 and isinstance(found[-1].body[0], For):
+        found.append(found[-1].body[0])
+    return found
+
+
+def _points(nest: Stmt) -> int:
+    assert isinstance(nest, For)
+    return cost.count(tuple(loop.extent for loop in _nest(nest)))
+
+
+# --- statements ---------------------------------------------------------------------------------
+
+
+def _split(point: Point, team: Team) -> tuple[list[Alloc], list[Stmt]]:
+    """What is shared by the group, and what each thread does."""
+    shared: list[Alloc] = []
+    inside: list[Stmt] = []
+    sums: dict[str, Var] = {}
+    for stmt in point:
+        match stmt:
+            case Alloc():
+                shared.append(replace(stmt, space=AddressSpace.SHARED))
+            case For():
+                inside.append(_divided(stmt, team))
+            case Let(value=Local(name=name)) if name in sums:
+                part, steps = _combined(stmt, sums[name], _combine_of(point, name), team)
+                shared.append(part)
+                inside += steps
+            case Let():
+                inside.append(stmt)
+            case Var(name=name):
+                sums[name] = stmt
+                inside.append(stmt)
+            case _:
+                inside.append(If(team.below(1), (stmt,)))
+    return shared, inside
+
+
+def _combine_of(point: Point, name: str) -> str:
+    """How values are combined into an accumulator."""
+    return next(s.combine for s in walk(point) if isinstance(s, Accumulate) and s.name == name)
+
+
+def _divided(nest: For, team: Team) -> For | If:
+    """The nest with one of its loops divided between the threads."""
+    loops = _nest(nest)
+    chosen = _chosen(loops, team.count)
+    made: tuple[Stmt, ...] = loops[-1].body
+    for number in reversed(range(len(loops))):
+        loop = replace(loops[number], body=made)
+        loop = replace(loop, kind=Kind.SERIAL)
+        made = (_every_nth(loop, team) if number == chosen else loop,)
+    (whole,) = made
+    assert isinstance(whole, For | If)
+    return whole
+
+
+def _chosen(loops: Sequence[For], threads: int) -> int:
+    """The innermost loop, in which neighbours read neighbours, if long enough; else the longest."""
+    lengths = [cost.count((loop.extent,)) for loop in loops]
+    return len(loops) - 1 if lengths[-1] >= threads else int(np.argmax(lengths))
+
+
+def _every_nth(loop: For, team: Team) -> For | If:
+    """The iterations thread, thread + count, thread + 2*count, ... of a loop."""
+    name = f"{loop.var}_round"
+    rounds: Size = -(-loop.extent // team.count)
+    one_round = isinstance(rounds, int) and rounds <= 1
+    number: Size = 0 if one_round else dims.symbol(name, 0, rounds - 1)
+    at = number * team.count + team.thread
+    body = replace_symbols(loop.body, {loop.var: at})
+    if not _divides(team.count, loop.extent):
+        body = (If(_less(at, loop.extent), body),)
+    if one_round:
+        return body[0] if isinstance(body[0], If) else If(team.below(team.count), body)
+    return For(name, rounds, Kind.SERIAL, body)
+
+
+def _divides(count: int, extent: Size) -> bool:
+    return dims.divides(count, extent) is True
+
+
+def _less(a: Size, b: Size) -> Expr:
+    return Op("lt", (Index(a), _index(b)), dtypes.bool_)
+
+
+def _index(x: Size) -> Expr:
+    return const(x, dtypes.i64) if isinstance(x, int) else Index(x)
+
+
+def _combined(result: Let, total: Var, combine: str, team: Team) -> tuple[Alloc, list[Stmt]]:
+    """Shared memory for the parts of a sum, and the steps in which pairs of them are combined."""
+    dtype = total.init.dtype
+    part = Alloc(f"{result.name}_parts", dtype, team.count, AddressSpace.SHARED)
+    steps: list[Stmt] = [Store(part.name, team.thread, result.value)]
+    for half in _halves(team.count):
+        other = Load(part.name, (team.thread + half,), dtype)
+        steps.append(If(team.below(half), (Store(part.name, team.thread, other, combine),)))
+    return part, [*steps, Let(result.name, Load(part.name, (0,), dtype))]
+
+
+def _halves(count: int) -> Iterator[int]:
+    """count/2, count/4, ..., 1."""
+    for power in reversed(range(int(math.log2(count)))):
+        yield 1 << power

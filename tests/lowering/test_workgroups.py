@@ -1,0 +1,273 @@
+"""Workgroups and barriers: the threads of a group share a point, and wait where they must.
+
+Values are those of one thread for every shape; the interpreter finds a race where a barrier is
+taken away, and none where all stand.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rune import dtypes, ops
+from rune.core.types import ArrayType
+from rune.dims import Size, symbol
+from rune.errors import CheckError
+from rune.lowering.build import build
+from rune.lowering.build.barriers import insert_barriers
+from rune.lowering.kernel.check import check
+from rune.lowering.kernel.interpret import interpret
+from rune.lowering.kernel.nodes import Barrier, For, KernelCode, Kind
+from rune.lowering.kernel.rewrite import Body, map_stmts, walk
+from rune.lowering.kernel.text import parse, to_text
+from rune.lowering.kernelize import kernelize
+from tests.lowering import models
+from tests.lowering.test_build import hold
+from tests.support.lowering import f32, only_kernel, program_of, target
+
+GPU = replace(
+    target(language="opencl"), threads_per_workgroup=256, shared_bytes=1 << 15
+)  # points are few up to 16 for each of 8 processors
+N = symbol("n", 1, 5000)
+
+
+def total(x):
+    return ops.reduce_sum(x, axes=tuple(range(x.type.ndim)))
+
+
+def rows(op):
+    return lambda x: op(x, axes=(1,))
+
+
+SHARED = {
+    "sum of all": (total, [f32(8, 4096)]),
+    "sum of a prime number": (total, [f32(4099)]),
+    "sum of three axes": (total, [f32(3, 5, 70)]),
+    "sums of columns": (lambda x: ops.reduce_sum(x, axes=(0,)), [f32(700, 3)]),
+    "product of halves": (rows(ops.reduce_max), [ArrayType((3, 1000), dtypes.f16)]),
+    "largest": (rows(ops.reduce_max), [f32(4, 600)]),
+    "where the largest is": (lambda x: ops.argmax(x, axis=1, dtype=dtypes.i32), [f32(4, 600)]),
+    "softmax": (models.softmax, [f32(4, 1024)]),
+    "softmax of an odd length": (models.softmax, [f32(4, 1001)]),
+    "log-softmax": (models.log_softmax, [f32(4, 1001)]),
+    "layer norm": (models.layernorm, [f32(4, 700), f32(700), f32(700)]),
+    "dot of vectors": (
+        lambda a, b: ops.dot_general(a, b, dimension_numbers=(((0,), (0,)), ((), ()))),
+        [f32(3000), f32(3000)],
+    ),
+}
+
+
+def code_of(function, types, device=GPU) -> KernelCode:
+    return build(only_kernel(kernelize(program_of(function, *types), device)), device)
+
+
+def threads(code: KernelCode) -> list[Size]:
+    return [s.extent for s in walk(code.body) if isinstance(s, For) and s.kind is Kind.WORKGROUP]
+
+
+def barriers(code: KernelCode) -> int:
+    return sum(isinstance(s, Barrier) for s in walk(code.body))
+
+
+# --- sharing a point ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_threads_of_a_group_compute_what_one_thread_does(name):
+    function, types = SHARED[name]
+
+    assert threads(code_of(function, types)) == [128]
+    hold(function, *types, device=GPU)
+
+
+@pytest.mark.parametrize("n", [1, 5, 128, 129, 4999])
+def test_a_symbolic_length_is_divided_for_all_its_values(n):
+    hold(models.softmax, f32(2, N), device=GPU, n=n)
+
+
+@pytest.mark.parametrize(("length", "count"), [(4, []), (8, [2]), (100, [16]), (512, [128])])
+def test_there_are_fewer_threads_where_there_is_less_to_do(length, count):
+    assert threads(code_of(rows(ops.reduce_sum), [f32(4, length)])) == count
+
+
+def test_many_points_stay_with_one_thread_each():
+    assert threads(code_of(rows(ops.reduce_sum), [f32(4096, 512)])) == []
+
+
+def test_a_point_in_whose_loops_order_matters_stays_with_one_thread():
+    assert threads(code_of(lambda x: ops.cumsum(x, axis=1, reverse=False), [f32(4, 512)])) == []
+
+
+def test_rows_that_shared_memory_cannot_hold_stay_with_one_thread():
+    device = replace(GPU, shared_bytes=1 << 10)
+
+    assert threads(code_of(models.softmax, [f32(4, 1024)], device)) == []
+    hold(models.softmax, f32(4, 1024), device=device)
+
+
+def test_what_threads_of_a_group_do(expect):
+    device = replace(GPU, threads_per_workgroup=4)
+    expect(
+        to_text(code_of(rows(ops.reduce_max), [f32(2, 18)], device)),
+        """
+        code max_0(x0: read f32[36], y0: write f32[2]) {
+          for i0 in 2 grid {
+            alloc max1_parts: f32[4] shared
+            for thread in 4 workgroup {
+              var max1_acc: f32 = -inf_f32
+              for j0_round in 5 serial {
+                if index(4*j0_round + thread) < 18_i64 {
+                  max1_acc max= x0[18*i0 + 4*j0_round + thread]
+                }
+              }
+              store max1_parts[thread] = max1_acc
+              barrier
+              if index(thread) < 2_i64 {
+                update max1_parts[thread] max= max1_parts[thread + 2]
+              }
+              barrier
+              if index(thread) < 1_i64 {
+                update max1_parts[thread] max= max1_parts[thread + 1]
+              }
+              barrier
+              max1: f32 = max1_parts[0]
+              if index(thread) < 1_i64 {
+                store y0[i0] = max1
+              }
+            }
+          }
+        }""",
+    )
+
+
+# --- barriers -----------------------------------------------------------------------------------
+
+
+def without(code: KernelCode, number: int | None = None) -> KernelCode:
+    """The code without one of its barriers, or without any."""
+    seen = itertools.count()
+
+    def drop(stmt) -> Body:
+        is_it = isinstance(stmt, Barrier) and (number is None or next(seen) == number)
+        return () if is_it else (stmt,)
+
+    return replace(code, body=map_stmts(drop, code.body))
+
+
+def run(code: KernelCode) -> None:
+    generator = np.random.default_rng(0)
+    data = [generator.uniform(1, 2, p.size).astype(p.dtype) for p in code.params]
+    interpret(code, data)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_every_barrier_that_is_taken_away_is_found_as_a_race(name):
+    code = code_of(*SHARED[name])
+
+    run(code)
+    assert barriers(code) > 0
+    for number in range(barriers(code)):
+        with pytest.raises(CheckError, match="a race within the workgroup"):
+            run(without(code, number))
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_analysis_finds_all_barriers_and_then_adds_none(name):
+    code = code_of(*SHARED[name])
+
+    assert insert_barriers(without(code)) == code
+    assert insert_barriers(code) == code
+
+
+TILES = """
+code tiles(x: read f32[64], y: write f32[8]) {
+  alloc tile: f32[8] shared
+  for t in 8 workgroup {
+    var acc: f32 = 0.0_f32
+    for k in 8 serial {
+      store tile[t] = x[8*k + t]
+      acc add= tile[-t + 7]
+    }
+    store y[t] = acc
+  }
+}
+"""
+OWN = """
+code own(x: read f32[64], y: write f32[64]) {
+  alloc tile: f32[64] shared
+  for t in 8 workgroup {
+    for k in 8 serial {
+      store tile[8*k + t] = x[8*k + t]
+    }
+    for j in 8 serial {
+      store y[8*j + t] = tile[8*j + t]
+    }
+  }
+}
+"""
+NEIGHBOURS = """
+code neighbours(x: read f32[8], y: readwrite f32[8]) {
+  for t in 8 workgroup {
+    store y[t] = x[t]
+    a: f32 = y[-t + 7]
+    store y[t] = a
+  }
+}
+"""
+OVERLAPPING = """
+code overlapping(x: read f32[64], y: write f32[16]) {
+  alloc tile: f32[16] shared
+  for t in 8 workgroup {
+    for k in 8 serial {
+      store tile[k + t] = x[8*k + t]
+    }
+    store y[t] = tile[t]
+  }
+}
+"""
+
+
+def barrier_lines(text: str) -> Iterator[str]:
+    """The line after each barrier."""
+    lines = to_text(insert_barriers(parse(text))).splitlines()
+    return (b.strip() for a, b in itertools.pairwise(lines) if a.strip() == "barrier")
+
+
+def test_a_tile_that_is_filled_again_waits_twice_in_each_round():
+    assert list(barrier_lines(TILES)) == ["store tile[t] = x[8*k + t]", "acc add= tile[-t + 7]"]
+    run(insert_barriers(parse(TILES)))
+
+
+def test_threads_that_read_back_what_they_wrote_themselves_do_not_wait():
+    assert barriers(insert_barriers(parse(OWN))) == 0
+    run(parse(OWN))
+
+
+def test_threads_wait_for_each_other_in_global_memory_too():
+    assert list(barrier_lines(NEIGHBOURS)) == ["a: f32 = y[-t + 7]", "store y[t] = a"]
+    run(insert_barriers(parse(NEIGHBOURS)))
+
+
+def test_a_conflict_within_one_statement_of_a_loop_is_separated_between_its_rounds():
+    code = insert_barriers(parse(OVERLAPPING))
+
+    check(code)
+    run(code)
+
+
+def test_a_conflict_that_no_barrier_can_separate_is_an_error():
+    text = NEIGHBOURS.replace("store y[t] = a", "store y[t] = y[-t + 7]")
+
+    with pytest.raises(CheckError, match="cannot separate threads within one statement"):
+        insert_barriers(parse(text))
+
+
+def test_code_without_a_workgroup_is_left_alone():
+    code = code_of(rows(ops.reduce_sum), [f32(4096, 512)])
+
+    assert insert_barriers(code) is code
