@@ -1,6 +1,7 @@
 """Settings of the current context. They are part of every cache key, so none goes stale.
 
-All but `symbolic`: it says which traces are made, and what is in them does not depend on it.
+All but two: `symbolic` says which traces are made, `cache_dir` where compiled code is kept, and
+what is in a trace does not depend on them.
 
 >>> with configure(check_nans=True):
 ...     current().check_nans
@@ -26,10 +27,13 @@ class Config:
     check_infs: bool = False  # raise NaNError at the first operation that makes an infinity
     check_leaks: bool = False  # raise where a traced value is kept after its transformation
     check_stages: bool = False  # check every stage of the lowering after every pass
+    watch_bounds: bool = False  # programs report indices out of bounds (rune.debug.checks)
+    watch_nans: bool = False  # programs report NaNs, whether they reach a result or not
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
+    cache_dir: str | None = None  # of compiled kernels; None: RUNE_CACHE_DIR or the user's, "": none
 
     def __post_init__(self) -> None:
         for name, known in (("promotion", PROMOTIONS), ("symbolic", SYMBOLIC)):
@@ -58,7 +62,8 @@ def current() -> Config:
 @functools.cache
 def for_traces(settings: Config) -> Config:
     """The settings without those that traces do not depend on: a part of the key of every trace."""
-    return _interned(**{**asdict(settings), "symbolic": _DEFAULT.symbolic})
+    ignored = {"symbolic": _DEFAULT.symbolic, "cache_dir": _DEFAULT.cache_dir}
+    return _interned(**{**asdict(settings), **ignored})
 
 
 _used_keys: ContextVar[dict[Any, Any] | None] = ContextVar("rune_used_keys", default=None)

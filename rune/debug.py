@@ -1,6 +1,7 @@
-"""Looking into programs while they run: print and callback, in eager and compiled code.
+"""Looking into programs while they run: print, callback and checks, in eager and compiled code.
 
     rune.debug.print("x = {x:.3f}", x=x)
+    with rune.debug.checks(bounds=True, nans=True): ...
 
 What is printed is the value when the program runs. Under vmap it is printed once per lane, under
 grad once, for the primal; where no argument has lanes, once.
@@ -13,15 +14,42 @@ import itertools
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from rune import tree
+from rune.config import configure
 from rune.errors import ArgumentError
 from rune.transforms.callback import debug_callback
 
-__all__ = ["callback", "print"]
+__all__ = ["callback", "checks", "print"]
+
+
+@contextmanager
+def checks(bounds: bool = False, nans: bool = False) -> Iterator[None]:
+    """Inside the block, programs say where an index left its array, or a NaN was made.
+
+    bounds:  indices for which no mode was asked (x[i], x.at[i], dynamic slices).
+    nans:    NaNs of operations whose operands have none, whether they reach a result or not.
+    Errors:  BoundsError (an IndexError) and NaNError with the operation, the index or position, and
+             your line; raised by the call that ran the program.
+
+    Kernels are built with the checks inside, on every executor, and are slower for it; jitted
+    functions are traced once more, for their checked form. Values are the same.
+
+    >>> import rune, rune.numpy as rnp
+    >>> f = rune.jit(lambda x, i: x[i])
+    >>> with rune.debug.checks(bounds=True):
+    ...     try:
+    ...         f(rnp.arange(5.0), 7)
+    ...     except IndexError as error:
+    ...         str(error).splitlines()[0]
+    'gather: found index 7 out of bounds (axis 0 of f32[5])'
+    """
+    with configure(watch_bounds=bounds, watch_nans=nans):
+        yield
 
 
 def callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kw: Any) -> None:

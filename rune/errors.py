@@ -112,6 +112,10 @@ class AxisError(RuneError, ValueError, IndexError):
     """An axis that the array does not have, or has twice."""
 
 
+class BoundsError(RuneError, IndexError):
+    """An index out of bounds, found inside `rune.debug.checks(bounds=True)`."""
+
+
 class UnboundAxisError(RuneError, NameError):
     """A collective over an axis that no transformation around it names."""
 

@@ -173,9 +173,11 @@ class AtIndex:
 
     def _write(self, combine: Primitive | None, scatter: Any, values: Any, how: How) -> Any:
         """Values, or combine(elements, values), at a basic index; a scatter of them at others."""
-        kind = "clip" if _check(how) == "clip" else "fill"
+        kind = _check(how)
         wrap = how.get("wrap_negative_indices", True)
-        entries = parse(self._x, self._index, wrap, outside=kind == "fill")
+        entries = parse(
+            self._x, self._index, wrap, outside=kind != "clip", promised=kind == "promise_in_bounds"
+        )
         if not any(map(is_advanced, entries)):
             return change_window(self._x, entries, combine, values)
         return scattered(scatter, self._x, entries, values, kind)

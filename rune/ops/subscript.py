@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import config, dtypes
 from rune.core.interpreter import Tracer, literal_like, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, UndecidedComparison, maximum, minimum
@@ -43,7 +43,7 @@ def read(
     wrap: whether a negative index counts from the end.
     Errors: AxisError for too many indices, DtypeError for a float index or a list.
     """
-    entries = parse(x, index, wrap, outside=mode == "fill")
+    entries = parse(x, index, wrap, outside=mode == "fill", promised=mode == "promise_in_bounds")
     if not any(map(is_advanced, entries)):
         return _read_basic(x, entries)
     x, entries = with_new_axes(x, entries)
@@ -73,9 +73,16 @@ def absent(x: Any, fill_value: Any = None) -> Any:
 # --- what an index is made of -----------------------------------------------------------------
 
 
-def parse(x: Any, index: Any, wrap: bool = True, outside: bool = False) -> list[Any]:
-    """The entries of an index, wrapped; `outside` keeps integers out of bounds, as arrays."""
+def parse(
+    x: Any, index: Any, wrap: bool = True, outside: bool = False, promised: bool = False
+) -> list[Any]:
+    """The entries of an index, wrapped.
+
+    outside:  whether integers out of bounds are kept, as arrays.
+    promised: whether there should be none: they are kept where bounds are watched.
+    """
     shape = type_of(x).shape
+    outside = outside or (promised and config.current().watch_bounds)
     sizes = iter(enumerate(shape))
     return [
         e if e is None else _placed(e, *next(sizes), wrap, outside) for e in raw_entries(x, index)
@@ -171,11 +178,11 @@ def _placed(entry: Any, axis: int, size: Size, wrap: bool, outside: bool) -> Any
         return at
     if size == 0 and not outside:
         raise AxisError(f"index: cannot read element {entry} of axis {axis} (size 0)")
-    return _beyond(-1, 0, outside) if at < 0 else _beyond(size, size - 1, outside)
+    return _beyond(at, 0 if at < 0 else size - 1, outside)
 
 
 def _beyond(at: int, nearest: int, outside: bool) -> Any:
-    return np.asarray(at, np.int32) if outside else nearest
+    return np.asarray(np.clip(at, *int_bounds(dtypes.i32)), np.int32) if outside else nearest
 
 
 def _index_dtype(index: Any) -> np.dtype:

@@ -2,28 +2,34 @@
 
 The cache belongs to the program: whole programs are compared by identity, never by a hash, and
 what was compiled goes when the program goes. Lowering and compiling happen once per program,
-device, donation and configuration.
+device, donation and configuration. A program that moves values is run in parts (partition.py).
 """
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from rune import config, counts
-from rune.array import CPU, Array, Place, free_on, put
+from rune.array import CPU, Array, Place, committed_to, default_place, free_on, on, put
 from rune.backends import Device, device_named
 from rune.backends.base import Executable
 from rune.core.interpreter import type_of
-from rune.core.program import Program
+from rune.core.program import Literal, Program
+from rune.core.sizes import match_sizes
 from rune.core.types import ArrayType
 from rune.transforms.key_reuse import note_program
 from rune.transforms.memo import per_program
+from rune.transforms.partition import Partition, Result, Segment, Transfer, partition
+from rune.transforms.placement import placement
+from rune.transforms.transfer import has_moves
+from rune.transforms.watching import is_watching, without_faults
+from rune.transforms.witnesses import with_witnesses
 
 _lock = threading.RLock()
 
@@ -74,11 +80,88 @@ def run_program(
 ) -> list[Array]:
     """The results of the compiled program on concrete arguments."""
     note_program(program, args)
+    if has_moves(program):
+        return _run_parts(program, args, place)
+    return _run_on(program, args, place, donated)
+
+
+def place_of_call(name: str, program: Program, args: Sequence[Any]) -> Place:
+    """Where a program runs on these arguments; one that moves values starts at the default device.
+
+    Errors: DeviceError for arguments that are committed to different devices, which only a
+    program that moves values may take.
+    """
+    return default_place() if has_moves(program) else placement(name, args)
+
+
+def _run_on(
+    program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()
+) -> list[Array]:
+    if is_watching():
+        settings = config.current()
+        found = _watched(program, settings.watch_bounds, settings.watch_nans)
+        return without_faults(found.sites, _run_as_is(found.program, args, place, donated))
+    return _run_as_is(program, args, place, donated)
+
+
+@per_program
+def _watched(program: Program, bounds: bool, nans: bool) -> Any:
+    return _compiler().watched(program, bounds, nans)
+
+
+def _run_as_is(
+    program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...]
+) -> list[Array]:
     device = place.device
     executable = compiled(program, device_for(device), donated)
     lent = tuple(n for n in donated if _may_lend(args[n], device))
     buffers = [buffer_on(a, device) for a in args]
     return run_executable(executable, program.output_types, buffers, place, lent)
+
+
+def partitioned(program: Program, args: Sequence[Any], place: Place) -> Partition:
+    """The partition for these arguments: they are free where the call's place was asked for."""
+    free = (None,) * len(args) if place.committed else tuple(map(_committed_to, args))
+    return partition(program, device_for(place.device).name, free)
+
+
+def _committed_to(value: Any) -> str | None:
+    known = isinstance(value, Array) and value.committed
+    return device_for(value.device).name if known else None
+
+
+def _run_parts(program: Program, args: Sequence[Any], place: Place) -> list[Array]:
+    """The results of a program that moves values, segment by segment."""
+    parts = partitioned(program, args, place)
+    sizes = match_sizes(
+        program.input_types, [type_of(a) for a in args], f"{program.name}: cannot run"
+    )
+    held: dict[tuple[Any, str], Array] = {}
+    given = [*zip(parts.inputs, args, strict=True)]
+    given += [((var, parts.home), value) for var, value in parts.constants]
+    for (var, name), value in given:
+        device = on(name)
+        held[var, name] = Array(buffer_on(value, device), type_of(value), committed_to(device))
+    for step in parts.steps:
+        match step:
+            case Transfer(value=value, source=source, target=target):
+                array = held[value, source]
+                held[value, target] = put(array.numpy(), array.type, committed_to(on(target)))
+            case Segment(device=name):
+                whole, told = with_witnesses(step.program, sizes)
+                taken = [held[var, name] for var in step.program.inputs]
+                outs = _run_on(whole, [*told, *taken], committed_to(on(name)))
+                held.update(zip(((v, name) for v in step.results), outs, strict=True))
+    return [_result(r, held, place) for r in parts.results]
+
+
+def _result(result: Result, held: Mapping[tuple[Any, str], Array], place: Place) -> Array:
+    """An output; what is free is at home."""
+    where = committed_to(on(result.device)) if result.committed else place
+    if isinstance(result.atom, Literal):
+        return put(np.asarray(result.atom.value), result.atom.type, where)
+    found = held[result.atom, result.device]
+    return Array(found.buffer, found.type, where)
 
 
 def _may_lend(value: Any, device: Device | None) -> bool:

@@ -20,7 +20,7 @@ from rune.core.interpreter import Interpreter, Tracer, escaped, install_outermos
 from rune.core.primitive import Primitive
 from rune.core.staging import stage
 from rune.core.types import ArrayType
-from rune.errors import MissingRule
+from rune.errors import BoundsError, MissingRule, NaNError
 from rune.transforms.checks import check_value
 from rune.transforms.compile import run_program
 from rune.transforms.key_reuse import note_use
@@ -42,7 +42,7 @@ class Evaluate(Interpreter):
         settings = config.current()
         data, types, place = _operands(primitive.name, args, settings.device)
         type = result_type(primitive, types, params)
-        if place.device is None:
+        if place.device is None and not (settings.watch_bounds or settings.watch_nans):
             note_use(primitive, data, params)
             try:
                 with np.errstate(all="ignore"):
@@ -53,7 +53,10 @@ class Evaluate(Interpreter):
             made = Array(np.asarray(out), type, place)
         else:
             program = _one_operation(primitive, types, tuple(sorted(params.items())))
-            (made,) = run_program(program, args, place)
+            try:
+                (made,) = run_program(program, args, place)
+            except (BoundsError, NaNError) as error:  # the program may be of another line's
+                raise error.__class__(error.message, error.hint) from None
         if settings.check_nans or settings.check_infs:
             return check_value(primitive, made)
         return made

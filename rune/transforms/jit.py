@@ -28,12 +28,19 @@ from rune.transforms import automatic
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
 from rune.transforms.boundary import recorder
 from rune.transforms.checks import check_results, is_checking
-from rune.transforms.compile import compiled, device_for, run_executable, run_program
+from rune.transforms.compile import (
+    compiled,
+    device_for,
+    place_of_call,
+    run_executable,
+    run_program,
+)
 from rune.transforms.jit_primitive import jit_primitive
 from rune.transforms.marked import Marked, Names, as_set, with_statics
-from rune.transforms.placement import placement
 from rune.transforms.reasons import Key, note
 from rune.transforms.symbolic import SymbolicAxes
+from rune.transforms.transfer import has_moves
+from rune.transforms.watching import is_watching
 from rune.transforms.witnesses import with_witnesses
 
 
@@ -73,7 +80,7 @@ class Jitted:
         function: Callable[..., Any],
         marked: Marked,
         symbolic: SymbolicAxes | None,
-        device: str | None,
+        device: str | Device | None,
     ):
         self.function, self.symbolic, self.device = function, symbolic, device
         self.marked = marked
@@ -123,6 +130,11 @@ class Jitted:
     def traced(self, *args: Any, **kwargs: Any) -> Traced:
         """The trace for these arguments, made if there is none."""
         return self._lookup(args, kwargs)[0]
+
+    def inputs(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """The values of the program's inputs for these arguments."""
+        traced, leaves = self._lookup(args, kwargs)
+        return [*traced.captured, *leaves]
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program traced for these arguments, captured values leading the inputs."""
@@ -212,9 +224,7 @@ class Jitted:
         donated = self.marked.donated_leaves(treedef, len(captured)) if self.marked.donated else ()
         needs, leaks = recorders[-1].needs(), recorders[-1].leaks
         types = program.output_types
-        traced = Traced(
-            program, captured, out_trees[-1], donated, types, needs, leaks, staged.axes
-        )
+        traced = Traced(program, captured, out_trees[-1], donated, types, needs, leaks, staged.axes)
         return traced, recorders[-1].entered
 
     # --- running it -------------------------------------------------------------------------
@@ -261,11 +271,14 @@ class Jitted:
 
     def _run_first(self, traced: Traced, values: Sequence[Any]) -> list[Any]:
         """The general call: any device, donation, checks. Remembers what a plain CPU call needs."""
-        place = committed_to(on(self.device)) if self.device else placement("jit", values)
+        if self.device:
+            place = committed_to(on(self.device))
+        else:
+            place = place_of_call("jit", traced.program, values)
         outs = run_program(traced.program, values, place, traced.donated)
         if is_checking():
             check_results(traced.program, values, outs, traced.out_tree)
-        elif place.device is None and self._is_plain(traced):
+        elif place.device is None and not is_watching() and self._is_plain(traced):
             traced.on_cpu = compiled(traced.program, device_for(None))
         for number in traced.donated:
             _release(values[number], place.device)
@@ -273,6 +286,8 @@ class Jitted:
 
     def _is_plain(self, traced: Traced) -> bool:
         is_checked = config.current().check_keys  # before every run
+        if has_moves(traced.program):
+            return False
         return default_place() is CPU and not (traced.donated or self.device or is_checked)
 
 
@@ -301,7 +316,7 @@ def jit(
     donate_argnames: Names = None,
     dims: Mapping[str, tuple[int | str, int | str]] | None = None,
     in_dims: Any = None,
-    device: str | None = None,
+    device: str | Device | None = None,
 ) -> Any:
     """Compile `function` for the arguments it is called with; composes with every transformation.
 
@@ -326,7 +341,7 @@ def jit(
     """
     static = as_set(static_argnums, static_argnames)
     donated = as_set(donate_argnums, donate_argnames)
-    symbolic = SymbolicAxes.of(dims, in_dims) if dims else None
+    symbolic = SymbolicAxes.of(dims, in_dims)
 
     def made(f: Callable[..., Any]) -> Jitted:
         require_callable("jit", f)

@@ -1,0 +1,147 @@
+"""rune.debug.checks: programs that say where an index left its array, or a NaN was made."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import BoundsError, NaNError
+
+DEVICES = [d.name for d in rune.devices() if d.name != "null:0"]
+WAYS = {"eager": lambda f, device: f, "jit": lambda f, device: rune.jit(f, device=device)}
+X = np.arange(5, dtype=np.float32)
+
+
+def scanned(x):
+    return rune.scan(lambda c, i: (c, x[i + c]), 2, rnp.arange(5))[1]
+
+
+def while_looped(x):
+    return rune.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 1, c[1] + x[c[0]]), (0, 0.0))
+
+
+OUTSIDE = {
+    "a traced index": (lambda x, i: x[i + 4], "gather: found index 7 out of bounds (axis 0"),
+    "a static index": (lambda x, i: x[7], "gather: found index 7 out of bounds (axis 0"),
+    "a negative index": (lambda x, i: x[i - 12], "gather: found index -4 out of bounds (axis 0"),
+    "an index array": (lambda x, i: x[rnp.array([1, 8, 9])], "gather: found index 8 out of bounds"),
+    "an axis": (lambda x, i: x.reshape(1, 5)[0, i + 4], "(axis 1 of f32[1,5])"),
+    "an update": (lambda x, i: x.at[i + 6].add(1.0), "scatter_add: found index 9 out of bounds"),
+    "a scan": (lambda x, i: scanned(x), "gather: found index 5 out of bounds"),
+    "a while loop": (lambda x, i: while_looped(x), "gather: found index 5 out of bounds"),
+    "a branch": (
+        lambda x, i: rune.cond(i > 2, lambda: x[i + 4], lambda: x[0]),
+        "gather: found index 7 out of bounds",
+    ),
+    "a gradient": (rune.grad(lambda x, i: x[i + 4] ** 2), "gather: found index 7 out of bounds"),
+    "lanes": (
+        lambda x, i: rune.vmap(lambda k: x[k])(rnp.arange(7)),
+        "gather: found index 5 out of bounds",
+    ),
+    "the first of two": (lambda x, i: x[i + 5] + x[i + 6], "gather: found index 8 out of bounds"),
+}
+INSIDE = {
+    "an index": lambda x, i: x[i] + x[-5],
+    "a mode": lambda x, i: x.at[i + 9].get(mode="clip") + x.at[i + 9].get(mode="fill"),
+    "a dropped update": lambda x, i: x.at[i + 9].set(1.0, mode="drop"),
+    "the other branch": lambda x, i: rune.cond(i > 9, lambda: x[7], lambda: x[i]),
+    "a loop": lambda x, i: rune.scan(lambda c, k: (c + x[k], x[k]), 0.0, rnp.arange(5)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_an_index_out_of_bounds_is_named_with_its_operation_and_axis(name, way):
+    function, message = OUTSIDE[name]
+
+    with rune.debug.checks(bounds=True), pytest.raises(BoundsError) as caught:
+        WAYS[way](function, None)(rnp.asarray(X), 3)
+
+    assert isinstance(caught.value, IndexError)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", INSIDE)
+def test_indices_that_may_be_where_they_are_change_nothing(name, way):
+    function = INSIDE[name]
+    expected = function(rnp.asarray(X), 3)
+
+    with rune.debug.checks(bounds=True, nans=True):
+        found = WAYS[way](function, None)(rnp.asarray(X), 3)
+
+    for a, b in zip(rune.tree.leaves(expected), rune.tree.leaves(found)):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("function", [OUTSIDE["a scan"][0], OUTSIDE["an update"][0]])
+def test_kernels_of_every_executor_report_an_index(device, function):
+    with rune.debug.checks(bounds=True), pytest.raises(BoundsError, match="out of bounds"):
+        rune.jit(function, device=device)(X, 3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_kernels_of_every_executor_report_a_nan(device):
+    with rune.debug.checks(nans=True), pytest.raises(NaNError, match=r"log: made a NaN .*\[0\]"):
+        rune.jit(lambda x: rnp.log(x - 1).sum(), device=device)(X)
+
+
+def log_of_less(x):
+    return rnp.where(x > 1, rnp.log(x - 1), 0.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_nan_is_found_though_no_result_shows_it(way):
+    with rune.debug.checks(nans=True), pytest.raises(NaNError, match="log: made a NaN") as caught:
+        WAYS[way](log_of_less, None)(rnp.asarray(X))
+
+    line = inspect.getsourcelines(log_of_less)[1] + 1
+    assert caught.value.frame is not None
+    assert caught.value.frame.line == line
+
+
+def test_a_nan_that_is_given_is_not_made():
+    x = X.copy()
+    x[2] = np.nan
+
+    with rune.debug.checks(nans=True):
+        assert np.isnan(rune.jit(lambda x: (x * 2).sum())(x))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_line_is_that_of_the_operation(way):
+    def lookup(x, i):
+        return x[i]
+
+    line = inspect.getsourcelines(lookup)[1] + 1
+    for _ in range(2):
+        with rune.debug.checks(bounds=True), pytest.raises(BoundsError) as caught:
+            WAYS[way](lookup, None)(rnp.asarray(X), rnp.asarray(9))
+        assert caught.value.frame is not None
+        assert caught.value.frame.line == line
+
+
+def test_checks_end_with_their_block_and_cost_one_trace():
+    function = rune.jit(lambda x, i: x[i])
+
+    with rune.counting() as seen:
+        for _ in range(3):
+            assert float(function(X, 9)) == 4
+            with rune.debug.checks(bounds=True):
+                assert float(function(X, 3)) == 3
+
+    assert seen.traces == 2
+
+
+def test_symbolic_sizes_are_bounds_too():
+    function = rune.jit(lambda x, i: x[i], dims={"n": (1, 9)}, in_dims=("n", None))
+
+    with rune.debug.checks(bounds=True):
+        assert float(function(X, 4)) == 4
+        with pytest.raises(BoundsError, match="found index 4 out of bounds"):
+            function(X[:4], 4)
