@@ -2,9 +2,11 @@
 #
 #   environment EXTRAS     makes or completes .venv with rune from these sources and the named
 #                          extras of pyproject.toml; leaves its interpreter in $python
+#     drivers                as root on Debian or Ubuntu, installs software drivers by apt; elsewhere
+#                            says which
 #
 # A second run finds its stamp and does nothing. PYTHON=/path/to/python chooses the interpreter.
-# Nothing is fetched but Python packages (and, as root on Debian or Ubuntu, python3-venv by apt).
+# Nothing is fetched but packages: Python's, and by apt python3-venv and drivers.
 
 fail() {
     printf 'rune: %s\n' "$1" >&2
@@ -68,6 +70,32 @@ make_venv() {
     base="$(find_python)"
     say "making .venv with $("$base" -V)"
     "$base" -m venv --clear .venv
+}
+
+# Software drivers, so that the tests run every executor without a GPU: Vulkan on the CPU (also under
+# WebGPU), the validator of SPIR-V, and the validation layer.
+DRIVERS="libvulkan1 mesa-vulkan-drivers spirv-tools vulkan-validationlayers"
+
+drivers() {
+    if ! command -v dpkg >/dev/null 2>&1; then
+        say "for the vulkan and wgpu executors, a Vulkan driver and spirv-tools are needed here"
+        return 0
+    fi
+    absent=""
+    for package in $DRIVERS; do
+        dpkg -s "$package" >/dev/null 2>&1 || absent="$absent $package"
+    done
+    if [ -z "$absent" ]; then return 0; fi
+    if [ "$(id -u)" != 0 ]; then
+        say "some executors will be absent; for all of them: sudo apt install$absent"
+        return 0
+    fi
+    say "installing$absent"
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086  # a list of words
+    apt-get install -y -q $absent >/dev/null 2>&1 ||
+        { apt-get update -q >/dev/null && apt-get install -y -q $absent >/dev/null; } ||
+        fail "apt-get could not install$absent"
 }
 
 environment() {
