@@ -283,6 +283,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
     use_threads(options.threads)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["RUNE_CACHE_DIR"] = ""  # a first call compiles
     libraries = installed()
     with tempfile.TemporaryDirectory() as options.bytecode:
         rows = measure_all(libraries, options)

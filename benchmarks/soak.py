@@ -1,19 +1,25 @@
-"""A long run: thousands of training steps must leave live memory flat.
+"""A long run: thousands of steps must leave memory, handles and threads flat, on every executor.
 
-    python benchmarks/soak.py --steps 10000
+    python benchmarks/soak.py                                    all that follows
+    python benchmarks/soak.py --work training --steps 10000      training steps, on the CPU
+    python benchmarks/soak.py --work cycles --steps 1000         compile, run, drop; on every device
 
-Counts the arrays of rune that are alive, and the memory that the system gave to the process, after
-a warm-up and then at regular intervals. Exits with 1 when live bytes changed at all, or the process
-grew by more than GROWTH_BYTES.
+Counts after a warm-up, and then at regular intervals: the arrays of rune that are alive, what the
+device holds for them (rune.memory_stats), the memory of the process, its open files and threads.
+Exits with 1 when live bytes, handles or threads changed at all, or the process grew by more than
+GROWTH_BYTES, and in cycles GROWTH_OF_COMPILING_BYTES for each program that was compiled.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
+import itertools
+import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,18 +31,23 @@ import rune.numpy as rnp
 from rune import nn, optim
 
 GROWTH_BYTES = 4 << 20
+# LLVM's instruction combiner keeps about 4 KiB of each module that it has seen.
+GROWTH_OF_COMPILING_BYTES = 8 << 10
 REPORTS = 10
 WARM_UP = 100  # steps before the first count: caches are filled, the allocator has its pages
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Memory after so many steps. Units: bytes; resident is None where the system hides it."""
+    """Counts after so many steps. Units: bytes; None where the system hides it."""
 
     step: int
     arrays: int
     live_bytes: int
+    device_bytes: int
     resident_bytes: int | None
+    handles: int | None
+    threads: int | None
 
 
 def resident_bytes() -> int | None:
@@ -48,16 +59,25 @@ def resident_bytes() -> int | None:
     return int(line.split()[1]) * 1024
 
 
-def read_memory(step: int) -> Reading:
-    """Count the arrays that are alive."""
+def entries(folder: str) -> int | None:
+    """How many entries a folder of /proc/self has."""
+    path = Path("/proc/self") / folder
+    return len(os.listdir(path)) if path.exists() else None
+
+
+def read_counts(step: int, device: str) -> Reading:
+    """Count what is alive."""
     gc.collect()
     found = [x for x in gc.get_objects() if isinstance(x, rune.Array) and not x.is_deleted]
-    return Reading(step, len(found), sum(x.nbytes for x in found), resident_bytes())
+    held = rune.memory_stats(device).live_bytes
+    live = sum(x.nbytes for x in found)
+    process = resident_bytes(), entries("fd"), entries("task")
+    return Reading(step, len(found), live, held, *process)
 
 
-def training(seed: int) -> Iterator[None]:
+def training(device: str) -> Iterator[None]:
     """Adam steps of a small network on random data; one per item."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     optimizer = optim.adam(1e-3)
 
     def loss(params: Any, images: Any, labels: Any) -> Any:
@@ -66,7 +86,7 @@ def training(seed: int) -> Iterator[None]:
             nn.softmax_cross_entropy_with_integer_labels(hidden @ params["out"], labels)
         )
 
-    @rune.jit
+    @functools.partial(rune.jit, device=device)
     def step(params: Any, state: Any, images: Any, labels: Any) -> Any:
         grads = rune.grad(loss)(params, images, labels)
         updates, state = optimizer.update(grads, state, params)
@@ -81,44 +101,73 @@ def training(seed: int) -> Iterator[None]:
         yield
 
 
-def soak(steps: int) -> list[Reading]:
-    """Memory after the warm-up, and after each tenth of the steps."""
-    run = training(seed=0)
+def cycles(device: str) -> Iterator[None]:
+    """Compile a program that was never compiled, run it, drop all; one per item."""
+    x = np.ones(1000, np.float32)
+    for number in itertools.count():
+        f = rune.jit(lambda v, k=number: rnp.sum(rnp.sin(v) * (1.0 + k)), device=device)
+        np.asarray(f(x))
+        del f
+        yield
+
+
+WORK: dict[str, Callable[[str], Iterator[None]]] = {"training": training, "cycles": cycles}
+STEPS = {"training": 10_000, "cycles": 1000}
+
+
+def soak(work: Iterator[None], steps: int, device: str) -> list[Reading]:
+    """Counts after the warm-up, and after each tenth of the steps."""
     for _ in range(WARM_UP):
-        next(run)
-    readings = [read_memory(0)]
+        next(work)
+    readings = [read_counts(0, device)]
     for step in range(1, steps + 1):
-        next(run)
+        next(work)
         if step % max(1, steps // REPORTS) == 0:
-            readings.append(read_memory(step))
+            readings.append(read_counts(step, device))
     return readings
 
 
-def complaints(readings: Sequence[Reading]) -> list[str]:
+def complaints(readings: Sequence[Reading], growth_bytes: int) -> list[str]:
     """What is not flat."""
     first, last, found = readings[0], readings[-1], []
-    if any(r.live_bytes != first.live_bytes for r in readings):
-        found.append(f"live bytes went from {first.live_bytes} to {last.live_bytes}")
+    for name in ("live_bytes", "device_bytes", "handles", "threads"):
+        seen = [getattr(r, name) for r in readings]
+        if set(seen) != {seen[0]}:
+            found.append(f"{name} went from {min(seen)} to {max(seen)}")
     if first.resident_bytes is not None and last.resident_bytes is not None:
         grown = last.resident_bytes - first.resident_bytes
-        if grown > GROWTH_BYTES:
+        if grown > growth_bytes:
             found.append(f"the process grew by {grown} bytes")
     return found
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run, print a table, complain."""
-    parser = argparse.ArgumentParser(prog="benchmarks/soak.py")
-    parser.add_argument("--steps", type=int, default=10_000)
-    options = parser.parse_args(argv)
+def report(name: str, device: str, steps: int) -> list[str]:
+    """Run one work on one device, print its table; what is not flat."""
     start = time.perf_counter()
-    readings = soak(options.steps)
-    print(f"{'step':>8} {'arrays':>8} {'live bytes':>12} {'resident bytes':>16}")
+    readings = soak(WORK[name](device), steps, device)
+    print(f"{name} on {device}, {time.perf_counter() - start:.1f} s")
+    columns = Reading.__dataclass_fields__
+    print("  ".join(columns))
     for r in readings:
-        shown = "unknown" if r.resident_bytes is None else str(r.resident_bytes)
-        print(f"{r.step:>8} {r.arrays:>8} {r.live_bytes:>12} {shown:>16}")
-    print(f"{time.perf_counter() - start:.1f} s")
-    found = complaints(readings)
+        shown = ("unknown" if (x := getattr(r, c)) is None else str(x) for c in columns)
+        print("  ".join(x.rjust(len(c)) for x, c in zip(shown, columns, strict=True)))
+    growth = GROWTH_BYTES + (GROWTH_OF_COMPILING_BYTES * steps if name == "cycles" else 0)
+    return [f"{name} on {device}: {c}" for c in complaints(readings, growth)]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run, print tables, complain."""
+    here = [d.name for d in rune.devices() if d.target.backend != "null"]
+    parser = argparse.ArgumentParser(prog="benchmarks/soak.py")
+    parser.add_argument("--work", choices=WORK, action="append")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--device", choices=here, action="append")
+    options = parser.parse_args(argv)
+    found: list[str] = []
+    for name in options.work or WORK:
+        default = ["cpu:0"] if name == "training" else here
+        for device in options.device or default:
+            found += report(name, device, options.steps or STEPS[name])
     print(*(f"NOT FLAT: {c}" for c in found) if found else ["flat"], sep="\n")
     return int(bool(found))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rune import debug, errors, lax, nn, numpy, optim, random, tree
 from rune.array import Array
-from rune.backends import devices, missing
+from rune.backends import devices, memory_stats, missing
 from rune.config import configure, enable_x64, numpy_dtype_promotion
 from rune.control import (
     Checkpoints,
@@ -44,7 +44,7 @@ from rune.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.jit import jit
 from rune.transforms.linear_transpose import linear_transpose
 from rune.transforms.no_grad import no_grad
-from rune.transforms.placement import block_until_ready, device_get, device_put
+from rune.transforms.placement import block_until_ready, device, device_get, device_put
 from rune.transforms.pmap import pmap
 from rune.transforms.reasons import explain_cache_misses
 from rune.transforms.reverse import vjp
@@ -54,6 +54,7 @@ from rune.transforms.vmap import vmap
 from rune.tree import util as tree_util
 
 if TYPE_CHECKING:
+    from rune.backends.doctor import doctor
     from rune.transforms.explain import explain
 
 make_jaxpr = make_program
@@ -61,9 +62,11 @@ remat = checkpoint
 
 
 def __getattr__(name: str):
-    # explain shows the compiler's stages; it loads the compiler, which `import rune` does not.
+    # These two load the compiler, which `import rune` does not.
     if name == "explain":
         return import_module("rune.transforms.explain").explain
+    if name == "doctor":
+        return import_module("rune.backends.doctor").doctor
     raise AttributeError(f"module 'rune' has no attribute {name!r}")
 
 
@@ -72,11 +75,11 @@ __all__ = [
     "Array", "ArrayType", "Checkpoints", "GrowingResiduals", "Quantized", "ShapeDtypeStruct",
     "SymbolicZero", "associative_scan", "block_until_ready", "checkpoint", "checkpoint_name",
     "checkpoint_policies", "closure_convert", "cond", "configure", "counters", "counting",
-    "custom_jvp", "custom_vjp", "debug", "dequantize", "device_get", "device_put", "devices",
-    "enable_x64", "errors", "eval_shape", "explain", "explain_cache_misses", "float0",
-    "fori_loop", "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev", "jit",
-    "jvp", "lax", "linear_transpose", "linearize", "make_jaxpr", "make_program", "map", "missing",
-    "nn", "no_grad", "numpy", "numpy_dtype_promotion", "optim", "pmap", "pure_callback",
-    "quantize", "random", "remat", "scan", "switch", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
-    "while_loop",
+    "custom_jvp", "custom_vjp", "debug", "dequantize", "device", "device_get", "device_put",
+    "devices", "doctor", "enable_x64", "errors", "eval_shape", "explain", "explain_cache_misses",
+    "float0", "fori_loop", "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev",
+    "jit", "jvp", "lax", "linear_transpose", "linearize", "make_jaxpr", "make_program", "map",
+    "memory_stats", "missing", "nn", "no_grad", "numpy", "numpy_dtype_promotion", "optim", "pmap",
+    "pure_callback", "quantize", "random", "remat", "scan", "switch", "tree", "tree_util",
+    "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -81,7 +81,10 @@ def configure(**changes: bool | str | None) -> Iterator[Config]:
 
     Errors: TypeError for a setting that does not exist.
     """
-    changed = _interned(**{**asdict(current()), **changes})
+    settings = asdict(current())
+    for name in changes.keys() - settings.keys():
+        raise TypeError(f"configure: cannot set {name} (settings: {', '.join(settings)})")
+    changed = _interned(**{**settings, **changes})
     token = _current.set(changed)
     keys = _used_keys.get()
     keys_token = _used_keys.set({} if changed.check_keys and keys is None else keys)

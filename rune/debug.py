@@ -15,7 +15,8 @@ import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,10 +53,17 @@ def checks(bounds: bool = False, nans: bool = False) -> Iterator[None]:
         yield
 
 
-def callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kw: Any) -> None:
+def callback(
+    callback: Callable[..., Any],
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kw: Any,
+) -> None:
     """Call a Python function of concrete arrays, for its side effects, when the program runs.
 
-    ordered: after the ordered callbacks before it, and before those after it.
+    ordered:      after the ordered callbacks before it, and before those after it.
+    partitioned:  JAX's request for one call per shard; an array here is in one piece.
     What it returns is not looked at. Leaves that are no arrays are handed over as they are.
 
     >>> import rune
@@ -67,10 +75,13 @@ def callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **
     debug_callback(callback, *args, ordered=ordered, **kw)
 
 
-def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def print(
+    fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
+) -> None:
     """Print values when the program runs, as `fmt.format(*args, **kwargs)` says.
 
-    ordered: after what was printed in order before.
+    ordered:      after what was printed in order before.
+    partitioned:  as for `callback`.
     Errors:  ArgumentError when the format and the arguments do not fit, at the time of tracing.
 
     >>> import rune
@@ -78,12 +89,19 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     x = 2.0
     """
     _require_fit(fmt, args, kwargs)
+    debug_callback(_Show(fmt), *args, ordered=ordered, **kwargs)
 
-    def show(*values: Any, **named: Any) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Show:
+    """Prints as the format says. A value, so that an eager loop with it is compiled once."""
+
+    fmt: str
+    name: ClassVar[str] = "print"
+
+    def __call__(self, *values: Any, **named: Any) -> None:
         hosts, by_name = tree.map(_host, (values, named))
-        builtins.print(fmt.format(*hosts, **by_name))
-
-    debug_callback(show, *args, ordered=ordered, **kwargs)
+        builtins.print(self.fmt.format(*hosts, **by_name))
 
 
 def _host(value: Any) -> Any:

@@ -4,7 +4,8 @@
 
 `Quantized` is a tree of arrays, so it goes through jit, grad and vmap like any parameters. What is
 computed with it is ordinary code on the stored numbers: a product `x @ q` converts them where the
-dot loads them, and no array of floats is ever made of the weights.
+dot loads them, and no array of floats is made of the weights for up to 8 rows of x. For more rows
+unpacking once may cost less: a library on the CPU takes floats (lowering/kernelize/cost.py).
 
 4-bit integers lie two to a byte, the even element in the low half, along `axis`. Rounding is to
 nearest even, and what is out of range is clipped, in 8-bit floats too: none becomes NaN.

@@ -1,9 +1,10 @@
 """What every test file gets: checked stages and plans, `expect` with --accept, the profiles.
 
-Whatever a test compiles is checked after every stage, and its plan goes through `null`.
+Whatever a test compiles is checked after every stage, its plan goes through `null`, and nothing
+comes from the disk cache of an earlier run.
 
 The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
-many, and others each time.
+many, and others each time; `fuzz` is that of tests/fuzz.py, in which a seed decides all.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ["RUNE_CACHE_DIR"] = ""
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
@@ -27,6 +29,9 @@ settings.register_profile(
 )
 settings.register_profile(
     "thorough", max_examples=1000, deadline=None, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "fuzz", max_examples=40, deadline=None, suppress_health_check=_SLOW, database=None
 )
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))
 

@@ -81,5 +81,16 @@ def test_a_bar_says_when_it_is_broken():
     assert not cases.Bar(5e-6).holds(6e-6, None)
 
 
-def test_a_short_soak_is_flat():
-    assert _script("soak.py", "--steps", "300").splitlines()[-1] == "flat"
+def test_a_short_soak_of_training_is_flat():
+    assert _script("soak.py", "--work", "training", "--steps", "300").splitlines()[-1] == "flat"
+
+
+def test_the_cost_of_a_call_is_printed_for_every_number_of_kernels():
+    options = ("--device", "cpu:0", "--kernels", "1", "3", "--rounds", "2")
+    *_, row = _script("host_cost.py", *options).splitlines()
+    assert len(row.split("|")) == 6
+
+
+def test_a_short_soak_of_compiling_is_flat():
+    options = ("--work", "cycles", "--device", "cpu:0", "--steps", "60")
+    assert _script("soak.py", *options).splitlines()[-1] == "flat"

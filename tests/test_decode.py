@@ -98,6 +98,20 @@ def test_one_compiled_program_serves_all_positions():
     assert (seen.traces, seen.compiles, seen.runs) == (1, 1, CAPACITY)
 
 
+@pytest.mark.parametrize("device", [d.name for d in rune.devices() if d.target.backend != "null"])
+def test_every_device_decodes_with_one_program(device: str):
+    count = 12
+    with rune.configure(device=device):
+        f, cache, found = declared(), empty_cache(), []
+        with rune.counting() as seen:
+            for t in range(1, count + 1):
+                cache, logits = f(WEIGHTS, cache, prefix(t))
+                found.append(np.asarray(logits))
+
+    assert (seen.traces, seen.compiles, seen.runs) == (1, 1, count)
+    near(recomputed(prefix(count)), np.stack(found), relative=1e-4, why="two layers in f32")
+
+
 def test_automatic_sizes_compile_once_more_when_the_length_has_changed_twice():
     f, cache, compiled = rune.jit(step, donate_argnums=1), empty_cache(), []
 

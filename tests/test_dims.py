@@ -11,6 +11,7 @@ import copy
 import itertools
 import operator
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,10 +183,19 @@ def test_parse_refuses_what_is_no_dimension(text: str):
 # --- a dimension is no number -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("use", [bool, int, range, operator.index])
+@pytest.mark.parametrize("use", [bool, int, float, range, operator.index])
 def test_a_dimension_has_no_value_while_tracing(use):
     with pytest.raises(DimensionError, match=r"n in 1\.\.4096"):
         use(N)
+
+
+def test_whole_powers_and_divmod_are_those_of_numbers():
+    assert (N + 1) ** 2 == N * N + 2 * N + 1
+    assert N**0 == 1
+    assert divmod(4 * N + 3, 4) == (N, 3)
+    for power in (-1, 0.5):
+        with pytest.raises(TypeError, match=rf"cannot compute with n and {power}"):
+            _ = N**power
 
 
 def test_an_undecided_comparison_names_both_sides_and_bounds():
@@ -194,6 +204,27 @@ def test_an_undecided_comparison_names_both_sides_and_bounds():
 
     assert "cannot decide n < m + 1 (m in 1..4096, n in 1..4096)" in str(caught.value)
     assert "hint" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("question", "hint"),
+    [
+        (lambda: N >= M, 'if it always holds, declare it: dims={"m": (1, "n")}'),
+        (lambda: M < N, 'if it always holds, declare it: dims={"m": (1, "n - 1")}'),
+        (lambda: N > 8, 'dims={"n": (9, 4096)} or dims={"n": (1, 8)}'),
+        (lambda: N >= 8, 'dims={"n": (8, 4096)} or dims={"n": (1, 7)}'),
+        (lambda: N < 8, 'dims={"n": (1, 7)} or dims={"n": (8, 4096)}'),
+        (lambda: N <= 8, 'dims={"n": (1, 8)} or dims={"n": (9, 4096)}'),
+        (lambda: dims.symbol("k") <= 8, 'dims={"k": (0, 8)} or dims={"k": (9, None)}'),
+        (lambda: dims.symbol("k", 2, N) <= 8, 'dims={"k": (2, 8)} or dims={"k": (9, "n")}'),
+        (lambda: 2 * N > M, "declare tighter bounds in dims"),
+    ],
+)
+def test_an_undecided_comparison_says_what_would_decide_it(question: Any, hint: str):
+    with pytest.raises(dims.UndecidedComparison) as caught:
+        question()
+
+    assert (caught.value.hint or "").endswith(hint)
 
 
 def test_decided_comparisons_are_plain_booleans():

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
-from rune.backends.base import Backend
+from rune import config
+from rune.backends.base import Backend, CountsMemory
+from rune.backends.pool import MemoryStats
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
 
@@ -57,7 +59,7 @@ def _open(device: Device) -> Backend:
 
 
 # One file each, the default first. They and their drivers are imported when first asked for.
-_NAMES = ("cpu", "opencl", "reference", "null")
+_NAMES = ("cpu", "cuda", "opencl", "vulkan", "wgpu", "reference", "null")
 
 
 @functools.cache
@@ -130,3 +132,21 @@ def device_named(name: str) -> Device:
         f"device: cannot find {name!r} (there are {', '.join(d.name for d in devices())})",
         hint=f"{backend}: {why}" if why else None,
     )
+
+
+def memory_stats(device: str | Device | None = None) -> MemoryStats:
+    """Memory of one device in this process: bytes live and cached, the peak, allocations.
+
+    device: its name or itself; None is the default device. The CPU counts arrays from 1 MiB on,
+            as smaller ones are NumPy's own.
+    Errors: DeviceError for a device that is not there, or whose backend does not count.
+
+    >>> memory_stats("null").live_bytes
+    0
+    """
+    chosen = device or config.current().device or "cpu:0"
+    found = device_named(chosen) if isinstance(chosen, str) else chosen
+    backend = found.backend
+    if isinstance(backend, CountsMemory):
+        return backend.memory_stats()
+    raise DeviceError(f"memory_stats: cannot count memory on {found.name} (its backend does not)")

@@ -7,10 +7,11 @@ A backend compiles a whole plan: `record(plan)` renders and compiles its kernels
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from rune.backends.pool import MemoryStats
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
 
@@ -63,4 +64,13 @@ class Backend(Protocol):
 
     def synchronize(self) -> None:
         """Wait until all submitted work has ended."""
+        ...
+
+
+@runtime_checkable
+class CountsMemory(Protocol):
+    """A backend that counts its memory; all of rune's own do."""
+
+    def memory_stats(self) -> MemoryStats:
+        """Bytes live and cached, the peak, and the allocations until now."""
         ...

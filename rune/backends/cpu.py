@@ -33,6 +33,7 @@ from rune.backends import (
 )
 from rune.backends.base import Buffer
 from rune.backends.executor import concrete_type, evaluate, size_values, static_shape
+from rune.backends.pool import MemoryStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError, LayoutError
 from rune.lowering.codegen.llvm_types import SUPPORTED
@@ -125,6 +126,10 @@ class CpuBackend:
 
     def synchronize(self) -> None:
         """Nothing is ever pending: a call returns when its work is done."""
+
+    def memory_stats(self) -> MemoryStats:
+        """Counts of the arrays of at least 1 MiB; smaller ones are NumPy's own."""
+        return cpu_memory.stats()
 
 
 class CpuExecutable:

@@ -3,6 +3,9 @@
 Modules are small and already vectorised, so two passes suffice: registers for stack slots, and
 peepholes. The full pipelines give the same speed and take five times as long (measured on
 softmax and tanh). A Code object owns what it compiled: dropped, it frees the machine code.
+
+Object code is kept on disk (disk_cache.py): addresses of this process, `inttoptr (i64 N to ptr)`,
+become symbols, so that the next process makes the same text and binds them to its own.
 """
 
 from __future__ import annotations
@@ -11,14 +14,18 @@ import functools
 import importlib
 import os
 import platform
+import re
 import threading
 from dataclasses import dataclass
 from typing import Any
 
+from rune.backends import disk_cache, forks
 from rune.backends.refusal import refusal
 from rune.lowering.codegen.llvm import Machine
 
-_lock = threading.Lock()  # LLVM's context is shared by all threads of the process
+# LLVM's context and symbols are shared by all threads of the process.
+_lock = forks.held(threading.RLock(), 1)
+_ADDRESS = re.compile(r"inttoptr \(i64 (\d+) to ptr\)")
 
 
 @functools.cache
@@ -103,15 +110,51 @@ def compile_module(name: str, text: str) -> Code:
 
     Errors: CompileError "cpu: cannot compile f (LLVM's words)" with the numbered lines.
     """
-    text = f"{text}\n\n{attributes()}\n"
+    text, addresses = _with_symbols(f"{text}\n\n{attributes()}\n")
+    versions = ".".join(map(str, library().llvm_version_info))
+    key = disk_cache.key_of("llvm", versions, processor(), _features_text(), text)
     with _lock:
+        for number, address in enumerate(addresses):
+            library().add_symbol(_symbol(number), address)
         try:
-            target = _target_machine()
-            engine = library().create_mcjit_compiler(_optimised(text, target), target)
-            engine.finalize_object()
+            return Code(_linked(_object(key, text)), text)
         except RuntimeError as error:
             raise refusal(f"cpu: cannot compile {name}", text, str(error)) from error
-    return Code(engine, text)
+
+
+def _with_symbols(text: str) -> tuple[str, list[int]]:
+    """The text with a symbol for each address of this process, and those addresses."""
+    numbers: dict[int, int] = {}
+
+    def symbol(found: re.Match[str]) -> str:
+        return f"@{_symbol(numbers.setdefault(int(found[1]), len(numbers)))}"
+
+    text = _ADDRESS.sub(symbol, text)
+    declared = [f"@{_symbol(number)} = external global i8\n" for number in numbers.values()]
+    return "".join([*declared, text]), list(numbers)
+
+
+def _symbol(number: int) -> str:
+    # One name stands for another address in the next module: it is bound while that is loaded.
+    return f"address.{number}"
+
+
+def _object(key: bytes, text: str) -> bytes:
+    """The object code, kept from an earlier process or made."""
+    found = disk_cache.load(key)
+    if found is None:
+        target = _target_machine()
+        found = target.emit_object(_optimised(text, target))
+        disk_cache.store(key, found)
+    return found
+
+
+def _linked(code: bytes) -> Any:
+    """An engine with the object code."""
+    engine = library().create_mcjit_compiler(library().parse_assembly(""), _target_machine())
+    engine.add_object_file(library().ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
 
 
 def _optimised(text: str, target: Any) -> Any:

@@ -2,7 +2,8 @@
 
 A fresh large block costs a page fault for every page, often more than the kernel that fills it.
 So blocks of at least 1 MiB go back to a free list when the last array on them dies: the array's
-base is an `_Owner`, whose deletion returns the block. Small arrays are NumPy's own.
+base is an `_Owner`, whose deletion returns the block. Small arrays are NumPy's own, and not
+counted.
 
 Invariant: a block is on the free list only when no array refers to it.
 """
@@ -17,6 +18,8 @@ from collections import defaultdict
 
 import numpy as np
 
+from rune.backends.forks import held
+from rune.backends.pool import MemoryStats
 from rune.errors import OutOfMemory
 
 LARGE_BYTES = 1 << 20  # blocks from this size on are kept
@@ -37,22 +40,29 @@ class FreeList:
 
     def __init__(self) -> None:
         # Reentrant: taking a block may run the collector, which may give one.
-        self.lock = threading.RLock()
+        self.lock = held(threading.RLock(), 2)
         self.blocks: dict[int, list[ctypes.Array]] = defaultdict(list)
-        self.kept = 0
+        self.kept = self.live = self.peak = self.taken = self.fresh = 0
 
-    def take(self, nbytes: int) -> ctypes.Array | None:
-        """A kept block of that size."""
+    def take(self, nbytes: int) -> ctypes.Array:
+        """A block of that size, a kept one if there is one. Errors: OutOfMemory."""
         with self.lock:
             blocks = self.blocks.get(nbytes)
-            if not blocks:
-                return None
-            self.kept -= nbytes
-            return blocks.pop()
+            if blocks:
+                self.kept -= nbytes
+                block = blocks.pop()
+            else:
+                block = (ctypes.c_char * nbytes).from_buffer(aligned(nbytes).data)
+                self.fresh += 1
+            self.taken += 1
+            self.live += nbytes
+            self.peak = max(self.peak, self.live)
+            return block
 
     def give(self, block: ctypes.Array) -> None:
         """Keep a block."""
         with self.lock:
+            self.live -= len(block)
             if self.kept + len(block) > KEPT_BYTES:
                 self.clear()
             if len(block) <= KEPT_BYTES:
@@ -77,6 +87,13 @@ def kept_bytes() -> int:
 def clear() -> None:
     """Give all kept blocks back to the system."""
     _free.clear()
+
+
+def stats() -> MemoryStats:
+    """Counts of large blocks until now."""
+    with _free.lock:
+        counts = _free.live, _free.kept, _free.peak, machine_bytes() or None
+        return MemoryStats(*counts, _free.taken, _free.fresh)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -105,10 +122,7 @@ def aligned(nbytes: int) -> np.ndarray:
 
 def _owner(nbytes: int) -> np.ndarray:
     # A block is no array, since NumPy lets an array's base skip to that of a base that is one.
-    block = _free.take(nbytes)
-    if block is None:
-        block = (ctypes.c_char * nbytes).from_buffer(aligned(nbytes).data)
-    return _Owner((nbytes,), np.uint8, memoryview(block))
+    return _Owner((nbytes,), np.uint8, memoryview(_free.take(nbytes)))
 
 
 def out_of_memory(nbytes: int) -> OutOfMemory:

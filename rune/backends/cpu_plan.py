@@ -224,7 +224,7 @@ class _Run:
         pieces = self.host.cores * CHUNKS_PER_CORE * kernel.grain
         even = (total + (pieces - 1)).binary("udiv", total + (pieces - 1), pieces) * kernel.grain
         chunk = writer.call("i64", "@llvm.smax.i64", even, even.like(least))
-        function = f"inttoptr (i64 {self.host.parallel()} to ptr)"
+        function = _function(self.host.parallel())
         task = f"ptr @{_task_name(name)}, ptr {words.text}"
         writer.do(f"call void {function}({task}, i64 {total.text}, i64 {chunk.text})")
 
@@ -426,12 +426,16 @@ class _Entry:
     def check_array(self, array: Value, type: ArrayType, code: int) -> None:
         """An exact ndarray of the right dtype and rank, contiguous and aligned."""
         abi = self.abi
-        is_array = self.field("i64", array, abi.type).equals(abi.ndarray)
+        is_array = self.field("i64", array, abi.type).equals(self.address(abi.ndarray))
         self.require(is_array, code)
-        is_dtype = self.field("i64", array, abi.descr).equals(id(type.dtype))
+        is_dtype = self.field("i64", array, abi.descr).equals(self.address(id(type.dtype)))
         is_rank = self.field("i32", array, abi.ndim).equals(type.ndim)
         flags = self.field("i32", array, abi.flags) & abi.required_flags
         self.require(is_dtype & is_rank & flags.equals(abi.required_flags), code)
+
+    def address(self, address: int) -> Value:
+        """An address as an integer, in the form that cpu_compile.py makes a symbol of."""
+        return Value(self.writer, "i64", f"ptrtoint (ptr {_function(address)} to i64)")
 
     def length(self, array: Value, axis: int) -> Value:
         """The length of one axis."""

@@ -33,6 +33,7 @@ from rune.backends.executor import (
     size_bytes,
     static_shape,
 )
+from rune.backends.pool import MemoryStats
 from rune.core.types import ArrayType
 from rune.errors import CheckError, DeletedArrayError
 from rune.lowering.codegen.target import Target
@@ -340,6 +341,10 @@ class NullBackend:
 
     def synchronize(self) -> None:
         """Nothing is pending."""
+
+    def memory_stats(self) -> MemoryStats:
+        """Its buffers hold nothing."""
+        return MemoryStats(0, 0, 0, None, 0, 0)
 
 
 TARGET = Target(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rune import dtypes
+from rune.backends import cpu_memory
 from rune.backends.callbacks import fill, function_of, is_callback
 from rune.backends.executor import (
     Concrete,
@@ -25,8 +26,9 @@ from rune.backends.executor import (
     static_shape,
 )
 from rune.backends.null import check_plan
+from rune.backends.pool import MemoryStats
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, OutOfMemory
+from rune.errors import ArgumentError
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.text import to_text
@@ -123,10 +125,7 @@ def dot(
 
 
 def _empty(type: ArrayType) -> np.ndarray:
-    try:
-        return np.empty(static_shape(type), type.dtype)
-    except MemoryError as error:
-        raise OutOfMemory(f"alloc: cannot allocate {type} ({error})") from error
+    return cpu_memory.empty(static_shape(type), type.dtype)
 
 
 def _reuse(array: np.ndarray, type: ArrayType) -> np.ndarray:
@@ -145,7 +144,9 @@ class ReferenceBackend:
 
     def copy_in(self, array: np.ndarray) -> np.ndarray:
         """A contiguous copy."""
-        return np.array(array, order="C")
+        made = cpu_memory.empty(array.shape, array.dtype)
+        made[...] = array
+        return made
 
     def copy_out(self, buffer: np.ndarray, type: ArrayType) -> np.ndarray:
         """A copy."""
@@ -158,6 +159,10 @@ class ReferenceBackend:
 
     def synchronize(self) -> None:
         """Nothing is ever pending."""
+
+    def memory_stats(self) -> MemoryStats:
+        """Those of the host's memory, which is where its arrays are."""
+        return cpu_memory.stats()
 
 
 TARGET = Target(

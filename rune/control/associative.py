@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import tree
-from rune.control.carry import shown
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, AxisError, TransformError
 from rune.ops import concatenate, reshape, slice_
 from rune.ops import reverse as reversed_axes
 from rune.ops.conventions import normalised_axis
 from rune.transforms.arguments import key_path, require_callable, value_leaves
+from rune.transforms.mismatch import shown
 
 Leaves = Sequence[Any]
 

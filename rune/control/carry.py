@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rune import dtypes, tree
+from rune import dtypes
 from rune.control.programs import is_layout
 from rune.control.tracing import Traced
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops import convert
+from rune.transforms.mismatch import mismatch, paths
 
 
 def settle(
@@ -78,12 +79,12 @@ class Carry:
             )
 
     def _difference(self, found: Any) -> str:
-        lost, gained = only_in(self.treedef, found), only_in(found, self.treedef)
-        if lost:
-            return f"{self.place(lost)} goes in but does not come out"
-        if gained:
-            return f"{self.place(gained)} comes out but does not go in"
-        return f"{shown(self.treedef)} goes in, {shown(found)} comes out"
+        return mismatch(
+            self.treedef, found,
+            lambda path: f"{self.place(path)} goes in but does not come out",
+            lambda path: f"{self.place(path)} comes out but does not go in",
+            "{} goes in, {} comes out",
+        )  # fmt: skip
 
 
 def _hint(went_in: ArrayType, came_out: ArrayType) -> str:
@@ -94,23 +95,3 @@ def _hint(went_in: ArrayType, came_out: ArrayType) -> str:
         f"a carry keeps its dtype: convert in the body with .astype('{kept}'), "
         f"or start from a value of {other}"
     )
-
-
-# --- trees in messages ------------------------------------------------------------------------
-
-
-def only_in(a: Any, b: Any) -> str | None:
-    """The key path of the first leaf of a structure that another has not."""
-    others = set(paths(b))
-    return next((path for path in paths(a) if path not in others), None)
-
-
-def paths(treedef: Any) -> list[str]:
-    """The key path of every leaf, as `['a'][0]`."""
-    marked = tree.unflatten(treedef, range(treedef.num_leaves))
-    return [tree.keystr(path) for path, _ in tree.leaves_with_path(marked)]
-
-
-def shown(treedef: Any) -> str:
-    """A structure for messages: `{'a': *}`."""
-    return str(treedef).removeprefix("PyTreeDef(").removesuffix(")")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, tree
-from rune.control.carry import only_in, paths, shown
 from rune.control.cond_primitive import cond as cond_primitive
 from rune.control.programs import is_layout
 from rune.control.tracing import Traced, interned, retyped, share_captured, tell_one_of, trace
@@ -18,6 +17,7 @@ from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.flat import Flat
+from rune.transforms.mismatch import mismatch, paths
 
 _MISSING = object()
 
@@ -146,8 +146,9 @@ def _check_results(name: str, labels: Sequence[str], traced: Sequence[Traced]) -
 
 
 def _difference(a: Any, b: Any, of_a: str, of_b: str) -> str:
-    for one, other, of_one, of_other in ((a, b, of_a, of_b), (b, a, of_b, of_a)):
-        path = only_in(one, other)
-        if path is not None:
-            return f"result{path} comes from {of_one} but not from {of_other}"
-    return f"{shown(a)} comes from {of_a}, {shown(b)} from {of_b}"
+    return mismatch(
+        a, b,
+        lambda path: f"result{path} comes from {of_a} but not from {of_b}",
+        lambda path: f"result{path} comes from {of_b} but not from {of_a}",
+        f"{{}} comes from {of_a}, {{}} from {of_b}",
+    )  # fmt: skip

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.control.keeping import keep_of_cond
 from rune.control.lanes import borrowed, guarded, select_lanes
 from rune.control.programs import (
     Flags,
@@ -33,10 +34,13 @@ from rune.control.programs import (
     parts,
     refuse,
     run_equation,
+    slots_for,
     spread,
+    types_of,
     where,
     where_not,
     with_inputs,
+    with_slots,
 )
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import type_of
@@ -50,6 +54,7 @@ from rune.ops import convert, eq, max, min, reduce_or
 from rune.ops.family import zeros_of
 from rune.transforms.callback import refuse_io
 from rune.transforms.jvp import jvp_program
+from rune.transforms.keeping import Keeps, Replay
 from rune.transforms.linearize import Partial, split_program
 from rune.transforms.memo import per_program
 from rune.transforms.transpose import transpose_program
@@ -133,14 +138,13 @@ def _split_branches(first: Program, rest: Branches, unknown: Flags) -> _Split:
     free = either(*(tuple(not k for k in s.known_outputs) for s in natural))
     splits = [split_program(b, unknown, free) for b in branches]
     count = len(free) - sum(free)
-    slots: list[ArrayType] = []
-    places = [_assign(slots, s.known.output_types[count:]) for s in splits]
+    slots, places = slots_for([s.known.output_types[count:] for s in splits])
     passed = sorted({n for s in splits for n in s.residual_inputs if n is not None})
     types = where_not(first.input_types, unknown)
     free_types = (*slots, *(types[n] for n in passed), *where(first.input_types, unknown))
     known_parts, unknown_parts = [], []
     for s, own in zip(splits, places):
-        known_parts.append(_filled(s.known, count, own, slots))
+        known_parts.append(with_slots(s.known, count, own, slots))
         computed = iter(own)
         first_passed = len(slots)
         positions = [
@@ -151,30 +155,6 @@ def _split_branches(first: Program, rest: Branches, unknown: Flags) -> _Split:
         unknown_parts.append(with_inputs(s.unknown, tuple(positions), free_types))
     known_outputs = tuple(not f for f in free)
     return _Split(tuple(known_parts), tuple(unknown_parts), tuple(passed), known_outputs)
-
-
-def _assign(slots: list[ArrayType], types: Sequence[ArrayType]) -> list[int]:
-    """A slot of its type for each, no slot twice; slots that are missing are added."""
-    taken: list[int] = []
-    for t in types:
-        fits = (i for i, s in enumerate(slots) if i not in taken and is_layout(s, t))
-        found = next(fits, len(slots))
-        if found == len(slots):
-            slots.append(t)
-        taken.append(found)
-    return taken
-
-
-def _filled(known: Program, count: int, own: Sequence[int], slots: Sequence[ArrayType]) -> Program:
-    """A known branch that yields every slot: its own residuals, and zeros."""
-
-    def run(*args: Any) -> list[Any]:
-        outs, residuals = parts(eval_program(known, args), count)
-        found = dict(zip(own, residuals, strict=True))
-        filled = (found[i] if i in found else zeros_of(t) for i, t in enumerate(slots))
-        return [*outs, *filled]
-
-    return stage(run, known.input_types, known.name).closed()
 
 
 def _partial(
@@ -309,9 +289,14 @@ def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
+def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
+    types = types_of(equation.operands[1:])
+    return keep_of_cond(equation, keeps, _sizes(equation.params["branches"], types))
+
+
 cond = Primitive(
     "cond", "control", _type_rule,
     transpose=_transpose, batch=_batch, multiple_results=True, lower=Control.BRANCH,
     run=lambda *args, **params: run_equation(cond, args, params), interpret=_interpret,
-    jvp_equation=_jvp, partial_equation=_partial, dead_code=_dead_code,
+    jvp_equation=_jvp, partial_equation=_partial, dead_code=_dead_code, keeping=_keeping,
 )  # fmt: skip

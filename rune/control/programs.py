@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rune.core.dead_code import prune
+from rune.core.evaluate import eval_program
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var, subprograms
@@ -16,12 +17,11 @@ from rune.core.sizes import Sizes, carriers, match_sizes, untold_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import CheckError
-from rune.ops.family import types_text
+from rune.ops.family import types_text, zeros_of
 from rune.transforms.calls import closed_call
 from rune.transforms.checks import check_results
-from rune.transforms.compile import run_program
+from rune.transforms.compile import place_of_call, run_program
 from rune.transforms.memo import per_program
-from rune.transforms.placement import placement
 
 Flags = tuple[bool, ...]
 
@@ -90,6 +90,40 @@ def with_inputs(
     return replace(program, inputs=made)
 
 
+def slots_for(
+    groups: Sequence[Sequence[ArrayType]],
+) -> tuple[list[ArrayType], list[list[int]]]:
+    """Slots that programs share by type: their types, and those that each program fills."""
+    slots: list[ArrayType] = []
+    return slots, [_taken(slots, types) for types in groups]
+
+
+def _taken(slots: list[ArrayType], types: Sequence[ArrayType]) -> list[int]:
+    """A slot of its type for each, no slot twice; slots that are missing are added."""
+    taken: list[int] = []
+    for t in types:
+        fits = (i for i, s in enumerate(slots) if i not in taken and is_layout(s, t))
+        found = next(fits, len(slots))
+        if found == len(slots):
+            slots.append(t)
+        taken.append(found)
+    return taken
+
+
+def with_slots(
+    program: Program, count: int, own: Sequence[int], slots: Sequence[ArrayType]
+) -> Program:
+    """The program whose outputs behind the first `count` fill its own slots, zeros the others."""
+
+    def run(*args: Any) -> list[Any]:
+        outs, filling = parts(eval_program(program, args), count)
+        found = dict(zip(own, filling, strict=True))
+        filled = (found[i] if i in found else zeros_of(t) for i, t in enumerate(slots))
+        return [*outs, *filled]
+
+    return stage(run, program.input_types, program.name).closed()
+
+
 def holds(program: Program, found: Callable[[Equation], bool]) -> bool:
     """Whether the program, or one that it holds, has such an equation."""
     pending, seen = [program], {program}
@@ -147,7 +181,7 @@ def run_equation(primitive: Primitive, args: Sequence[Any], params: Mapping[str,
     """The results of one equation, compiled, for concrete arguments."""
     types = tuple(type_of(a) for a in args)
     program = _one_equation(primitive, types, tuple(sorted(params.items())))
-    outs = run_program(program, args, placement(primitive.name, args))
+    outs = run_program(program, args, place_of_call(primitive.name, program, args))
     check_results(program, args, outs)
     return outs
 

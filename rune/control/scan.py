@@ -18,6 +18,7 @@ from rune.errors import ArgumentError, AxisError, TracerIntegerConversionError
 from rune.ops import concatenate, reshape, slice_
 from rune.transforms.arguments import key_path, require_callable, value_leaves
 from rune.transforms.flat import Flat
+from rune.transforms.mismatch import kind_of
 from rune.transforms.vmap import vmap
 
 
@@ -94,9 +95,9 @@ class _Body:
     def __call__(self, carry: Any, x: Any) -> tuple[Any, Any]:
         found = self.function(carry, x)
         if not isinstance(found, tuple | list) or len(found) != 2:
-            what = getattr(found, "type", type(found).__name__)
             raise ArgumentError(
-                f"scan: cannot take {what} as the result of a step (a pair (carry, y) required)",
+                f"scan: cannot take {kind_of(found)} as the result of a step "
+                "(a pair (carry, y) required)",
                 hint="return (carry, None) if there is nothing to stack",
             )
         self.carry_tree = tree.structure(found[0])
@@ -157,11 +158,9 @@ def _as_length(name: str, length: Any) -> Size:
 def _written_out(unroll: int | bool, steps: Size) -> int:
     if isinstance(unroll, bool):
         return max(steps, 1) if unroll and isinstance(steps, int) else 1
-    if unroll < 1:
-        raise ArgumentError(
-            f"scan: cannot write out {unroll} steps (unroll of at least 1 required)"
-        )
-    return operator.index(unroll)
+    if unroll < 0:
+        raise ArgumentError(f"scan: cannot write out {unroll} steps (at least 0 required)")
+    return max(operator.index(unroll), 1)
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:

@@ -22,6 +22,7 @@ from rune.control.bodies import (
     split_body,
     transposed_body,
 )
+from rune.control.keeping import keep_of_scan
 from rune.control.products import Product, deferred
 from rune.control.programs import (
     Flags,
@@ -49,6 +50,7 @@ from rune.dims import Size
 from rune.ops import add, concatenate, reshape, slice_
 from rune.ops.family import zeros_like, zeros_of
 from rune.ops.movement import repeat_lane
+from rune.transforms.keeping import Keeps, Replay
 from rune.transforms.linearize import Partial
 from rune.transforms.vmap import move_axis
 from rune.transforms.witnesses import own_size
@@ -294,9 +296,13 @@ def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
+def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
+    return keep_of_scan(equation, keeps, _sizes(types_of(equation.operands), equation.params))
+
+
 scan = Primitive(
     "scan", "control", _type_rule,
     transpose=_transpose, batch=_batch, multiple_results=True, lower=Control.SCAN,
     run=lambda *args, **params: run_equation(scan, args, params), interpret=_interpret,
-    jvp_equation=_jvp, partial_equation=_partial, dead_code=_dead_code,
+    jvp_equation=_jvp, partial_equation=_partial, dead_code=_dead_code, keeping=_keeping,
 )  # fmt: skip

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rune.control.checkpoints import Checkpoints, GrowingResiduals
 from rune.control.cond_primitive import cond
 from rune.control.scan_primitive import scan
@@ -14,9 +17,11 @@ PRIMITIVES = {**stage.PRIMITIVES, **{p.name: p for p in CONTROL}}
 RECORDS = {**stage.RECORDS, **{r.__name__: r for r in (Checkpoints, GrowingResiduals)}}
 
 
-def parse_program(text: str) -> Program:
+def parse_program(text: str, functions: Mapping[str, Any] | None = None) -> Program:
     """The program that `text` prints; every primitive of rune may stand in it.
 
+    functions: what stands for Python functions, which text only names: "<rule of f>". One that is
+               not given can be printed, and not called: the program runs, but for what needs it.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
 
     >>> print(parse_program("program f(%0: f32[n]) where n in 1..9 { return %0 }"))
@@ -24,4 +29,4 @@ def parse_program(text: str) -> Program:
       return %0
     }
     """
-    return stage.parse_program(text, PRIMITIVES, RECORDS)
+    return stage.parse_program(text, PRIMITIVES, RECORDS, functions)

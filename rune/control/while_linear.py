@@ -325,9 +325,7 @@ def batch(
     """The same on all lanes; the loop it stands for, where lanes differ in how many steps."""
     of, lanes = Parts.of(args, params), Parts.of(batched, params)
     if lanes.n:
-        return batch_flat(
-            lambda *xs: expand(loop, *xs, **params), size, args, batched, own_axis()
-        )
+        return batch_flat(lambda *xs: expand(loop, *xs, **params), size, args, batched, own_axis())
     own = own_size(size, params["step"], params["linear_step"])
     kept = len(of.checkpoints)
     step, rows, residuals = batch_body(

@@ -4,7 +4,8 @@
 
 The grammar is in program.py. Names are given by the caller, because the language does not know
 its primitives: `rune.transforms.stage.parse_program` knows them all. Comments (source lines) are
-skipped. A constant that was printed shortened cannot be read back, which is an error here.
+skipped. A constant that was printed shortened cannot be read back, which is an error here. Nor can
+a Python function: what stands for it is given by the caller, or is its name alone (`Unread`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
 from rune import dtypes
-from rune.core.primitive import Primitive
+from rune.core.primitive import Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, symbol
@@ -34,20 +36,53 @@ _SCALAR = re.compile(r"\([^()\n]*\)|[^\s:,\[\](){}]+")
 _SHAPE = re.compile(r"[^\[\]\n]*")
 _CONST, _RETURN, _WHERE = (re.compile(rf"{word}\b") for word in ("const", "return", "where"))
 _NESTED, _RECORD = re.compile(r"program\s+\w+\("), re.compile(r"([^\W\d]\w*)\(")
+_TYPE = re.compile(r"[^\W\d]\w*\*?\[")
+_FUNCTION = re.compile(r"<[^<>\n]*>")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_WORDS: Mapping[str, Any] = {"true": True, "false": False, "None": None}
+_WORDS: Mapping[str, Any] = {
+    "true": True, "false": False, "None": None, **{str(e): e for e in Effect}
+}  # fmt: skip
 _FLOAT = re.compile(r"-?(?:inf|nan|\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
 
 
+class UnreadError(CheckError, AttributeError):
+    """A Python function was asked for that the text of a program only names."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Unread:
+    """The name of a Python function in a text, `<rule of f>`; the function itself is not there."""
+
+    text: str
+
+    def _refuse(self) -> NoReturn:
+        raise UnreadError(
+            f"parse: cannot call {self.text} (the text of a program only names it)",
+            hint="pass functions= to parse_program",
+        )
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        """Errors: UnreadError, always."""
+        self._refuse()
+
+    def __getattr__(self, _: str) -> NoReturn:
+        self._refuse()
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def parse(
-    text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type] | None = None
-) -> Program:
+    text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type] | None = None,
+    functions: Mapping[str, Any] | None = None,
+) -> Program:  # fmt: skip
     """The program that `text` prints.
 
     primitives: by name. records: the dataclasses that may stand in parameters, by name.
+    functions: Python functions by the text that stands for them.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
     """
-    reader = _Reader(text, primitives, records or {})
+    reader = _Reader(text, primitives, records or {}, functions or {})
     program = reader.program()
     if reader.peek():
         reader.fail("what follows the program", "one program expected")
@@ -58,9 +93,11 @@ class _Reader:
     """A position in the text, and the names in scope."""
 
     def __init__(
-        self, text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type]
-    ) -> None:
+        self, text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type],
+        functions: Mapping[str, Any],
+    ) -> None:  # fmt: skip
         self.text, self.primitives, self.records = text, primitives, records
+        self.functions = functions
         self.at = 0
         self.sizes: dict[str, Dim] = {}
         self.vars: dict[str, Var] = {}
@@ -292,7 +329,7 @@ class _Reader:
         return name, self.value()
 
     def value(self) -> Any:
-        """A static value: program, record, string, tuple, dtype, number, size."""
+        """A static value: program, record, string, function, type, tuple, dtype, number, size."""
         self.skip()
         if _NESTED.match(self.text, self.at):
             return self.program()
@@ -302,6 +339,11 @@ class _Reader:
         quoted = self.find(_STRING)
         if quoted:
             return ast.literal_eval(quoted.group())
+        named = self.find(_FUNCTION)
+        if named:
+            return self.functions.get(named.group()) or Unread(named.group())
+        if _TYPE.match(self.text, self.at):
+            return self.type()
         start = self.at
         text = self.span(",)}\n").strip()
         if text.startswith("(") and _is_tuple(text):

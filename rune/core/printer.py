@@ -116,10 +116,17 @@ def param(value: Any, depth: int = 0) -> str:
         return repr(value)
     if hasattr(value, "equations"):
         return program_text(value, depth=depth)
-    if is_dataclass(value) and not isinstance(value, Dim | type):
+    if _is_record(value):
         inner = ", ".join(f"{f.name}={param(getattr(value, f.name), depth)}" for f in fields(value))
         return f"{type(value).__name__}({inner})"
     return str(value)
+
+
+def _is_record(value: Any) -> bool:
+    """A dataclass that prints as its fields; not one that holds a function and prints its name."""
+    if not is_dataclass(value) or isinstance(value, Dim | type):
+        return False
+    return type(value).__dataclass_params__.repr  # type: ignore[attr-defined]
 
 
 def array(value: Any) -> str:

@@ -8,7 +8,9 @@
     equation  := [binding {"," binding}] "=" primitive [atom {"," atom}] [params] ["#" place]
     binding   := var ":" type
     params    := "{" name "=" value {"," name "=" value} "}"
-    value     := "true" | "false" | "None" | dtype | dim | float | string | tuple | record | program
+    value     := "true" | "false" | "None" | "ordered" | "unordered" | dtype | type | dim | float
+               | string | tuple | record | program | function
+    function  := "<" text ">"                            a Python function, which text only names
     record    := name "(" [name "=" value {"," name "=" value}] ")"
     return    := "return" [atom {"," atom}]
     atom      := var | number ":" type                   var := "%" int

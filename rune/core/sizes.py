@@ -193,14 +193,15 @@ def _check_range(given: Arguments, source: SizeSource, sizes: Sizes) -> None:
     inside = f"{dims.ranges(value)}, " if isinstance(value, Dim) else ""
     given.refuse(
         f"with {name} = {value} ({inside}{name} in {limits}; {_place(given, source)})",
-        _range_hint(name, value, low, high),
+        _range_hint(source, value),
     )
 
 
-def _range_hint(name: str, value: Size, low: Size, high: Size | None) -> str | None:
+def _range_hint(source: SizeSource, value: Size) -> str | None:
+    name, low, high = source.name, source.low, source.high
     if isinstance(value, Dim):
         return f"declare bounds for {value} that keep it in the range of {name}"
-    if not isinstance(low, int) or isinstance(high, Dim) or value < 0:
+    if isinstance(low, Dim) or isinstance(high, Dim) or value < 0:
         return None
     wider = min(low, value), value if high is None else max(high, value)
     return f'widen the range: dims={{"{name}": {wider}}}'

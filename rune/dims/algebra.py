@@ -40,8 +40,7 @@ from rune.dims.factors import (
     term_text,
     terms_of,
 )
-from rune.dims.messages import no_number, ranges, undecided
-from rune.errors import DimensionError
+from rune.dims.messages import no_number, no_value, undecided
 
 T = TypeVar("T")
 _MAX_DIVISION_STEPS = 32
@@ -99,6 +98,9 @@ class Dim(Interned):
     __rfloordiv__ = _binary(lambda a, b: floordiv(a, b), swap=True)
     __mod__ = _binary(lambda a, b: mod(a, b))
     __rmod__ = _binary(lambda a, b: mod(a, b), swap=True)
+    __divmod__ = _binary(lambda a, b: (floordiv(a, b), mod(a, b)))
+    __pow__ = _binary(lambda a, b: power(a, b))
+    __rpow__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = no_number
     __lt__ = _ordered("<", lambda a, b: less(a, b))
     __le__ = _ordered("<=", lambda a, b: at_most(a, b))
     __gt__ = _ordered(">", lambda a, b: less(b, a))
@@ -108,17 +110,16 @@ class Dim(Interned):
         return multiply(self, -1)
 
     def __bool__(self) -> bool:
-        raise self._has_no_value("truth value")
+        raise no_value(self, "truth value")
 
     def __int__(self) -> int:
-        raise self._has_no_value("integer")
+        raise no_value(self, "integer")
+
+    def __float__(self) -> float:
+        raise no_value(self, "float")
 
     def __index__(self) -> int:
-        raise self._has_no_value("index")
-
-    def _has_no_value(self, kind: str) -> DimensionError:
-        message = f"{kind}: cannot make a Python {kind} of a dimension ({self}; {ranges(self)})"
-        return DimensionError(message, hint="a symbolic dimension has no value while tracing")
+        raise no_value(self, "index")
 
     def __str__(self) -> str:
         first, *rest = (term_text(term) for term in self.terms)
@@ -174,6 +175,11 @@ def add(a: Size, b: Size) -> Size:
 def multiply(a: Size, b: Size) -> Size:
     """a * b."""
     return of_terms(Term(c * d, join(f, g)) for c, f in terms_of(a) for d, g in terms_of(b))
+
+
+def power(a: Dim, b: Size) -> Size:
+    """a * a * ..., b times."""
+    return reduce(multiply, [a] * b, 1) if isinstance(b, int) and b >= 0 else no_number(a, b)
 
 
 def _recombine(x: Dim) -> Size:

@@ -37,12 +37,46 @@ class UndecidedComparison(DimensionError):
 def undecided(a: Size, sign: str, b: Size) -> UndecidedComparison:
     """The error for the comparison `a sign b`."""
     message = f"compare: cannot decide {a} {sign} {b} ({ranges(a, b)})"
-    small, large = map(as_symbol, (a, b) if sign in ("<", "<=") else (b, a))
-    hint = "declare tighter bounds in dims"
-    if small and large:
-        most = large.name if sign in ("<=", ">=") else f"{large.name} - 1"
-        hint = f'if it always holds, declare it: dims={{"{small.name}": ({small.low}, "{most}")}}'
-    return UndecidedComparison(message, hint, (a, sign, b))
+    small, large = (a, b) if sign in ("<", "<=") else (b, a)
+    gap = 0 if sign in ("<=", ">=") else 1
+    return UndecidedComparison(message, _what_decides(small, large, gap), (a, sign, b))
+
+
+def _what_decides(small: Size, large: Size, gap: int) -> str:
+    """The hint for the question whether `small` is at most large - gap."""
+    below, above = as_symbol(small), as_symbol(large)
+    if below and above:
+        most = f"{above.name} - {gap}" if gap else above.name
+        return f"if it always holds, declare it: {_range(below.name, below.low, most)}"
+    if below and isinstance(large, int):
+        return _either(below.name, (below.low, large - gap), (large - gap + 1, below.high))
+    if above and isinstance(small, int):
+        return _either(above.name, (small + gap, above.high), (above.low, small + gap - 1))
+    return "declare tighter bounds in dims"
+
+
+def _either(name: str, one: tuple[Size | None, ...], other: tuple[Size | None, ...]) -> str:
+    return f"declare what decides it: {_range(name, *one)} or {_range(name, *other)}"
+
+
+def _range(name: str, *bounds: Size | str | None) -> str:
+    """A declaration as it is written, where sizes stand in quotes."""
+    parts = (str(b) if isinstance(b, int | None) else f'"{b}"' for b in bounds)
+    return f'dims={{"{name}": ({", ".join(parts)})}}'
+
+
+def no_value(size: Any, kind: str) -> DimensionError:
+    """The error where Python wants the value of a size: as a float, or for range, int and if."""
+    message = f"{kind}: cannot make a Python {kind} of a dimension ({size}; {ranges(size)})"
+    return DimensionError(message, hint=f"a size has no value while tracing; {_INSTEAD[kind]}")
+
+
+_INSTEAD = {
+    "truth value": "ask what its range decides, as n >= 1",
+    "integer": "use it as it is, or rune.numpy.asarray(n) as a value",
+    "float": "use rune.numpy.asarray(n) as a value",
+    "index": "loop with rune.scan or rune.fori_loop, and make arrays with rune.numpy",
+}
 
 
 def no_number(size: Any, other: Any) -> Any:

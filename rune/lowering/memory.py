@@ -322,7 +322,7 @@ def _launch(
     for source, changed in kernel.in_place:
         k = [b.name for b in kernel.inputs].index(source)
         result = results[[b.name for b in kernel.outputs].index(changed)]
-        if given[k] != result:
+        if _place_of(given[k]) != _place_of(result):
             yield Copy(result, given[k])
         given[k] = result
     yield Launch(step.kernel, (*given, *results))

@@ -11,7 +11,7 @@ Cost: quadratic in the number of values. Offsets of symbolic sizes must be prova
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from rune import dims, dtypes
@@ -125,7 +125,8 @@ def _check_within(plan: Plan, step: Step) -> None:
     if isinstance(step, Loop):
         first = len(step.arguments) - len(step.results)
         for k, (now, then) in enumerate(zip(step.state, step.results)):
-            if (now == then) != ((first + k, k) in step.body.donations):
+            is_same = _elements(now) == _elements(then)
+            if is_same != ((first + k, k) in step.body.donations):
                 raise CheckError(
                     f"check_overlap: cannot give {_name(now)} and {_name(then)} to a loop "
                     f"(argument {first + k} of {step.body.name} is not updated in place)"
@@ -143,26 +144,35 @@ def _lives(plan: Plan) -> list[_Life]:
     was_read: set[Slot] = set()
     for number, step in enumerate(plan.steps):
         reads, writes = accesses(plan, step)
+        given = {_elements(s) for s in reads}
         for slot in (s for s in reads if s.space is not Space.ARGUMENT):
             if _is_empty(slot):
                 continue
-            if slot not in current:
+            here = _elements(slot)
+            if here not in current:
                 raise CheckError(
                     f"check_overlap: cannot read {_name(slot)} (step {number} of {plan.name}; "
                     "nothing was written there)"
                 )
-            current[slot].last = number
-            was_read.add(slot)
+            current[here].last = number
+            was_read.add(here)
         for slot in (s for s in writes if s.space is not Space.ARGUMENT):
-            goes_on = isinstance(step, Loop) and slot in reads  # a carry
-            if slot not in current or (slot in was_read and not goes_on):
-                current[slot] = _Life(slot, number, number)
-                found.append(current[slot])
-                was_read.discard(slot)
-            current[slot].last = number
+            here = _elements(slot)
+            goes_on = isinstance(step, Loop) and here in given  # a carry
+            if here not in current or (here in was_read and not goes_on):
+                current[here] = _Life(slot, number, number)
+                found.append(current[here])
+                was_read.discard(here)
+            current[here].last = number
         if isinstance(step, (Loop, Branch)):
-            was_read.update(writes)  # whole values: who writes there again writes another one
+            # Whole values: who writes there again writes another one.
+            was_read.update(map(_elements, writes))
     return found
+
+
+def _elements(slot: Slot) -> Slot:
+    """The slot as its elements: their axes, and whether their type is weak, are nothing there."""
+    return replace(slot, type=ArrayType((dims.product(slot.type.shape),), slot.type.dtype))
 
 
 def _own(step: Loop | Branch) -> tuple[Slot, ...]:
@@ -233,8 +243,9 @@ def _is_handed_over(plan: Plan, a: _Life, b: _Life) -> bool:
     if not isinstance(step, Launch) or not same:
         return False
     code = plan.kernels[step.kernel]
-    slots = dict(zip((p.name for p in code.params), step.slots))
-    return any((slots[x], slots[y]) == (early.slot, late.slot) for x, y in code.aliases)
+    slots = dict(zip((p.name for p in code.params), map(_elements, step.slots)))
+    pair = _elements(early.slot), _elements(late.slot)
+    return any((slots[x], slots[y]) == pair for x, y in code.aliases)
 
 
 def _name(slot: Slot) -> str:

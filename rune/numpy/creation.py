@@ -99,7 +99,7 @@ def _holds_arrays(x: list | tuple) -> bool:
     waiting = [x]
     while waiting:
         for item in waiting.pop():
-            if isinstance(item, Operators):
+            if isinstance(item, Operators | Dim):
                 return True
             if isinstance(item, list | tuple):
                 waiting.append(item)

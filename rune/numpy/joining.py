@@ -155,7 +155,11 @@ def _cuts(x: Any, axis: int, sections: Any, name: str, *, even: bool) -> list[Si
     wide = size % count if count > 0 else None
     what = f"{name}: cannot split {type_of(x)} into {count} equal parts (axis {axis}: {size})"
     if isinstance(wide, Dim):
-        raise DimensionError(what, f"declare a size that is a multiple, as {count}*k in in_dims")
+        if even:
+            hint = f"declare a size that is a multiple, as {count}*k in in_dims"
+            raise DimensionError(what, hint)
+        parts = ((size + count - 1 - i) // count for i in range(count - 1))
+        return [0, *accumulate(parts), size]
     if wide is None or (even and wide):
         raise ArgumentError(what, hint="array_split allows parts of unequal size")
     return [0, *accumulate(size // count + (i < wide) for i in range(count))]

@@ -58,7 +58,8 @@ def sum(
 ) -> Any:  # fmt: skip
     """Sum of elements.
 
-    Types:  i8, i16 and bool sum as i32, u8 and u16 as u32, unless dtype is given.
+    Types:  i8, i16 and bool sum as i32, u8 and u16 as u32, unless dtype is given; all integers as
+            i64 or u64 under `enable_x64`.
 
     >>> import rune.numpy as rnp
     >>> rnp.sum(rnp.ones((2, 3)), axis=0)

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from rune import ops
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
-from rune.numpy.arguments import documented, floating, inexact
+from rune.errors import DtypeError
+from rune.numpy.arguments import documented, inexact
 from rune.ops.promote import constant, promoted
 
 Unary = Callable[[Any], Any]
@@ -81,7 +83,10 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     >>> rnp.hypot(3.0, 4.0)
     Array(5., f32*[], cpu:0)
     """
-    x1, x2 = (ops.abs(floating("hypot", x)) for x in promoted("hypot", x1, x2, kind="inexact"))
+    x1, x2 = promoted("hypot", x1, x2, kind="inexact")
+    if type_of(x1).dtype in dtypes.COMPLEX:
+        raise DtypeError(f"hypot: cannot take {type_of(x1)} (real dtype required)")
+    x1, x2 = ops.abs(x1), ops.abs(x2)
     large, small = ops.max(x1, x2), ops.min(x1, x2)
     zero, one = constant(0, large), constant(1, large)
     ratio = ops.div(small, ops.select(ops.eq(large, zero), one, large))

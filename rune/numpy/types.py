@@ -14,10 +14,12 @@ import numpy as np
 from rune import dtypes
 from rune.array import as_array
 from rune.core.interpreter import type_of
+from rune.dims import Dim
 from rune.errors import DtypeError
 from rune.numpy.arguments import value
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
+from rune.ops.promote import operand
 
 ndarray = Operators  # what concrete arrays and traced ones share
 
@@ -37,8 +39,8 @@ class ScalarType:
 
     def __call__(self, x: Any = 0) -> Any:
         """`x` as an array of this dtype."""
-        if isinstance(x, Operators):
-            return c.astype(x, self.dtype)
+        if isinstance(x, Operators | Dim):
+            return c.astype(operand(str(self.dtype), x), self.dtype)
         return as_array(x, self.dtype)
 
     def __eq__(self, other: object) -> bool:

@@ -145,7 +145,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     if type_of(y).dtype in dtypes.UNSIGNED:
         return result
     # 1 / x^|y| truncates to 0 unless x is 1 or -1, for which the loop's answer holds.
-    fraction = a.logical_and(a.lt(y, constant(0, y)), a.ne(absolute(base), constant(1, base)))
+    fraction = a.logical_and(a.lt(y, constant(0, y)), a.ne(a.abs(base), constant(1, base)))
     return a.select(fraction, constant(0, result), result)
 
 

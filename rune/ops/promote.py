@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, tree
 from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
@@ -41,10 +41,15 @@ def operand(name: str, value: Any) -> Any:
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
     if isinstance(value, Dim):
         return convert(size_value(value, dtypes.i32), dtype=dtypes.i32, weak=True)
-    raise ArgumentError(
-        f"{name}: cannot take {type(value).__name__} as an array",
-        hint="convert with rune.numpy.array(...)" if isinstance(value, list | tuple) else None,
-    )
+    raise ArgumentError(f"{name}: cannot take {type(value).__name__} as an array", _hint(value))
+
+
+def _hint(value: Any) -> str | None:
+    if isinstance(value, list | tuple):
+        return "convert with rune.numpy.array(...)"
+    if value is None or tree.all_leaves([value]):
+        return None
+    return "it is a tree of arrays: rune.tree.map applies a function to each of them"
 
 
 def scalar_kind(value: Any) -> tuple[np.dtype, bool]:

@@ -40,15 +40,14 @@ def _kept(out: Any, shape: tuple, axes: tuple[int, ...]) -> Any:
 
 
 def summable(x: Any, dtype: Any = None) -> Any:
-    """`x` in the dtype that a sum of it has: small integers and bool widen to 32 bits."""
+    """`x` in the dtype that a sum of it has: small integers and bool widen to the default width."""
     if dtype is not None:
         return astype(x, dtypes.as_dtype(dtype))
     found = type_of(x).dtype
-    if found == dtypes.bool_ or (found in dtypes.SIGNED and found.itemsize < 4):
-        return astype(x, dtypes.i32)
-    if found in dtypes.UNSIGNED and found.itemsize < 4:
-        return astype(x, dtypes.u32)
-    return x
+    if found != dtypes.bool_ and found not in dtypes.INTEGER:
+        return x
+    wide = dtypes.canonical(dtypes.u64 if found in dtypes.UNSIGNED else dtypes.i64)
+    return astype(x, wide) if found.itemsize < wide.itemsize else x
 
 
 def sum(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:

@@ -3,9 +3,11 @@
 keys       key, PRNGKey, split, fold_in, key_data, wrap_key_data, clone, …
 uniforms   bits, uniform, randint, bernoulli, rademacher
 normals    normal, truncated_normal, lognormal, maxwell, rayleigh, wald, …
-inverses   exponential, gumbel, laplace, logistic, cauchy, pareto, triangular, geometric, …
+inverses   exponential, gumbel, laplace, logistic, cauchy, pareto, power, triangular, geometric, …
 gammas     gamma, loggamma, beta, dirichlet, chisquare, f, t, generalized_normal, ball
 counts     poisson, binomial, multinomial
+rejections vonmises, zipf, hypergeometric
+mixtures   negative_binomial, logseries, noncentral_chisquare, noncentral_f
 orders     permutation, choice, categorical
 streams    seed, draw: samplers called without a key draw one
 """
@@ -16,15 +18,20 @@ from rune.random.gammas import (
     ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t,
 )  # fmt: skip
 from rune.random.inverses import (
-    cauchy, exponential, geometric, gumbel, laplace, logistic, pareto, triangular, weibull_min,
+    cauchy, exponential, geometric, gumbel, laplace, logistic, pareto, power, triangular,
+    weibull_min,
 )  # fmt: skip
 from rune.random.keys import (
     Key, KeyDtype, PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split,
     wrap_key_data,
 )  # fmt: skip
+from rune.random.mixtures import (
+    logseries, negative_binomial, noncentral_chisquare, noncentral_f,
+)  # fmt: skip
 from rune.random.normals import (
     double_sided_maxwell, lognormal, maxwell, normal, rayleigh, truncated_normal, wald,
 )  # fmt: skip
 from rune.random.orders import categorical, choice, permutation
+from rune.random.rejections import hypergeometric, vonmises, zipf
 from rune.random.streams import draw, seed
 from rune.random.uniforms import bernoulli, bits, rademacher, randint, uniform

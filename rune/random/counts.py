@@ -1,8 +1,8 @@
 """Counts of successes and of events: poisson, binomial, multinomial.
 
 Small means are counted one by one, large ones drawn by rejection under a transformed hat; the loops
-run until every element is done, and an element keeps what it got first. JAX takes the same steps,
-with one key for both loops: each element listens to one of them.
+run until every element is done, and one that is done before may be drawn again. JAX takes the same
+steps, with one key for both loops: each element listens to one of them.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """The gamma distribution, and what is made of gamma numbers.
 
-A gamma number is drawn by rejection: each element has a key of its own and loops until a proposal
-is taken, so its value does not depend on its neighbours. Its derivative in the parameter is that of
-the distribution function held fixed, which rejection does not disturb.
+A gamma number is drawn by rejection: each element has a key of its own and keeps the first proposal
+that is taken, so its value does not depend on its neighbours, though all of them loop until the
+last one is done. Its derivative in the parameter is that of the distribution function held fixed,
+which rejection does not disturb.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops
@@ -37,71 +38,85 @@ SQUEEZE = 0.0331
 THIRD = 1 / 3
 
 
-# --- one number -------------------------------------------------------------------------------
+# --- rejection --------------------------------------------------------------------------------
 
 
-def _proposal(key: Key, c: Any) -> tuple[Any, Any]:
-    """A normal number x, and 1 + c x where that is positive."""
-
-    def again(state: tuple[Key, Any, Any]) -> tuple[Key, Any, Any]:
-        rest, used = split(state[0])
-        x = standard_normal(used, (), c.dtype)
-        return rest, x, 1.0 + x * c
-
-    first = key, rnp.zeros_like(c), -rnp.ones_like(c)
-    _, x, v = while_loop(lambda state: state[2] <= 0.0, again, first)
-    return x, v
+def _each(keys: Key, count: int) -> tuple[Key, ...]:
+    """`count` new keys for every key, as so many arrays of keys."""
+    return vmap(lambda key: tuple(split(key, count)))(keys)
 
 
-def _cube(key: Key, d: Any) -> Any:
+class _Proposing(NamedTuple):
+    """Normal numbers x, and for which of them 1 + c x is positive."""
+
+    keys: Key
+    x: Any
+    is_done: Any
+
+
+def _proposals(keys: Key, c: Any, is_done: Any) -> tuple[Any, Any]:
+    """Normal numbers x with 1 + c x > 0, and that; of elements that are done any number."""
+
+    def again(s: _Proposing) -> _Proposing:
+        rest, used = _each(s.keys, 2)
+        drawn = vmap(lambda key: standard_normal(key, (), c.dtype))(used)
+        x = rnp.where(s.is_done, s.x, drawn)
+        return _Proposing(rest, x, ~(1.0 + x * c <= 0.0))  # so that NaN ends the loop
+
+    first = _Proposing(keys, rnp.zeros_like(c), is_done)
+    x = while_loop(lambda s: rnp.any(~s.is_done), again, first).x
+    return x, 1.0 + x * c
+
+
+class _Trying(NamedTuple):
+    """The numbers v that elements have got, and which have."""
+
+    keys: Key
+    v: Any
+    is_done: Any
+
+
+def _cubes(keys: Key, d: Any) -> Any:
     """v such that d v is a gamma number of parameter d + 1/3, at least 1.
 
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
     """
     c = THIRD / rnp.sqrt(d)
 
-    def is_rejected(state: tuple[Key, Any, Any, Any]) -> Any:
-        _, square, v, u = state
+    def again(s: _Trying) -> _Trying:
+        rest, first, second = _each(s.keys, 3)
+        x, root = _proposals(first, c, s.is_done)
+        square, v, u = x * x, root * root * root, _units(second, d.dtype)
         is_outside = u >= 1.0 - SQUEEZE * (square * square)
-        return is_outside & (rnp.log(u) >= square * 0.5 + d * (1.0 - v + rnp.log(v)))
+        is_over = rnp.log(u) >= square * 0.5 + d * (1.0 - v + rnp.log(v))
+        is_done = s.is_done | ~(is_outside & is_over)
+        return _Trying(rest, rnp.where(s.is_done, s.v, v), is_done)
 
-    def again(state: tuple[Key, Any, Any, Any]) -> tuple[Key, Any, Any, Any]:
-        rest, first, second = split(state[0], 3)
-        x, v = _proposal(first, c)
-        return rest, x * x, v * v * v, unit_interval(second, (), d.dtype)
-
-    one = rnp.ones_like(d)
-    return while_loop(is_rejected, again, (key, rnp.zeros_like(d), one, 2.0 * one))[2]
+    first = _Trying(keys, rnp.ones_like(d), rnp.zeros(d.shape, bool))
+    return while_loop(lambda s: rnp.any(~s.is_done), again, first).v
 
 
-def _of_large(key: Key, a: Any) -> tuple[Any, Any, Key]:
-    """d and v, d v being a gamma number of a, or of a + 1 below 1; and a key that is left."""
+def _units(keys: Key, dtype: Any) -> Any:
+    """A number of [0, 1) for every key."""
+    return vmap(lambda key: unit_interval(key, (), dtype))(keys)
+
+
+def _of_large(keys: Key, a: Any) -> tuple[Any, Any, Key]:
+    """d and v, d v being a gamma number of a, or of a + 1 below 1; and keys that are left."""
     d = rnp.where(a >= 1.0, a, a + 1.0) - THIRD
-    rest, last = split(key)
-    return d, _cube(rest, d), last
+    rest, last = _each(keys, 2)
+    return d, _cubes(rest, d), last
 
 
-def _one(key: Key, a: Any) -> Any:
-    """A gamma number."""
-    d, v, last = _of_large(key, a)
-    factor = rnp.power(1.0 - unit_interval(last, (), a.dtype), 1.0 / a)
-    return d * v * rnp.where(a >= 1.0, 1.0, factor)
-
-
-def _one_log(key: Key, a: Any) -> Any:
-    """The logarithm of a gamma number, also where that is too small for the dtype."""
-    d, v, last = _of_large(key, a)
-    log_u = -exponential.core(last, (), a.dtype)
-    more = rnp.where((a >= 1.0) | (log_u == 0.0), 0.0, log_u * (1.0 / a))
-    return rnp.log(d) + rnp.log(v) + more
-
-
-# --- many, with their derivative --------------------------------------------------------------
+# --- numbers with their derivative ------------------------------------------------------------
 
 
 @custom_jvp
 def _many(keys: Key, a: Any) -> Any:
-    return vmap(_one)(keys, a)
+    """A gamma number for every key and parameter."""
+    d, v, last = _of_large(keys, a)
+    factor = rnp.power(1.0 - _units(last, a.dtype), 1.0 / a)
+    return d * v * rnp.where(a >= 1.0, 1.0, factor)
 
 
 @_many.defjvp
@@ -115,7 +130,11 @@ def _many_jvp(primals: Any, tangents: Any) -> Any:
 
 @custom_jvp
 def _many_logs(keys: Key, a: Any) -> Any:
-    return vmap(_one_log)(keys, a)
+    """The logarithms of gamma numbers, also where those are too small for the dtype."""
+    d, v, last = _of_large(keys, a)
+    log_u = rnp.log1p(-_units(last, a.dtype))
+    more = rnp.where((a >= 1.0) | (log_u == 0.0), 0.0, log_u * (1.0 / a))
+    return rnp.log(d) + rnp.log(v) + more
 
 
 @_many_logs.defjvp
@@ -129,6 +148,14 @@ def _drawn(draw: Callable[[Key, Any], Any], key: Any, a: Any, shape: Shape, dtyp
     found = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
     keys = split(single_key("gamma", key), product(shape))
     return draw(keys, found.ravel()).reshape(shape)
+
+
+def _two_logs(key: Any, a: Any, b: Any, shape: Shape, dtype: Any) -> tuple[Any, Any]:
+    """Logarithms of gamma numbers of a, and others of b, drawn in one loop."""
+    pair = (rnp.broadcast_to(in_dtype("gamma", v, dtype), shape) for v in (a, b))
+    keys = vmap(lambda k: split(k, product(shape)))(split(single_key("gamma", key)))
+    drawn = _many_logs(keys.ravel(), rnp.stack(list(pair)).ravel()).reshape(2, *shape)
+    return drawn[0], drawn[1]
 
 
 @Sampler
@@ -175,8 +202,7 @@ def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None
     """
     kind = floating("beta", dtype, a, b)
     shape = joint_shape("beta", shape, a, b)
-    keys = split(single_key("beta", key))
-    first, second = (loggamma.core(k, v, shape, kind) for k, v in zip(keys, (a, b)))
+    first, second = _two_logs(key, a, b, shape, kind)
     largest = ops.stop_gradient(rnp.maximum(first, second))
     x, y = rnp.exp(first - largest), rnp.exp(second - largest)
     return x / (x + y)
@@ -232,11 +258,9 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any =
     """
     kind = floating("f", dtype, dfnum, dfden)
     shape = joint_shape("f", shape, dfnum, dfden)
-    lower, upper = split(single_key("f", key))
     num, den = (in_dtype("f", v, kind) for v in (dfnum, dfden))
-    return (chisquare.core(upper, num, shape, kind) / num) / (
-        chisquare.core(lower, den, shape, kind) / den
-    )
+    lower, upper = _two_logs(key, den / 2.0, num / 2.0, shape, kind)
+    return (rnp.exp(upper) * 2.0 / num) / (rnp.exp(lower) * 2.0 / den)
 
 
 @Sampler

@@ -118,6 +118,21 @@ def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> A
 
 
 @Sampler
+def power(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Density a x**(a - 1) for 0 <= x <= 1: the largest of `a` uniform numbers.
+
+    Shapes: a broadcasts to `shape`, which is its own by default.
+
+    >>> import rune
+    >>> rune.random.power(rune.random.key(0), 2.0, (2,))
+    Array([0.22876407, 0.14635615], f32[2], cpu:0)
+    """
+    kind = floating("power", dtype, a)
+    shape = joint_shape("power", shape, a)
+    return rnp.exp(-exponential.core(key, shape, kind) / in_dtype("power", a, kind))
+
+
+@Sampler
 def weibull_min(
     key: Any, scale: Any, concentration: Any, shape: Shape = (), dtype: Any = None
 ) -> Any:

@@ -23,6 +23,7 @@ from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops.ciphers import GENERATORS
+from rune.ops.family import size_value
 from rune.ops.operators import Operators
 from rune.ops.random import (
     WORDS,
@@ -227,6 +228,8 @@ def _halves(name: str, number: Any) -> tuple[Any, Any]:
     """The high and the low word of an integer, Python's or an array's."""
     if isinstance(number, int | np.integer) and not isinstance(number, bool):
         return _halves_of_int(int(number))
+    if isinstance(number, Dim):
+        number = size_value(number, dtypes.i32)
     found = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
     if found is None or found.shape or found.dtype not in dtypes.INTEGER:
         shown = found if found is not None else type(number).__name__
@@ -260,8 +263,7 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
     Key([1797259609, 2579123966], key<fry>[])
     """
     found = single_key("split", key)
-    shape = (num,) if isinstance(num, int | np.integer | Dim) else num
-    made = random_split(*found.words, shape=static_shape("split", shape), impl=found.impl)
+    made = random_split(*found.words, shape=static_shape("split", num), impl=found.impl)
     return _in_kind(made, key, found.impl)
 
 
@@ -287,9 +289,10 @@ def folded(key: Key, position: Sequence[Any]) -> Any:
 
 
 def static_shape(name: str, shape: Any) -> Shape:
-    """A shape as a tuple. Errors: ShapeError for what is no sequence of sizes."""
-    if isinstance(shape, list | tuple) and all(_is_size(d) for d in shape):
-        return tuple(d if isinstance(d, Dim) else int(d) for d in shape)
+    """A shape as a tuple. Errors: ShapeError for what is no size and no sequence of sizes."""
+    sizes = shape if isinstance(shape, list | tuple) else (shape,)
+    if all(_is_size(d) for d in sizes):
+        return tuple(d if isinstance(d, Dim) else int(d) for d in sizes)
     raise ShapeError(f"{name}: cannot use {shape!r} as a shape (a tuple of sizes required)")
 
 

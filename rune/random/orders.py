@@ -6,17 +6,16 @@ sort of one bit at a time, stable, in a loop of as many steps as a word has bits
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
-from rune import dtypes, ops
+from rune import dims, dtypes, ops
 from rune.control import fori_loop
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.types import Shape
-from rune.dims import product
+from rune.dims import Dim, Size, UndecidedComparison, product
 from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.numpy.arguments import value as value_of
 from rune.ops.random import random_bits
@@ -74,13 +73,27 @@ def _largest(x: Any, count: int) -> Any:
 
 def _shuffled(key: Key, x: Any, axis: int) -> Any:
     """The elements along an axis, each line shuffled by itself."""
-    size = _known("permutation", x.shape)
     # Words may be equal, which leaves a bias; a second round of them makes that as good as none.
-    for _ in range(math.ceil(3 * math.log(max(1, size)) / math.log(LAST_WORD))):
+    for _ in range(_rounds(product(x.shape))):
         key, used = split(key)
         words = random_bits(*used.words, shape=x.shape, dtype=dtypes.u32, impl=used.impl)
         x = _sorted_by(words, x, axis)
     return x
+
+
+def _rounds(size: Size) -> int:
+    """The least n >= 1 with size³ <= LAST_WORDⁿ.
+
+    Errors: DimensionError where the range of a symbolic size leaves it open.
+    """
+    rounds = 1
+    try:
+        while size > int(LAST_WORD ** (rounds / 3)):
+            rounds += 1
+    except UndecidedComparison as error:
+        error.during("permutation", f"{size} elements")
+        raise
+    return rounds
 
 
 def _known(name: str, shape: Shape) -> int:
@@ -129,10 +142,18 @@ def permutation(
     Array([0, 1, 4, 3, 2], i32[5], cpu:0)
     """
     found = take_key("permutation", key, name)
-    if isinstance(x, int | np.integer) and not isinstance(x, bool):
-        return _positions(found, int(x))
+    if _is_size(x):
+        return _positions(found, _as_size(x))
     array = _array("permutation", x)
     return _permuted(found, array, _axis("permutation", array, axis), bool(independent))
+
+
+def _is_size(x: Any) -> bool:
+    return isinstance(x, int | np.integer | Dim) and not isinstance(x, bool)
+
+
+def _as_size(x: Any) -> Size:
+    return x if isinstance(x, Dim) else int(x)
 
 
 def _array(name: str, x: Any) -> Any:
@@ -166,7 +187,9 @@ def _drawn_by_weight(key: Any, p: Any, shape: Shape) -> Any:
     """Positions with replacement: where a uniform number falls among the sums of p."""
     sums = rnp.cumsum(p)
     wanted = sums[-1] * (1.0 - unit_interval(single_key("choice", key), shape, p.dtype))
-    size = _known("choice", p.shape)
+    (size,) = p.shape
+    most = dims.bounds(size)[1]
+    halvings = 31 if most is None else most.bit_length()
 
     def halve(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
         low, high = bounds
@@ -175,7 +198,7 @@ def _drawn_by_weight(key: Any, p: Any, shape: Shape) -> Any:
         return rnp.where(is_below, middle + 1, low), rnp.where(is_below, high, middle)
 
     first = rnp.zeros(shape, rnp.int32), rnp.full(shape, size, rnp.int32)
-    return fori_loop(0, size.bit_length(), halve, first)[0]
+    return fori_loop(0, halvings, halve, first)[0]
 
 
 def choice(
@@ -195,10 +218,10 @@ def choice(
     >>> rune.random.choice(rune.random.key(0), 5, (3,), replace=False)
     Array([0, 1, 4], i32[3], cpu:0)
     """
-    is_range = isinstance(a, int | np.integer) and not isinstance(a, bool)
+    is_range = _is_size(a)
     source = None if is_range else _array("choice", a)
     place = 0 if is_range else _axis("choice", source, axis)
-    size = int(a) if is_range else type_of(source).shape[place]
+    size = _as_size(a) if is_range else type_of(source).shape[place]
     drawn = static_shape("choice", shape)
     count = _known("choice", drawn)
     _check_choice(size, count, replace, p)

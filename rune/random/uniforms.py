@@ -91,6 +91,12 @@ def unit_interval(key: Any, shape: Shape, dtype: np.dtype) -> Any:
     return ops.sub(ops.bitcast(ops.logical_or(mantissa, one), dtype=dtype), literal(1, dtype))
 
 
+def pairs(key: Any, shape: Shape, dtype: np.dtype) -> tuple[Any, Any]:
+    """Two numbers of [0, 1) for each element; those of an element do not depend on the others."""
+    drawn = unit_interval(key, (*shape, 2), dtype)
+    return drawn[..., 0], drawn[..., 1]
+
+
 @Sampler
 def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None) -> Any:
     """Integers of [minval, maxval), almost equally likely.

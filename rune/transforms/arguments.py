@@ -11,13 +11,17 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import Tracer
+from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
+from rune.ops.promote import operand
 
 _VALUES = (Array, Tracer)
 
 
 def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
     """The leaves as values: arrays, tracers, Python scalars; NumPy arrays get canonical dtypes.
+
+    A symbolic size becomes what a Python integer would be: a traced one, and weak.
 
     Errors: ArgumentError names the path of a leaf that is no array.
     """
@@ -27,7 +31,9 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
     ]
 
 
-def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> np.ndarray:
+def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> Any:
+    if isinstance(value, Dim):
+        return operand(name, value)
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
         with np.errstate(all="ignore"):
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
@@ -64,6 +70,8 @@ def named(wrapper: Callable[..., Any], function: Callable[..., Any], by: str) ->
 
 def function_name(function: Callable[..., Any]) -> str:
     """A name for programs: the function's own, letters and digits only."""
+    while isinstance(function, functools.partial | tree.Partial):
+        function = function.func
     named_so = getattr(function, "name", type(function).__name__)
     found = str(getattr(function, "__name__", named_so))
     return "".join(c if c.isalnum() or c == "_" else "_" for c in found).strip("_") or "f"
@@ -73,3 +81,15 @@ def require_callable(name: str, function: Any) -> None:
     """Raise TransformError unless `function` can be called."""
     if not callable(function):
         raise TransformError(f"{name}: cannot transform {type(function).__name__} (not callable)")
+
+
+def is_same_static(a: Any, b: Any) -> bool:
+    """Whether Python values are the same: of one type, and equal where they can be compared."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(is_same_static, a, b))
+    if a is b or type(a) is not type(b):
+        return a is b
+    try:
+        return hash(a) == hash(b) and bool(a == b)
+    except (TypeError, ValueError):  # unhashable, or compared element by element
+        return False

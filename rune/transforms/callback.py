@@ -24,11 +24,19 @@ from rune.core.lower import Host
 from rune.core.primitive import Effect, Primitive
 from rune.core.program import Program, subprograms
 from rune.core.types import ArrayType
+from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError, at_line
 from rune.ops.family import reshape
 from rune.ops.movement import repeat_lane
-from rune.transforms.arguments import function_name, key_path, require_callable, value_leaves
+from rune.transforms.arguments import (
+    function_name,
+    is_same_static,
+    key_path,
+    require_callable,
+    value_leaves,
+)
 from rune.transforms.flat import host_as, is_layout
+from rune.transforms.mismatch import mismatch
 from rune.transforms.placement import placement
 from rune.transforms.shapes import ShapeDtypeStruct, abstract, leaf_types
 
@@ -55,6 +63,16 @@ class HostCall:
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HostCall):
+            return NotImplemented
+        return (self.kind, self.function, self.treedef, self.out_tree) == (
+            other.kind, other.function, other.treedef, other.out_tree
+        ) and is_same_static(tuple(self.statics.items()), tuple(other.statics.items()))  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.treedef, self.out_tree))
+
     def __call__(
         self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]
     ) -> list[np.ndarray]:
@@ -69,7 +87,11 @@ class HostCall:
             return []
         outs, out_tree = tree.flatten(found)
         if out_tree != self.out_tree:
-            self._refuse(f"it is {out_tree}, declared {self.out_tree}")
+            how = mismatch(
+                self.out_tree, out_tree, "result{} is declared and not given".format,
+                "result{} is given and not declared".format, "declared {}, it is {}",
+            )  # fmt: skip
+            self._refuse(how)
         return [self._checked(i, t, o) for i, (t, o) in enumerate(zip(results, outs, strict=True))]
 
     def _checked(self, number: int, expected: ArrayType, value: Any) -> np.ndarray:
@@ -93,7 +115,15 @@ class LaneByLane:
         self.kind, self.name = call.kind, call.name
 
     def __repr__(self) -> str:
-        return f"{self.call!r} lane by lane"
+        return f"<{repr(self.call)[1:-1]} lane by lane>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LaneByLane):
+            return NotImplemented
+        return (self.call, self.batched) == (other.call, other.batched)
+
+    def __hash__(self) -> int:
+        return hash((self.call, self.batched))
 
     def __call__(
         self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]
@@ -193,7 +223,7 @@ def _declared(kind: str, structs: Sequence[Any], out_tree: Any) -> list[ArrayTyp
 
 
 def _is_value(leaf: Any) -> bool:
-    if isinstance(leaf, Array | Tracer) or dtypes.scalar_type(leaf):
+    if isinstance(leaf, Array | Tracer | Dim) or dtypes.scalar_type(leaf):
         return True
     return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype in dtypes.ANY
 

@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rune.array import default_place, put
 from rune.core.dead_code import prune
+from rune.core.evaluate import eval_program
 from rune.core.interpreter import bind, type_of
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program
+from rune.core.program import Equation, Literal, Program
 from rune.core.sizes import Sizes, carriers, match_sizes, type_with_sizes, untold_sizes
 from rune.core.types import ArrayType
 from rune.transforms.constants import opened
@@ -43,6 +45,19 @@ def closed_call(program: Program, sizes: Sizes, args: Sequence[Any]) -> tuple[Pr
     whole, told = with_witnesses(program, sizes)
     whole, values = opened(whole)
     return whole, [*values, *told, *args]
+
+
+def evaluated(program: Program, args: Sequence[Any]) -> list[Any]:
+    """The results of a program as users may have them: a number that stands in it is an array.
+
+    As a NumPy array it would take a canonical dtype where it is used next.
+    """
+    outs = eval_program(program, args)
+    place = default_place()
+    return [
+        put(a.value, a.type, place) if isinstance(a, Literal) else o
+        for a, o in zip(program.outputs, outs, strict=True)
+    ]
 
 
 def bind_call(

@@ -20,17 +20,17 @@ from typing import Any
 from rune import config, tree
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
-from rune.core.interpreter import is_evaluating, running, type_of
+from rune.core.interpreter import is_evaluating, type_of
 from rune.core.lower import Control
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
-from rune.core.staging import Stage, stage
+from rune.core.staging import stage
 from rune.errors import TransformError
 from rune.transforms import calls
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
 from rune.transforms.flat import Flat
-from rune.transforms.jit_primitive import jit_primitive
+from rune.transforms.keeping import split_kept
 from rune.transforms.linearize import Partial, split_program
 from rune.transforms.memo import per_program
 from rune.transforms.policies import Policy, Saves, as_policy, name_primitive
@@ -67,9 +67,9 @@ def _checkpointed(
     require_callable("checkpoint", function)
 
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        statics = _statics(static, args)
         if is_evaluating():
             return function(*args, **kwargs)
-        statics = _statics(static, args)
         dynamic = [x for i, x in enumerate(args) if i not in statics]
         leaves, treedef = tree.flatten((dynamic, kwargs))
         leaves = value_leaves("checkpoint", leaves, treedef)
@@ -131,83 +131,33 @@ class Kept:
 
 
 @per_program
-def split_kept(program: Program, unknown: tuple[bool, ...], policy: Policy) -> Kept:
+def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> Kept:
     """Partial evaluation of a program that keeps the known values which the policy chooses."""
     split = split_program(program, unknown)
-    whole = inlined(split.known)
-    count = sum(split.known_outputs)
-    computed = iter(whole.outputs[count:])
-    residuals = [next(computed) if n is None else whole.inputs[n] for n in split.residual_inputs]
-    needed, kept, again = _choose(whole, residuals, policy)
-    inputs = tuple(i for i, v in enumerate(whole.inputs) if v in needed)
-    known = replace(whole, outputs=(*whole.outputs[:count], *kept))
+    forward, again, kept = split_kept(split.known, lambda e: _is_kept(e, policy))
+    count, inputs = sum(split.known_outputs), again.inputs[: len(forward.inputs)]
+    computed = iter(again.outputs[count:])
+    residuals = [next(computed) if n is None else inputs[n] for n in split.residual_inputs]
+    again, read = prune(replace(again, outputs=tuple(residuals)), [True] * len(residuals))
+    of_input, of_kept = read[: len(inputs)], read[len(inputs) :]
     rest = split.unknown
-    replaced: dict[Var, Atom] = dict(zip(rest.inputs, residuals, strict=False))
-    own = rest.inputs[len(residuals) :]
-    recomputed = Program(
-        (*(whole.inputs[i] for i in inputs), *kept, *own), (), rest.outputs,
-        tuple(c for c in whole.constants if c[0] in needed), f"{program.name}_again",
+    recomputed = replace(
+        again, inputs=(*again.inputs, *rest.inputs[len(residuals) :]), outputs=rest.outputs,
+        name=f"{program.name}_again",
     )  # fmt: skip
-    recomputed = substitute(recomputed, replaced, (*again, *rest.equations))
-    known, _ = prune(replace(known, name=f"{program.name}_known"), [True] * len(known.outputs))
-    known = replace(known, inputs=whole.inputs)
-    return Kept(known, recomputed, inputs, split.known_outputs, bool(again))
-
-
-def _choose(
-    program: Program, wanted: Sequence[Atom], policy: Policy
-) -> tuple[set[Var], list[Var], list[Equation]]:
-    """What `wanted` is made from: inputs, values to keep, and equations to compute again."""
-    definitions = {v: e for e in program.equations for v in e.results}
-    needed, kept = set[Var](), set[Var]()
-    again = set[Equation]()
-    pending = [a for a in wanted if isinstance(a, Var)]
-    while pending:
-        var = pending.pop()
-        equation = definitions.get(var)
-        if var in needed or var in kept or equation in again:
-            continue
-        if equation is None:
-            needed.add(var)
-        elif _is_kept(equation, policy):
-            kept.add(var)
-        else:
-            again.add(equation)
-            pending += [a for a in equation.operands if isinstance(a, Var)]
-    ordered = [v for e in program.equations for v in e.results if v in kept]
-    return needed, ordered, [e for e in program.equations if e in again]
+    replaced: dict[Var, Atom] = dict(zip(rest.inputs, residuals, strict=False))
+    recomputed = substitute(recomputed, replaced, (*again.equations, *rest.equations))
+    outputs = (*forward.outputs[:count], *(v for v, r in zip(kept, of_kept, strict=True) if r))
+    known = replace(forward, outputs=outputs, name=f"{program.name}_known")
+    known = replace(prune(known, [True] * len(outputs))[0], inputs=forward.inputs)
+    numbers = tuple(i for i, r in enumerate(of_input) if r)
+    return Kept(known, recomputed, numbers, split.known_outputs, bool(again.equations))
 
 
 def _is_kept(equation: Equation, policy: Policy) -> bool:
     """Whether results are kept: the policy says so, or a side effect must not happen again."""
     types = (a.type for a in equation.operands)
     return effect_of(equation) is not None or policy(equation.primitive, *types, **equation.params)
-
-
-class _Inline(Stage):
-    """Writes the equations of jitted functions in their place, so that a policy sees them."""
-
-    __slots__ = ()
-
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Write, or inline."""
-        if primitive is jit_primitive:
-            return eval_program(params["program"], args)
-        return self.write(primitive, args, params)
-
-
-@per_program
-def _inlined(program: Program) -> Program:
-    stage = _Inline(None)
-    inputs = [stage.new_input(t) for t in program.input_types]
-    with running(stage):
-        return stage.program(eval_program(program, inputs), program.name).closed()
-
-
-def inlined(program: Program) -> Program:
-    """The program with the equations of jitted functions in place of their calls."""
-    held = any(e.primitive is jit_primitive for e in program.equations)
-    return _inlined(program) if held else program
 
 
 # --- the primitive --------------------------------------------------------------------------------
@@ -217,10 +167,10 @@ def _partial(
     partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Any]:
     program: Program = params["program"]
-    kept = split_kept(program, tuple(unknown), params["policy"])
+    kept = split_known(program, tuple(unknown), params["policy"])
     known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
-    outs = eval_program(kept.known, known_args)
+    outs = calls.evaluated(kept.known, known_args)
     count = sum(kept.known_outputs)
     residuals = [*(known_args[i] for i in kept.inputs), *outs[count:]]
     sizes = calls.sizes_of(program, [type_of(a) for a in args])
@@ -233,9 +183,9 @@ def _partial(
 
 def _run(*args: Any, program: Program, recomputes: bool, **_: Any) -> list[Any]:
     if not recomputes:
-        return eval_program(program, args)
+        return calls.evaluated(program, args)
     with config.configure(check_keys=False):  # what is drawn again is no second use of a key
-        return eval_program(program, args)
+        return calls.evaluated(program, args)
 
 
 def _expand(

@@ -16,6 +16,7 @@ from rune.core.staging import stage
 from rune.errors import TransformError
 from rune.transforms.arguments import function_name
 from rune.transforms.flat import flatten
+from rune.transforms.mismatch import mismatch
 from rune.transforms.shapes import leaf_types
 
 
@@ -49,13 +50,21 @@ def closure_convert(
         given, found = tree.flatten(tuple(args[:count]))
         if found != treedef:
             raise TransformError(
-                f"closure_convert: cannot match arguments to the examples ({found} and {treedef})"
+                "closure_convert: cannot match arguments to the examples "
+                f"({_difference(treedef, found)})"
             )
         values = iter(args[count:])
         filled = [next(values) if h else v for v, h in zip(kept, hidden, strict=True)]
         return tree.unflatten(out_tree, eval_program(program, [*filled, *given]))
 
     return converted, [v for v, h in zip(staged.captured, hidden, strict=True) if h]
+
+
+def _difference(expected: Any, found: Any) -> str:
+    return mismatch(
+        expected, found, "argument{} is missing".format,
+        "the examples have no argument{}".format, "{} required, not {}",
+    )  # fmt: skip
 
 
 def _is_hidden(value: Any) -> bool:

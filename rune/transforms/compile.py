@@ -19,6 +19,7 @@ from rune import config, counts
 from rune.array import CPU, Array, Place, committed_to, default_place, free_on, on, put
 from rune.backends import Device, device_named
 from rune.backends.base import Executable
+from rune.backends.forks import held
 from rune.core.interpreter import type_of
 from rune.core.program import Literal, Program
 from rune.core.sizes import match_sizes
@@ -31,7 +32,7 @@ from rune.transforms.transfer import has_moves
 from rune.transforms.watching import is_watching, without_faults
 from rune.transforms.witnesses import with_witnesses
 
-_lock = threading.RLock()
+_lock = held(threading.RLock(), 0)
 
 
 @functools.cache
@@ -142,7 +143,7 @@ def _run_parts(program: Program, args: Sequence[Any], place: Place) -> list[Arra
     for (var, name), value in given:
         device = on(name)
         held[var, name] = Array(buffer_on(value, device), type_of(value), committed_to(device))
-    for step in parts.steps:
+    for step, spent in zip(parts.steps, parts.spent, strict=True):
         match step:
             case Transfer(value=value, source=source, target=target):
                 array = held[value, source]
@@ -152,6 +153,8 @@ def _run_parts(program: Program, args: Sequence[Any], place: Place) -> list[Arra
                 taken = [held[var, name] for var in step.program.inputs]
                 outs = _run_on(whole, [*told, *taken], committed_to(on(name)))
                 held.update(zip(((v, name) for v in step.results), outs, strict=True))
+        for copy in spent:
+            held.pop(copy, None)
     return [_result(r, held, place) for r in parts.results]
 
 

@@ -11,16 +11,17 @@ The rule runs where the derivative is taken, so it may call the function itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rune import dtypes, tree
-from rune.core.axes import own_axis
+from rune.core.axes import Name, own_axis
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import is_evaluating, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
-from rune.errors import TransformError, at_line
+from rune.errors import TransformError
 from rune.ops.movement import repeat_lane
 from rune.transforms import calls
 from rune.transforms.arguments import key_path, value_leaves
@@ -29,13 +30,16 @@ from rune.transforms.custom_rules import (
     CustomFunction,
     SymbolicZero,
     check_closure,
+    on_lanes,
     on_level,
     refuse_hidden,
     require_types,
+    run_rule,
     symbolic_or_zeros,
 )
 from rune.transforms.flat import is_layout, tangent_type
 from rune.transforms.linearize import Partial
+from rune.transforms.mismatch import kind_of, mismatch, results_differ
 from rune.transforms.transpose import backward
 from rune.transforms.vmap import batch_flat, batch_program
 from rune.transforms.witnesses import own_size
@@ -131,8 +135,16 @@ class _Rule:
     """The user's rule on flat values: (primals, tangents) -> (results, tangents); None is zero."""
 
     def __init__(self, custom: custom_jvp, given: Arguments):
-        self.custom, self.given = custom, given
+        self.custom, self.given = custom, given.form()
         self.expected_tree: Any = None  # of the function's result, where that was traced
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Rule):
+            return NotImplemented
+        return self.custom is other.custom and self.given.is_like(other.given)
+
+    def __hash__(self) -> int:
+        return hash((self.custom, self.given.treedef))
 
     def __repr__(self) -> str:
         return f"<rule of {self.custom.name}>"
@@ -141,7 +153,7 @@ class _Rule:
         """Flat results and tangents."""
         outs, out_tangents, out_tree = self.with_tree(primals, tangents)
         if self.expected_tree is not None and out_tree != self.expected_tree:
-            self._refuse(f"its results are {out_tree}, the function's {self.expected_tree}")
+            self._refuse(results_differ(self.expected_tree, out_tree))
         return outs, out_tangents
 
     def with_tree(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list, Any]:
@@ -154,14 +166,17 @@ class _Rule:
         ]
         assert custom.rule is not None
         trees = given.trees(primals), given.trees(filled)
-        with at_line(None):  # what the rule does is done at lines of its own
-            found = custom.rule(*given.static_values, *trees)
+        found = run_rule(KIND, custom.name, custom.rule, *given.static_values, *trees)
         if not isinstance(found, tuple | list) or len(found) != 2:
-            self._refuse(f"a pair of results and tangents required, not a {type(found).__name__}")
+            self._refuse(f"a pair of results and tangents required, not {kind_of(found)}")
         outs, out_tree = tree.flatten(found[0])
         out_tangents, tangent_tree = tree.flatten(found[1])
         if out_tree != tangent_tree:
-            self._refuse(f"its results are {out_tree}, their tangents {tangent_tree}")
+            how = mismatch(
+                out_tree, tangent_tree, "result{} has no tangent".format,
+                "tangent{} belongs to no result".format, "results {}, and tangents {}",
+            )  # fmt: skip
+            self._refuse(how)
         outs = value_leaves(KIND, outs, out_tree)
         checked = [
             self._checked(o, t, i, out_tree) for i, (o, t) in enumerate(zip(outs, out_tangents))
@@ -181,15 +196,17 @@ class _Rule:
         raise TransformError(f"{KIND}: cannot use the rule of {self.custom.name} ({why})")
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class _OnLanes:
     """A rule on all lanes; every result has lanes, whether it depends on the lane or not."""
 
-    def __init__(self, rule: Callable[..., Any], batched: Sequence[bool], size: Any):
-        self.rule, self.batched, self.size = rule, tuple(batched), size
-        self.axis = own_axis()
+    rule: Callable[..., Any]
+    batched: tuple[bool, ...]
+    size: Any
+    axis: Name | None
 
     def __repr__(self) -> str:
-        return f"{self.rule!r} on lanes"
+        return on_lanes(self.rule)
 
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
         """Flat results and tangents, lanes leading."""
@@ -234,7 +251,7 @@ def _batch(
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     whole, operands = calls.closed_call(rewritten, {}, args)
     more = hidden + len(operands) - len(args)
-    on_lanes = _OnLanes(rule, batched[hidden:], size)
+    on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size, own_axis())
     return custom_jvp_call(*operands, program=whole, rule=on_lanes, hidden=more), lanes
 
 
@@ -256,7 +273,7 @@ def _transpose(
 custom_jvp_call = Primitive(
     "custom_jvp", "program", calls.type_rule, transpose=_transpose, batch=_batch,
     multiple_results=True,
-    run=lambda *args, program, **_: eval_program(program, args),
+    run=lambda *args, program, **_: calls.evaluated(program, args),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     jvp_equation=_jvp, partial_equation=_partial,
 )  # fmt: skip

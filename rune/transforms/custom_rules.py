@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn
 
@@ -22,9 +22,9 @@ import numpy as np
 from rune import dtypes, tree
 from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
 from rune.core.types import ArrayType, Shape
-from rune.errors import ArgumentError, TransformError
+from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
 from rune.ops.family import zeros_of
-from rune.transforms.arguments import function_name, value_leaves
+from rune.transforms.arguments import function_name, is_same_static, value_leaves
 from rune.transforms.flat import Flat, float0_zeros, is_layout
 from rune.transforms.jvp import Jvp
 from rune.transforms.linearize import Partial
@@ -77,6 +77,14 @@ class Arguments:
         for position, value in self.statics:
             args.insert(position, value)
         return args
+
+    def form(self) -> Arguments:
+        """The same without values: what a rule, which outlives the call, may hold."""
+        return replace(self, leaves=[])
+
+    def is_like(self, other: Arguments) -> bool:
+        """Whether a call with the others is called alike; what cannot be compared is another."""
+        return self.treedef == other.treedef and is_same_static(self.statics, other.statics)
 
 
 class CustomFunction:
@@ -200,6 +208,27 @@ def refuse_hidden(kind: str, name: str, type: ArrayType) -> NoReturn:
         "(its rule speaks of the arguments alone)",
         hint="pass the value as an argument, or hide it with rune.closure_convert",
     )
+
+
+def run_rule(kind: str, name: str, rule: Callable[..., Any], *args: Any) -> Any:
+    """What a user's rule gives; what it does is done at lines of its own.
+
+    Errors: EscapedTracerError where it reaches for a value of a transformation that has ended.
+    """
+    try:
+        with at_line(None):
+            return rule(*args)
+    except EscapedTracerError as error:
+        raise EscapedTracerError(
+            f"{kind}: cannot run the rule of {name} (it uses a traced value that it closes over, "
+            "outside the transformation of that value)",
+            hint="pass the value as an argument, or hide it with rune.closure_convert",
+        ) from error
+
+
+def on_lanes(rule: Any) -> str:
+    """How a rule on all lanes prints: `<rule of f on lanes>`."""
+    return f"<{repr(rule)[1:-1]} on lanes>"
 
 
 LEVELS = 4  # of functions, objects and containers that are looked into

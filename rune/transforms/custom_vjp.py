@@ -19,13 +19,12 @@ from typing import Any, NoReturn
 
 from rune import dtypes, tree
 from rune.core.axes import Name, own_axis
-from rune.core.evaluate import eval_program
 from rune.core.interpreter import Tracer, is_differentiable, is_evaluating, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
-from rune.errors import TransformError, at_line
+from rune.errors import TransformError
 from rune.ops.family import reduce_sum
 from rune.ops.movement import repeat_lane
 from rune.transforms import calls
@@ -35,12 +34,15 @@ from rune.transforms.custom_rules import (
     CustomFunction,
     SymbolicZero,
     check_closure,
+    on_lanes,
     on_level,
     refuse_hidden,
     require_types,
+    run_rule,
     symbolic_or_zeros,
 )
 from rune.transforms.flat import host_as, is_layout, tangent_type
+from rune.transforms.mismatch import kind_of, mismatch, results_differ
 from rune.transforms.vmap import batch_flat, batch_program
 from rune.transforms.witnesses import own_size
 
@@ -71,8 +73,9 @@ class custom_vjp(CustomFunction):
     symbolic_zeros = False
 
     def defvjp(
-        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False
-    ) -> None:
+        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:  # fmt: skip
         """Set fwd(*args) -> (result, residuals) and bwd(residuals, cotangent) -> cotangents.
 
         bwd gives a tuple with a cotangent for every argument to differentiate; None, for an
@@ -80,6 +83,8 @@ class custom_vjp(CustomFunction):
 
         symbolic_zeros: fwd takes CustomVJPPrimal objects, which say whether they are perturbed,
             and bwd takes SymbolicZero objects for cotangents that are zero.
+        optimize_remat: JAX's request that a checkpoint may drop what it does not need of fwd. It
+            changes nothing: what is computed again is always just what is needed.
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
@@ -143,8 +148,16 @@ class _Rule:
     """The user's fwd on flat values."""
 
     def __init__(self, custom: custom_vjp, given: Arguments):
-        self.custom, self.given = custom, given
+        self.custom, self.given = custom, given.form()
         self.out_tree: Any = None  # of the function's result, once it is known
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Rule):
+            return NotImplemented
+        return self.custom is other.custom and self.given.is_like(other.given)
+
+    def __hash__(self) -> int:
+        return hash((self.custom, self.given.treedef))
 
     def __repr__(self) -> str:
         return f"<rule of {self.custom.name}>"
@@ -157,14 +170,13 @@ class _Rule:
         if self.custom.symbolic_zeros:
             leaves = list(map(CustomVJPPrimal, leaves, perturbed))
         assert self.custom.fwd is not None
-        with at_line(None):  # what the rule does is done at lines of its own
-            found = self.custom.fwd(*self.given.all(self.given.trees(leaves)))
+        args = self.given.all(self.given.trees(leaves))
+        found = run_rule(KIND, self.custom.name, self.custom.fwd, *args)
         if not isinstance(found, tuple | list) or len(found) != 2:
-            kind = type(found).__name__
-            self.refuse("fwd", f"a pair of result and residuals required, not a {kind}")
+            self.refuse("fwd", f"a pair of result and residuals required, not {kind_of(found)}")
         outs, out_tree = tree.flatten(found[0])
         if self.out_tree is not None and out_tree != self.out_tree:
-            self.refuse("fwd", f"its results are {out_tree}, the function's {self.out_tree}")
+            self.refuse("fwd", results_differ(self.out_tree, out_tree))
         self.out_tree = out_tree
         residuals, residual_tree = tree.flatten(found[1])
         outs = value_leaves(KIND, outs, out_tree)
@@ -179,7 +191,7 @@ class _Rule:
         raise TransformError(f"{KIND}: cannot use the {which} rule of {self.custom.name} ({why})")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class _Pullback:
     """The user's bwd on flat values."""
 
@@ -201,10 +213,8 @@ class _Pullback:
         ]
         assert custom.bwd is not None
         ct = tree.unflatten(self.out_tree, filled)
-        with at_line(None):
-            found = custom.bwd(
-                *given.static_values, tree.unflatten(self.residual_tree, residuals), ct
-            )
+        kept = tree.unflatten(self.residual_tree, residuals)
+        found = run_rule(KIND, custom.name, custom.bwd, *given.static_values, kept, ct)
         leaves = self._leaves(tuple(found) if isinstance(found, list) else found)
         return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]
 
@@ -216,11 +226,11 @@ class _Pullback:
                 return tree.broadcast_prefix(found, arguments, is_leaf=lambda x: x is None)
         except ValueError:
             pass
-        return self.rule.refuse(
-            "bwd",
-            f"a tuple like the arguments {tree.structure(arguments)} required, "
-            f"not {tree.structure(found)}",
-        )
+        how = mismatch(
+            tree.structure(arguments), tree.structure(found), "argument{} has no cotangent".format,
+            "cotangent{} belongs to no argument".format, "a tuple like {} required, not {}",
+        )  # fmt: skip
+        return self.rule.refuse("bwd", how)
 
     def _checked(self, number: int, expected: ArrayType, ct: Any) -> Any:
         if ct is None or isinstance(ct, SymbolicZero) or expected.dtype not in dtypes.INEXACT:
@@ -233,7 +243,7 @@ class _Pullback:
         return ct
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class _OnLanes:
     """A rule on all lanes; every result has lanes, whether it depends on the lane or not."""
 
@@ -243,7 +253,7 @@ class _OnLanes:
     axis: Name | None
 
     def __repr__(self) -> str:
-        return f"{self.rule!r} on lanes"
+        return on_lanes(self.rule)
 
     def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
         """Results and residuals, lanes leading, and the pullback of all lanes."""
@@ -265,7 +275,7 @@ class _OnLanes:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class _PullbackOnLanes:
     """A pullback on all lanes; what has no lanes gets the sum over all."""
 
@@ -276,7 +286,7 @@ class _PullbackOnLanes:
     axis: Name | None
 
     def __repr__(self) -> str:
-        return f"{self.pullback!r} on lanes"
+        return on_lanes(self.pullback)
 
     def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the arguments, None for zero."""
@@ -379,7 +389,7 @@ def _batch(
 
 custom_vjp_call = Primitive(
     "custom_vjp", "program", calls.type_rule, batch=_batch, multiple_results=True,
-    run=lambda *args, program, **_: eval_program(program, args),
+    run=lambda *args, program, **_: calls.evaluated(program, args),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     jvp_equation=_jvp,
 )  # fmt: skip

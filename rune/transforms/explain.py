@@ -14,15 +14,18 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from rune.array import on
-from rune.config import current
+from rune.array import committed_to, default_place, on
+from rune.backends import Device
 from rune.core.graph import Graph
+from rune.core.program import Program
 from rune.lowering.explain import STAGES, Costs, Lowered, costs_text
 from rune.lowering.pipeline import stages
 from rune.lowering.plan import Plan
-from rune.transforms.compile import device_for
+from rune.transforms.compile import device_for, partitioned
 from rune.transforms.explain_view import view
 from rune.transforms.jit import Jitted, jit
+from rune.transforms.partition import Partition, Segment
+from rune.transforms.transfer import has_moves
 
 _WIDTH = 78
 
@@ -85,14 +88,49 @@ class Explanation:
         return view(title, self.lowered, self.seconds, self._sections())
 
 
+@dataclass(frozen=True, slots=True)
+class SpanningExplanation:
+    """A call that runs on several devices: the parts, the copies between them, each part's stages.
+
+    >>> import rune, rune.numpy as rnp
+    >>> f = lambda x: rnp.exp(rune.device_put(rnp.sin(x), "reference"))
+    >>> print(rune.explain(f)(rnp.ones(8)).partition)
+    partition lambda at home on cpu:0 {
+      cpu:0: %1 = lambda.0 %0  # equations: 1
+      copy %1 from cpu:0 to reference:0
+      reference:0: %2 = lambda.1 %1  # equations: 1
+      return %2 on reference:0
+    }
+    """
+
+    program: Program
+    partition: Partition
+    parts: tuple[Explanation, ...]
+
+    def __getitem__(self, stage: str) -> str:
+        """The text of "program" or "partition", or a stage of all parts."""
+        whole = {"program": self.program, "partition": self.partition}
+        if stage in whole:
+            return str(whole[stage])
+        return "\n\n".join(part[stage] for part in self.parts)
+
+    def __str__(self) -> str:
+        title = f"explain {self.program.name} on {', '.join(self.partition.devices)}"
+        own = (_section(stage, self[stage]) for stage in ("program", "partition"))
+        return "\n\n".join([title, *own, *map(str, self.parts)])
+
+    __repr__ = __str__
+
+
 def _section(title: str, text: str) -> str:
     return f"--- {title} {'-' * max(0, _WIDTH - len(title))}\n{text}"
 
 
-def explain(function: Callable[..., Any], device: str | None = None) -> Callable[..., Explanation]:
+def explain(function: Callable[..., Any], device: str | Device | None = None) -> Callable[..., Any]:
     """A function from arguments to the explanation of `function` compiled for them.
 
-    The function is traced and compiled, not run.
+    The function is traced and compiled, not run. The explanation is an `Explanation`, or, of a
+    function that moves values between devices, a `SpanningExplanation`.
 
     >>> import rune, rune.numpy as rnp
     >>> e = rune.explain(lambda x: rnp.exp(x) * 2.0)(rnp.ones(8))
@@ -105,14 +143,25 @@ def explain(function: Callable[..., Any], device: str | None = None) -> Callable
     """
     jitted = function if isinstance(function, Jitted) else jit(function)
 
-    def of_call(*args: Any, **kwargs: Any) -> Explanation:
+    def of_call(*args: Any, **kwargs: Any) -> Explanation | SpanningExplanation:
         traced = jitted.traced(*args, **kwargs)
-        name = device or jitted.device or current().device
-        where = device_for(on(name) if name else None)
-        lowered = stages(traced.program, where.target, traced.donated)
-        start = perf_counter()
-        executable = where.backend.record(lowered.plan)
-        spent = perf_counter() - start
-        return Explanation(traced.program.name, where.name, lowered, executable.sources(), spent)
+        name = device or jitted.device
+        place = committed_to(on(name)) if name else default_place()
+        where = device_for(place.device)
+        if not has_moves(traced.program):
+            return _explained(traced.program, where, traced.donated)
+        given = jitted.inputs(*args, **kwargs)
+        parts = partitioned(traced.program, given, place)
+        segments = [s for s in parts.steps if isinstance(s, Segment)]
+        made = tuple(_explained(s.program, device_for(on(s.device)), ()) for s in segments)
+        return SpanningExplanation(traced.program, parts, made)
 
     return of_call
+
+
+def _explained(program: Program, where: Device, donated: tuple[int, ...]) -> Explanation:
+    lowered = stages(program, where.target, donated)
+    start = perf_counter()
+    executable = where.backend.record(lowered.plan)
+    spent = perf_counter() - start
+    return Explanation(program.name, where.name, lowered, executable.sources(), spent)

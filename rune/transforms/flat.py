@@ -18,6 +18,7 @@ from rune.errors import TransformError
 from rune.ops.family import zeros_like, zeros_of
 from rune.transforms.arguments import key_path, require_callable, value_leaves
 from rune.transforms.jvp import Jvp
+from rune.transforms.mismatch import mismatch
 
 
 class Flat:
@@ -125,9 +126,11 @@ def cotangents_of(name: str, types: Sequence[ArrayType], treedef: Any, given: An
     """
     leaves, found = tree.flatten(given)
     if found != treedef:
-        raise TransformError(
-            f"{name}: cannot match cotangents to outputs (trees {found} and {treedef})"
-        )
+        how = mismatch(
+            treedef, found, "output{} has no cotangent".format,
+            "cotangent{} belongs to no output".format, "{} required, not {}",
+        )  # fmt: skip
+        raise TransformError(f"{name}: cannot match cotangents to outputs ({how})")
     return [
         _cotangent_of(name, t, ct, i, treedef)
         for i, (t, ct) in enumerate(zip(types, leaves, strict=True))

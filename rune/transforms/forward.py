@@ -11,6 +11,7 @@ from rune.errors import TransformError
 from rune.transforms.flat import Aux, filled, flatten, tangent_of
 from rune.transforms.jvp import jvp_flat
 from rune.transforms.linearize import linearize_flat
+from rune.transforms.mismatch import mismatch
 
 
 def jvp(
@@ -41,9 +42,11 @@ def _directions(name: str, leaves: Sequence[Any], treedef: Any, tangents: Sequen
     """One tangent per leaf, None for that of an integer."""
     given, found = tree.flatten(tuple(tangents))
     if found != treedef:
-        raise TransformError(
-            f"{name}: cannot match tangents to primals (trees {found} and {treedef})"
-        )
+        how = mismatch(
+            treedef, found, "primal{} has no tangent".format,
+            "tangent{} belongs to no primal".format, "{} required, not {}",
+        )  # fmt: skip
+        raise TransformError(f"{name}: cannot match tangents to primals ({how})")
     return [tangent_of(name, p, t) for p, t in zip(leaves, given, strict=True)]
 
 

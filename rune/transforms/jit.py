@@ -314,7 +314,7 @@ def jit(
     static_argnames: Names = None,
     donate_argnums: Names = None,
     donate_argnames: Names = None,
-    dims: Mapping[str, tuple[int | str, int | str]] | None = None,
+    dims: Mapping[str, tuple[int | str, int | str | None]] | None = None,
     in_dims: Any = None,
     device: str | Device | None = None,
 ) -> Any:
@@ -324,7 +324,8 @@ def jit(
     donate_argnums, donate_argnames:  arguments whose memory the results may reuse; they are
                                       deleted by the call.
     dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}: one trace
-              and one compilation serve every size in the range. A bound may be another size.
+              and one compilation serve every size in the range. A bound may be another size;
+              None for the upper one: there is none.
     in_dims:  which axes have these sizes: a tree prefix of the positional arguments whose leaves
               are None or a pattern like "n,_,2*m + 1": an axis is a size, made of sizes, or as it
               is given; "..." stands for any number of axes. One name says that axes are equal.

@@ -8,17 +8,20 @@ Eager operations and compiled programs ask the same function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array, Place, as_array, committed_to, default_place, on, put
-from rune.backends import Device
+from rune.backends import Device, device_named
+from rune.config import configure
 from rune.core.interpreter import Tracer
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, DeviceError
+from rune.errors import DeviceError
+from rune.transforms.transfer import to_device
 
 
 def placement(name: str, args: Sequence[Any]) -> Place:
@@ -50,15 +53,16 @@ def device_put(values: Any, device: str | Device | None = None) -> Any:
     """A tree with every array on `device` and committed to it; nothing is copied that is there.
 
     Without a device, arrays stay as they are, and host data becomes arrays on the default device,
-    committed to none.
+    committed to none. Inside a jitted function the value moves where this stands: the program then
+    runs in parts, each on its device, and `rune.explain` shows them and the copies between them.
 
-    Errors: DeviceError for an unknown device; ArgumentError for a device inside a transformation.
+    Errors: DeviceError for an unknown device, and for a move inside a loop or branch.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.device_put(rnp.ones(2), "cpu").committed
     True
     """
-    return tree.map(_kept if device is None else _putter(committed_to(on(device))), values)
+    return tree.map(_kept if device is None else _putter(device), values)
 
 
 def _kept(value: Any) -> Any:
@@ -72,18 +76,39 @@ def _array(value: Any) -> Array:
     return as_array(value) if scalar is None else as_array(value, *scalar)
 
 
-def _putter(place: Place) -> Callable[[Any], Array]:
-    def put_there(value: Any) -> Array:
+def _putter(device: str | Device) -> Callable[[Any], Any]:
+    found = device_named(device) if isinstance(device, str) else device
+    place = committed_to(on(found))
+
+    def put_there(value: Any) -> Any:
         if isinstance(value, Tracer):
-            raise ArgumentError(
-                "device_put: cannot move a traced value", hint="use jit(device=...) instead"
-            )
+            return to_device(value, device=found.name)
         array = _array(value)
         if array.device is not place.device:
             return put(array.numpy(), array.type, place)
         return array if array.committed else Array(array.buffer, array.type, place)
 
     return put_there
+
+
+@contextmanager
+def device(device: str | Device) -> Iterator[Device]:
+    """Inside the block, new arrays and what is computed of them alone are on this device.
+
+    They are not committed to it: they follow what is. An array that was made in the block stays
+    where it is.
+
+    Errors: DeviceError for an unknown device.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.device("reference"):
+    ...     x = rnp.arange(3.0) * 2.0
+    >>> x
+    Array([0., 2., 4.], f32[3], reference:0)
+    """
+    found = device_named(device) if isinstance(device, str) else device
+    with configure(device=found.name):
+        yield found
 
 
 def device_get(values: Any) -> Any:

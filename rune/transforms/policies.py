@@ -2,36 +2,108 @@
 
 A policy is asked for each operation of the forward pass, by primitive, operand types and
 parameters, whether its results may be kept; all others are computed again. Any function
-policy(primitive, *types, **params) -> bool is one. The names are those of jax.checkpoint_policies.
+policy(primitive, *types, **params) -> bool is one. Loops and branches are not asked for: it is for
+what is inside them. The names are those of jax.checkpoint_policies.
+
+Those of this file are values: two that say the same are one, in text and in every cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops import dot_general
+from rune.transforms.arguments import function_name
 
 Saves = Callable[..., bool]
 
 
-class Policy:
-    """A policy with a name, under which it stands in programs."""
+# --- kinds of policies --------------------------------------------------------------------------
 
-    __slots__ = ("name", "saves")
 
-    def __init__(self, name: str, saves: Saves):
-        self.name, self.saves = name, saves
+def _is_plain_dot(primitive: Primitive, params: Mapping[str, Any]) -> bool:
+    return primitive is dot_general and not any(params["dimension_numbers"][1])
+
+
+_SIMPLE: Mapping[str, Callable[[Primitive, Mapping[str, Any]], bool]] = {
+    "everything": lambda primitive, params: True,
+    "nothing": lambda primitive, params: False,
+    "dots": lambda primitive, params: primitive is dot_general,
+    "plain dots": _is_plain_dot,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A policy that has a word for what it keeps."""
+
+    what: str
+
+    def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
+        """Whether the results of this operation may be kept."""
+        return _SIMPLE[self.what](primitive, params)
+
+
+_BY_NAME: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
+    "only": lambda name, names: name in names,
+    "any but": lambda name, names: name is not None and name not in names,
+    "all except": lambda name, names: name not in names,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ByName:
+    """A policy that goes by the names that `checkpoint_name` gave."""
+
+    which: str
+    names: tuple[str, ...]
+
+    def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
+        """Whether the results of this operation may be kept."""
+        name = params["name"] if primitive is name_primitive else None
+        return _BY_NAME[self.which](name, self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """What one or the other policy keeps."""
+
+    first: Policy
+    second: Policy
+
+    def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
+        """Whether the results of this operation may be kept."""
+        return any(p(primitive, *types, **params) for p in (self.first, self.second))
+
+
+class Own:
+    """A user's function; in programs it stands under its name."""
+
+    __slots__ = ("saves",)
+
+    def __init__(self, saves: Saves):
+        self.saves = saves
 
     def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
         """Whether the results of this operation may be kept."""
         return bool(self.saves(primitive, *types, **params))
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Own) and other.saves == self.saves
+
+    def __hash__(self) -> int:
+        return hash(self.saves)
+
     def __repr__(self) -> str:
-        return self.name
+        return f"<{function_name(self.saves)}>"
+
+
+Policy = Simple | ByName | Either | Own
 
 
 def as_policy(given: Saves | None) -> Policy:
@@ -40,62 +112,35 @@ def as_policy(given: Saves | None) -> Policy:
         return nothing_saveable
     if not callable(given):
         raise TransformError(f"checkpoint: cannot use {given!r} as a policy (not callable)")
-    name = getattr(given, "__name__", type(given).__name__)
-    return given if isinstance(given, Policy) else Policy(name, given)
+    return given if isinstance(given, Policy) else Own(given)
 
 
-def _is_dot(primitive: Primitive, *_: ArrayType, **__: Any) -> bool:
-    return primitive is dot_general
+# --- jax.checkpoint_policies --------------------------------------------------------------------
 
-
-def _is_plain_dot(primitive: Primitive, *_: ArrayType, **params: Any) -> bool:
-    return primitive is dot_general and not any(params["dimension_numbers"][1])
-
-
-everything_saveable = Policy("everything_saveable", lambda *_, **__: True)
-nothing_saveable = Policy("nothing_saveable", lambda *_, **__: False)
-dots_saveable = checkpoint_dots = Policy("dots_saveable", _is_dot)
-dots_with_no_batch_dims_saveable = checkpoint_dots_with_no_batch_dims = Policy(
-    "dots_with_no_batch_dims_saveable", _is_plain_dot
-)
-
-
-def _name(primitive: Primitive, params: dict[str, Any]) -> str | None:
-    """The name that checkpoint_name gave."""
-    return params["name"] if primitive is name_primitive else None
+everything_saveable = Simple("everything")
+nothing_saveable = Simple("nothing")
+dots_saveable = checkpoint_dots = Simple("dots")
+dots_with_no_batch_dims_saveable = checkpoint_dots_with_no_batch_dims = Simple("plain dots")
 
 
 def save_only_these_names(*names: str) -> Policy:
     """Keep the values that `checkpoint_name` gave one of these names, and no others."""
-    return Policy(
-        f"save_only_these_names{names}", lambda p, *_, **params: _name(p, params) in set(names)
-    )
+    return ByName("only", names)
 
 
 def save_any_names_but_these(*names: str) -> Policy:
     """Keep the values that `checkpoint_name` gave any other name, and no others."""
-    kept = {*names, None}
-    return Policy(
-        f"save_any_names_but_these{names}", lambda p, *_, **params: _name(p, params) not in kept
-    )
+    return ByName("any but", names)
 
 
 def save_anything_except_these_names(*names: str) -> Policy:
     """Keep every value but those that `checkpoint_name` gave one of these names."""
-    return Policy(
-        f"save_anything_except_these_names{names}",
-        lambda p, *_, **params: _name(p, params) not in set(names),
-    )
+    return ByName("all except", names)
 
 
 def save_from_both_policies(first: Saves, second: Saves) -> Policy:
     """Keep what one or the other policy keeps."""
-    a, b = as_policy(first), as_policy(second)
-
-    def either(primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
-        return a(primitive, *types, **params) or b(primitive, *types, **params)
-
-    return Policy(f"save_from_both_policies({a}, {b})", either)
+    return Either(as_policy(first), as_policy(second))
 
 
 def _refuse_offload(*_: Any, **__: Any) -> NoReturn:

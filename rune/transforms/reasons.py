@@ -1,11 +1,13 @@
 """Why jit traced again: which part of its key differs from those of the traces it has, in words.
 
-The nearest known trace, the one with the fewest differences, is what a call is compared with. A
-jitted function that is made anew for every call has none; that it is the same code is said too.
+The nearest known trace, the one with the fewest differences, is what a call is compared with; of
+several the latest. A jitted function that is made anew for every call has none; that it is the same
+code is said too, unless it is rune's own: a sampler is jitted for each shape.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,8 +17,10 @@ from types import CodeType
 from typing import Any
 from weakref import WeakSet
 
+from rune import tree
 from rune.core.types import ArrayType
 from rune.transforms.arguments import function_name, leaf_path
+from rune.transforms.mismatch import paths, shown
 
 Key = tuple[Any, tuple[ArrayType, ...], tuple, Any]  # tree, types, static values, configuration
 
@@ -48,9 +52,9 @@ def explain_cache_misses() -> Iterator[list[str]]:
 
 def note(function: Callable[..., Any], key: Key, known: Collection[Key]) -> None:
     """Take notice of a trace that is to be made, where somebody asks for reasons."""
-    code = getattr(function, "__code__", None)
+    code = _code(function)
     if collectors := _collecting.get():
-        why = "; ".join(_differences(key, known, code in _traced))
+        why = "; ".join(_differences(key, known)) if known else _first(function, code)
         found = f"jit: traced {function_name(function)} {'again' if known else 'first'} ({why})"
         _log.warning(found)
         for reasons in collectors:
@@ -59,28 +63,53 @@ def note(function: Callable[..., Any], key: Key, known: Collection[Key]) -> None
         _traced.add(code)
 
 
-def _differences(key: Key, known: Collection[Key], is_same_code: bool) -> list[str]:
-    if not known:
-        return [
-            "jit was applied anew to code that was traced before; keep the jitted function"
-            if is_same_code
-            else "it has not been called before"
-        ]
+def _code(function: Any) -> CodeType | None:
+    """The code of a function, which is that of the function within for a partial."""
+    while isinstance(function, functools.partial | tree.Partial):
+        function = function.func
+    return getattr(function, "__code__", None)
+
+
+def _first(function: Callable[..., Any], code: CodeType | None) -> str:
+    if code not in _traced:
+        return "it has not been called before"
+    if (getattr(function, "__module__", None) or "").startswith("rune."):
+        return "rune has one such function for each kind of call, and this kind is new"
+    return "jit was applied anew to code that was traced before; keep the jitted function"
+
+
+def _differences(key: Key, known: Collection[Key]) -> list[str]:
     if key in known:
         return ["the handlers of effects around the call differ"]
-    return min((list(_between(old, key)) for old in known), key=len)
+    return min((list(_between(old, key)) for old in reversed([*known])), key=len)
 
 
 def _between(before: Key, now: Key) -> Iterator[str]:
     """What differs, part by part."""
     if before[0] != now[0]:
-        yield f"the arguments are the tree {before[0]} before, {now[0]} now"
+        yield _of_trees(before[0], now[0])
     else:
         for number, (old, new) in enumerate(zip(before[1], now[1], strict=True)):
             for change in _of_types(old, new):
                 yield f"argument{leaf_path(number, now[0])}: {change}"
     yield from _of_values("static argument", _statics(before[2]), _statics(now[2]))
     yield from _of_values("setting", _settings(before[3]), _settings(now[3]))
+
+
+def _of_trees(old: Any, new: Any) -> str:
+    before, now = (dict.fromkeys(paths(treedef)) for treedef in (old, new))
+    lost = next((path for path in before if path not in now), None)
+    gained = next((path for path in now if path not in before), None)
+    if lost is None and gained is None:
+        return f"the arguments are {shown(old)} before, {shown(new)} now"
+    if lost is None or gained is None:
+        return f"{_argument(lost)} is gone" if gained is None else f"{_argument(gained)} is new"
+    return f"{_argument(lost)} before, {_argument(gained)} now"
+
+
+def _argument(path: str | None) -> str:
+    """`argument[0]['w']`, of a path in the pair of positional and named arguments."""
+    return f"argument{(path or '')[len('[0]') :]}"
 
 
 def _of_types(old: ArrayType, new: ArrayType) -> Iterator[str]:

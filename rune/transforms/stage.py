@@ -13,14 +13,15 @@ from rune.core.program import Program
 from rune.core.staging import stage
 from rune.errors import TransformError
 from rune.transforms.arguments import function_name, require_callable, value_leaves
-from rune.transforms.jit_primitive import jit_primitive
 from rune.transforms.shapes import leaf_types
+from rune.transforms.table import PRIMITIVES as OWN
+from rune.transforms.table import RECORDS as OWN_RECORDS
 
 PRIMITIVES: Mapping[str, Primitive] = {
     **ops.BY_NAME,
-    **{p.name: p for p in (*ops.COLLECTIVES, jit_primitive)},
+    **{p.name: p for p in (*ops.COLLECTIVES, *OWN)},
 }
-RECORDS: Mapping[str, type] = {"IndexDims": ops.IndexDims}  # dataclasses among the parameters
+RECORDS: Mapping[str, type] = {r.__name__: r for r in (ops.IndexDims, *OWN_RECORDS)}
 
 
 def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
@@ -60,9 +61,12 @@ def parse_program(
     text: str,
     primitives: Mapping[str, Primitive] = PRIMITIVES,
     records: Mapping[str, type] = RECORDS,
+    functions: Mapping[str, Any] | None = None,
 ) -> Program:
     """The program that `text` prints, made of the primitives given.
 
+    functions:  what stands for Python functions, which text only names: "<rule of f>". One that is
+                not given can be printed, and not called: the program runs, but for what needs it.
     `rune.control.parse_program` knows those of control flow besides.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
 
@@ -71,4 +75,4 @@ def parse_program(
       return %0
     }
     """
-    return parse(text, primitives, records)
+    return parse(text, primitives, records, functions)

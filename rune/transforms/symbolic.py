@@ -14,7 +14,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from typing import Any
+
+import numpy as np
 
 from rune import dims, tree
 from rune.core.interpreter import current
@@ -26,6 +29,8 @@ from rune.errors import ArgumentError, AxisError, DimensionError, ShapeError
 from rune.transforms.arguments import leaf_path
 
 Bound = int | str
+RANGES = 'sizes and their ranges are dims={"n": (1, 64), "m": (0, "n"), "k": (1, None)}'
+PATTERNS = 'in_dims has for each argument None, a pattern like "n,_", or a tree of these'
 KEPT = 4096  # types of calls whose generalisation is remembered
 
 
@@ -38,14 +43,24 @@ class SymbolicAxes:
     _known: dict[Any, tuple[ArrayType, ...]] = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def of(declared: Mapping[str, tuple[Bound, Bound]], in_dims: Any) -> SymbolicAxes:
-        """Check and keep a declaration. Errors: ArgumentError for an empty range or many names."""
-        sizes = _declared_sizes(declared)
+    def of(declared: Any, in_dims: Any) -> SymbolicAxes | None:
+        """Check and keep a declaration; None where nothing is declared.
+
+        Errors: ArgumentError for what is no range, no pattern, or leaves the axes open.
+        """
+        if declared is None and in_dims is None:
+            return None
+        sizes = _declared_sizes(_checked_ranges(declared))
         if in_dims is None and len(sizes) != 1:
             raise ArgumentError(
                 f"jit: cannot tell which axes have the sizes {', '.join(sizes)}",
                 hint='pass in_dims, a tree prefix of patterns like "n,_"',
             )
+        for pattern in tree.leaves(in_dims):
+            if not isinstance(pattern, str):
+                raise ArgumentError(
+                    f"jit: cannot read {pattern!r} in in_dims (not a pattern)", hint=PATTERNS
+                )
         return SymbolicAxes(sizes, in_dims)
 
     @contextmanager
@@ -56,7 +71,11 @@ class SymbolicAxes:
         except (ShapeError, AxisError) as error:
             named = [d for n, d in self.sizes.items() if re.search(rf"\b{n}\b", error.message)]
             if named and "in_dims" not in (error.hint or ""):
-                hint = f"{dims.ranges(*named)}; axes that are equal have one name in in_dims"
+                advice = (
+                    "axes that are equal have one name" if len(named) > 1
+                    else 'an axis whose size must be known is "_"'
+                )  # fmt: skip
+                hint = f"{dims.ranges(*named)}; {advice} in in_dims"
                 error.restate(hint=f"{error.hint}\nhint: {hint}" if error.hint else hint)
             raise
 
@@ -92,15 +111,32 @@ class SymbolicAxes:
         self, types: Sequence[ArrayType], treedef: Any, static: tuple[int, ...]
     ) -> list[str | None]:
         args, kwargs = tree.unflatten(treedef, list(types))
-        if self.patterns is None:
-            (name,) = self.sizes
-            leading = [name if isinstance(a, ArrayType) and a.shape else None for a in args]
-            spread = [p for a, p in zip(args, leading) for _ in tree.leaves(a)]
-        else:
-            given = self.patterns if isinstance(self.patterns, tuple | list) else (self.patterns,)
-            kept = tuple(p for k, p in enumerate(given) if k not in static)
-            spread = tree.broadcast_prefix(kept, args, is_leaf=lambda x: x is None)
+        spread = self._leading(args) if self.patterns is None else self._spread(args, static)
         return [*spread, *(None for _ in tree.leaves(kwargs))]
+
+    def _leading(self, args: Sequence[Any]) -> list[str | None]:
+        """The patterns of the one size, on the leading axis of every bare array."""
+        (name,) = self.sizes
+        leading = [name if isinstance(a, ArrayType) and a.shape else None for a in args]
+        if not any(leading):
+            raise ArgumentError(
+                f"jit: cannot tell which axes have the size {name} (no positional argument is "
+                "itself an array with axes)",
+                hint='pass in_dims, a tree prefix of patterns like "n,_"',
+            )
+        return [p for a, p in zip(args, leading) for _ in tree.leaves(a)]
+
+    def _spread(self, args: Any, static: tuple[int, ...]) -> list[str | None]:
+        """The patterns of in_dims, one for each leaf of the positional arguments."""
+        given = self.patterns if isinstance(self.patterns, tuple | list) else (self.patterns,)
+        kept = tuple(p for k, p in enumerate(given) if k not in static)
+        try:
+            return tree.broadcast_prefix(kept, args, is_leaf=lambda x: x is None)
+        except ArgumentError as error:
+            misfit = error.message.partition("(")[2]
+            misfit = re.sub(r"\btree\b", "arguments", re.sub(r"\bprefix\b", "in_dims", misfit))
+            message = f"jit: cannot match in_dims to the arguments ({misfit}"
+            raise ArgumentError(message, hint=PATTERNS) from None
 
     def _shape(self, type: ArrayType, pattern: str, number: int, treedef: Any) -> tuple[Size, ...]:
         parts = [part.strip() for part in pattern.split(",")]
@@ -125,40 +161,72 @@ class SymbolicAxes:
             raise ArgumentError(
                 f"jit: cannot read {part!r} in the pattern {pattern!r} "
                 f"(sizes in dims: {', '.join(self.sizes)})",
-                hint='an axis is "_", a size of dims, or made of sizes, as 2*n + 1',
+                hint='an axis is "_", a size of dims, or made of sizes, as 2*n + 1; '
+                "axes are separated by commas",
             ) from None
 
 
-def _declared_sizes(declared: Mapping[str, tuple[Bound, Bound]]) -> dict[str, Dim]:
+def _checked_ranges(declared: Any) -> dict[str, tuple[Bound, Bound | None]]:
+    """The ranges by name. Errors: ArgumentError for what is no name, or no range."""
+    if not isinstance(declared, Mapping) or not declared:
+        raise ArgumentError(f"jit: cannot read dims={declared!r} (no sizes by name)", hint=RANGES)
+    return {_checked_name(name): _checked_range(name, r) for name, r in declared.items()}
+
+
+def _checked_name(name: Any) -> str:
+    if not (isinstance(name, str) and name.isidentifier()) or name == "_" or iskeyword(name):
+        raise ArgumentError(f"jit: cannot name a size {name!r} in dims (an identifier required)")
+    return name
+
+
+def _checked_range(name: str, bounds: Any) -> tuple[Bound, Bound | None]:
+    if isinstance(bounds, tuple | list) and len(bounds) == 2:
+        low, high = (int(b) if isinstance(b, np.integer) else b for b in bounds)
+        if _is_bound(low) and (high is None or _is_bound(high)):
+            return low, high
+    raise ArgumentError(
+        f"jit: cannot read the range {bounds!r} of {name} (two whole numbers, or sizes, required)",
+        hint=RANGES,
+    )
+
+
+def _is_bound(bound: Any) -> bool:
+    return isinstance(bound, int | str) and not isinstance(bound, bool)
+
+
+def _declared_sizes(declared: Mapping[str, tuple[Bound, Bound | None]]) -> dict[str, Dim]:
     """The sizes by name, in the order given; a bound may mention any other size."""
     sizes: dict[str, Dim] = {}
     count = -1
     while count < len(sizes) < len(declared):
         count = len(sizes)
-        for name, bounds in declared.items():
-            low, high = (_bound(bound, sizes) for bound in bounds)
-            if name not in sizes and low is not None and high is not None:
+        for name, (lowest, highest) in declared.items():
+            low, high = _bound(lowest, sizes), _bound(highest, sizes)
+            if name not in sizes and low is not None and (high is not None or highest is None):
                 sizes[name] = _declared(name, low, high)
     missing = {name: bounds for name, bounds in declared.items() if name not in sizes}
     if missing:
         known = ", ".join(sizes) or "none"
-        raise ArgumentError(f"jit: cannot read the bounds of {missing} (sizes known: {known})")
+        raise ArgumentError(
+            f"jit: cannot read the ranges of {missing} (sizes known: {known})", hint=RANGES
+        )
     return {name: sizes[name] for name in declared}
 
 
-def _bound(bound: Bound, sizes: Mapping[str, Dim]) -> Size | None:
-    """A bound, or None where it is not made of the sizes."""
+def _bound(bound: Bound | None, sizes: Mapping[str, Dim]) -> Size | None:
+    """A bound, or None where there is none, or it is not made of the sizes."""
     try:
-        return bound if isinstance(bound, int) else dims.parse(bound, sizes)
+        return dims.parse(bound, sizes) if isinstance(bound, str) else bound
     except DimensionError:
         return None
 
 
-def _declared(name: str, low: Size, high: Size) -> Dim:
-    if not (dims.at_most(0, low) and dims.at_most(low, high)):
-        known = dims.ranges(low, high)
+def _declared(name: str, low: Size, high: Size | None) -> Dim:
+    if not (dims.at_most(0, low) and (high is None or dims.at_most(low, high))):
+        limits = (low,) if high is None else (low, high)
+        known = dims.ranges(*limits)
         raise ArgumentError(
-            f"jit: cannot declare {name} in {low}..{high} "
+            f"jit: cannot declare {name} in {'..'.join(map(str, limits))} "
             f"(0 <= low <= high required{'; ' if known else ''}{known})"
         )
     return dims.symbol(name, low, high)

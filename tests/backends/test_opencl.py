@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from rune import dims, dtypes
 from rune.backends import opencl
 from rune.backends.executor import evaluate, slots_of
+from rune.backends.pool import size_class
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, CompileError, DimensionError, OutOfMemory
 from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Expr, Load, Op
@@ -344,14 +345,14 @@ def test_memory_is_given_back_with_the_last_buffer_and_not_held_by_the_last_call
     x = device.copy_in(np.ones(50, np.float32))
     executable([x])
     gc.collect()
-    before = device.used_bytes
+    before = device.memory_stats().live_bytes
 
     executable([x])
     gc.collect()
-    assert device.used_bytes == before
+    assert device.memory_stats().live_bytes == before
     del x
     gc.collect()
-    assert device.used_bytes == before - 200
+    assert device.memory_stats().live_bytes == before - size_class(200)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=dtypes.short)

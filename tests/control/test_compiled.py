@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import rune
+import rune.numpy as rnp
 from tests.control.cases import CASES, Case, arguments, flat
 from tests.support.arrays import array
-from tests.support.close import near
+from tests.support.close import near, same
 
 ALL = (0, 1, 2)
 F64 = "f64, sums in another order, other polynomials"
@@ -70,3 +71,34 @@ def test_an_eager_loop_is_one_run_of_one_program():
         CASES[0].function(w, h, xs)
 
     assert (seen.compiles, seen.runs) == (0, 1)
+
+
+def test_a_carry_may_start_where_a_value_of_other_axes_was_made():
+    def largest(x: Any) -> Any:
+        def step(t: Any, _: Any) -> Any:
+            best = rnp.argmax(t)
+            return t.at[best].set(-rnp.inf), t[best]
+
+        table = x[:, None] * rnp.where(x > 2, x, 1.0)  # one value, made with two axes
+        return rune.scan(step, table.reshape(-1), None, length=4)[1]
+
+    found = rune.jit(largest)(rnp.array([1.0, 2.0, 3.0]))
+    same(np.array([9, 6, 3, 3], np.float32), found)
+
+
+def test_a_carry_may_start_where_a_weak_value_was_made():
+    @rune.jit
+    def grow(y: Any, stop: Any) -> Any:
+        def step(s: Any) -> Any:
+            time, y = s
+            h = rnp.minimum(0.5, stop - time)
+            return time + h, y + h * rnp.stack([y[1], y[0]])
+
+        return rune.while_loop(lambda s: s[0] < stop, step, (0.0, y))[1]
+
+    # Four steps of (1 + J/2), where J swaps the two: 1 + J/2 is 3/2 and 1/2 on their sum and
+    # difference.
+    total, difference = 1.5**4, 0.5**4
+    expected = np.array([[total + difference, total - difference]]) / 2
+    expected = np.concatenate([expected, expected[:, ::-1]]).astype(np.float32)
+    same(expected, rune.jacfwd(lambda y: grow(y, 2.0))(rnp.ones(2)))

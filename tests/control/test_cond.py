@@ -134,6 +134,11 @@ def test_branches_that_differ_say_where(a: Any, b: Any, message: str):
         rune.cond(True, lambda: a, lambda: b)
 
 
+def test_a_leaf_beside_a_container_shows_both():
+    with pytest.raises(TransformError, match=r"a single value comes from f.*, \(\*, \*\) from t"):
+        rune.cond(True, lambda x: (x, x), lambda x: x, 1.0)
+
+
 def test_switch_names_the_branch_that_differs():
     with pytest.raises(TransformError, match=r"branches\[0\], f32\*\[\] from branches\[2\]"):
         rune.switch(0, [lambda: 1, lambda: 2, lambda: 3.0])

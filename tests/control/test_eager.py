@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rune
@@ -40,6 +42,70 @@ def test_an_eager_gradient_of_a_loop_compiles_once():
     with rune.counting() as seen:
         slope(array(2.0))
     assert seen.compiles == 0
+
+
+@rune.custom_jvp
+def own_slope(x: Any) -> Any:
+    return rnp.sin(x)
+
+
+own_slope.defjvp(lambda p, t: (own_slope(*p), 2.0 * t[0]))
+
+
+@rune.custom_vjp
+def own_pullback(x: Any, factor: Any) -> Any:
+    return rnp.sin(x) * factor
+
+
+own_pullback.defvjp(lambda x, f: (own_pullback(x, f), f), lambda f, ct: (ct * f, None))
+
+
+def _shown(x: Any) -> Any:
+    rune.debug.print("{:.1f}", x)
+    return x
+
+
+def _called(x: Any) -> Any:
+    return rune.pure_callback(np.sin, rune.ShapeDtypeStruct((), "f32"), x)
+
+
+BODIES: dict[str, Any] = {
+    "custom_jvp": own_slope,
+    "custom_vjp": lambda x: own_pullback(x, 2.0),
+    "checkpoint": rune.checkpoint(
+        rnp.sin, policy=rune.checkpoint_policies.save_only_these_names("a")
+    ),
+    "debug.print": _shown,
+    "pure_callback": _called,
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_an_eager_loop_over_what_holds_python_functions_compiles_once(name: str):
+    body = BODIES[name]
+
+    def function(x: Any) -> Any:
+        return rune.scan(lambda c, _: (body(c), None), x, None, length=2)[0]
+
+    of = function if name == "pure_callback" else rune.grad(function)
+    of(0.5)
+
+    with rune.counting() as seen:
+        of(0.5)
+    assert seen.compiles == 0
+
+
+def test_a_rule_with_another_static_argument_is_another_rule():
+    @functools.partial(rune.custom_jvp, nondiff_argnums=(1,))
+    def scaled(x: Any, factor: Any) -> Any:
+        return x * 1.0
+
+    scaled.defjvp(lambda factor, p, t: (scaled(p[0], factor), t[0] * factor))
+
+    def slope(factor: float) -> Any:
+        return rune.grad(lambda x: rune.scan(lambda c, _: (scaled(c, factor), None), x, None, 1)[0])
+
+    assert [float(slope(f)(1.0)) for f in (2.0, 3.0, 2.0)] == [2.0, 3.0, 2.0]
 
 
 def test_a_number_that_the_body_closes_over_is_never_stale():

@@ -34,7 +34,7 @@ def running(c: Any, x: Any) -> Any:
 # --- values -----------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 6), st.booleans(), st.sampled_from([1, 2, 3, True]), st.booleans())
+@given(st.integers(0, 6), st.booleans(), st.sampled_from([0, 1, 2, 3, True]), st.booleans())
 def test_it_is_the_loop_over_rows(length: int, reverse: bool, unroll: Any, compiled: bool):
     xs = np.random.default_rng(length).normal(size=(length, 3))
     c, ys = np.ones(3), np.zeros((length, 3))
@@ -229,7 +229,9 @@ def test_types_stand_in_for_arrays_of_symbolic_size(expect: Any):
     n = dims.symbol("n", 1, 64)
     rows = ArrayType((n, 2), dtypes.f32)
 
-    expect(rune.make_program(lambda xs: rune.scan(running, rnp.zeros(2), xs)[0])(rows), """
+    expect(
+        rune.make_program(lambda xs: rune.scan(running, rnp.zeros(2), xs)[0])(rows),
+        """
         program lambda(%0: f32[n,2]) where n in 1..64 {
           %1: f32[2] = broadcast 0.0: f32[] {axes=(), shape=(2,)}
           %2: f32[2], %3: f32[n,2] = scan %1, %0 {body=program running(%0: f32[2], %1: f32[2]) {
@@ -237,7 +239,8 @@ def test_types_stand_in_for_arrays_of_symbolic_size(expect: Any):
             return %2, %0
           }, carries=1, consts=0, length=n, reverse=false, unroll=1}
           return %2
-        }""")
+        }""",
+    )
 
 
 # --- map --------------------------------------------------------------------------------------
@@ -287,7 +290,7 @@ def test_a_carry_of_another_structure_names_the_place():
         (ArgumentError, "number of steps", (running, 0.0, None), {}),
         (ArgumentError, "-1 steps", (running, 0.0, None), {"length": -1}),
         (ArgumentError, "float as length", (running, 0.0, None), {"length": 2.0}),
-        (ArgumentError, "write out 0", (running, 0.0, rnp.ones(3)), {"unroll": 0}),
+        (ArgumentError, "write out -1", (running, 0.0, rnp.ones(3)), {"unroll": -1}),
         (ArgumentError, "str as an array", (lambda c, x: (c, "y"), 0.0, rnp.ones(3)), {}),
     ],
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Laws of random functions with control flow: they mean what Python's loops and branches mean.
 
-Loops in branches in loops, over random bodies, in every way of running: interpreted, compiled,
-differentiated in both modes, on lanes, and each inside the other. RUNE_TEST_PROFILE=thorough draws
-many; a failure prints the nodes that it shrank to, and the seed to replay it.
+Loops in branches in loops, in jit, checkpoints and custom rules, over random bodies, in every way
+of running: interpreted, eager, compiled, on every executor, differentiated in both modes, on
+lanes, and each inside the other. `./scripts/fuzz` draws many (tests/fuzz.py); a failure prints the
+nodes that it shrank to, and the command that replays it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rune
+from rune import dtypes
 from rune.control import parse_program
 from rune.core.check import check_program
 from rune.core.same import same_program
@@ -25,9 +27,18 @@ from tests.support.close import near
 from tests.support.derivatives import directions, inner
 from tests.support.examples import COMPILING
 from tests.support.random_control import Node, State, applied, lanes, nodes, states, unrolled
+from tests.support.text import functions_in
 
 F64 = "f64, sums in another order, other polynomials"
-OTHERS = [d.name for d in rune.devices() if not d.name.startswith(("cpu", "null"))]
+OTHERS = [d for d in rune.devices() if not d.name.startswith(("cpu", "null"))]
+# In f64 where it is there, so that only what is meant differs.
+IN_F64 = [d.name for d in OTHERS if dtypes.f64 in d.target.dtypes]
+IN_F32 = [d.name for d in OTHERS if d.name not in IN_F64]
+POLICIES = [
+    None,
+    rune.checkpoint_policies.save_only_these_names("moved"),
+    rune.checkpoint_policies.everything_saveable,
+]
 near_enough = {"relative": 1e-8, "absolute": 1e-9, "why": F64}
 
 
@@ -39,6 +50,10 @@ def total(run: Callable[[Node, State], State], node: Node) -> Callable[..., Any]
         return (first * first).sum() + (second * 0.5).sum()
 
     return function
+
+
+def value(run: Callable[[Node, State], State], node: Node) -> Callable[..., Any]:
+    return lambda *state: run(node, list(state))
 
 
 def gradient(run: Callable[[Node, State], State], node: Node) -> Callable[..., Any]:
@@ -59,13 +74,41 @@ def test_compiled_it_means_the_same(node: Node, state: State):
     near(unrolled(node, state), found, **near_enough)
 
 
-@pytest.mark.parametrize("device", OTHERS)
+@COMPILING
+@given(nodes(1), states(), st.booleans())
+def test_eager_it_means_the_same(node: Node, state: State, is_gradient: bool):
+    function = gradient if is_gradient else value
+
+    near(function(unrolled, node)(*state), function(applied, node)(*state), **near_enough)
+
+
+@pytest.mark.parametrize("device", IN_F64)
 @COMPILING
 @given(node=nodes(1), state=states())
 def test_every_executor_means_the_same(device: str, node: Node, state: State):
     found = rune.jit(gradient(applied, node), device=device)(*state)
 
     near(gradient(unrolled, node)(*state), found, **near_enough)
+
+
+@pytest.mark.parametrize("device", IN_F64)
+@COMPILING
+@given(node=nodes(1), state=states())
+def test_every_executor_means_the_same_on_lanes(device: str, node: Node, state: State):
+    rows = [state, [array(np.asarray(x) * -0.7) for x in state]]
+
+    found = rune.jit(rune.vmap(value(applied, node)), device=device)(*lanes(rows))
+
+    near(lanes([unrolled(node, row) for row in rows]), found, **near_enough)
+
+
+@pytest.mark.parametrize("device", IN_F32)
+@COMPILING
+@given(node=nodes(1, dtype=dtypes.f32), state=states(dtypes.f32))
+def test_executors_without_f64_mean_the_same_in_f32(device: str, node: Node, state: State):
+    found = rune.jit(value(applied, node), device=device)(*state)
+
+    near(unrolled(node, state), found, relative=1e-3, absolute=1e-4, why="f32, their own exp")
 
 
 @given(nodes(), states())
@@ -78,7 +121,7 @@ def test_forward_mode_is_that_of_the_loops_written_out(node: Node, state: State)
     near(rune.jvp(total(unrolled, node), state, tangents), found, **near_enough)
 
 
-@given(nodes(), states())
+@given(nodes(reverse_only=True), states())
 def test_reverse_mode_is_that_of_the_loops_written_out(node: Node, state: State):
     with interpreted():
         found = gradient(applied, node)(*state)
@@ -103,7 +146,7 @@ def test_second_derivatives_are_those_of_the_loops_written_out(node: Node, state
 
 
 @COMPILING
-@given(nodes(), states())
+@given(nodes(reverse_only=True), states())
 def test_gradients_compile_inside_and_outside(node: Node, state: State):
     expected = gradient(unrolled, node)(*state)
 
@@ -112,20 +155,28 @@ def test_gradients_compile_inside_and_outside(node: Node, state: State):
     near(expected, inside, **near_enough)
 
 
-@given(nodes(), states())
-def test_a_checkpoint_computes_the_same_gradient(node: Node, state: State):
-    function = total(applied, node)
+@given(nodes(reverse_only=True), states(), st.sampled_from(POLICIES))
+def test_a_checkpoint_computes_the_same_gradient(node: Node, state: State, policy: Any):
+    checked = rune.grad(rune.checkpoint(total(applied, node), policy=policy), argnums=(0, 1))
 
     with interpreted():
-        found = rune.grad(rune.checkpoint(function), argnums=(0, 1))(*state)
+        found = checked(*state)
 
     near(gradient(unrolled, node)(*state), found, **near_enough)
+
+
+@COMPILING
+@given(nodes(1), states(), st.sampled_from(POLICIES))
+def test_a_compiled_checkpoint_computes_the_same_gradient(node: Node, state: State, policy: Any):
+    checked = rune.grad(rune.checkpoint(total(applied, node), policy=policy), argnums=(0, 1))
+
+    near(gradient(unrolled, node)(*state), rune.jit(checked)(*state), **near_enough)
 
 
 @given(nodes(), states(), st.booleans())
 def test_lanes_are_the_loop_over_lanes(node: Node, state: State, is_gradient: bool):
     rows = [state, *([array(np.asarray(x) * f) for x in state] for f in (-0.7, 0.1))]
-    make = gradient if is_gradient else lambda run, node: lambda *s: run(node, list(s))
+    make = gradient if is_gradient else value
 
     with interpreted():
         found = rune.vmap(make(applied, node))(*lanes(rows))
@@ -153,11 +204,12 @@ def test_forward_mode_over_lanes_compiles(node: Node, state: State):
     near(lanes(alone), found, **near_enough)
 
 
-@given(nodes(), states())
-def test_text_of_derivatives_reads_back(node: Node, state: State):
-    program = rune.make_program(gradient(applied, node))(*state)
+@given(nodes(reverse_only=True), states(), st.booleans())
+def test_text_reads_back(node: Node, state: State, is_gradient: bool):
+    make = gradient if is_gradient else value
+    program = rune.make_program(make(applied, node))(*state)
 
     check_program(program)
     text = str(program)
     if "..." not in text:
-        assert same_program(parse_program(text), program)
+        assert same_program(parse_program(text, functions_in(program)), program)

@@ -215,3 +215,29 @@ def test_the_result_type_of_two_operands(name: str):
     function = getattr(rnp, name)
     found = comparable(name, " ".join(shown(function, sample(a), sample(b)) for a, b in expected))
     assert {k: v for k, v in zip(expected, found) if v != expected[k]} == {}
+
+
+@pytest.mark.parametrize("name", JAX["binary"])
+def test_a_python_scalar_beside_64_bits_takes_them_in_every_function(name: str):
+    function = getattr(rnp, name)
+    for kind, scalar in (("f64", 1.0), ("f64", 1), ("i64", 1), ("u64", 1), ("c128", 1.0)):
+        x = sample(kind)
+        expected = shown(function, x, x)
+
+        found = shown(function, x, scalar), shown(function, scalar, x)
+
+        assert found == (expected, expected), kind
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "nansum", "nanprod", "cumsum", "cumprod"])
+def test_sums_of_integers_have_the_default_width(name: str):
+    """As in JAX; running sums as the array API standard says."""
+    kinds = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+    function = getattr(rnp, name)
+
+    narrow = [shown(function, sample(k)) for k in kinds]
+    with rune.enable_x64():
+        wide = [shown(function, sample(k)) for k in kinds]
+
+    assert narrow == ["i32"] * 4 + ["i64"] + ["u32"] * 3 + ["u64"]
+    assert wide == ["i64"] * 5 + ["u64"] * 4

@@ -19,6 +19,7 @@ import rune.numpy as rnp
 from rune import random
 
 INF = np.inf
+PI = float(np.float32(np.pi))
 WEIGHTS = rnp.array([0.2, 0.3, 0.5])
 
 
@@ -67,6 +68,7 @@ CONTINUOUS = (
     Case("logistic", lambda k, s: random.logistic(k, s), stats.logistic(), (-INF, INF)),
     Case("cauchy", lambda k, s: random.cauchy(k, s), stats.cauchy(), (-INF, INF)),
     Case("pareto", lambda k, s: random.pareto(k, 3.0, s), stats.pareto(3), (1, INF)),
+    Case("power", lambda k, s: random.power(k, 3.0, s), stats.powerlaw(3), (0, 1)),
     Case("weibull_min", lambda k, s: random.weibull_min(k, 2.0, 1.5, s),
          stats.weibull_min(1.5, scale=2), (0, INF)),
     Case("triangular", lambda k, s: random.triangular(k, -1.0, 0.5, 2.0, s),
@@ -83,6 +85,17 @@ CONTINUOUS = (
     Case("t", lambda k, s: random.t(k, 6.0, s), stats.t(6), (-INF, INF)),
     Case("generalized_normal", lambda k, s: random.generalized_normal(k, 3.0, s),
          stats.gennorm(3), (-INF, INF)),
+    Case("noncentral_chisquare", lambda k, s: random.noncentral_chisquare(k, 3.0, 2.0, s),
+         stats.ncx2(3, 2), (0, INF)),
+    Case("noncentral_chisquare 0.5", lambda k, s: random.noncentral_chisquare(k, 0.5, 3.0, s),
+         stats.ncx2(0.5, 3), (0, INF)),
+    Case("noncentral_f", lambda k, s: random.noncentral_f(k, 3.0, 20.0, 2.0, s),
+         stats.ncf(3, 20, 2), (0, INF)),
+    Case("vonmises", lambda k, s: random.vonmises(k, 0.0, 1.5, s), stats.vonmises(1.5),
+         (-PI, PI)),
+    # So concentrated that the circle is a line.
+    Case("vonmises 1e6", lambda k, s: random.vonmises(k, 0.0, 1e6, s) * 1e3, stats.norm(),
+         (-INF, INF)),
     # One coordinate of a point in the ball of dimension 3: density 3/4 (1 - x²).
     Case("ball", lambda k, s: random.ball(k, 3, 2.0, s)[..., 0], stats.beta(2, 2, -1, 2), (-1, 1)),
 )  # fmt: skip
@@ -97,6 +110,14 @@ DISCRETE = (
     Case("randint u8", lambda k, s: random.randint(k, s, 0, 5, "uint8"), stats.randint(0, 5),
          (0, 4)),
     Case("geometric", lambda k, s: random.geometric(k, 0.3, s), stats.geom(0.3), (1, INF)),
+    Case("zipf", lambda k, s: random.zipf(k, 5.5, s), stats.zipf(5.5), (1, INF)),
+    Case("logseries", lambda k, s: random.logseries(k, 0.7, s), stats.logser(0.7), (1, INF)),
+    Case("negative_binomial", lambda k, s: random.negative_binomial(k, 2.5, 0.4, s),
+         stats.nbinom(2.5, 0.4), (0, INF)),
+    Case("hypergeometric", lambda k, s: random.hypergeometric(k, 20, 7, 12, s),
+         stats.hypergeom(27, 20, 12), (5, 12)),
+    Case("hypergeometric 1e6", lambda k, s: random.hypergeometric(k, 3e5, 7e5, 6e5, s),
+         stats.hypergeom(1_000_000, 300_000, 600_000), (0, 300_000)),
     Case("poisson 3", lambda k, s: random.poisson(k, 3.0, s), stats.poisson(3), (0, INF)),
     Case("poisson 40", lambda k, s: random.poisson(k, 40.0, s), stats.poisson(40), (0, INF)),
     Case("poisson 30000", lambda k, s: random.poisson(k, 3e4, s), stats.poisson(3e4), (0, INF)),
@@ -116,10 +137,13 @@ DISCRETE = (
     Case("choice", lambda k, s: random.choice(k, 7, s), stats.randint(0, 7), (0, 6)),
     Case("choice by weight", lambda k, s: random.choice(k, 3, s, p=WEIGHTS),
          stats.rv_discrete(values=([0, 1, 2], [0.2, 0.3, 0.5]))(), (0, 2)),
-    Case("first of a permutation", lambda k, s: rune.vmap(
+    Case("permutation", lambda k, s: rune.vmap(
         lambda one: random.permutation(one, 5)[0])(random.split(k, math.prod(s))).reshape(s),
          stats.randint(0, 5), (0, 4)),
 )  # fmt: skip
+
+# One case of each sampler, for what does not depend on parameters.
+SAMPLERS = tuple({c.name.split()[0]: c for c in reversed((*CONTINUOUS, *DISCRETE))}.values())[::-1]
 
 
 def _philox(key: Any) -> Any:

@@ -8,6 +8,9 @@ derivatives; last what is refused. distributions.py has the table.
 from __future__ import annotations
 
 import functools
+import re
+import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +20,10 @@ from scipy import special, stats
 import rune
 import rune.numpy as rnp
 from rune import dtypes, random
-from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.errors import ArgumentError, DtypeError, ShapeError, TransformError
+from rune.random.sampler import Sampler
 from tests.random import calls
-from tests.random.distributions import CONTINUOUS, DISCRETE, Case
+from tests.random.distributions import CONTINUOUS, DISCRETE, SAMPLERS, Case
 from tests.random.vectors import answers
 from tests.support.close import close, near, same
 
@@ -31,9 +35,12 @@ each_case = pytest.mark.parametrize("case", [*CONTINUOUS, *DISCRETE], ids=str)
 @functools.cache
 def numbers(case: Case) -> np.ndarray:
     """Many numbers of a sampler, from a key of its own."""
-    position = [c.name for c in (*CONTINUOUS, *DISCRETE)].index(case.name)
-    drawn = case.draw(random.fold_in(KEY, position), (COUNT,))
-    return np.asarray(drawn).astype(np.float64)
+    return np.asarray(case.draw(key_of(case), (COUNT,))).astype(np.float64)
+
+
+def key_of(case: Case) -> Any:
+    """A key that depends on the name of the case alone."""
+    return random.fold_in(KEY, zlib.crc32(case.name.encode()))
 
 
 # --- JAX --------------------------------------------------------------------------------------
@@ -104,16 +111,35 @@ def test_every_value_comes_as_often_as_it_should(case: Case):
     assert stats.chi2.sf(statistic, keep.sum() - 1) > 1e-3
 
 
+PUBLIC = {n for n, made in vars(random).items() if isinstance(made, Sampler)}
+PUBLIC |= {"permutation", "choice"}  # functions that use samplers
+
+
+def test_there_are_forty_samplers_and_each_has_its_distribution():
+    tested = {c.name.split()[0] for c in SAMPLERS}
+
+    assert tested == PUBLIC - {"bits"}  # which are tested bit for bit
+    assert len(PUBLIC) >= 40
+
+
+def test_the_page_on_random_numbers_names_every_sampler():
+    page = Path(__file__).parent.parent.parent / "docs" / "guide" / "random.md"
+    table = page.read_text().split("## Distributions")[1].split("## ")[0]
+
+    assert set(re.findall(r"`(\w+)`", table)) == PUBLIC
+
+
 # --- lanes, dtypes, shapes --------------------------------------------------------------------
 
 
-@each_case
+@pytest.mark.parametrize("case", SAMPLERS, ids=str)
 def test_a_lane_of_a_jitted_function_draws_what_its_key_draws_alone(case: Case):
-    keys = random.split(KEY, 2)
+    alone = numbers(case), np.asarray(case.draw(KEY, (COUNT,))).astype(np.float64)
+    keys = rune.tree.map(lambda *words: rnp.stack(words), key_of(case), KEY)
 
-    found = rune.jit(rune.vmap(lambda k: case.draw(k, (5,))))(keys)
+    found = rune.jit(rune.vmap(lambda k: case.draw(k, (COUNT,))))(keys)
 
-    same(np.stack([np.asarray(case.draw(k, (5,))) for k in keys]), np.asarray(found))
+    same(np.stack(alone), np.asarray(found).astype(np.float64))
 
 
 OF_A_SHAPE = {
@@ -186,6 +212,8 @@ PARAMETERS = {
     "weibull_min concentration": lambda k, p: random.weibull_min(k, 2.0, p, (5,)),
     "triangular": lambda k, p: random.triangular(k, 0.0, p, 3.0, (5,)),
     "wald": lambda k, p: random.wald(k, p, (5,)),
+    "power": lambda k, p: random.power(k, p, (5,)),
+    "vonmises mu": lambda k, p: random.vonmises(k, p, 2.0, (5,)),
 }
 
 
@@ -252,6 +280,65 @@ def test_the_mean_of_the_derivatives_is_the_derivative_of_the_mean(name: str):
     assert float(found) == pytest.approx(expected, rel=0.05)
 
 
+# --- parameters out of range ------------------------------------------------------------------
+
+OUTSIDE = {
+    "gamma": (lambda p: random.gamma(KEY, p), [-1.0, np.nan], np.nan),
+    "loggamma": (lambda p: random.loggamma(KEY, p), [-1.0, np.nan], np.nan),
+    "poisson": (lambda p: random.poisson(KEY, p), [-1.0, np.nan, np.inf], -1),
+    "binomial": (lambda p: random.binomial(KEY, 10, p), [-0.1, 1.1, np.nan], np.nan),
+    "negative_binomial": (lambda p: random.negative_binomial(KEY, 2.0, p),
+                          [-1.0, 0.0, 1.5, np.nan], -1),
+    "negative_binomial n": (lambda p: random.negative_binomial(KEY, p, 0.5), [-1.0, np.nan], -1),
+    "zipf": (lambda p: random.zipf(KEY, p), [1.0, -2.0, np.nan], -1),
+    "logseries": (lambda p: random.logseries(KEY, p), [1.0, -0.1, 2.0, np.nan], -1),
+    "hypergeometric": (lambda p: random.hypergeometric(KEY, 3, 4, p), [8, -1, np.nan], -1),
+    "hypergeometric ngood": (lambda p: random.hypergeometric(KEY, p, 4, 1), [-1, np.nan], -1),
+    "vonmises": (lambda p: random.vonmises(KEY, 0.0, p), [-1.0, np.inf, np.nan], np.nan),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_parameter_out_of_range_ends_every_loop_and_says_so(name: str):
+    draw, values, expected = OUTSIDE[name]
+
+    for value in values:
+        same(np.float64(expected), np.asarray(draw(np.float32(value))).astype(np.float64))
+
+
+EDGES = [
+    (lambda: random.vonmises(KEY, 3.0, 1e30, (9,)), 3.0, 3.0),
+    (lambda: random.zipf(KEY, 1e9, (9,)), 1, 1),
+    (lambda: random.zipf(KEY, 1.01, (999,), "uint8"), 1, 255),
+    (lambda: random.logseries(KEY, 0.0, (9,)), 1, 1),
+    (lambda: random.negative_binomial(KEY, 5.0, 1.0, (9,)), 0, 0),
+    (lambda: random.hypergeometric(KEY, 0, 9, 4, (9,)), 0, 0),
+    (lambda: random.hypergeometric(KEY, 9, 0, 4, (9,)), 4, 4),
+    (lambda: random.hypergeometric(KEY, 9, 5, 14, (9,)), 9, 9),
+    (lambda: random.gamma(KEY, 0.0, (9,)), 0, 0),
+]  # with the least and the largest number that may come
+
+
+@pytest.mark.parametrize("number", range(len(EDGES)))
+def test_at_the_edge_of_their_range_parameters_leave_what_they_must(number: int):
+    draw, least, most = EDGES[number]
+
+    found = np.asarray(draw()).astype(np.float64)
+
+    assert found.min() >= least
+    assert found.max() <= most
+
+
+def test_a_number_drawn_by_rejection_depends_on_its_position_alone():
+    for draw in (
+        lambda s: random.vonmises(KEY, 0.0, 2.0, s),
+        lambda s: random.hypergeometric(KEY, 20, 30, 10, s),
+        lambda s: random.zipf(KEY, 2.0, s),
+        lambda s: random.gamma(KEY, 0.5, s),
+    ):
+        same(np.asarray(draw((300,)))[:7], np.asarray(draw((7,))))
+
+
 # --- what is refused --------------------------------------------------------------------------
 
 
@@ -276,6 +363,11 @@ def test_a_mode_that_does_not_exist_is_refused():
         random.bernoulli(KEY, 0.5, mode="middle")
     with pytest.raises(ArgumentError, match="mode='middle'"):
         random.gumbel(KEY, mode="middle")
+
+
+def test_a_derivative_that_rejection_disturbs_is_refused():
+    with pytest.raises(TransformError, match="vonmises: cannot differentiate in kappa"):
+        rune.grad(lambda kappa: random.vonmises(KEY, 0.0, kappa))(2.0)
 
 
 def test_a_shape_in_the_place_of_the_key_is_refused_with_a_hint():

@@ -1,7 +1,7 @@
 """Draws without a key: what they mean under every transformation.
 
-First a stream by itself; then names; then each boundary as a law, jit, vmap, grad; then nests of
-them, in which no two draws may ever have the same key; last what is refused.
+First a stream by itself; then names; then each boundary, jit, vmap, grad; last what is refused.
+test_laws_of_draws.py has the laws over nests of all transformations.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ def drawn(count: int) -> np.ndarray:
     """The words of some draws."""
     words = [np.asarray(random.key_data(random.draw())) for _ in range(count)]
     return np.array(words, np.uint32).reshape(count, 2)
+
+
+def rows(keys: list[Any]) -> np.ndarray:
+    """One row for every key."""
+    return np.concatenate([np.zeros((0, 2), np.uint32), *(np.reshape(k, (-1, 2)) for k in keys)])
 
 
 def noise(x: Any) -> Any:
@@ -314,68 +319,6 @@ def test_derivatives_take_from_the_stream_what_the_function_takes():
         found = drawn(1)
     with random.seed(0):
         same(drawn(2)[1:], found)
-
-
-# --- nests ------------------------------------------------------------------------------------
-
-# A nest is a list of parts: "draw", or a transformation of a nest.
-KINDS = ("jit", "vmap", "grad", "scan", "cond", "checkpoint")
-NESTS = st.recursive(
-    st.lists(st.just("draw"), min_size=1, max_size=2),
-    lambda inner: st.lists(st.just("draw") | st.tuples(st.sampled_from(KINDS), inner), max_size=3),
-    max_leaves=6,
-)
-
-
-def keys_of(nest: list[Any]) -> list[Any]:
-    """The words of the keys that a nest draws, with leading axes of lanes."""
-    found: list[Any] = []
-    for part in nest:
-        if part == "draw":
-            found.append(random.key_data(random.draw()))
-        else:
-            found += keys_under(*part)
-    return found
-
-
-def keys_under(kind: str, nest: list[Any]) -> list[Any]:
-    """Those of a nest under a transformation."""
-    if kind == "jit":
-        return rune.jit(lambda: keys_of(nest))()
-    if kind == "vmap":
-        return rune.vmap(lambda x: keys_of(nest))(rnp.arange(2))
-    if kind == "scan":
-        return rune.scan(lambda c, _: (c, keys_of(nest)), 0, None, length=2)[1]
-    if kind == "cond":
-        return rune.cond(True, lambda: keys_of(nest), lambda: [k * 0 for k in keys_of(nest)])
-    if kind == "checkpoint":
-        return rune.checkpoint(lambda: keys_of(nest))()
-    return rune.value_and_grad(lambda x: (x, keys_of(nest)), has_aux=True)(1.0)[0][1]
-
-
-def rows(keys: list[Any]) -> np.ndarray:
-    """One row for every key."""
-    return np.concatenate([np.zeros((0, 2), np.uint32), *(np.reshape(k, (-1, 2)) for k in keys)])
-
-
-@COMPILING
-@given(seed=SEEDS, nest=NESTS)
-def test_no_two_draws_have_the_same_key_through_any_nest_of_transformations(seed, nest):
-    with random.seed(seed):
-        found = rows(keys_of(nest))
-
-    assert np.unique(found, axis=0).shape == found.shape
-
-
-@COMPILING
-@given(seed=SEEDS, nest=NESTS)
-def test_a_nest_draws_the_same_compiled_as_a_whole(seed, nest):
-    with random.seed(seed):
-        expected = rows(keys_of(nest)), drawn(1)
-    with random.seed(seed):
-        found = rows(keys_under("jit", nest)), drawn(1)
-
-    same(expected, found)
 
 
 # --- what is refused --------------------------------------------------------------------------

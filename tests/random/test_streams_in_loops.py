@@ -17,7 +17,7 @@ import rune
 import rune.numpy as rnp
 from rune import random
 from rune.errors import UnhandledEffect
-from tests.random.test_streams import drawn, noise, rows
+from tests.random.test_streams import drawn, rows
 from tests.support.close import same
 from tests.support.examples import COMPILING
 
@@ -100,16 +100,27 @@ def test_a_jitted_loop_draws_as_the_loop_and_is_traced_once(loop):
     assert jitted.cache_size() == 1
 
 
-def test_an_unrolled_scan_draws_as_the_rolled_one():
-    def noisy(unroll: Any) -> Any:
-        step = lambda carry, x: (carry + noise(x), noise(carry))  # noqa: E731
-        return rune.scan(step, rnp.zeros(3), rnp.arange(6.0), unroll=unroll)
+def unrolled(unroll: Any) -> Any:
+    """A jitted scan of a noisy body, each draw used by the next step."""
 
-    with random.seed(0):
-        expected = noisy(1)
-    for unroll in (2, True):
-        with random.seed(0):
-            same(expected, noisy(unroll))
+    def step(carry: Any, x: Any) -> tuple[Any, Any]:
+        found = carry + x * random.uniform(shape=(2,))
+        return found, found * random.uniform()
+
+    return rune.jit(lambda: rune.scan(step, rnp.zeros(2), rnp.arange(5.0), unroll=unroll))
+
+
+ROLLED, *UNROLLED = (unrolled(u) for u in (1, 2, True))
+
+
+@COMPILING
+@given(seed=SEEDS)
+def test_an_unrolled_scan_draws_as_the_rolled_one(seed: int):
+    with random.seed(seed):
+        expected = ROLLED(), drawn(1)
+    for scan in UNROLLED:
+        with random.seed(seed):
+            same(expected, (scan(), drawn(1)))
 
 
 def test_loops_and_lanes_fold_from_the_outermost_inwards():

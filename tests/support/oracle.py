@@ -23,11 +23,16 @@ class Oracle(Interpreter):
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         if primitive.interpret is not None:
             with use(self):
-                return primitive.interpret(eval_program, *args, **params)
+                return _arrays(primitive.interpret(eval_program, *args, **params))
         if isinstance(params.get("program"), Program):
-            return eval_program(params["program"], args)
+            return _arrays(eval_program(params["program"], args))
         assert self.parent is not None
         return self.parent.process(primitive, args, params)
+
+
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    """Numbers that stand in a program as arrays: users' functions would canonicalise them."""
+    return [array(v) if isinstance(v, np.ndarray) else v for v in values]
 
 
 def reference(primitive: Primitive, *arrays: np.ndarray, **params: Any) -> np.ndarray:

@@ -296,7 +296,30 @@ def test_a_policy_must_be_a_function():
 def test_a_static_argument_must_be_there():
     with pytest.raises(TransformError, match="cannot find static argument 2"):
         rune.grad(rune.checkpoint(lambda x: x, static_argnums=(2,)))(1.0)
+    with pytest.raises(TransformError, match="cannot find static argument -2"):
+        rune.checkpoint(lambda x: x, static_argnums=(-2,))(1.0)
+
+
+def test_policies_that_say_the_same_are_one():
+    def both(name: str) -> Any:
+        return policies.save_from_both_policies(
+            policies.save_only_these_names(name), policies.dots_saveable
+        )
+
+    assert both("a") == both("a") != both("b")
+    assert hash(both("a")) == hash(both("a"))
 
 
 def test_remat_is_another_name():
     assert rune.remat is rune.checkpoint
+
+
+def test_a_constant_result_keeps_its_dtype():
+    wide = rnp.asarray(3.0, dtype="f64")
+    checked = rune.checkpoint(lambda x: (x * 2.0, wide))
+
+    for outs in (
+        rune.vjp(checked, 1.0)[0], rune.jvp(checked, (1.0,), (1.0,))[0],
+        rune.vmap(checked, out_axes=(0, None))(rnp.ones(2)),
+    ):  # fmt: skip
+        assert (outs[1] * 2.0).dtype == np.float64

@@ -239,7 +239,7 @@ def test_a_program_holds_the_function_and_names_its_rule(expect: Any):
           %1: f32[3] = custom_jvp %0 {hidden=0, program=program vmap_lambda(%0: f32[3]) {
             %1: f32[3] = sin %0
             return %1
-          }, rule=<rule of lambda> on lanes}
+          }, rule=<rule of lambda on lanes>}
           return %1
         }""")  # fmt: skip
 
@@ -346,7 +346,7 @@ def test_a_rule_that_uses_a_value_of_the_derivative_itself_is_refused():
     function = rune.custom_jvp(lambda x: x)
     function.defjvp(lambda p, t: (p[0], t[0] * kept[0]))
 
-    with pytest.raises(EscapedTracerError, match="outside its transformation"):
+    with pytest.raises(EscapedTracerError, match="cannot run the rule of lambda"):
         rune.grad(lambda x: (kept.append(x), function(x))[1])(3.0)
 
 
@@ -354,7 +354,7 @@ def test_a_rule_that_uses_a_value_of_the_derivative_itself_is_refused():
 
 WRONG: list[tuple[str, Any, str]] = [
     ("no pair", lambda p, t: p[0], "a pair of results and tangents required"),
-    ("another tree", lambda p, t: (p[0], (t[0], t[0])), "its results are .*, their tangents"),
+    ("another tree", lambda p, t: (p[0], (t[0], t[0])), "results a single value, and tangents"),
     ("another shape", lambda p, t: (p[0], array([1.0, 2.0])), r"is f32.*, its tangent f32\[2\]"),
     ("another dtype", lambda p, t: (p[0], rnp.asarray(1)), "its tangent i32"),
 ]  # fmt: skip

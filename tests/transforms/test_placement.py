@@ -17,7 +17,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends import device_named
-from rune.errors import ArgumentError, DeletedArrayError, DeviceError, NaNError
+from rune.errors import DeletedArrayError, DeviceError, NaNError
 from tests.support.arrays import array
 from tests.support.close import close, same
 
@@ -131,11 +131,6 @@ def test_device_put_of_a_free_array_where_it_is_commits_without_a_copy():
 
     assert y.buffer is x.buffer
     assert (where(x), where(y)) == (("cpu:0", False), ("cpu:0", True))
-
-
-def test_a_device_cannot_be_asked_for_inside_a_transformation():
-    with pytest.raises(ArgumentError, match="device_put: cannot move a traced value"):
-        rune.jit(lambda x: rune.device_put(x, OTHER))(free())
 
 
 def test_without_a_device_device_put_passes_traced_values():
@@ -360,3 +355,99 @@ def test_trees_keep_places():
 def test_the_nan_check_looks_at_every_device():
     with rune.configure(check_nans=True), pytest.raises(NaNError, match="log: found NaN"):
         rnp.log(there() - 2.0)
+
+
+# --- a device for a block -----------------------------------------------------------------------
+
+
+def test_inside_a_device_block_new_arrays_are_there_and_free():
+    with rune.device(OTHER) as chosen:
+        made = {name: where(make()) for name, make in MADE.items()}
+
+    assert chosen.name == OTHER
+    assert made == dict.fromkeys(MADE, (OTHER, False))
+
+
+def test_an_array_stays_where_it_was_made_when_the_block_ends():
+    with rune.device("reference"):
+        x = rnp.arange(3.0)
+
+    assert where(x) == (OTHER, False)
+    same(np.arange(3.0, dtype=np.float32), x)
+    assert where(x) == (OTHER, False)
+
+
+def test_a_jitted_call_of_free_arrays_runs_on_the_device_of_the_block():
+    f, x = rune.jit(rnp.sin), free()
+
+    with rune.device(OTHER):
+        inside = f(x)
+    assert (where(inside), where(f(x))) == ((OTHER, False), ("cpu:0", False))
+
+
+def test_a_committed_argument_goes_before_the_block():
+    x = rune.device_put(HOST, "cpu")
+
+    with rune.device(OTHER):
+        assert where(rune.jit(rnp.sin)(x)) == ("cpu:0", True)
+
+
+def test_blocks_nest_and_end_where_they_began():
+    with rune.device(OTHER):
+        with rune.device("cpu"):
+            inner = where(rnp.zeros(2))
+        outer = where(rnp.zeros(2))
+
+    assert (inner, outer, where(rnp.zeros(2))) == (
+        ("cpu:0", False), (OTHER, False), ("cpu:0", False),
+    )  # fmt: skip
+
+
+def test_a_device_itself_serves_as_its_name():
+    device = device_named(OTHER)
+
+    with rune.device(device):
+        assert where(rnp.zeros(2))[0] == OTHER
+    assert where(rune.device_put(HOST, device)) == (OTHER, True)
+    assert where(rune.jit(rnp.sin, device=device)(free())) == (OTHER, True)
+    assert rune.explain(rnp.sin, device=device)(free()).device == OTHER
+
+
+def test_a_block_for_a_device_that_is_not_there_is_refused_when_it_begins():
+    with pytest.raises(DeviceError, match="cannot find 'nowhere'"), rune.device("nowhere"):
+        pass
+
+
+# --- memory -------------------------------------------------------------------------------------
+
+
+def test_the_memory_of_a_device_is_counted_by_name_device_or_default():
+    x = rune.device_put(np.zeros(1 << 18, np.float32), OTHER)
+
+    stats = rune.memory_stats(OTHER)
+    assert stats.live_bytes >= x.nbytes
+    assert rune.memory_stats(device_named(OTHER)) == stats
+    with rune.device(OTHER):
+        assert rune.memory_stats() == stats
+
+
+@pytest.mark.parametrize("device", rune.devices(), ids=lambda d: d.name)
+def test_every_device_counts_its_memory(device: Any):
+    stats = rune.memory_stats(device)
+
+    assert 0 <= stats.live_bytes <= stats.peak_bytes
+    assert 0 <= stats.raw_allocations <= stats.allocations
+
+
+def test_the_cpu_counts_what_lives_and_what_waits_to_be_used_again():
+    before = rune.memory_stats("cpu")
+    x = rune.jit(lambda: rnp.zeros(1 << 20))()
+    during = rune.memory_stats("cpu")
+    nbytes = x.nbytes
+    del x
+    after = rune.memory_stats("cpu")
+
+    assert during.live_bytes == before.live_bytes + nbytes
+    assert during.peak_bytes >= during.live_bytes
+    assert after.live_bytes == before.live_bytes
+    assert after.cached_bytes >= nbytes

@@ -41,9 +41,9 @@ CAUSES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("rank", lambda f: f(rnp.ones((3, 1))), r"(argument[0]: shape [3] before, [3, 1] now)"),
     ("dtype", lambda f: f(rnp.arange(3)), r"(argument[0]: dtype float32 before, int32 now)"),
     ("static value", lambda f: f(rnp.ones(3), n=2), r"(static argument n: absent before, 2 now)"),
-    ("tree", lambda f: f({"w": rnp.ones(3)}),
-     r"(the arguments are the tree PyTreeDef(((*,), {})) before, "
-     r"PyTreeDef((({'w': *},), {})) now)"),
+    ("tree", lambda f: f({"w": rnp.ones(3)}), r"(argument[0] before, argument[0]['w'] now)"),
+    ("named argument", lambda f: f(x=rnp.ones(3)), r"(argument[0] before, argument['x'] now)"),
+    ("leaf", lambda f: f([rnp.ones(3)]), r"(argument[0] before, argument[0][0] now)"),
 ]  # fmt: skip
 
 
@@ -108,6 +108,46 @@ def test_jit_applied_anew_to_the_same_code_is_found():
         "jit: traced lambda first "
         "(jit was applied anew to code that was traced before; keep the jitted function)"
     ]
+
+
+def test_a_partial_made_anew_is_the_same_code():
+    def step(x: Any) -> Any:
+        return rune.jit(functools.partial(function, n=2))(x)
+
+    step(1.0)
+
+    (found,) = reasons(lambda: step(1.0))
+    assert found.startswith("jit: traced function first (jit was applied anew to code")
+
+
+def test_leaves_that_come_and_go_are_named():
+    f = rune.jit(lambda tree: tree["w"])
+    f({"w": 1.0, "b": [2.0]})
+
+    assert reasons(lambda: f({"w": 1.0}), lambda: f({"w": 1.0, "b": []})) == [
+        "jit: traced lambda again (argument[0]['b'][0] is gone)",
+        "jit: traced lambda again "
+        "(the arguments are (({'w': *},), {}) before, (({'b': [], 'w': *},), {}) now)",
+    ]
+
+
+def test_of_traces_that_are_equally_near_the_latest_is_compared():
+    f = rune.jit(function, static_argnames="n")
+    for n in (1, 2):
+        f(1.0, n=n)
+
+    (found,) = reasons(lambda: f(1.0, n=3))
+    assert found.endswith("(static argument n: 2 before, 3 now)")
+
+
+def test_a_sampler_is_not_said_to_be_jitted_anew():
+    key = rune.random.key(0)
+    rune.random.rayleigh(key, 1.0, (2,))
+
+    (found,) = reasons(lambda: rune.random.rayleigh(key, 1.0, (3,)))
+    assert found.endswith(
+        "(rune has one such function for each kind of call, and this kind is new)"
+    )
 
 
 def test_a_call_that_finds_its_trace_is_silent():

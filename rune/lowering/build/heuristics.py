@@ -29,6 +29,9 @@ LANGUAGES = {
     "llvm": Choices(dot_rows=8, dot_points=64, columns=4, column_points=2, block_bytes=64),
     # A processor hides latency by many threads; a small tile halves loads and keeps them many.
     "opencl": Choices(dot_rows=4, dot_points=1 << 14, group_threads=128, group_points=16),
+    "cuda": Choices(dot_rows=4, dot_points=1 << 14, group_threads=128, group_points=16),
+    "spirv": Choices(dot_rows=4, dot_points=1 << 14, group_threads=128, group_points=16),
+    "wgsl": Choices(dot_rows=4, dot_points=1 << 14, group_threads=128, group_points=16),
 }
 
 

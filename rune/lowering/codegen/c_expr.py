@@ -32,12 +32,20 @@ _EXACT = frozenset(
 
 @dataclass(slots=True)
 class Expressions:
-    """Renders expressions. `names`: C names; `narrow`: index symbols that are not 64-bit."""
+    """Renders expressions. `names`: C names; `index_type`: of index arithmetic.
+
+    `narrow`: index symbols that may have another type. `read_only`: buffers that nothing writes.
+    """
 
     dialect: Dialect
     names: dict[str, str]
+    index_type: str = ""
+    read_only: frozenset[str] = frozenset()
     narrow: set[str] = field(default_factory=set)
     used: set[np.dtype] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.index_type = self.index_type or self.dialect.index_type
 
     def scalar(self, dtype: np.dtype) -> Scalar:
         """How the dialect holds a dtype."""
@@ -69,7 +77,7 @@ class Expressions:
     def _factor(self, factor: Symbol | FloorDiv | Mod) -> str:
         if isinstance(factor, Symbol):
             name = self.names[factor.name]
-            return f"({self.dialect.index_type}){name}" if factor.name in self.narrow else name
+            return f"({self.index_type}){name}" if factor.name in self.narrow else name
         return self._division(factor.numerator, factor.denominator, isinstance(factor, FloorDiv))
 
     def _division(self, x: Size, d: Size, quotient: bool) -> str:
@@ -105,6 +113,8 @@ class Expressions:
 
     def load(self, load: Load) -> str:
         element = f"{self.names[load.buffer]}[{self.size(load.indices[0])}]"
+        if load.buffer in self.read_only:
+            element = self.dialect.read_only.format(element)
         value = self.scalar(load.dtype).load.format(element)
         if load.guard is None:
             return value

@@ -10,8 +10,9 @@
 
 GRID loops become the launch's dimensions, the innermost first (neighbouring threads then touch
 neighbouring elements); those beyond the dialect's number are folded into the first by / and %.
-WORKGROUP loops likewise become the threads of a group. Index arithmetic is 64-bit; integers wrap
-in unsigned types; division is plain where the bounds show non-negative operands, else it floors.
+WORKGROUP loops likewise become the threads of a group. Index arithmetic is 64-bit, or 32-bit where
+the bounds show that all of it fits and the dialect asks for it; integers wrap in unsigned types;
+division is plain where the bounds show non-negative operands, else it floors.
 
 Invariant: the source means what interpret.py does, floats within the functions' ulps. Nothing is
 contracted but an Accumulate or a Store that says so, and `fma`.
@@ -19,6 +20,7 @@ contracted but an Accumulate or a Store that says so, and `fma`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,6 +32,7 @@ from rune.dims import Size, product
 from rune.lowering.codegen.c_expr import Expressions, atom, bare
 from rune.lowering.codegen.c_helpers import needed
 from rune.lowering.codegen.dialect import Dialect
+from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.kernel.expr import Expr, Load, Local, Op
 from rune.lowering.kernel.nodes import (
     Access,
@@ -105,7 +108,16 @@ class _Renderer:
     expressions: Expressions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.expressions = Expressions(self.dialect, self.names)
+        dialect, code = self.dialect, self.code
+        narrow = dialect.narrow_index if dialect.narrow_index and fits_32_bits(code) else ""
+        aliased = {name for pair in code.aliases for name in pair}
+        read = (p.name for p in code.params if p.access is Access.READ)
+        only = frozenset(read) - aliased
+        self.expressions = Expressions(dialect, self.names, narrow, only)
+
+    @property
+    def index_type(self) -> str:
+        return self.expressions.index_type
 
     def emit(self, line: str) -> None:
         self.lines.append("  " * self.depth + line)
@@ -130,8 +142,9 @@ class _Renderer:
 
     def kernel(self) -> Rendered:
         code, dialect = self.code, self.dialect
-        pieces = [self.parameter(p) for p in code.params]
-        pieces += [f"const {dialect.index_type} {self.name(size)}" for size in code.sizes]
+        pieces = [self.parameter(p, number) for number, p in enumerate(code.params)]
+        pieces += [self.size(name, number) for number, name in enumerate(code.sizes)]
+        pieces = [dialect.argument_table] if dialect.argument_table else pieces
         grid_loops, body = _nest(code.body, Kind.GRID)
         thread_loops = _threads(body)
         threads = tuple(_fold([loop.extent for loop in thread_loops], dialect.grid_dims))
@@ -142,22 +155,35 @@ class _Renderer:
         self.body(body)
         name = f"run_{_ascii(code.name)}"
         signature = ",\n".join(f"    {piece}" for piece in pieces)
-        text = "\n".join([f"{dialect.kernel} {name}(\n{signature}) {{", *self.lines, "}"])
-        used = frozenset(self.expressions.used)
         workgroup = tuple(int(str(t)) for t in threads)
+        bound = dialect.thread_bound.format(math.prod(workgroup)) if workgroup else ""
+        head = f"{dialect.kernel} {bound}{name}(\n{signature}) {{"
+        text = "\n".join([head, *self.lines, "}"])
+        used = frozenset(self.expressions.used)
         return Rendered(name, text, code.params, code.sizes, grid, workgroup, used, _scratch(code))
 
-    def parameter(self, p: Param) -> str:
+    def parameter(self, p: Param, number: int) -> str:
         dialect, name = self.dialect, self.name(p.name)
         aliased = any(p.name in pair for pair in self.code.aliases)
         pointer = dialect.const_pointer if p.access is Access.READ else dialect.global_pointer
         type_ = self.expressions.scalar(p.dtype).storage
         restrict = "" if aliased else dialect.restrict
+        if dialect.argument_table:
+            address = f"({pointer.format(type_, '').rstrip()})_table[{number}]"
+            self.emit(f"{pointer.format(type_, restrict + name)} = {address};")
+            return ""
         if not dialect.pointer_offsets:
             return pointer.format(type_, restrict + name)
         self.emit(f"{pointer.format(type_, restrict + name)} = {name}_base + {name}_at;")
         base = pointer.format(type_, f"{name}_base")
         return f"{base}, const {dialect.index_type} {name}_at"
+
+    def size(self, name: str, number: int) -> str:
+        declared = f"const {self.index_type} {self.name(name)}"
+        if self.dialect.argument_table:
+            at = len(self.code.params) + number
+            self.emit(f"{declared} = ({self.index_type})_table[{at}];")
+        return declared
 
     def positions(self, loops: Sequence[For], position: str) -> None:
         """Bind the variables of a nest to the launch's position."""
@@ -165,15 +191,15 @@ class _Renderer:
         kept = dialect.grid_dims - 1 if len(loops) > dialect.grid_dims else len(loops) - 1
         folded = loops[: len(loops) - kept - 1]
         for dimension, loop in enumerate(reversed(loops[len(folded) :])):
-            name, at = self.name(loop.var), position.format(dimension)
+            name, at = self.name(loop.var), position.format(dimension, self.index_type)
             if dimension == 0 and folded:
                 self.unfold([*folded, loop], at)
             else:
-                self.emit(f"const {dialect.index_type} {name} = {at};")
+                self.emit(f"const {self.index_type} {name} = {at};")
 
     def unfold(self, loops: Sequence[For], position: str) -> None:
         """Several loops from one number, the last varying fastest."""
-        type_ = self.dialect.index_type
+        type_ = self.index_type
         whole = "_".join(self.name(loop.var) for loop in loops)
         self.emit(f"const {type_} at_{whole} = {position};")
         for number, loop in enumerate(loops):
@@ -253,7 +279,7 @@ class _Renderer:
             self.body(inside)
             return
         extent = self.expressions.size(loop.extent)
-        head = f"for ({self.dialect.index_type} {var} = 0; {var} < {extent}; {var}++) {{"
+        head = f"for ({self.index_type} {var} = 0; {var} < {extent}; {var}++) {{"
         self.block(head, loop.body)
 
     def alloc(self, stmt: Alloc) -> None:

@@ -46,9 +46,13 @@ class Dialect:
     shared: str  # before the type of an array shared by a workgroup
     barrier: str
     index_type: str  # a signed 64-bit integer
-    grid_point: str  # the position in launch dimension {0}, when the threads are the grid points
+    grid_point: str  # where in launch dimension {0}, as {1}, when the threads are the grid points
     group: str  # ... of the workgroup
     thread: str  # ... of the thread in its workgroup
     grid_dims: int  # launch dimensions
     pointer_offsets: bool  # every buffer comes with the number of its first element
     reserved: frozenset[str] = field(default=frozenset())  # words that no name may be
+    thread_bound: str = ""  # before the name of a kernel whose workgroup has {0} threads
+    argument_table: str = ""  # the one parameter of every kernel: 64-bit words, addresses, sizes
+    narrow_index: str = ""  # a signed 32-bit integer, for kernels whose indices all fit
+    read_only: str = "{0}"  # an element {0} of a buffer that nothing writes

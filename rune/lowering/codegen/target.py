@@ -35,6 +35,10 @@ class Target:
     shared_bytes: int  # on-chip memory of one workgroup [B]
     scratch_bytes: int  # private memory that one grid point may hold cheaply [B]
     routines: frozenset[str]  # library routines that a plan may call: {"dot"}
+    launch_groups: int = 65535  # workgroups along one dimension of a launch [groups]
+    # What a float type of so many bits may be told to keep: ("denormals", 32), ("specials", 16)
+    # for NaN, infinity and -0, ("nearest", 64) for rounding to nearest even.
+    float_controls: frozenset[tuple[str, int]] = frozenset()
 
     @property
     def program_dtypes(self) -> frozenset[np.dtype]:

@@ -1,0 +1,198 @@
+"""doctor: which executors are here and work, what is missing, and the command that gets it.
+
+Every device is opened and computes one sum, so that a driver that is there and broken shows. The
+answer is a value; its text is for people.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from rune import backends, dtypes
+from rune.backends import Device, disk_cache
+from rune.core.staging import stage
+from rune.core.types import ArrayType
+from rune.lowering.pipeline import lower
+from rune.ops import add
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an executor needs: distributions, and the commands that get it."""
+
+    distributions: tuple[str, ...]
+    install: str
+    driver: str = ""  # how to get a driver, where the distributions are there and no device is
+
+
+NEEDS = {
+    "cpu": Needs(("llvmlite",), "pip install llvmlite"),
+    "opencl": Needs(
+        ("pyopencl", "pocl-binary-distribution"),
+        'pip install "rune-ml[opencl]"',
+        "install the OpenCL driver of your GPU's vendor; "
+        "for a CPU device: pip install pocl-binary-distribution",
+    ),
+    "vulkan": Needs(
+        ("vulkan",),
+        'pip install "rune-ml[vulkan]"',
+        "install the Vulkan driver of your GPU's vendor; "
+        "for a CPU device: apt install libvulkan1 mesa-vulkan-drivers",
+    ),
+    "wgpu": Needs(
+        ("wgpu",),
+        'pip install "rune-ml[wgpu]"',
+        "install a Vulkan, Metal or D3D12 driver; "
+        "for a CPU device: apt install libvulkan1 mesa-vulkan-drivers",
+    ),
+    "cuda": Needs(
+        ("pycuda", "cuda-bindings", "nvidia-cuda-nvrtc"),
+        'pip install "rune-ml[cuda]"',
+        "install NVIDIA's driver; nvidia-smi shows the GPUs that it finds",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One device, and what came of computing on it."""
+
+    name: str
+    description: str
+    finding: str  # "works, 12 ms" or what failed
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """One executor: its devices, or why there is none and the command that helps."""
+
+    name: str
+    versions: tuple[str, ...]
+    devices: tuple[Examined, ...]
+    why: str | None
+    remedy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What doctor found."""
+
+    versions: tuple[str, ...]
+    executors: tuple[Executor, ...]
+    cache: str
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    __repr__ = __str__
+
+
+def doctor() -> Report:
+    """Which executors are here and work, what is missing, and the command that gets it.
+
+    Cost: opens every device and compiles one small kernel for it.
+
+    >>> import rune
+    >>> [e.name for e in rune.doctor().executors][0]
+    'cpu'
+    """
+    missing = backends.missing()
+    here: dict[str, list[Device]] = {}
+    for device in backends.devices():
+        here.setdefault(device.target.backend, []).append(device)
+    found = [_executor(name, devices, None) for name, devices in here.items()]
+    found += [_executor(name, [], why) for name, why in missing.items()]
+    return Report(tuple(_versions()), tuple(found), _cache())
+
+
+def _versions() -> Iterator[str]:
+    yield _version("rune-ml") or "rune"
+    yield f"Python {platform.python_version()}"
+    yield f"{platform.system()} {platform.machine()}".strip()
+    yield from (_version(name) or f"{name} missing" for name in ("numpy", "ml_dtypes"))
+
+
+def _version(distribution: str) -> str | None:
+    """Name and version; None where it is not installed."""
+    try:
+        return f"{distribution} {version(distribution)}"
+    except PackageNotFoundError:
+        return None
+
+
+def _executor(name: str, devices: list[Device], why: str | None) -> Executor:
+    needs = NEEDS.get(name)
+    versions = tuple(filter(None, map(_version, needs.distributions if needs else ())))
+    examined = tuple(map(_examined, devices))
+    return Executor(name, versions, examined, why, None if why is None else _remedy(needs))
+
+
+def _remedy(needs: Needs | None) -> str | None:
+    """The first thing to do: the distribution, else the driver."""
+    if needs is None:
+        return None
+    installed = _version(needs.distributions[0]) is not None
+    return needs.driver if installed and needs.driver else needs.install
+
+
+def _examined(device: Device) -> Examined:
+    start = time.perf_counter()
+    try:
+        finding = _computed(device)
+    except Exception as error:  # a broken driver may fail in any way: the reason is reported
+        finding = f"FAILS ({type(error).__name__}: {str(error).splitlines()[0]})"
+    spent = 1e3 * (time.perf_counter() - start)
+    timed = f"{finding}, {spent:.0f} ms" if finding == "works" else finding
+    return Examined(device.name, device.target.description, timed)
+
+
+def _computed(device: Device) -> str:
+    """Whether 1..8 doubled is 2..16 there."""
+    if device.target.backend == "null":
+        return "computes nothing"
+    host = np.arange(1, 9, dtype=np.float32)
+    kind = ArrayType(host.shape, dtypes.f32)
+    program = stage(lambda x: [add(x, x)], (kind,), "doctor").program
+    executable = device.backend.record(lower(program, device.target))
+    (found,) = executable([device.backend.copy_in(host)])
+    same = np.array_equal(device.backend.copy_out(found, kind), host + host)
+    return "works" if same else "FAILS (1..8 doubled is not 2..16)"
+
+
+def _cache() -> str:
+    directory = disk_cache.configured()
+    if directory is None:
+        return "switched off (RUNE_CACHE_DIR, or cache_dir of rune.configure, is empty)"
+    cache = disk_cache.current()
+    if cache is None:
+        return f"not used: {disk_cache.problem()}"
+    return f"{cache.folder}, {cache.entry_bytes()} B of {cache.limit_bytes} B"
+
+
+# --- text -------------------------------------------------------------------------------------
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield ", ".join(report.versions)
+    for executor in report.executors:
+        yield ""
+        yield executor.name + (f"  ({', '.join(executor.versions)})" if executor.versions else "")
+        for device in executor.devices:
+            yield f"  {device.name}  {device.description}: {device.finding}"
+        if executor.why is not None:
+            yield f"  missing: {executor.why}"
+        if executor.remedy is not None:
+            yield f"  to get it: {executor.remedy}"
+    yield ""
+    yield f"compiled kernels  {report.cache}"
+
+
+if __name__ == "__main__":
+    print(doctor(), file=sys.stdout)

@@ -1,0 +1,304 @@
+"""A plan on an OpenCL device: its kernels keep their arguments, and a call enqueues all of it.
+
+Arguments stay set from call to call; only what changed is set again. Nothing waits but the reading
+of a branch's number, of a while loop's condition, and a callback: a loop of a known number of steps
+is enqueued whole. OpenCL 1.2 has no loops of its own on the device, so each step is enqueued.
+
+Invariant: nothing is launched over an empty grid.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune.backends.callbacks import fill, function_of
+from rune.backends.executor import (
+    Concrete,
+    Concretes,
+    ConcreteStep,
+    Place,
+    all_concrete,
+    evaluate,
+    result_buffers,
+    run,
+    static_shape,
+)
+from rune.backends.pool import Block
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, DeviceError
+from rune.lowering.codegen.cstyle import Rendered, assemble
+from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.plan import Call, Launch, Plan, Space, all_steps, slots_of
+
+if TYPE_CHECKING:
+    from rune.backends.opencl import OpenCLBackend
+
+_WORKGROUP = 256  # threads, where the kernel leaves the choice
+_SCRATCH_BYTES = 1 << 20  # private arrays of a workgroup's threads: on a CPU they share one stack
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenCLBuffer:
+    """An array in device memory; the memory returns to the pool with the last buffer on it."""
+
+    memory: Block
+    type: ArrayType
+    shape: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Kernel:
+    """The kernel of one launch; it keeps its arguments from call to call.
+
+    It knows their handles, which keeps no memory: the pool may give it to another meanwhile.
+    """
+
+    handle: Any
+    rendered: Rendered
+    most_threads: int
+    multiple: int
+    handles: list[Any]
+    numbers: tuple[int, ...] = ()
+
+    def set_arguments(self, memory: Sequence[Block], numbers: tuple[int, ...]) -> None:
+        """Set what differs from the last call: pairs of buffer and offset, then sizes."""
+        for position, block in enumerate(memory):
+            if self.handles[position] is not block.handle:
+                self.handle.set_arg(2 * position, block.handle)
+                self.handles[position] = block.handle
+        if self.numbers != numbers:
+            count = len(memory)
+            for position, number in enumerate(numbers):
+                argument = 2 * position + 1 if position < count else position + count
+                self.handle.set_arg(argument, np.int64(number))
+            self.numbers = numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A step for one choice of sizes, all but its buffers: `held` says which those are."""
+
+    held: tuple[tuple[Space, int], ...]
+    kernel: _Kernel | None = None  # None: a copy
+    numbers: tuple[int, ...] = ()  # element offsets, then sizes
+    total: tuple[int, ...] = ()
+    local: tuple[int, ...] = ()
+    copied: tuple[int, int, int] = (0, 0, 0)  # bytes, offset in the target, in the source
+
+
+_Commands = dict[int, _Command | None]  # by id of the concrete step
+
+
+@dataclass(frozen=True, slots=True)
+class _Walker:
+    """Enqueues the commands of one call, as loops and branches say. Only `read` waits."""
+
+    executable: OpenCLExecutable
+    commands: _Commands
+    memory: Mapping[Space, Sequence[Block]]
+
+    def step(self, step: ConcreteStep) -> None:
+        """Enqueue a kernel or copy, or call Python."""
+        if isinstance(step.step, Call):
+            self.call_back(step.step, step.places)
+            return
+        command = self.commands[id(step)]
+        if command is not None:
+            held = [self.memory[space][number] for space, number in command.held]
+            self.executable.enqueue(command, held)
+
+    def write(self, place: Place, number: int) -> None:
+        """Enqueue the store of an i32."""
+        handle, queue = self.memory[place.space][place.number].handle, self.executable.queue
+        self.executable.cl.enqueue_fill_buffer(
+            queue, handle, np.int32(number), place.offset, place.bytes
+        )
+
+    def call_back(self, call: Call, places: Sequence[Place]) -> None:
+        """Wait for what a Python function takes, call it, and copy in what it gives."""
+        queue, count = self.executable.queue, len(call.outputs)
+        hosts = [np.zeros(p.bytes, np.uint8) for p in places]
+        for host, place in zip(hosts[count:], places[count:], strict=True):
+            if place.bytes:
+                handle = self.memory[place.space][place.number].handle
+                at = {"src_offset": place.offset, "is_blocking": True}
+                self.executable.cl.enqueue_copy(queue, host, handle, **at)
+        with self.executable.calling_back():
+            arrays = [h.view(p.type.dtype) for h, p in zip(hosts, places, strict=True)]
+            fill(function_of(call), arrays, [p.type for p in places], count)
+        for host, place in zip(hosts[:count], places):
+            if place.bytes:
+                handle = self.memory[place.space][place.number].handle
+                at = {"dst_offset": place.offset, "is_blocking": True}
+                self.executable.cl.enqueue_copy(queue, handle, host, **at)
+
+    def read(self, place: Place) -> int:
+        """Wait for all that was enqueued; the number there."""
+        host = np.empty((), place.type.dtype)
+        handle, queue = self.memory[place.space][place.number].handle, self.executable.queue
+        self.executable.cl.enqueue_copy(
+            queue, host, handle, src_offset=place.offset, is_blocking=True
+        )
+        return int(host)
+
+
+class OpenCLExecutable:
+    """A compiled plan."""
+
+    def __init__(
+        self, backend: OpenCLBackend, plan: Plan, kernels: dict[str, Rendered], program: Any
+    ):
+        self.plan = plan
+        self.cl = backend.cl
+        self._backend = backend
+        self._alloc = partial(backend.alloc, maker=plan.name)
+        self._rendered = kernels
+        self._concretes = Concretes(plan)
+        self._kernels = {
+            id(step): self._kernel(program, kernels[step.kernel])
+            for step in all_steps(plan)
+            if isinstance(step, Launch)
+        }
+        slots = (slot for step in all_steps(plan) for slot in slots_of(step))
+        self._uses_arena = any(slot.space is Space.ARENA for slot in slots)
+        self._commands: dict[int, _Commands] = {}  # by id of the concrete plan, kept above
+
+    def _kernel(self, program: Any, rendered: Rendered) -> _Kernel:
+        cl, device = self.cl, self._backend.device
+        handle = cl.Kernel(program, rendered.name)
+        info = cl.kernel_work_group_info
+        most = handle.get_work_group_info(info.WORK_GROUP_SIZE, device)
+        multiple = handle.get_work_group_info(info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
+        on_cpu = device.type & cl.device_type.CPU
+        unset = [None] * len(rendered.params)
+        return _Kernel(handle, rendered, most, 1 if on_cpu else multiple, unset)
+
+    @property
+    def queue(self) -> Any:
+        """The device's queue."""
+        return self._backend.queue
+
+    def sources(self) -> dict[str, str]:
+        """Each kernel as a program of its own, by name."""
+        return {name: assemble([r], OPENCL_C) for name, r in self._rendered.items()}
+
+    def __call__(
+        self, arguments: Sequence[OpenCLBuffer], donated: Sequence[int] = ()
+    ) -> list[OpenCLBuffer]:
+        """Enqueue all steps; returns at once."""
+        self._backend.check()
+        made = self._concretes([a.shape for a in arguments])
+        for number, (buffer, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
+            if buffer.type.dtype != type_.dtype:
+                given = f"argument {number} is {type_}, given is {buffer.type}"
+                raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({given})")
+        backend = self._backend
+        if backend.caller == threading.get_ident():
+            raise DeviceError(
+                f"{self.plan.name}: cannot run on {backend.target.name} from a callback "
+                "(the device waits for the program that calls back)",
+                hint="compute with NumPy in callbacks, or on another device",
+            )
+        results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
+        with backend.lock:
+            memory = {
+                Space.ARGUMENT: [a.memory for a in arguments],
+                Space.RESULT: [r.memory for r in results],
+                Space.ARENA: [backend.arena(made.arena_bytes)] if self._uses_arena else [],
+            }
+            run(made.steps, _Walker(self, self._prepared(made), memory))
+            backend.queue.flush()
+        return results
+
+    @contextmanager
+    def calling_back(self) -> Iterator[None]:
+        """While a callback runs, its thread holds the lock and must not ask for it again."""
+        self._backend.caller = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._backend.caller = None
+
+    def _prepared(self, made: Concrete) -> _Commands:
+        if id(made) not in self._commands:
+            steps = all_concrete(made.steps)
+            self._commands[id(made)] = {
+                id(s): self.command(s, made) for s in steps if not isinstance(s.step, Call)
+            }
+        return self._commands[id(made)]
+
+    def command(self, step: ConcreteStep, made: Concrete) -> _Command | None:
+        """The step's command; None where there is nothing to do."""
+        places, kernel = step.places, self._kernels.get(id(step.step))
+        held = tuple((p.space, 0 if p.space is Space.ARENA else p.number) for p in places)
+        if kernel is None:
+            target, source = places
+            copied = (target.bytes, target.offset, source.offset)
+            # Nothing of no size exists: the arena may not even have been allocated.
+            return _Command(held, copied=copied) if target.bytes else None
+        grid = [evaluate(x, made.sizes) for x in kernel.rendered.grid] or [1]
+        if 0 in grid:
+            return None
+        sizes = [made.sizes[name] for name in kernel.rendered.sizes]
+        offsets = [p.offset // p.type.dtype.itemsize for p in places]
+        total, local = self._shape(kernel, grid)
+        return _Command(held, kernel, (*offsets, *sizes), tuple(total), tuple(local))
+
+    def enqueue(self, command: _Command, memory: Sequence[Block]) -> None:
+        """Enqueue one command; some drivers first notice here that memory has run out."""
+        pool = self._backend.pool
+        try:
+            self._enqueue(command, memory)
+        except self.cl.MemoryError:
+            pool.trim()
+            try:
+                self._enqueue(command, memory)
+            except self.cl.MemoryError as error:
+                raise pool.out_of_memory(sum(m.bytes for m in memory)) from error
+
+    def _enqueue(self, command: _Command, memory: Sequence[Block]) -> None:
+        cl, queue, kernel = self.cl, self._backend.queue, command.kernel
+        if kernel is not None:
+            kernel.set_arguments(memory, command.numbers)
+            cl.enqueue_nd_range_kernel(queue, kernel.handle, command.total, command.local)
+            return
+        size, to, at = command.copied
+        target, source = (m.handle for m in memory)
+        if (target, to) != (source, at):  # else donated memory, which is there already
+            cl.enqueue_copy(queue, target, source, byte_count=size, dst_offset=to, src_offset=at)
+
+    def _shape(self, kernel: _Kernel, grid: list[int]) -> tuple[list[int], list[int]]:
+        """Global and local sizes: the kernel's own workgroup, or one that fills the device."""
+        if kernel.rendered.workgroup:
+            local = list(kernel.rendered.workgroup)
+            dimensions = max(len(local), len(grid))
+            local += [1] * (dimensions - len(local))
+            groups = grid + [1] * (dimensions - len(grid))
+            return [g * t for g, t in zip(groups, local, strict=True)], local
+        per_core = math.prod(grid) // (4 * self._backend.target.cores)
+        room = _SCRATCH_BYTES // max(1, kernel.rendered.scratch_bytes)
+        most = min(_WORKGROUP, _power_of_two_in(per_core), _power_of_two_in(room))
+        threads = max(kernel.multiple, most)
+        left = min(threads, kernel.most_threads)
+        local = []
+        for extent in grid:
+            local.append(min(left, _power_of_two_in(2 * extent - 1)))
+            left //= local[-1]
+        return [-(-g // t) * t for g, t in zip(grid, local, strict=True)], local
+
+
+def _power_of_two_in(x: int) -> int:
+    """The largest power of two that is at most x, and at least 1."""
+    return 1 << max(0, x.bit_length() - 1)
+
+
+def _reuse(buffer: OpenCLBuffer, type: ArrayType) -> OpenCLBuffer:
+    return OpenCLBuffer(buffer.memory, type, static_shape(type))

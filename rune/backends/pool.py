@@ -1,0 +1,256 @@
+"""A caching memory pool over two raw functions of a driver: blocks come back, and serve again.
+
+    pool = Pool("opencl:0", raw_alloc, raw_free, limit_bytes=total)
+    block = pool.take(4096, about=(type_, "step"))      block.handle, block.offset
+    del block                                           cached; the next take of its class gets it
+
+Sizes are rounded up to classes, eight to an octave, so that little is wasted and much fits. With
+`slab_bytes`, small blocks are cut from larger raw ones, for drivers that grant only so many. What
+nobody holds any more is kept until the device is full: then all of it is given back, the request
+is tried once more, and fails with the largest live blocks and who made them.
+
+Invariants: live and cached bytes together are what raw_alloc has granted. Nothing is allocated
+ahead. A dying block calls no driver and takes no lock, since the collector may run anywhere: it
+only puts itself on a list, which the next `take` reads.
+Not done: a block is free when its last holder goes, though commands that use it may be pending. So
+all commands on the blocks of one pool go through one in-order queue (host writes included), or
+the backend holds the block until they are done.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rune.errors import Frame, OutOfMemory, user_frame
+
+SMALLEST_BYTES = 256  # of a block: every driver's alignment divides it
+STEPS = 8  # size classes from one power of two to the next: at most 1/8 is wasted
+TRACED_BYTES = 1 << 16  # blocks from this size on remember the user's line: finding it takes 1 µs
+SLAB_PARTS = 8  # a block is cut from a slab if so many fit
+SHOWN = 5  # blocks that an error lists
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """Memory of one device in this process. Units: bytes.
+
+    live:         held by arrays and arenas, rounded up to size classes
+    cached:       held by the pool, to be used again
+    peak:         the most that was live at once
+    limit:        what the device has; None where it is unknown
+    allocations:  requests so far
+    raw:          those that the driver had to serve; the others found a cached block
+    """
+
+    live_bytes: int
+    cached_bytes: int
+    peak_bytes: int
+    limit_bytes: int | None
+    allocations: int
+    raw_allocations: int
+
+
+@dataclass(slots=True, eq=False)
+class _Chunk:
+    """One raw allocation: as many blocks of one class as fit."""
+
+    handle: Any
+    room: int  # of each block [B]
+    count: int
+    free: int  # blocks that nobody holds
+
+    @property
+    def bytes(self) -> int:
+        return self.room * self.count
+
+
+_Span = tuple[_Chunk, int]  # a chunk, and an offset in it [B]
+About = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What a live block is for."""
+
+    bytes: int
+    about: About
+    frame: Frame | None
+
+    def __str__(self) -> str:
+        line = f", {self.frame.short}" if self.frame else ""
+        return f"{' of '.join(map(str, self.about)) or 'unnamed'} ({self.bytes} B{line})"
+
+
+class Block:
+    """Memory of a pool: `bytes` from `offset` on in the driver's `handle`. It returns by dying."""
+
+    __slots__ = ("__weakref__", "_returned", "_span", "bytes", "handle", "offset")
+
+    def __init__(self, span: _Span, asked: int, returned: deque[_Span]):
+        self._span, self._returned = span, returned
+        self.handle: Any = span[0].handle
+        self.offset = span[1]
+        self.bytes = asked
+
+    def __del__(self) -> None:
+        self._returned.append(self._span)
+
+
+def size_class(nbytes: int) -> int:
+    """The bytes that a request takes: a multiple of an eighth of the power of two below it."""
+    if nbytes <= SMALLEST_BYTES:
+        return SMALLEST_BYTES
+    step = max(SMALLEST_BYTES, (1 << (nbytes - 1).bit_length() - 1) // STEPS)
+    return -(-nbytes // step) * step
+
+
+class Pool:
+    """The memory of one device.
+
+    raw_alloc:      bytes -> handle; raises MemoryError where the device is full
+    raw_free:       gives a handle back
+    limit_bytes:    what may be granted in all; None: until raw_alloc refuses
+    largest_bytes:  what one raw allocation may have at most
+    slab_bytes:     size of the raw allocations that small blocks are cut from; 0: each has its own
+    kept_bytes:     what may be cached: beyond that everything cached goes, since sizes change
+    settle:         called before raw_free, to wait for commands that may still use the memory
+    free_bytes:     what the device has free now, for errors, where its driver says so
+    """
+
+    def __init__(
+        self, device: str, raw_alloc: Callable[[int], Any], raw_free: Callable[[Any], None], *,
+        limit_bytes: int | None = None, largest_bytes: int | None = None, slab_bytes: int = 0,
+        kept_bytes: int | None = None, settle: Callable[[], None] = lambda: None,
+        free_bytes: Callable[[], int] | None = None,
+    ):  # fmt: skip
+        self.device, self.limit_bytes, self.largest_bytes = device, limit_bytes, largest_bytes
+        self._raw_alloc, self._raw_free, self._settle = raw_alloc, raw_free, settle
+        self._slab_bytes, self._kept_bytes, self._free_bytes = slab_bytes, kept_bytes, free_bytes
+        self._lock = threading.RLock()  # the collector may run a finalizer that allocates
+        self._returned: deque[_Span] = deque()
+        self._free: dict[int, list[_Span]] = {}
+        self._live: dict[_Span, _Use] = {}
+        self._live_bytes = self._held_bytes = self._peak_bytes = 0
+        self._allocations = self._raw_allocations = 0
+
+    def take(self, nbytes: int, about: About = ()) -> Block:
+        """A block of at least `nbytes`, uninitialised; `about` names it in errors.
+
+        Errors: OutOfMemory says asked, used, cached, free and limit, and the largest live blocks.
+        """
+        room = size_class(nbytes)
+        if self.largest_bytes is not None and nbytes <= self.largest_bytes < room:
+            room = self.largest_bytes
+        frame = user_frame() if nbytes >= TRACED_BYTES else None
+        with self._lock:
+            self._collect()
+            if self._kept_bytes is not None and self._cached() > self._kept_bytes:
+                self.trim()
+            spans = self._free.get(room)
+            span = spans.pop() if spans else self._fresh(nbytes, room)
+            span[0].free -= 1
+            self._live[span] = _Use(nbytes, about, frame)
+            self._allocations += 1
+            self._live_bytes += room
+            self._peak_bytes = max(self._peak_bytes, self._live_bytes)
+            return Block(span, nbytes, self._returned)
+
+    def trim(self) -> int:
+        """Give everything cached back to the driver; returns the bytes."""
+        with self._lock:
+            self._collect()
+            before = self._held_bytes
+            unused = {c for spans in self._free.values() for c, _ in spans if c.free == c.count}
+            if unused:
+                self._settle()
+            for room, spans in self._free.items():
+                self._free[room] = [s for s in spans if s[0] not in unused]
+            for chunk in unused:
+                self._held_bytes -= chunk.bytes
+                self._raw_free(chunk.handle)
+            return before - self._held_bytes
+
+    def stats(self) -> MemoryStats:
+        """Counts until now."""
+        with self._lock:
+            self._collect()
+            return MemoryStats(
+                self._live_bytes, self._cached(), self._peak_bytes,
+                self.limit_bytes, self._allocations, self._raw_allocations,
+            )  # fmt: skip
+
+    def reset_peak(self) -> None:
+        """Count the peak from here on."""
+        with self._lock:
+            self._collect()
+            self._peak_bytes = self._live_bytes
+
+    def out_of_memory(self, asked: int) -> OutOfMemory:
+        """The error for a request that the device refuses, then or when the memory is used."""
+        free = self._free_bytes() if self._free_bytes else self._grantable()
+        facts = {
+            "used": self._live_bytes, "cached": self._cached(), "free": free,
+            "limit": self.limit_bytes, "limit of one buffer": self.largest_bytes,
+        }  # fmt: skip
+        known = ", ".join(f"{name} {x} B" for name, x in facts.items() if x is not None)
+        largest = heapq.nlargest(SHOWN, self._live.values(), key=lambda use: use.bytes)
+        shown = f"; largest live buffers: {', '.join(map(str, largest))}" if largest else ""
+        return OutOfMemory(
+            f"alloc: cannot allocate {asked} B on {self.device} ({known}{shown})",
+            hint="use smaller batches, donate arguments, or drop arrays that are not needed",
+        )
+
+    # --- under the lock ---------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        """Make free what has died since."""
+        while self._returned:
+            span = self._returned.popleft()
+            chunk = span[0]
+            chunk.free += 1
+            self._free.setdefault(chunk.room, []).append(span)
+            del self._live[span]
+            self._live_bytes -= chunk.room
+
+    def _fresh(self, asked: int, room: int) -> _Span:
+        """A block of a new chunk, with all else given back if need be."""
+        count = max(1, self._slab_bytes // room)
+        chunk = self._chunk(room, count if count >= SLAB_PARTS else 1)
+        if chunk is None:
+            gc.collect()  # cycles may hold arrays
+            self.trim()
+            chunk = self._chunk(room, 1)
+        if chunk is None:
+            raise self.out_of_memory(asked)
+        spans = [(chunk, number * room) for number in range(chunk.count)]
+        self._free.setdefault(room, []).extend(spans[1:])
+        return spans[0]
+
+    def _chunk(self, room: int, count: int) -> _Chunk | None:
+        """A raw allocation; None where it is refused."""
+        size = room * count
+        if size > _least(self.largest_bytes, self._grantable()):
+            return None
+        try:
+            handle = self._raw_alloc(size)
+        except MemoryError:
+            return None
+        self._held_bytes += size
+        self._raw_allocations += 1
+        return _Chunk(handle, room, count, count)
+
+    def _cached(self) -> int:
+        return self._held_bytes - self._live_bytes
+
+    def _grantable(self) -> int | None:
+        return None if self.limit_bytes is None else self.limit_bytes - self._held_bytes
+
+
+def _least(*limits: int | None) -> float:
+    return min((x for x in limits if x is not None), default=float("inf"))

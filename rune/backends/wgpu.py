@@ -1,0 +1,279 @@
+"""WebGPU through wgpu-py and the wgpu-native that it brings: over Vulkan, Metal or D3D12.
+
+One device, one queue and one memory pool for each adapter. Every kernel is a WGSL module, and every
+call of a plan one command encoder (wgpu_run.py). Limits are raised to what the adapter offers.
+There are no 64-bit types, and a buffer is no larger than one binding may be.
+OpenGL stays asleep: its adapters are those of the other APIs once more, and its drivers look for a
+display and do not survive a fork.
+
+Invariant: handles never leave this file and wgpu_run.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from rune.backends.callbacks import is_callback
+from rune.backends.executor import size_bytes, static_shape
+from rune.backends.forks import Loaded
+from rune.backends.pool import Block, MemoryStats, Pool
+from rune.backends.refusal import refusal
+from rune.backends.wgpu_run import WgpuBuffer, WgpuExecutable, padded
+from rune.core.types import ArrayType
+from rune.errors import CompileError, DeviceError
+from rune.lowering.codegen.target import Target
+from rune.lowering.codegen.wgsl import Rendered
+from rune.lowering.codegen.wgsl_expr import STORED
+from rune.lowering.plan import Call, Plan, all_steps
+
+_KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in this order
+_KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
+_CORES = 16  # WebGPU does not say how many there are
+_loaded = Loaded("wgpu")
+
+
+@functools.cache
+def _driver() -> Any:
+    """wgpu, imported on first use; its native library comes with it."""
+    import wgpu
+
+    with suppress(RuntimeError):  # somebody has used wgpu before: then all APIs are awake
+        import_module("wgpu.backends.wgpu_native.extras").set_instance_extras(backends=["Primary"])
+    return wgpu
+
+
+@functools.cache
+def _adapters() -> list[Any]:
+    """The adapters that compute, the fastest kind first."""
+    _loaded.check()
+    found = _driver().gpu.enumerate_adapters_sync()
+    return sorted((a for a in found if a.info["backend_type"] != "OpenGL"), key=_rank)
+
+
+def _rank(adapter: Any) -> int:
+    kind = adapter.info["adapter_type"]
+    return _KINDS.index(kind) if kind in _KINDS else len(_KINDS)
+
+
+def _limit(adapter: Any, name: str) -> int:
+    """What the adapter allows at most of something."""
+    return int(adapter.limits[f"max-{name.replace('_', '-')}"])
+
+
+def probe() -> tuple[list[Target], str | None]:
+    """The adapters of all APIs, discrete GPUs first."""
+    try:
+        found = [_target(number, adapter) for number, adapter in enumerate(_adapters())]
+    except ImportError as error:
+        return [], f"wgpu cannot be imported ({error}); pip install wgpu"
+    except Exception as error:  # a driver may fail in any way: the reason is reported
+        return [], f"no WebGPU adapter ({type(error).__name__}: {error})"
+    return found, None if found else "no API offers an adapter; install a driver for the GPU"
+
+
+def _target(number: int, adapter: Any) -> Target:
+    info = adapter.info
+    return Target(
+        name=f"wgpu:{number}",
+        backend="wgpu",
+        language="wgsl",
+        description=f"{info['device'].strip()} ({info['backend_type']})",
+        dtypes=STORED,
+        vector_bytes=4,
+        cores=_CORES,
+        threads_per_workgroup=_limit(adapter, "compute_invocations_per_workgroup"),
+        # Counted by elements of one byte; in scratch each takes a word.
+        shared_bytes=_limit(adapter, "compute_workgroup_storage_size") // 4,
+        scratch_bytes=1 << 12,
+        routines=frozenset(),
+        launch_groups=_limit(adapter, "compute_workgroups_per_dimension"),
+    )
+
+
+def open_device(target: Target) -> WgpuBackend:
+    """The device that `probe` listed under this name."""
+    adapters, number = _adapters(), int(target.name.split(":")[1])
+    if number >= len(adapters):
+        raise DeviceError(f"device: cannot open {target.name} ({len(adapters)} WebGPU adapters)")
+    return WgpuBackend(target, adapters[number])
+
+
+class WgpuBackend:
+    """One WebGPU device."""
+
+    def __init__(self, target: Target, adapter: Any):
+        self.wgpu = _driver()
+        self.target = target
+        with self.failing("device"):
+            # An unlimited limit is given as the largest word, and must not be asked for.
+            limits = {k: v for k, v in adapter.limits.items() if v < (1 << 32) - 1}
+            self.device = adapter.request_device_sync(required_limits=limits)
+        self.queue = self.device.queue
+        self.lock = threading.Lock()  # while a call is being encoded
+        self.caller: int | None = None  # the thread in which a callback runs, under the lock
+        self.check = _loaded.check
+        self.most_memories = _limit(adapter, "storage_buffers_per_shader_stage")
+        self.most_groups = target.launch_groups
+        largest = _limit(adapter, "storage_buffer_binding_size")
+        on_host = adapter.info["adapter_type"] in ("CPU", "IntegratedGPU")
+        self.pool = Pool(
+            target.name, self._raw_alloc, lambda handle: handle.destroy(), settle=self.synchronize,
+            largest_bytes=min(largest, _limit(adapter, "buffer_size")) // 4 * 4,
+            kept_bytes=_KEPT_BYTES if on_host else None,
+        )  # fmt: skip
+        self._arena: Block | None = None
+        self._layouts: dict[int, Any] = {}
+        self._numbers: Any = None
+
+    @contextmanager
+    def failing(self, action: str) -> Iterator[None]:
+        """What the driver raises, as an error of rune."""
+        try:
+            yield
+        except self.wgpu.GPUOutOfMemoryError as error:
+            raise MemoryError from error
+        except self.wgpu.GPUError as error:
+            raise self._refusal(action, error) from error
+
+    def _refusal(self, action: str, error: Exception) -> DeviceError:
+        words = " ".join(str(error).split())
+        lost = re.search(r"\blost\b|destroyed", words, re.IGNORECASE)
+        what = "the device is lost" if lost else "the driver refuses"
+        return DeviceError(
+            f"{action}: cannot use {self.target.name} ({what}: {words})",
+            hint="other devices still work; this one needs a new process" if lost else None,
+        )
+
+    # --- memory ------------------------------------------------------------------------------
+
+    def _raw_alloc(self, nbytes: int) -> Any:
+        usage = self.wgpu.BufferUsage
+        with self.failing("alloc"):
+            return self.device.create_buffer(
+                size=nbytes, usage=usage.STORAGE | usage.COPY_SRC | usage.COPY_DST
+            )
+
+    def arena(self, nbytes: int) -> Block:
+        """The memory that all plans of the device share for their intermediates."""
+        if self._arena is None or self._arena.bytes < nbytes:
+            self._arena = None
+            self._arena = self.pool.take(padded(nbytes), ("arena",))
+        return self._arena
+
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> WgpuBuffer:
+        """Uninitialised device memory for one array, made by `maker`."""
+        self.check()
+        block = self.pool.take(padded(size_bytes(type)), (type, maker))
+        return WgpuBuffer(block, type, static_shape(type))
+
+    def copy_in(self, array: np.ndarray) -> WgpuBuffer:
+        """The array on the device; returns when the host array may change."""
+        buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
+        if array.size:
+            self.write(buffer.memory, 0, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        return buffer
+
+    def write(self, block: Block, offset: int, host: np.ndarray) -> None:
+        """Bytes to the device, behind all that was submitted; what pads a word is free."""
+        if host.size % 4:
+            host = np.pad(host, (0, -host.size % 4))
+        with self.failing("copy_in"):
+            self.queue.write_buffer(block.handle, offset, host)
+
+    def copy_out(self, buffer: WgpuBuffer, type: ArrayType) -> np.ndarray:
+        """The contents as a new host array."""
+        self.check()
+        host = self.fetch(buffer.memory.handle, 0, size_bytes(type))
+        return host.view(type.dtype).reshape(static_shape(type))
+
+    def fetch(self, handle: Any, offset: int, nbytes: int) -> np.ndarray:
+        """Bytes from the device, when all that was submitted is done."""
+        if not nbytes:
+            return np.empty(0, np.uint8)
+        usage, size = self.wgpu.BufferUsage, padded(nbytes)
+        with self.failing("copy_out"):
+            staging = self.device.create_buffer(size=size, usage=usage.MAP_READ | usage.COPY_DST)
+            encoder = self.device.create_command_encoder()
+            encoder.copy_buffer_to_buffer(handle, offset, staging, 0, size)
+            self.queue.submit([encoder.finish()])
+            try:
+                staging.map_async("READ").sync_wait()
+            except RuntimeError as error:
+                raise self._refusal("copy_out", error) from error
+            host = np.frombuffer(staging.read_mapped(copy=False), np.uint8)[:nbytes].copy()
+            staging.unmap()
+            staging.destroy()
+        return host
+
+    def synchronize(self) -> None:
+        """Wait for the queue to drain."""
+        self.check()
+        self.fetch(self.numbers(1), 0, 4)  # what is read last was computed last
+
+    def memory_stats(self) -> MemoryStats:
+        """Counts of the pool until now."""
+        return self.pool.stats()
+
+    def numbers(self, count: int) -> Any:
+        """A buffer that holds 0, 1, 2, ... as i32, `count` of them at least."""
+        if self._numbers is None or self._numbers.size < 4 * count:
+            held = np.arange(max(64, 1 << (count - 1).bit_length()), dtype=np.int32)
+            usage = self.wgpu.BufferUsage.COPY_SRC
+            self._numbers = self.device.create_buffer_with_data(data=held, usage=usage)
+        return self._numbers
+
+    # --- programs ----------------------------------------------------------------------------
+
+    def record(self, plan: Plan) -> WgpuExecutable:
+        """The plan with its kernels compiled. Errors: CompileError with the numbered source."""
+        self.check()
+        for step in all_steps(plan):
+            if isinstance(step, Call) and not is_callback(step):
+                raise CompileError(f"wgpu: cannot call {step.routine} on {self.target.name}")
+        return WgpuExecutable(self, plan)
+
+    def pipeline(self, rendered: Rendered) -> Any:
+        """A kernel compiled. Errors: CompileError with the numbered source."""
+        try:
+            module = self.device.create_shader_module(code=rendered.text)
+            return self.device.create_compute_pipeline(
+                layout=self.layout(len(set(rendered.memories)))[1],
+                compute={"module": module, "entry_point": rendered.name},
+            )
+        except self.wgpu.GPUError as error:
+            action = f"wgpu: cannot compile {rendered.name} for {self.target.name}"
+            raise refusal(action, rendered.text, _remarks(str(error))) from error
+
+    def layout(self, memories: int) -> tuple[Any, Any]:
+        """What is bound for kernels of so many memories: the bind group's and the pipeline's."""
+        if memories not in self._layouts:
+            kinds = ["uniform"] + ["storage"] * memories
+            stage = self.wgpu.ShaderStage.COMPUTE
+            entries = [
+                {"binding": number, "visibility": stage, "buffer": {"type": kind}}
+                for number, kind in enumerate(kinds)
+            ]
+            group = self.device.create_bind_group_layout(entries=entries)
+            whole = self.device.create_pipeline_layout(bind_group_layouts=[group])
+            self._layouts[memories] = group, whole
+        return self._layouts[memories]
+
+
+def _remarks(report: str) -> str:
+    """naga's report as `file:line:column: error: words`.
+
+    >>> _remarks("Shader '' parsing error: no x\\n  ┌─ wgsl:1:12\\n")
+    "wgsl:1:12: error: Shader '' parsing error: no x"
+    """
+    words = re.search(r"^(Shader .*?)$", report, re.MULTILINE)
+    places = re.findall(r"┌─ (?:wgsl)?:(\d+:\d+)", report)
+    said = words[1] if words else report
+    return "\n".join(f"wgsl:{place}: error: {said}" for place in places) or said

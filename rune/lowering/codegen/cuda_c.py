@@ -1,0 +1,158 @@
+"""CUDA C as a dialect of the C family: data only. NVRTC compiles it, without any header.
+
+A kernel has one parameter, the address of a table of 64-bit words: first the address of each
+buffer, then each size. So what a CUDA graph holds never changes; a replay only rewrites the table
+(backends/cuda_graph.py). Launches have one dimension, whose blocks are not bounded in practice;
+all grid axes are folded into it, by 32-bit divisions where the indices fit.
+
+16-bit floats are stored as unsigned short and computed in float; PTX converts f16 in hardware.
+The compiler must be told OPTIONS: no contraction, no flushed denormals, division and sqrt rounded.
+CUDA's own math functions serve. By NVIDIA's tables, which rest on tests and not on proofs, most are
+within 2 ulps; in f32 tan, pow, acosh and erfc may be 4 off, in f64 erfc 5. What rounds exactly:
+arithmetic, sqrt, fma, rem and the roundings.
+Not here: 8-bit floats and 4-bit integers, which lowering/legalize keeps as bits.
+Source: CUDA C++ Programming Guide, "Mathematical Functions"; PTX ISA, "cvt".
+"""
+
+from __future__ import annotations
+
+import re
+
+from rune import dtypes
+from rune.lowering.codegen.dialect import Dialect, Scalar
+
+OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
+
+_SAME_NAME = (
+    "floor ceil trunc sqrt cbrt exp exp2 expm1 log log2 log1p sin cos tan asin acos atan sinh cosh "
+    "tanh asinh acosh atanh erf erfc"
+).split()
+
+
+def _floats(suffix: str) -> dict[str, str]:
+    """Operation -> call; `suffix` is that of C's functions of float."""
+    return {
+        **{name: f"{name}{suffix}({{0}})" for name in _SAME_NAME},
+        **{n: f"{n}{suffix}({{0}}, {{1}})" for n in ("pow", "atan2", "nextafter", "copysign")},
+        "abs": f"fabs{suffix}({{0}})",
+        "round": f"rint{suffix}({{0}})",
+        "rem": f"fmod{suffix}({{0}}, {{1}})",
+        "fma": f"fma{suffix}({{0}}, {{1}}, {{2}})",
+        "is_finite": "(isfinite({0}) != 0)",
+    }
+
+
+def _integers(type_: str, suffix: str) -> dict[str, str]:
+    """The intrinsics give an int."""
+    return {
+        "popcount": f"({type_})__popc{suffix}({{0}})",
+        "clz": f"({type_})__clz{suffix}({{0}})",
+    }
+
+
+FUNCTION = "static __device__ "
+_F32, _F64 = _floats("f"), _floats("")
+
+
+def _half(name: str, parameter: str, letter: str) -> str:
+    """A conversion to f16 in hardware, to nearest, ties to even."""
+    return f"""{FUNCTION}unsigned short {name}({parameter} value) {{
+  unsigned short bits;
+  asm("cvt.rn.f16.f{32 if letter == "f" else 64} %0, %1;" : "=h"(bits) : "{letter}"(value));
+  return bits;
+}}"""
+
+
+BF16 = {
+    "rune_bf16_load": f"""{FUNCTION}float rune_bf16_load(unsigned short bits) {{
+  return __uint_as_float((unsigned int)bits << 16);
+}}""",
+    "rune_bf16_store": f"""{FUNCTION}unsigned short rune_bf16_store(float value) {{
+  const unsigned int bits = __float_as_uint(value);
+  if (value != value) return (unsigned short)((bits >> 16) | 0x40);
+  return (unsigned short)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}}""",
+}
+_F16 = {
+    "rune_f16_load": f"""{FUNCTION}float rune_f16_load(unsigned short bits) {{
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}}""",
+    "rune_f16_store": _half("rune_f16_store", "float", "f"),
+    "rune_f16_store_f64": _half("rune_f16_store_f64", "double", "d"),
+}
+
+
+def _narrow(name: str) -> Scalar:
+    load, store = f"rune_{name}_load({{0}})", f"rune_{name}_store({{0}})"
+    return Scalar("float", "unsigned short", "f", load, store, dtypes.f32)
+
+
+CUDA_C = Dialect(
+    name="CUDA C",
+    scalars={
+        dtypes.bool_: Scalar(
+            "bool", "unsigned char", load="({0} != 0)", store="(unsigned char){0}"
+        ),
+        dtypes.i8: Scalar("signed char", "signed char"),
+        dtypes.i16: Scalar("short", "short"),
+        dtypes.i32: Scalar("int", "int"),
+        dtypes.i64: Scalar("long long", "long long", "LL"),
+        dtypes.u8: Scalar("unsigned char", "unsigned char"),
+        dtypes.u16: Scalar("unsigned short", "unsigned short"),
+        dtypes.u32: Scalar("unsigned int", "unsigned int", "u"),
+        dtypes.u64: Scalar("unsigned long long", "unsigned long long", "ULL"),
+        dtypes.bf16: _narrow("bf16"),
+        dtypes.f16: _narrow("f16"),
+        dtypes.f32: Scalar("float", "float", "f"),
+        dtypes.f64: Scalar("double", "double"),
+    },
+    functions={
+        dtypes.f32: _F32,
+        dtypes.f64: _F64,
+        dtypes.i32: _integers("int", ""),
+        dtypes.u32: _integers("unsigned int", ""),
+        dtypes.i64: _integers("long long", "ll"),
+        dtypes.u64: _integers("unsigned long long", "ll"),
+    },
+    to_bits={
+        dtypes.f32: "__float_as_uint({0})",
+        dtypes.f64: "(unsigned long long)__double_as_longlong({0})",
+    },
+    from_bits={
+        dtypes.f32: "__uint_as_float({0})",
+        dtypes.f64: "__longlong_as_double({0})",
+    },
+    casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
+    helpers={**BF16, **_F16},
+    preamble="",
+    extensions={},
+    kernel='extern "C" __global__ void',
+    function=FUNCTION,
+    global_pointer="{0}* {1}",
+    const_pointer="const {0}* {1}",
+    restrict="__restrict__ ",
+    shared="__shared__ ",
+    barrier="__syncthreads()",
+    index_type="long long",
+    grid_point="({1})blockIdx.x * blockDim.x + threadIdx.x",
+    group="blockIdx.x",
+    thread="threadIdx.x",
+    grid_dims=1,
+    pointer_offsets=False,
+    reserved=frozenset(
+        re.findall(r"[a-z_]\w*", " ".join((*_F32.values(), *_F64.values())))
+        + "asm bool catch char16_t char32_t class const_cast constexpr decltype delete".split()
+        + "dynamic_cast explicit export friend mutable namespace new noexcept nullptr".split()
+        + "operator private protected public reinterpret_cast signed static_assert".split()
+        + "static_cast template this thread_local throw try typeid typename using".split()
+        + "virtual wchar_t and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq".split()
+        + "alignas alignof blockIdx blockDim threadIdx gridDim warpSize NULL INFINITY NAN".split()
+        + "isfinite size_t ptrdiff_t main uint ushort ulong uchar".split()
+    ),
+    thread_bound="__launch_bounds__({0}) ",
+    argument_table="const unsigned long long* __restrict__ _table",
+    narrow_index="int",
+    read_only="__ldg(&{0})",
+)

@@ -1,0 +1,55 @@
+"""How wide the index arithmetic of a kernel has to be.
+
+    x[60*a + 5*c + d]   with a in 0..1, c in 0..3, d in 0..4       at most 60 + 15 + 4: 32 bits
+
+Every index, extent and size is bounded term by term, so that no sum or product on the way to it
+overflows either; a symbol without bounds needs 64 bits. On a GPU 64-bit integers cost two to four
+times as much, their divisions ten times.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rune import dims
+from rune.dims import Dim, Factor, Mod, Size, Symbol, product
+from rune.lowering.kernel.nodes import For, KernelCode, Kind
+from rune.lowering.kernel.rewrite import sizes_in, walk
+
+# The last workgroup of a launch may reach beyond the grid.
+_MOST = 2**31 - 1 - 1024
+
+
+def fits_32_bits(code: KernelCode) -> bool:
+    """Whether 32-bit signed integers hold every index, and every value on the way to it.
+
+    >>> from rune.lowering.kernel.text import parse
+    >>> text = "code f(y: write u8[{0}]) {{ for i in {0} grid {{ store y[i] = 1_u8 }} }}"
+    >>> fits_32_bits(parse(text.format(1 << 20))), fits_32_bits(parse(text.format(1 << 31)))
+    (True, False)
+    """
+    grid = (s.extent for s in walk(code.body) if isinstance(s, For) and s.kind is Kind.GRID)
+    sizes = (*(p.size for p in code.params), *sizes_in(code.body), product(grid))
+    return all(_magnitude(size) <= _MOST for size in sizes)
+
+
+def _magnitude(x: Size) -> float:
+    """What no partial sum or product exceeds."""
+    if not isinstance(x, Dim):
+        return abs(x)
+    return sum(
+        abs(t.coefficient) * math.prod(max(1, _of_factor(f)) for f in t.factors) for t in x.terms
+    )
+
+
+def _of_factor(factor: Factor) -> float:
+    if isinstance(factor, Symbol):
+        ends = dims.bounds(dims.symbol(factor.name, factor.low, factor.high))
+        return math.inf if None in ends else max(abs(end or 0) for end in ends)
+    top, below = _magnitude(factor.numerator), _magnitude(factor.denominator)
+    # A numerator that may be negative is first moved up by a multiple of the denominator.
+    if 2 * top + below > _MOST:
+        return math.inf
+    if isinstance(factor, Mod):
+        return below
+    return top // factor.denominator + 1 if isinstance(factor.denominator, int) else top + 1

@@ -1,0 +1,277 @@
+"""exp, log and the hyperbolic functions in plain arithmetic, for f32 and f64 alike.
+
+Each function takes numbers of one floating dtype and computes in it. Nothing needs a fused
+multiply-add, or a wider format; special values are chosen by selects.
+Error: at most 2 ulp, of acosh 3 (tests measure it).
+
+Source: coefficients are those of llvm_math_exp.py. Argument reduction x = n ln2 + r with a short
+first part of ln2 is Cody & Waite 1980; log(1+f) by s = f/(2+f), the splitting of logarithms, the
+forms of the inverse hyperbolic functions and log1p's handling of what 1+x loses are fdlibm's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rune import dtypes
+from rune.lowering.codegen.llvm_math_exp import F32, F64, LOG_F32, LOG_F64, Format
+from rune.lowering.codegen.math_values import (
+    LN2,
+    LOG2E,
+    Number,
+    at_least,
+    at_most,
+    halves,
+    horner,
+    select,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """ln2 as a sum: n times the first part is exact for every exponent n."""
+
+    ln2_high: float
+    ln2_low: float
+
+
+_F32_PARTS = Parts(0.693145751953125, 1.4286068203094172e-06)
+_F64_PARTS = Parts(0.6931471803691238, 1.9082149292705877e-10)
+
+
+def format_of(x: Number) -> Format:
+    """The constants for the dtype of `x`."""
+    return F32 if x.is_single else F64
+
+
+def parts_of(x: Number) -> Parts:
+    """ln2 for the dtype of `x`."""
+    return _F32_PARTS if x.is_single else _F64_PARTS
+
+
+def power_of_two(n: Number) -> Number:
+    """2ⁿ for an integer n within the exponents of normal numbers."""
+    form, dtype = (F32, dtypes.f32) if n.dtype == dtypes.i32 else (F64, dtypes.f64)
+    return ((n + form.bias) << form.mantissa).bits_as(dtype)
+
+
+def nearest(x: Number) -> tuple[Number, Number]:
+    """The nearest integer as a float and, if below 2²² in size, as an integer."""
+    shifter, whole = x.like(format_of(x).shifter), x.apply("round")
+    return whole, (whole + shifter).bits() - shifter.bits()
+
+
+def reduce(x: Number) -> tuple[Number, Number, Number]:
+    """(high, low, n) with x = n ln2 + high + low and |high + low| <= ln2/2."""
+    parts = parts_of(x)
+    n, integer = nearest(x * LOG2E)
+    return x - n * parts.ln2_high, n * -parts.ln2_low, integer
+
+
+def scale(y: Number, n: Number) -> Number:
+    """y 2ⁿ where 2ⁿ itself may be out of range: two factors, so that one product rounds."""
+    half = n >> 1
+    return y * power_of_two(half) * power_of_two(n - half)
+
+
+def exp_tail(high: Number, low: Number) -> Number:
+    """exp(high + low) - 1 for a sum of at most ln2/2 in size; as exact as a term beside 1."""
+    r = high + low
+    return high + (horner(r, format_of(r).exp) * (r * r) + low)
+
+
+def clamped(x: Number) -> Number:
+    """x, but where exp is 0 or infinite anyway, not far beyond."""
+    form = format_of(x)
+    return at_most(at_least(x, form.exp_low), form.exp_high)
+
+
+def exp(x: Number) -> Number:
+    """e to the power x."""
+    high, low, n = reduce(clamped(x))
+    return scale(exp_tail(high, low) + 1.0, n)
+
+
+def exp2(x: Number) -> Number:
+    """2 to the power x."""
+    form = format_of(x)
+    x = at_most(at_least(x, form.exp_low * 1.5), form.exp_high * 1.5)
+    n, integer = nearest(x)
+    rest = x - n
+    return scale(exp_tail(*times_ln2(rest, rest.like(0.0))) + 1.0, integer)
+
+
+def times_ln2(high: Number, low: Number) -> tuple[Number, Number]:
+    """(high + low) ln2 as a sum, its first part exact."""
+    first = high.short()
+    ln2_first, ln2_rest = halves(LN2, high.dtype)
+    return first * ln2_first, first * ln2_rest + ((high - first) + low) * LN2
+
+
+def expm1(x: Number) -> Number:
+    """exp(x) - 1, accurate near 0; an eighth of it at first, lest its scale overflow."""
+    form = format_of(x)
+    high, low, n = reduce(at_most(at_least(x, form.expm1_low), form.exp_high))
+    r = high + low
+    tail = horner(r, form.expm1) * (r * r) + low
+    eighth = power_of_two(n - 3)
+    found = ((eighth - 0.125) + eighth * high) + eighth * tail
+    # An eighth of a tiny number would be denormal; expm1 rounds to x long before.
+    tiny = x.abs() < 2.0 ** -(form.mantissa + 3)
+    return select(tiny, x, (found * 8.0).copysign(x))
+
+
+def tanh(x: Number) -> Number:
+    """The hyperbolic tangent: an odd polynomial near 0, else 1 - 2/(exp(2|x|) + 1)."""
+    form, size = format_of(x), x.abs()
+    square = x * x
+    near = size + size * (square * horner(square, form.tanh))
+    doubled = at_most(size, form.tanh_high) * 2.0
+    far = 1.0 - 2.0 / (exp(doubled) + 1.0)
+    return select(size < 0.625, near, far).copysign(x)
+
+
+def logistic(x: Number) -> Number:
+    """1/(1 + exp(-x)): with exp|x| = (1 + t)/p the small side is p/(p + 1 + t)."""
+    high, low, n = reduce(at_most(x.abs(), -format_of(x).exp_low))
+    p = scale(x.like(1.0), -n)
+    small = p / ((exp_tail(high, low) + p) + 1.0)
+    return select(x < 0.0, small, 1.0 - small)
+
+
+def sinh(x: Number) -> Number:
+    """The hyperbolic sine: an odd polynomial near 0, else (e - 1/e)/2 with e = exp|x|."""
+    size = x.abs()
+    square = x * x
+    near = x + x * (square * horner(square, format_of(x).sinh))
+    quarter = _exp_quarter(size)
+    far = (quarter - 0.0625 / quarter) * 2.0
+    return select(size < 1.0, near, far.copysign(x))
+
+
+def cosh(x: Number) -> Number:
+    """The hyperbolic cosine, (e + 1/e)/2 with e = exp|x|."""
+    quarter = _exp_quarter(x.abs())
+    return quarter * 2.0 + 0.125 / quarter
+
+
+def _exp_quarter(x: Number) -> Number:
+    """exp(x)/4, which does not overflow where sinh and cosh do not."""
+    high, low, n = reduce(at_most(x, format_of(x).exp_high))
+    return scale(exp_tail(high, low) + 1.0, n - 2)
+
+
+# --- logarithms -------------------------------------------------------------------------------
+
+
+def split(x: Number) -> tuple[Number, Number]:
+    """(m, e) with x = m 2^e and sqrt(1/2) <= m < sqrt(2), for x > 0 and normal."""
+    form, bits = format_of(x), x.bits()
+    e = (bits - x.like(math.sqrt(0.5)).bits()) >> form.mantissa
+    return (bits - (e << form.mantissa)).bits_as(x.dtype), e
+
+
+def normalised(x: Number) -> tuple[Number, Number]:
+    """`split` for any x > 0: denormals, told and made normal by their bits, are scaled up first.
+
+    Where a device takes them for 0, their bits are still the number in units of the smallest one.
+    """
+    form, bits = format_of(x), x.bits()
+    small = bits < (1 << form.mantissa)
+    count = select(small, bits, 1).cast(x.dtype)
+    m, e = split(select(small, count, x))
+    return m, e - select(small, e.like(form.mantissa + form.bias - 1), 0)
+
+
+def log1p_reduced(f: Number) -> tuple[Number, Number]:
+    """(high, low) with high + low = log(1 + f), for sqrt(1/2) <= 1 + f < sqrt(2)."""
+    square = f * f
+    if f.is_single:
+        return f, square * -0.5 + horner(f, LOG_F32) * f * square
+    s, half = f / (f + 2.0), square * 0.5
+    z = s * s
+    return f, s * (half + z * horner(z, LOG_F64)) - half
+
+
+def log_special(x: Number, result: Number, pole: float) -> Number:
+    """`result`, but NaN left of the pole, -inf on it, and x itself where it is inf or NaN."""
+    rest = select(x.equals(pole), -math.inf, select(x < pole, math.nan, x))
+    return select((x > pole) & (x < math.inf), result, rest)
+
+
+def log(x: Number) -> Number:
+    """The natural logarithm."""
+    return log_special(x, log_of_positive(x), 0.0)
+
+
+def log_of_positive(x: Number) -> Number:
+    """The natural logarithm of 0 < x < inf."""
+    parts = parts_of(x)
+    m, e = normalised(x)
+    n = e.cast(x.dtype)
+    high, low = log1p_reduced(m - 1.0)
+    return n * parts.ln2_high + (high + (low + n * parts.ln2_low))
+
+
+def log2(x: Number) -> Number:
+    """The logarithm to base 2; exact for powers of two."""
+    m, e = normalised(x)
+    f, tail = log1p_reduced(m - 1.0)
+    high = (f + tail).short()
+    low = (f - high) + tail
+    first, rest = halves(LOG2E, x.dtype)
+    found = (e.cast(x.dtype) + high * first) + (high * rest + low * LOG2E)
+    return log_special(x, found, 0.0)
+
+
+def log1p(x: Number) -> Number:
+    """log(1 + x), accurate near 0."""
+    return log_special(x, log1p_inside(x), -1.0).copysign(x)
+
+
+def log1p_inside(x: Number) -> Number:
+    """log(1 + x) for -1 < x < inf, but for the sign of 0."""
+    form, parts = format_of(x), parts_of(x)
+    u = x + 1.0
+    back = u - 1.0
+    lost = (1.0 - (u - back)) + (x - back)
+    m, e = split(u)
+    n = e.cast(x.dtype)
+    down = power_of_two(select(e > form.bias - 2, 2 - form.bias, -e))
+    high, low = log1p_reduced((m - 1.0) + lost * down)
+    found = n * parts.ln2_high + (high + (low + n * parts.ln2_low))
+    # What 1 + x loses of a tiny x is all of it.
+    return select(x.abs() < 2.0 ** -(form.mantissa + 2), x, found)
+
+
+# --- inverse hyperbolic functions -------------------------------------------------------------
+
+
+def asinh(x: Number) -> Number:
+    """The inverse hyperbolic sine."""
+    size = x.abs()
+    large = 2.0 ** (format_of(x).mantissa // 2 + 2)
+    square = size * size
+    near = log1p_inside(size + square / ((square + 1.0).sqrt() + 1.0))
+    found = select(size < large, near, log_of_positive(size) + LN2)
+    return select(size < math.inf, found, size).copysign(x)
+
+
+def acosh(x: Number) -> Number:
+    """The inverse hyperbolic cosine; NaN below 1."""
+    t = x - 1.0
+    large = x > 2.0 ** (format_of(x).mantissa // 2 + 2)
+    near = log1p_inside(select(large, 1.0, t + (t * (t + 2.0)).sqrt()))
+    found = select(large, log_of_positive(x) + LN2, near)
+    return select(x < math.inf, select(x < 1.0, math.nan, found), x)
+
+
+def atanh(x: Number) -> Number:
+    """The inverse hyperbolic tangent; infinite at ±1, NaN beyond."""
+    size = x.abs()
+    doubled = size + size
+    inner = doubled + doubled * size / (1.0 - size)
+    found = log1p_inside(select(size < 0.5, inner, doubled / (1.0 - size))) * 0.5
+    outside = select(size.equals(1.0), math.inf, x.like(math.nan))
+    return select(size < 1.0, found, select(size.is_nan(), size, outside)).copysign(x)

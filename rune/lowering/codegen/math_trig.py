@@ -1,0 +1,336 @@
+"""Trigonometric functions and their inverses in plain arithmetic, for f32 and f64 alike.
+
+An argument is reduced by multiples of π/2: moderate ones by subtracting n times its parts, short
+enough for exact products; large ones by multiplying the integer mantissa with the bits of 2/π that
+matter. Either way the remainder comes in two parts, and the sign of the argument last.
+Error: at most 2 ulp (tests measure it).
+
+Source: coefficients by tools/minimax.py. The reduction of large arguments is Payne & Hanek 1983,
+ACM SIGNUM 18; the kernels for a remainder in two parts, and the reduction of atan by atan(x) =
+atan(c) + atan((x - c)/(1 + c x)), are those of fdlibm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from rune import dtypes
+from rune.lowering.codegen.llvm_math_trig import (
+    ASIN,
+    ATAN,
+    ATAN_HALF,
+    COS_F32,
+    COS_F64,
+    HALF_PI,
+    SIN_F32,
+    SIN_F64,
+)
+from rune.lowering.codegen.math_exp import format_of, power_of_two
+from rune.lowering.codegen.math_values import (
+    Number,
+    Variable,
+    halves,
+    horner,
+    residual,
+    root,
+    select,
+)
+from rune.lowering.kernel.expr import const
+
+ATAN_F32 = (
+    -0.3333333090655191, 0.19999345843048397, -0.14257384722698102, 0.10675130832573083,
+    -0.06233388768353823,
+)  # fmt: skip
+ASIN_F32 = (
+    0.16666666294795981, 0.07500103158237265, 0.04459662524420842, 0.031131918119114164,
+    0.01700579396508892, 0.033921068114783536,
+)  # fmt: skip
+# The bits of 2/π after the binary point.
+TWO_OVER_PI = int(
+    "A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561B7246E3A424DD2E006492EEA09D1"
+    "921CFE1DEB1CB129A73EE88235F52EBB4484E99C7026B45F7E413991D639835339F49C845F8BBDF9283B1FF897FF"
+    "DE05980FEF2F118B5A0A6D1F6D367ECF27CB09B74F463F669E5FEA2D7527BAC7EBE5F17B3D0739F78A5292EA6BFB"
+    "5FB11F8D5D0856033046FC7B6BABF0CFBC209AF4361DA9E391615EE61B08",
+    16,
+)
+TWO_OVER_PI_BITS = 1344
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """How arguments below `limit` are reduced: π/2 in parts, n times the first three exact."""
+
+    limit: float
+    parts: tuple[float, float, float, float]
+    word: np.dtype  # an unsigned integer of the format's width
+    words: int  # of 2/π, behind one of zeros, that the largest argument needs
+
+
+_F32 = Reduction(
+    500.0, (1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.563344151594519e-12),
+    dtypes.u32, 8,
+)  # fmt: skip
+_F64 = Reduction(
+    5.0e5,
+    (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32),
+    dtypes.u64, 20,
+)  # fmt: skip
+
+Pair = tuple[Number, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """|x| less `turns` quarter turns: a number and what its rounding took."""
+
+    high: Number
+    low: Number
+    turns: Number
+
+
+def remainder(size: Number) -> Remainder:
+    """The remainder of 0 <= size < inf by π/2, at most π/4 in magnitude."""
+    block, form = size.block, _F32 if size.is_single else _F64
+    zero = size.like(0.0)
+    turn = Number(block, const(0, form.word))
+    found = [block.variable(x) for x in (zero, zero, turn)]
+    block.when(
+        size < form.limit, lambda: _moderate(size, form, found), lambda: _large(size, form, found)
+    )
+    high, low, turns = (v.get() for v in found)
+    return Remainder(high, low, turns)
+
+
+def _moderate(size: Number, form: Reduction, found: Sequence[Variable]) -> None:
+    """n times each part is exact; what the differences lose is kept."""
+    n = (size * (2.0 / math.pi)).apply("round")
+    first = size - n * form.parts[0]
+    second, lost = _less(first, n * form.parts[1])
+    high, also_lost = _less(second, n * form.parts[2])
+    found[0].set(high)
+    found[1].set((lost + also_lost) - n * form.parts[3])
+    found[2].set(n.cast(form.word))
+
+
+def _less(a: Number, b: Number) -> Pair:
+    """a - b and what its rounding took."""
+    difference = a - b
+    return difference, (a - difference) - b
+
+
+def _large(size: Number, form: Reduction, found: Sequence[Variable]) -> None:
+    """The mantissa times three words of 2/π, of which those before them add whole turns."""
+    width = 8 * form.word.itemsize
+    fraction, turns, negative = _fraction(size, form, width)
+    shift = fraction[0].apply("clz")
+    bits = (fraction[0] << shift) | (fraction[1] >> (width - shift))
+    cut = width - (12 if size.is_single else 26)
+    unit = power_of_two((-width - shift).bits_as(size.bits().dtype))
+    high = (bits & -(1 << cut)).cast(size.dtype) * unit
+    low = (bits & ((1 << cut) - 1)).cast(size.dtype) * unit
+    first, rest = halves(HALF_PI[0], size.dtype)
+    product = high * first
+    tail = high * (rest + HALF_PI[1]) + low * HALF_PI[0]
+    r = product + tail
+    lost = (product - r) + tail
+    found[0].set(select(negative, -r, r))
+    found[1].set(select(negative, -lost, lost))
+    found[2].set(turns)
+
+
+def _fraction(size: Number, form: Reduction, width: int) -> tuple[Pair, Number, Number]:
+    """(|f| as two words, n, f < 0) where size times 2/π is a multiple of 4, and n + f."""
+    mantissa, bits = format_of(size).mantissa, size.bits_as(form.word)
+    integer = (bits & ((1 << mantissa) - 1)) | (1 << mantissa)
+    # The first bit of 2/π whose product with the mantissa is less than 4.
+    position = (bits >> mantissa) - (format_of(size).bias + mantissa + 2 - width)
+    a, b, c = _window(position, form, width)
+    low = integer * b + _high_product(integer, c, width)
+    carry = select(low < _high_product(integer, c, width), low.like(1), 0)
+    top = integer * a + _high_product(integer, b, width) + carry
+    high, low = (top << 2) | (low >> (width - 2)), low << 2
+    negative = (high >> (width - 1)).equals(1)
+    turns = (top >> (width - 2)) + select(negative, top.like(1), 0)
+    up = select(low.equals(0), low.like(1), 0)
+    size_high = select(negative, ~high + up, high)
+    return (size_high, select(negative, -low, low)), turns, negative
+
+
+def _window(position: Number, form: Reduction, width: int) -> list[Number]:
+    """Three words of 2/π from a bit position on, which counts a word of zeros before it."""
+    places = TWO_OVER_PI_BITS // width
+    table = [0, *(TWO_OVER_PI >> width * (places - 1 - k) for k in range(places))]
+    index, shift = position >> (width.bit_length() - 1), position & (width - 1)
+    words = [_entry(index, table[k : form.words - 3 + k], width) for k in range(4)]
+    return [(a << shift) | (b >> (width - shift)) for a, b in pairwise(words)]
+
+
+def _entry(index: Number, table: Sequence[int], width: int) -> Number:
+    """An entry of a small table."""
+    found = index.like(table[0])
+    for k, word in enumerate(table[1:], 1):
+        found = select(index.equals(k), index.like(word % (1 << width)), found)
+    return found
+
+
+def _high_product(a: Number, b: Number, width: int) -> Number:
+    """The high word of a product, from products of half words."""
+    half = width // 2
+    mask = (1 << half) - 1
+    (a_low, a_high), (b_low, b_high) = ((x & mask, x >> half) for x in (a, b))
+    middle = a_high * b_low + ((a_low * b_low) >> half)
+    other = a_low * b_high + (middle & mask)
+    return a_high * b_high + (middle >> half) + (other >> half)
+
+
+# --- sine, cosine, tangent --------------------------------------------------------------------
+
+
+def sin(x: Number) -> Number:
+    """The sine."""
+    found = _circular(remainder(x.abs()), 0)
+    signed = select(x.bits() < 0, -found, found)
+    # Of a tiny number, the number itself: -0 and denormals too.
+    tiny = x.abs() < 2.0 ** -(format_of(x).mantissa // 2 + 2)
+    return _of_finite(x, select(tiny, x, signed))
+
+
+def cos(x: Number) -> Number:
+    """The cosine: the sine a quarter turn ahead."""
+    return _of_finite(x, _circular(remainder(x.abs()), 1))
+
+
+def _circular(r: Remainder, quarters: int) -> Number:
+    turns = r.turns + quarters
+    chosen = select((turns & 1).equals(0), _sine(r)[0], _cosine(r)[0])
+    return select((turns & 2).equals(0), chosen, -chosen)
+
+
+def _of_finite(x: Number, found: Number) -> Number:
+    return select(x.abs() < math.inf, found, math.nan)
+
+
+def tan(x: Number) -> Number:
+    """The tangent, sin/cos: the quotient of both in two parts."""
+    r = remainder(x.abs())
+    sine, cosine = _sine(r), _cosine(r)
+    odd = (r.turns & 1).equals(1)
+    a = [select(odd, -c, s) for s, c in zip(sine, cosine)]
+    b = [select(odd, s, c) for s, c in zip(sine, cosine)]
+    quotient = a[0] / b[0]
+    rest = residual(a[0], quotient, b[0]) + (a[1] - quotient * b[1])
+    found = quotient + rest / b[0]
+    signed = select(x.bits() < 0, -found, found)
+    tiny = x.abs() < 2.0 ** -(format_of(x).mantissa // 2 + 2)
+    return _of_finite(x, select(tiny, x, signed))
+
+
+def _sine(r: Remainder) -> Pair:
+    square = r.high * r.high
+    coefficients = SIN_F32 if square.is_single else SIN_F64
+    tail = r.high * square * horner(square, coefficients) + r.low
+    sine = r.high + tail
+    return sine, (r.high - sine) + tail
+
+
+def _cosine(r: Remainder) -> Pair:
+    square = r.high * r.high
+    half = square * 0.5
+    coefficients = COS_F32 if square.is_single else COS_F64
+    near = 1.0 - half
+    tail = ((1.0 - near) - half) + (square * square * horner(square, coefficients) - r.high * r.low)
+    cosine = near + tail
+    return cosine, (near - cosine) + tail
+
+
+# --- inverses ---------------------------------------------------------------------------------
+
+
+def _parts(number: Sequence[float], times: float, dtype: np.dtype) -> tuple[float, float]:
+    """A constant in two parts as a multiple, rounded to a dtype, and the rest."""
+    high = float(np.asarray(number[0] * times, dtype))
+    return high, (number[0] * times - high) + number[1] * times
+
+
+def _atan_unit(x: Number) -> Pair:
+    """(high, low) with high + low = atan(x) for 0 <= x <= 1."""
+    middle, upper = x >= 0.4375, x >= 0.6875
+    c = select(upper, x.like(1.0), select(middle, x.like(0.5), 0.0))
+    t = (x - c) / (x * c + 1.0)
+    quarter, half = _parts(HALF_PI, 0.5, x.dtype), _parts(ATAN_HALF, 1.0, x.dtype)
+    base = select(upper, x.like(quarter[0]), select(middle, x.like(half[0]), 0.0))
+    rest = select(upper, x.like(quarter[1]), select(middle, x.like(half[1]), 0.0))
+    square = t * t
+    tail = t * (square * horner(square, ATAN_F32 if x.is_single else ATAN)) + rest
+    high = base + t
+    return high, ((base - high) + t) + tail
+
+
+def atan(x: Number) -> Number:
+    """The inverse tangent, of the inverse where that is smaller."""
+    size = x.abs()
+    steep = size > 1.0
+    high, low = _atan_unit(select(steep, 1.0 / size, size))
+    half = _parts(HALF_PI, 1.0, x.dtype)
+    turned, turned_low = _sum(x.like(half[0]), x.like(half[1]), -high, -low)
+    found = select(steep, turned + turned_low, high + low)
+    tiny = size < 2.0 ** -(format_of(x).mantissa // 2 + 2)
+    return select(tiny, x, select(size.is_nan(), x, found.copysign(x)))
+
+
+def atan2(y: Number, x: Number) -> Number:
+    """The angle of the point (x, y), by the quotient of the smaller side by the larger."""
+    a, b = y.abs(), x.abs()
+    steep = a > b
+    large, small = select(steep, a, b), select(steep, b, a)
+    equal = select(large.equals(0.0), x.like(0.0), 1.0)
+    high, low = _atan_unit(select(small.equals(large), equal, small / large))
+    half, whole = (_parts(HALF_PI, k, x.dtype) for k in (1.0, 2.0))
+    for condition, base in ((steep, half), (x.bits() < 0, whole)):
+        start = (select(condition, x.like(part), 0.0) for part in base)
+        high, low = _sum(*start, *(select(condition, -v, v) for v in (high, low)))
+    found = (high + low).copysign(y)
+    return select(y.is_nan(), y, select(x.is_nan(), x, found))
+
+
+def _sum(a: Number, a_low: Number, b: Number, b_low: Number) -> Pair:
+    """The sum of two numbers in two parts, where |a| >= |b| or a is 0."""
+    total = a + b
+    return total, ((a - total) + b) + (a_low + b_low)
+
+
+def _asin_tail(square: Number) -> Number:
+    """asin(s)/s - 1 for s² <= 1/4."""
+    return square * horner(square, ASIN_F32 if square.is_single else ASIN)
+
+
+def asin(x: Number) -> Number:
+    """The inverse sine: asin(x) = π/2 - 2 asin(sqrt((1 - x)/2)) in the outer half."""
+    size = x.abs()
+    outer = size > 0.5
+    square = select(outer, (1.0 - size) * 0.5, size * size)
+    tail, (first, rest) = _asin_tail(square), root(square)
+    half = _parts(HALF_PI, 1.0, x.dtype)
+    below = (rest + (first + rest) * tail) * 2.0 - half[1]
+    far = (half[0] - first * 2.0) - below
+    found = select(outer, far, size + size * tail).copysign(x)
+    return select(size <= 1.0, found, math.nan)
+
+
+def acos(x: Number) -> Number:
+    """The inverse cosine, by the same two ranges."""
+    size = x.abs()
+    outer = size > 0.5
+    square = select(outer, (1.0 - size) * 0.5, size * size)
+    tail, (first, rest) = _asin_tail(square), root(square)
+    half, whole = (_parts(HALF_PI, k, x.dtype) for k in (1.0, 2.0))
+    below = rest + (first + rest) * tail
+    left = (whole[0] - first * 2.0) - (below * 2.0 - whole[1])
+    far = select(x < 0.0, left, (first + below) * 2.0)
+    inner = half[0] - (x - (half[1] - x * tail))
+    return select(size <= 1.0, select(outer, far, inner), math.nan)

@@ -1,0 +1,267 @@
+"""Statements and expressions of kernel code as the instructions of SPIR-V functions.
+
+`Body` walks statements; what they bind is looked up by name. Let and loop variables are values,
+Var and scratch are variables of the function, shared scratch is a variable of the module. A
+function of math_expand.py becomes a function of the module where it is first called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rune import dtypes
+from rune.dims import Size
+from rune.lowering.codegen import spirv_index as index
+from rune.lowering.codegen import spirv_scalar as scalar
+from rune.lowering.codegen.math_expand import Function, expansion
+from rune.lowering.codegen.spirv_module import KINDS, Module
+from rune.lowering.codegen.spirv_words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
+from rune.lowering.codegen.spirv_writer import Pointer, Value, Variable, Writer
+from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local
+from rune.lowering.kernel.expr import Op as Operation
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    AddressSpace,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    Kind,
+    Let,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import Body as Statements
+
+
+@dataclass(slots=True)
+class Functions:
+    """The functions that a module calls: each has an id at its first call, its body at the end."""
+
+    module: Module
+    ids: dict[str, int] = field(default_factory=dict)
+    pending: list[Function] = field(default_factory=list)
+
+    def id(self, function: Function) -> int:
+        """The id under which to call a function."""
+        if function.name not in self.ids:
+            self.ids[function.name] = made = self.module.new_id()
+            self.module.name(made, function.name)
+            self.pending.append(function)
+        return self.ids[function.name]
+
+
+@dataclass(slots=True)
+class Body:
+    """Renders statements into a writer. `symbols`: what an index may mention, and its dtype.
+
+    Of loop variables and sizes the dtype says no more than that they are not negative.
+    """
+
+    writer: Writer
+    functions: Functions
+    symbols: dict[str, tuple[Value, np.dtype]] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    arrays: dict[str, Pointer] = field(default_factory=dict)
+
+    def bind(self, name: str, value: Value, dtype: np.dtype) -> None:
+        """A name for a value; one that a sibling had gives way."""
+        self.variables.pop(name, None)
+        self.symbols[name] = (value, dtype)
+
+    # --- statements --------------------------------------------------------------------------
+
+    def body(self, body: Statements) -> None:
+        """Statements in order."""
+        for stmt in body:
+            self.stmt(stmt)
+
+    def stmt(self, stmt: Stmt) -> None:
+        """One statement."""
+        match stmt:
+            case Let(name=name, value=value):
+                self.bind(name, self.expr(value), value.dtype)
+            case Var(name=name, init=init):
+                value = self.expr(init)
+                self.variables[name] = Variable(self.writer, value.kind)
+                self.variables[name].write(value)
+            case Assign(name=name, value=value):
+                self.variables[name].write(self.expr(value))
+            case Accumulate(name=name):
+                old, dtype = self.variables[name].read(), stmt.value.dtype
+                self.variables[name].write(
+                    self.combined(stmt.combine, old, dtype, stmt.value, stmt.contract)
+                )
+            case Store():
+                self.store(stmt)
+            case If(condition=condition, body=body, orelse=orelse):
+                otherwise = (lambda: self.body(orelse)) if orelse else None
+                self.writer.either(self.expr(condition), lambda: self.body(body), otherwise)
+            case For():
+                self.loop(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case Barrier():
+                self.writer.barrier()
+
+    def combined(
+        self, combine: str, old: Value, dtype: np.dtype, value: Expr, contract: bool
+    ) -> Value:
+        """A value joined to an old one; a product may be fused into a sum where that is allowed."""
+        fused = contract and combine == "add" and dtype in dtypes.FLOATING
+        if fused and isinstance(value, Operation) and value.name == "mul":
+            a, b = map(self.expr, value.args)
+            return scalar.operation("fma", dtype, (a, b, old))
+        return scalar.operation(combine, dtype, (old, self.expr(value)))
+
+    def store(self, stmt: Store) -> None:
+        """Write an element; bool is a byte in buffers."""
+        array, dtype = self.arrays[stmt.buffer], stmt.value.dtype
+        at = self.size(stmt.index)
+        if stmt.combine is None:
+            value = self.expr(stmt.value)
+        else:
+            old = self.element(array, at, dtype)
+            value = self.combined(stmt.combine, old, dtype, stmt.value, stmt.contract)
+        if array.kind != value.kind:
+            value = scalar.convert(value, dtypes.bool_, dtypes.u8)
+        self.writer.store(array, at, value)
+
+    def loop(self, loop: For) -> None:
+        """Iterations in order, whatever the kind."""
+        kind = index.index_kind(loop.extent)
+        extent = self.size(loop.extent, kind)
+
+        def inside(i: Value) -> None:
+            self.bind(loop.var, i, dtypes.u64)
+            self.body(loop.body)
+
+        control = UNROLL if loop.kind is Kind.UNROLLED else NO_CONTROL
+        self.writer.count_up(extent, inside, control)
+
+    def alloc(self, stmt: Alloc) -> None:
+        """Scratch of the thread or of its workgroup."""
+        module = self.writer.module
+        kind = module.kind(stmt.dtype)
+        array = module.array(module.type(kind), max(1, stmt.size))
+        if stmt.space is AddressSpace.SHARED:
+            id, space = module.variable(StorageClass.Workgroup, array), StorageClass.Workgroup
+        else:
+            id, space = self.writer.variable(array), StorageClass.Function
+        module.name(id, stmt.name)
+        self.arrays[stmt.name] = Pointer(id, kind, space)
+
+    # --- expressions -------------------------------------------------------------------------
+
+    def size(self, size: Size, kind: str | None = None) -> Value:
+        """An index expression."""
+        return index.render(self.writer, size, self.symbols, kind)
+
+    def expr(self, expr: Expr) -> Value:
+        """The value of an expression."""
+        kind = self.writer.module.kind(expr.dtype)
+        match expr:
+            case Const(bits=bits):
+                number = int.from_bytes(bits, "little")
+                return Value(self.writer, kind, self.writer.module.constant(kind, number))
+            case Local(name=name):
+                return self.local(name)
+            case Index(dim=dim):
+                return self.size(dim, kind)
+            case Load():
+                return self.load(expr)
+            case Cast(arg=arg, dtype=dtype):
+                return self.cast(arg, dtype)
+            case Operation(name="bitcast", args=(arg,), dtype=dtype):
+                return scalar.bitcast(self.expr(arg), arg.dtype, dtype)
+            case Operation(name=name, args=args):
+                return self.operation(name, args)
+
+    def local(self, name: str) -> Value:
+        """What a name stands for now."""
+        variable = self.variables.get(name)
+        return self.symbols[name][0] if variable is None else variable.read()
+
+    def load(self, load: Load) -> Value:
+        """An element; where the guard does not hold, 0 without a look at memory."""
+        array = self.arrays[load.buffer]
+
+        def read() -> Value:
+            return self.element(array, self.size(load.indices[0]), load.dtype)
+
+        return read() if load.guard is None else self.writer.where(self.expr(load.guard), read)
+
+    def element(self, array: Pointer, at: Value, dtype: np.dtype) -> Value:
+        """An element as a value."""
+        value = self.writer.load(array, at)
+        stored = dtype == dtypes.bool_ and value.kind != "bool"
+        return scalar.convert(value, dtypes.u8, dtype) if stored else value
+
+    def cast(self, arg: Expr, dtype: np.dtype) -> Value:
+        """A conversion; of an index, from as few bits as hold it."""
+        if isinstance(arg, Index) and index.index_kind(arg.dim) == "i32":
+            return scalar.convert(self.size(arg.dim, "i32"), dtypes.i32, dtype)
+        function = expansion(f"to_{dtypes.short(dtype)}", arg.dtype)
+        if function is not None:
+            return self.call(function, dtype, (self.expr(arg),))
+        return scalar.convert(self.expr(arg), arg.dtype, dtype)
+
+    def operation(self, name: str, args: tuple[Expr, ...]) -> Value:
+        """An instruction, or a call of a function; of f16 in f32."""
+        sizes = [size for size in map(_size, args) if size is not None]
+        if name in COMPARISONS and len(sizes) == 2 and index.index_kind(*sizes) == "i32":
+            return scalar.compare(name, dtypes.i32, *(self.size(s, "i32") for s in sizes))
+        values, operand = tuple(map(self.expr, args)), args[-1].dtype
+        narrow = operand == dtypes.f16
+        function = expansion(name, dtypes.f32 if narrow else operand)
+        if function is None:
+            return scalar.operation(name, operand, values)
+        if not narrow:
+            return self.call(function, operand, values)
+        wide = tuple(scalar.convert(v, operand, dtypes.f32) for v in values)
+        return scalar.convert(self.call(function, dtypes.f32, wide), dtypes.f32, operand)
+
+    def call(self, function: Function, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
+        """A call of a function that gives `dtype`."""
+        id = self.functions.id(function)
+        return self.writer.emit(Op.FunctionCall, KINDS[dtype], id, *(a.id for a in args))
+
+
+def _size(expr: Expr) -> Size | None:
+    """What a comparison of indices compares."""
+    match expr:
+        case Index(dim=dim):
+            return dim
+        case Const(dtype=dtypes.i64):
+            return int(expr.value)
+        case _:
+            return None
+
+
+def write_functions(functions: Functions) -> None:
+    """Append the functions that were called, and those that they call."""
+    while functions.pending:
+        _write_function(functions, functions.pending.pop())
+
+
+def _write_function(functions: Functions, function: Function) -> None:
+    module, writer = functions.module, Writer(functions.module)
+    body = Body(writer, functions)
+    types = [module.type(module.kind(p.dtype)) for p in function.params]
+    result = module.type(module.kind(function.result.dtype))
+    signature = module.function_type(result, *types)
+    head = instruction(Op.Function, result, functions.ids[function.name], NO_CONTROL, signature)
+    for local, type in zip(function.params, types, strict=True):
+        made = module.new_id()
+        head += instruction(Op.FunctionParameter, type, made)
+        body.bind(local.name, Value(writer, KINDS[local.dtype], made), local.dtype)
+    label = module.new_id()
+    writer.block = label
+    body.body(function.body)
+    writer.do(Op.ReturnValue, body.expr(function.result).id)
+    tail = [*instruction(Op.Label, label), *writer.variables, *writer.lines]
+    module.functions += [*head, *tail, *instruction(Op.FunctionEnd)]

@@ -1,0 +1,355 @@
+"""The scalar operations of kernel expressions as SPIR-V instructions.
+
+`operation` and `convert` follow SCALAR_MEANING to the letter: integers wrap, x div 0 is -1 and
+x rem 0 is x, shifts by the width or more give 0 or the sign, float to integer saturates. NaN is
+told by its bits; where a driver may assume that there is none, floats are compared by theirs, too.
+Nothing here meets what Vulkan leaves undefined. f16 is divided and rooted in f32; functions that
+no instruction gives exactly enough are those of math_expand.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from rune import dtypes
+from rune.errors import CompileError
+from rune.lowering.codegen.spirv_module import KINDS, width
+from rune.lowering.codegen.spirv_words import Glsl, Op
+from rune.lowering.codegen.spirv_writer import Value
+from rune.lowering.kernel.expr import COMPARISONS
+
+_SIGNED = {
+    "lt": Op.SLessThan, "le": Op.SLessThanEqual, "gt": Op.SGreaterThan,
+    "ge": Op.SGreaterThanEqual, "eq": Op.IEqual, "ne": Op.INotEqual,
+}  # fmt: skip
+_UNSIGNED = _SIGNED | {
+    "lt": Op.ULessThan, "le": Op.ULessThanEqual, "gt": Op.UGreaterThan,
+    "ge": Op.UGreaterThanEqual,
+}  # fmt: skip
+_ORDERED = {
+    "lt": Op.FOrdLessThan, "le": Op.FOrdLessThanEqual, "gt": Op.FOrdGreaterThan,
+    "ge": Op.FOrdGreaterThanEqual, "eq": Op.FOrdEqual, "ne": Op.FUnordNotEqual,
+}  # fmt: skip
+
+Rendering = Callable[..., Value]
+
+
+def operation(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Value:
+    """An operation on values of dtype `operand`; of `select`, that of the values.
+
+    Errors: CompileError for an operation that SPIR-V does not have on this dtype.
+    """
+    if name == "select":
+        return args[0].writer.select(*args)
+    if operand == dtypes.bool_:
+        return _of_bools(name, args)
+    if name in COMPARISONS:
+        return compare(name, operand, *args)
+    family = _FLOAT if operand in dtypes.FLOATING else _INTEGER
+    if name in family:
+        return family[name](operand, *args)
+    given = f"{name} of {dtypes.short(operand)}"
+    raise CompileError(f"spirv: cannot render {given} (no such operation)")
+
+
+def compare(name: str, dtype: np.dtype, a: Value, b: Value | float) -> Value:
+    """A comparison of two values of a dtype."""
+    if not a.is_float:
+        return a.binary((_UNSIGNED if dtype in dtypes.UNSIGNED else _SIGNED)[name], b, "bool")
+    if a.writer.module.keeps_specials(a.kind):
+        return a.binary(_ORDERED[name], b, "bool")
+    if name == "ne":
+        return ~compare("eq", dtype, a, b)
+    b = a.like(b)
+    ordered = _place(a).binary(_SIGNED[name], _place(b), "bool")
+    return ordered & ~is_nan(a) & ~is_nan(b)
+
+
+def _place(x: Value) -> Value:
+    """The bits as an integer in the order of the numbers; both zeros are 0."""
+    bits = x.bits()
+    least = -(1 << (width(x.kind) - 1))
+    return x.writer.select(bits < 0, least - bits, bits)
+
+
+def _of_bools(name: str, args: tuple[Value, ...]) -> Value:
+    """Logic; false is less than true."""
+    if name == "not":
+        return ~args[0]
+    a, b = args
+    table: dict[str, Callable[[], Value]] = {
+        "and": lambda: a & b, "min": lambda: a & b,
+        "or": lambda: a | b, "max": lambda: a | b,
+        "xor": lambda: a ^ b, "ne": lambda: a ^ b,
+        "eq": lambda: a.binary(Op.LogicalEqual, b),
+        "lt": lambda: ~a & b, "gt": lambda: a & ~b,
+        "le": lambda: ~a | b, "ge": lambda: a | ~b,
+    }  # fmt: skip
+    return table[name]()
+
+
+# --- floats -----------------------------------------------------------------------------------
+
+
+def _magnitude(x: Value) -> Value:
+    """The bits of |x|."""
+    return x.bits() & ((1 << (width(x.kind) - 1)) - 1)
+
+
+def _infinity_bits(kind: str) -> int:
+    bits = width(kind)
+    return int(np.array(np.inf, f"f{bits // 8}").view(f"u{bits // 8}"))
+
+
+def is_nan(x: Value) -> Value:
+    """Whether x is NaN, by its bits."""
+    return _magnitude(x).binary(Op.UGreaterThan, _infinity_bits(x.kind), "bool")
+
+
+def _is_finite(dtype: np.dtype, x: Value) -> Value:
+    return _magnitude(x).binary(Op.ULessThan, _infinity_bits(x.kind), "bool")
+
+
+def _in_f32(compute: Callable[..., Value]) -> Rendering:
+    """An operation that is only exact enough for f16 when rounded from f32."""
+
+    def render(dtype: np.dtype, *args: Value) -> Value:
+        if args[0].kind != "f16":
+            return compute(*args)
+        return compute(*(a.unary(Op.FConvert, "f32") for a in args)).unary(Op.FConvert, "f16")
+
+    return render
+
+
+def _plain(compute: Callable[..., Value]) -> Rendering:
+    return lambda dtype, *args: compute(*args)
+
+
+def _sign_float(dtype: np.dtype, x: Value) -> Value:
+    select = x.writer.select
+    rest = select(is_nan(x), x, 0.0)
+    negative = select(compare("lt", dtype, x, 0.0), x.like(-1.0), rest)
+    return select(compare("gt", dtype, x, 0.0), x.like(1.0), negative)
+
+
+def _negative(x: Value) -> Value:
+    if x.writer.module.keeps_specials(x.kind):
+        return -x
+    return (x.bits() ^ -(1 << (width(x.kind) - 1))).as_kind(x.kind)
+
+
+def _root(x: Value) -> Value:
+    """The root, for which a device may go by way of 1/sqrt(x); undefined left of 0."""
+    select = x.writer.select
+    is_zero = _magnitude(x).binary(Op.IEqual, 0, "bool")
+    left = compare("lt", dtypes.f32, x, 0.0)
+    return select(is_zero, x, select(left, math.nan, x.glsl(Glsl.Sqrt)))
+
+
+def _extreme_float(name: str) -> Rendering:
+    def render(dtype: np.dtype, a: Value, b: Value) -> Value:
+        # The comparison is false where b is NaN, which gives b.
+        return a.writer.select(compare(name, dtype, a, b) | is_nan(a), a, b)
+
+    return render
+
+
+def _copysign(x: Value, y: Value) -> Value:
+    sign = -(1 << (width(x.kind) - 1))
+    return (_magnitude(x) | (y.bits() & sign)).as_kind(x.kind)
+
+
+def _next_after(dtype: np.dtype, x: Value, y: Value) -> Value:
+    """One step in the bits, which are ordered by magnitude."""
+    select, bits = x.writer.select, x.bits()
+    sign = -(1 << (width(x.kind) - 1))
+    grow = compare("lt", dtype, x, y) ^ (bits < 0)
+    step = select(grow, bits + 1, bits - 1)
+    is_zero = _magnitude(x).binary(Op.IEqual, 0, "bool")
+    from_zero = (y.bits() & sign) | 1
+    stepped = select(is_zero, from_zero, step).as_kind(x.kind)
+    found = select(compare("eq", dtype, x, y), y, stepped)
+    return select(is_nan(x), x, select(is_nan(y), y, found))
+
+
+_FLOAT: dict[str, Rendering] = {
+    "add": _plain(lambda a, b: a + b),
+    "sub": _plain(lambda a, b: a - b),
+    "mul": _plain(lambda a, b: a * b),
+    "div": _in_f32(lambda a, b: a / b),
+    "neg": _plain(_negative),
+    "fma": _plain(lambda a, b, c: a.glsl(Glsl.Fma, b, c)),
+    "sqrt": _in_f32(_root),
+    "rsqrt": _in_f32(lambda x: 1.0 / _root(x)),
+    "abs": _plain(lambda x: _magnitude(x).as_kind(x.kind)),
+    "sign": _sign_float,
+    "floor": _plain(lambda x: x.glsl(Glsl.Floor)),
+    "ceil": _plain(lambda x: x.glsl(Glsl.Ceil)),
+    "round": _plain(lambda x: x.glsl(Glsl.RoundEven)),
+    "trunc": _plain(lambda x: x.glsl(Glsl.Trunc)),
+    "is_finite": _is_finite,
+    "copysign": _plain(_copysign),
+    "max": _extreme_float("gt"),
+    "min": _extreme_float("lt"),
+    "nextafter": _next_after,
+}  # fmt: skip
+
+# --- integers ---------------------------------------------------------------------------------
+
+
+def _quotient(dtype: np.dtype, a: Value, b: Value, by_zero: Value) -> Value:
+    """a / b towards zero, `by_zero` for b = 0; the least integer over -1 wraps."""
+    select = a.writer.select
+    zero = b.binary(Op.IEqual, 0, "bool")
+    safe = select(zero, 1, b)
+    if dtype not in dtypes.SIGNED:
+        return select(zero, by_zero, a.binary(Op.UDiv, safe))
+    negated = b.binary(Op.IEqual, -1, "bool")
+    found = a.binary(Op.SDiv, select(negated, 1, safe))
+    return select(zero, by_zero, select(negated, -a, found))
+
+
+def _remainder(dtype: np.dtype, a: Value, b: Value) -> Value:
+    return a - _quotient(dtype, a, b, a.like(0)) * b
+
+
+def _shift(left: bool) -> Rendering:
+    def render(dtype: np.dtype, x: Value, amount: Value) -> Value:
+        select, bits = x.writer.select, width(x.kind)
+        inside = amount.binary(Op.ULessThan, bits, "bool")
+        if dtype in dtypes.SIGNED and not left:
+            return x.binary(Op.ShiftRightArithmetic, select(inside, amount, bits - 1))
+        op = Op.ShiftLeftLogical if left else Op.ShiftRightLogical
+        return select(inside, x.binary(op, select(inside, amount, 0)), 0)
+
+    return render
+
+
+def _extreme(name: str) -> Rendering:
+    return lambda dtype, a, b: a.writer.select(compare(name, dtype, a, b), a, b)
+
+
+def _abs_integer(dtype: np.dtype, x: Value) -> Value:
+    return x if dtype not in dtypes.SIGNED else x.writer.select(x < 0, -x, x)
+
+
+def _sign_integer(dtype: np.dtype, x: Value) -> Value:
+    select = x.writer.select
+    positive = select(x.binary(Op.INotEqual, 0, "bool"), x.like(1), 0)
+    return select(x < 0, x.like(-1), positive) if dtype in dtypes.SIGNED else positive
+
+
+def _words(x: Value) -> tuple[Value, Value | None]:
+    """The low and the high 32 bits; of a narrow integer the low ones, filled up with zeros."""
+    if width(x.kind) < 64:
+        return x if x.kind == "i32" else x.unary(Op.UConvert, "i32"), None
+    upper = x.binary(Op.ShiftRightLogical, 32)
+    return x.unary(Op.UConvert, "i32"), upper.unary(Op.UConvert, "i32")
+
+
+def _popcount(dtype: np.dtype, x: Value) -> Value:
+    low, high = _words(x)
+    count = low.unary(Op.BitCount)
+    return resized(count if high is None else count + high.unary(Op.BitCount), dtypes.u32, x.kind)
+
+
+def _leading_zeros(dtype: np.dtype, x: Value) -> Value:
+    low, high = _words(x)
+    # The highest set bit, -1 where there is none.
+    top = low.glsl(Glsl.FindUMsb)
+    if high is not None:
+        none = high.binary(Op.IEqual, 0, "bool")
+        top = x.writer.select(none, top, high.glsl(Glsl.FindUMsb) + 32)
+    return resized((width(x.kind) - 1) - top, dtypes.u32, x.kind)
+
+
+_INTEGER: dict[str, Rendering] = {
+    "add": _plain(lambda a, b: a + b),
+    "sub": _plain(lambda a, b: a - b),
+    "mul": _plain(lambda a, b: a * b),
+    "div": lambda dtype, a, b: _quotient(dtype, a, b, a.like(-1)),
+    "rem": _remainder,
+    "neg": _plain(lambda x: -x),
+    "abs": _abs_integer,
+    "sign": _sign_integer,
+    "max": _extreme("gt"),
+    "min": _extreme("lt"),
+    "and": _plain(lambda a, b: a & b),
+    "or": _plain(lambda a, b: a | b),
+    "xor": _plain(lambda a, b: a ^ b),
+    "not": _plain(lambda x: ~x),
+    "shl": _shift(left=True),
+    "shr": _shift(left=False),
+    "popcount": _popcount,
+    "clz": _leading_zeros,
+}
+
+# --- conversions ------------------------------------------------------------------------------
+
+
+def resized(x: Value, dtype: np.dtype, kind: str) -> Value:
+    """An integer of a dtype as one of another width."""
+    if x.kind == kind:
+        return x
+    if dtype not in dtypes.SIGNED or width(kind) < width(x.kind):
+        return x.unary(Op.UConvert, kind)
+    if kind != "i64":
+        return x.unary(Op.SConvert, kind)
+    # Mesa (22.3) mistakes a comparison of what SConvert gives with a constant: so by shifts.
+    unused = 64 - width(x.kind)
+    moved = x.unary(Op.UConvert, kind).binary(Op.ShiftLeftLogical, unused)
+    return moved.binary(Op.ShiftRightArithmetic, unused)
+
+
+def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
+    """A value of dtype `source` as one of `target`."""
+    kind = KINDS[target]
+    if source == target:
+        return x
+    if target == dtypes.bool_:
+        return compare("ne", source, x, 0)
+    if source == dtypes.bool_:
+        return x.writer.select(x, x.writer.constant(kind, 1), 0)
+    if source in dtypes.FLOATING and target in dtypes.FLOATING:
+        return x.unary(Op.FConvert, kind)
+    if source in dtypes.FLOATING:
+        return _to_integer(x, target)
+    if target in dtypes.FLOATING:
+        return _to_float(x, source, kind)
+    return resized(x, source, kind)
+
+
+def _to_float(x: Value, source: np.dtype, kind: str) -> Value:
+    """An integer as a float. What f16 can hold, f32 holds exactly."""
+    wide = x if width(x.kind) >= 32 else resized(x, source, "i32")
+    op = Op.ConvertSToF if source in dtypes.SIGNED else Op.ConvertUToF
+    if kind == "f16":
+        return wide.unary(op, "f32").unary(Op.FConvert, kind)
+    return wide.unary(op, kind)
+
+
+def _to_integer(x: Value, target: np.dtype) -> Value:
+    """Towards zero, saturating, 0 for NaN."""
+    if x.kind == "f16":
+        x = x.unary(Op.FConvert, "f32")
+    info, select, kind = np.iinfo(target), x.writer.select, KINDS[target]
+    too_high, too_low = float(info.max) + 1.0, float(info.min) - 1.0
+    above, below = compare("ge", dtypes.f32, x, too_high), compare("le", dtypes.f32, x, too_low)
+    outside = above | below | is_nan(x)
+    op = Op.ConvertFToS if target in dtypes.SIGNED or target.itemsize < 4 else Op.ConvertFToU
+    near = select(outside, 0.0, x).unary(op, kind if width(kind) >= 32 else "i32")
+    near = near if near.kind == kind else near.unary(Op.UConvert, kind)
+    return select(above, int(info.max), select(below, int(info.min), near))
+
+
+def bitcast(x: Value, source: np.dtype, target: np.dtype) -> Value:
+    """The same bits in another dtype of the same size."""
+    if dtypes.bool_ in (source, target):
+        return convert(x, source, target)
+    return x.as_kind(KINDS[target])
+
+
+__all__ = ["bitcast", "compare", "convert", "is_nan", "operation", "resized"]

@@ -1,0 +1,357 @@
+"""Render kernel code as a WGSL module of its own, with few bindings whatever the kernel takes.
+
+    for i in n grid {                     let point = i32(...);
+      var s: f32 = 0.0_f32                if (point >= args.points) { return; }
+      for j in 8 serial {          ->     let i = point;
+        s add= x[8*i + j]                 var s: f32 = 0.0f;
+      }                                   for (var j = 0i; j < 8; j++) {
+      store y[i] = s                        s = s + bitcast<f32>(memory0[args.at_x + 8 * i + j]);
+    }                                     }
+                                          memory1[args.at_y + i] = bitcast<u32>(s);
+
+Binding 0 is a uniform block: `zero`, the number of grid points, where each parameter begins in its
+memory [elements], the sizes. The bindings after it are memories, arrays of words: several
+parameters may lie in one, of whatever dtype, and narrow elements are parts of words. A memory into
+which narrow elements are written is made of atomic words: their neighbours are other threads'.
+
+All GRID loops are one number, folded over the dispatch's x and y; WORKGROUP loops likewise are the
+threads of a group. Index arithmetic is 32-bit, which the launch checks by `extents`.
+
+Invariant: the source means what interpret.py does, floats within docs/backends.md's ulps. Nothing
+is contracted but an Accumulate that says so.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rune import dtypes
+from rune.dims import Size, product
+from rune.lowering.codegen.math_expand import Function
+from rune.lowering.codegen.wgsl_expr import Expressions, Place, atom, bare, require_stored
+from rune.lowering.codegen.wgsl_helpers import accessors, needed
+from rune.lowering.kernel.expr import Expr, Load, Local, Op
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    AddressSpace,
+    Alloc,
+    Assign,
+    Barrier,
+    For,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    Param,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import Body, buffers_read, buffers_written, size_names, walk
+
+THREADS = 64  # of a workgroup, where the kernel leaves the choice
+
+# Keywords and reserved words of WGSL, and the built-in functions that expressions call.
+_RESERVED = frozenset(
+    """alias break case const const_assert continue continuing default diagnostic discard else
+    enable false fn for if let loop override requires return struct switch true var while
+    NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become
+    cast catch class co_await co_return co_yield coherent column_major common compile
+    compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype
+    delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external
+    fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements
+    import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module
+    move mut mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent
+    noperspective null nullptr of operator package packoffset partial pass patch pixelfragment
+    precise precision premerge priv protected pub public readonly ref regardless register
+    reinterpret_cast require resource restrict self set shared sizeof smooth snorm static
+    static_assert static_cast std subroutine super target template this thread_local throw trait
+    try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying
+    virtual volatile wgsl where with writeonly yield
+    bool i32 u32 f32 f16 vec2 vec3 vec4 array atomic ptr sampler texture bitcast select abs clamp
+    min max sign floor ceil trunc round sqrt fma countOneBits countLeadingZeros atomicLoad
+    atomicStore atomicAnd atomicOr workgroupBarrier storageBarrier args point group thread
+    group_id group_count thread_id""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One kernel as a module, for one way in which its parameters share memories.
+
+    `memories` has the memory of each parameter. The uniform block holds words: 0, the value of
+    `points`, an element offset for each of `params`, the values of `sizes`. A workgroup of
+    `threads` takes one point if `grouped`, else each thread one. All of `extents` must be below
+    2^31.
+    """
+
+    name: str
+    text: str
+    params: tuple[Param, ...]
+    memories: tuple[int, ...]
+    sizes: tuple[str, ...]
+    points: Size
+    threads: int
+    grouped: bool
+    extents: tuple[Size, ...]
+
+
+def render(code: KernelCode, memories: Sequence[int] | None = None) -> Rendered:
+    """The module of a kernel whose parameters lie in these memories; by default each in its own.
+
+    Errors: DtypeError "render: cannot use f64 in WGSL (no such type in the language)".
+    """
+    return _Renderer(code, tuple(memories or range(len(code.params)))).module()
+
+
+@dataclass(slots=True)
+class _Renderer:
+    code: KernelCode
+    memories: tuple[int, ...]
+    lines: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)  # shared arrays
+    depth: int = 1
+    names: dict[str, str] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
+    read_back: frozenset[str] = frozenset()  # where a compiler may see through memory
+    expressions: Expressions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.read_back = buffers_read(self.code.body)
+        self.expressions = Expressions({}, {})
+
+    def emit(self, line: str) -> None:
+        self.lines.append("  " * self.depth + line)
+
+    def name(self, name: str) -> str:
+        """An identifier for a name of the kernel; the same one every time."""
+        if name not in self.names:
+            made = _ascii(name)
+            if made in _RESERVED or made.startswith(("rune_", "run_", "memory", "_")):
+                made = f"v_{made}"
+            while made in self.given:
+                made += "_"
+            self.names[name] = self.expressions.names[name] = made
+            self.given.add(made)
+        return self.names[name]
+
+    def expr(self, expr: Expr) -> str:
+        return bare(self.expressions.expr(expr))
+
+    def result(self, expr: Expr) -> str:
+        """A value that no arithmetic follows, so that nothing has to be pinned."""
+        if isinstance(expr, Op) and expr.name != "bitcast":
+            return bare(self.expressions.op(expr))
+        return self.expr(expr)
+
+    # --- the module --------------------------------------------------------------------------
+
+    def module(self) -> Rendered:
+        code = self.code
+        self.places()
+        for size in code.sizes:
+            self.expressions.names[size] = f"args.size_{self.name(size)}"
+        grid, body = _nest(code.body, Kind.GRID)
+        threads = _nest(body[-1:], Kind.WORKGROUP)[0]
+        width = math.prod(int(str(loop.extent)) for loop in threads) if threads else THREADS
+        self.position(grid, bool(threads))
+        self.body(body)
+        name = f"run_{_ascii(code.name)}"
+        head = [
+            f"@compute @workgroup_size({width})",
+            f"fn {name}(@builtin(workgroup_id) group_id: vec3<u32>,",
+            "    @builtin(num_workgroups) group_count: vec3<u32>,",
+            "    @builtin(local_invocation_index) thread_id: u32) {",
+        ]
+        text = self.whole("\n".join([*head, *self.lines, "}"]))
+        points = product(loop.extent for loop in grid)
+        launch = points, width, bool(threads), (points, *_extents(code))
+        return Rendered(name, text, code.params, self.memories, code.sizes, *launch)
+
+    def places(self) -> None:
+        """Where the parameters are."""
+        written = buffers_written(self.code.body)
+        atomic = {
+            memory
+            for p, memory in zip(self.code.params, self.memories, strict=True)
+            if p.dtype.itemsize < 4 and p.name in written
+        }
+        for p, memory in zip(self.code.params, self.memories, strict=True):
+            require_stored(p.dtype)
+            place = Place(self.name(p.name), f"memory{memory}", memory in atomic)
+            self.expressions.places[p.name] = place
+
+    def whole(self, function: str) -> str:
+        """The module: bindings and helpers around the function."""
+        fields = ["zero: u32", "points: u32"]
+        fields += [f"at_{self.name(p.name)}: i32" for p in self.code.params]
+        fields += [f"size_{self.name(s)}: i32" for s in self.code.sizes]
+        block = "".join(f"  {field},\n" for field in fields)
+        pieces = [f"struct Args {{\n{block}}}", self.bindings(), *self.outside]
+        called = [_function(name, f) for name, f in self.expressions.functions.items()]
+        functions = [*self.accessors(function), *called]
+        helpers = needed("\n".join([function, *functions]), self.expressions.functions)
+        return "\n\n".join([*pieces, *helpers.values(), *functions, function]) + "\n"
+
+    def bindings(self) -> str:
+        lines = ["@group(0) @binding(0) var<uniform> args: Args;"]
+        for place in self.memory_places():
+            number = int(place.memory.removeprefix("memory")) + 1
+            word = "atomic<u32>" if place.is_atomic else "u32"
+            lines.append(
+                f"@group(0) @binding({number}) "
+                f"var<storage, read_write> {place.memory}: array<{word}>;"
+            )
+        return "\n".join(lines)
+
+    def memory_places(self) -> list[Place]:
+        """One place in each memory."""
+        params = (self.expressions.places[p.name] for p in self.code.params)
+        found = {place.memory: place for place in params}
+        return [found[name] for name in sorted(found, key=lambda m: int(m[6:]))]
+
+    def accessors(self, function: str) -> list[str]:
+        """The functions that the text calls to reach narrow elements."""
+        known: dict[str, str] = {}
+        for place in self.memory_places():
+            for bits in (8, 16):
+                known |= accessors(place.memory, bits, place.is_atomic)
+        return [text for name, text in known.items() if f"{name}(" in function]
+
+    def position(self, grid: Sequence[For], grouped: bool) -> None:
+        """Bind the variables of the grid: the dispatch may be larger than it."""
+        self.emit("let group = group_id.x + group_id.y * group_count.x;")
+        at = "group" if grouped else f"group * {THREADS}u + thread_id"
+        self.emit(f"if ({at} >= args.points) {{ return; }}")
+        if grid:
+            self.emit(f"let point = i32({at});")
+        self.unfold(grid, "point")
+
+    def unfold(self, loops: Sequence[For], position: str) -> None:
+        """Several loops from one number, the last varying fastest."""
+        for number, loop in enumerate(loops):
+            inner = product(x.extent for x in loops[number + 1 :])
+            at = position
+            if inner != 1:
+                at += f" / {atom(self.expressions.size(inner))}"
+            if number:
+                at = f"{atom(at)} % {atom(self.expressions.size(loop.extent))}"
+            self.emit(f"let {self.name(loop.var)} = {at};")
+
+    # --- statements --------------------------------------------------------------------------
+
+    def body(self, body: Body) -> None:
+        for stmt in body:
+            self.stmt(stmt)
+
+    def block(self, head: str, body: Body, tail: str = "}") -> None:
+        self.emit(head)
+        self.depth += 1
+        self.body(body)
+        self.depth -= 1
+        if tail:
+            self.emit(tail)
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let(name=name, value=value):
+                text = self.expr(value)
+                self.emit(f"let {self.name(name)} = {text};")
+                if value.dtype in dtypes.UNSIGNED:
+                    self.expressions.unsigned.add(name)
+            case Var(name=name, init=init):
+                text, type_ = self.expr(init), self.expressions.register(init.dtype)
+                self.emit(f"var {self.name(name)}: {type_} = {text};")
+                self.expressions.summed.discard(name)
+            case Assign(name=name, value=value):
+                self.emit(f"{self.name(name)} = {self.expr(value)};")
+                self.expressions.summed.discard(name)
+            case Accumulate(name=name):
+                old = Local(name, stmt.value.dtype)
+                combined = _combined(stmt.combine, old, stmt.value, stmt.contract)
+                self.expressions.summed.discard(name)  # here each step follows the one before
+                self.emit(f"{self.name(name)} = {self.result(combined)};")
+                if old.dtype == dtypes.f32:
+                    self.expressions.summed.add(name)
+            case Store():
+                self.store(stmt)
+            case If(condition=condition, body=body, orelse=orelse):
+                self.block(f"if ({self.expr(condition)}) {{", body, "" if orelse else "}")
+                if orelse:
+                    self.block("} else {", orelse)
+            case For():
+                self.loop(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case Barrier():
+                self.emit("workgroupBarrier();")
+                self.emit("storageBarrier();")
+
+    def store(self, stmt: Store) -> None:
+        value = stmt.value
+        if stmt.combine is not None:
+            old = Load(stmt.buffer, (stmt.index,), value.dtype)
+            value = _combined(stmt.combine, old, value, stmt.contract)
+        text = self.expr(value) if stmt.buffer in self.read_back else self.result(value)
+        self.emit(f"{self.expressions.stored(stmt.buffer, stmt.index, text, value.dtype)};")
+
+    def loop(self, loop: For) -> None:
+        if loop.kind is Kind.WORKGROUP:
+            nest, inside = _nest((loop,), Kind.WORKGROUP)
+            self.emit("let thread = i32(thread_id);")
+            self.unfold(nest, "thread")
+            self.body(inside)
+            return
+        var, extent = self.name(loop.var), self.expressions.size(loop.extent)
+        self.block(f"for (var {var} = 0i; {var} < {extent}; {var}++) {{", loop.body)
+
+    def alloc(self, stmt: Alloc) -> None:
+        name = self.name(stmt.name)
+        type_ = f"array<{self.expressions.register(stmt.dtype)}, {stmt.size}>"
+        self.expressions.places[stmt.name] = Place(name)
+        if stmt.space is AddressSpace.SHARED:
+            self.outside.append(f"var<workgroup> {name}: {type_};")
+        else:
+            self.emit(f"var {name}: {type_};")
+
+
+def _function(name: str, function: Function) -> str:
+    """A function of scalars."""
+    renderer = _Renderer(KernelCode(function.name, (), (), function.body), ())
+    expressions = renderer.expressions
+    params = [f"{renderer.name(p.name)}: {expressions.register(p.dtype)}" for p in function.params]
+    renderer.body(function.body)
+    renderer.emit(f"return {renderer.expr(function.result)};")
+    result = expressions.register(function.result.dtype)
+    return "\n".join([f"fn {name}({', '.join(params)}) -> {result} {{", *renderer.lines, "}"])
+
+
+def _extents(code: KernelCode) -> list[Size]:
+    """The numbers of elements and of iterations that sizes alone decide."""
+    sizes = {p.size for p in code.params}
+    sizes |= {s.extent for s in walk(code.body) if isinstance(s, For)}
+    known = frozenset(code.sizes)
+    return sorted((s for s in sizes if size_names(s) <= known), key=str)
+
+
+def _ascii(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)
+
+
+def _combined(combine: str, old: Expr, value: Expr, contract: bool) -> Expr:
+    fused = contract and combine == "add" and value.dtype == dtypes.f32
+    if fused and isinstance(value, Op) and value.name == "mul":
+        return Op("fma", (*value.args, old), value.dtype)
+    return Op(combine, (old, value), value.dtype)
+
+
+def _nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
+    """The loops of a perfect nest, outermost first, and what they hold."""
+    loops: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
+        loops.append(body[0])
+        body = body[0].body
+    return loops, body

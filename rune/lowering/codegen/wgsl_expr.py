@@ -1,0 +1,391 @@
+"""Expressions of kernel code in WGSL: see wgsl.py.
+
+Registers are bool, i32, u32 and f32. Narrow integers are kept extended to 32 bits and wrapped after
+each operation that may leave them; an i64 is an index, and these are 32-bit here; u64 is two words
+(wgsl_wide.py). What IEEE 754
+says beyond +, -, * and / is done on the bits of floats by helper functions (wgsl_helpers.py).
+
+Every rendered expression can stand as an operand: a name, a call, a literal, or in parentheses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term
+from rune.errors import DtypeError
+from rune.lowering.codegen import wgsl_wide as wide
+from rune.lowering.codegen.math_expand import Function, expansion
+from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.rewrite import size_names
+from rune.lowering.kernel.scalar import bit_width
+
+# The type that values of a dtype have in registers; i64 is for indices alone, u64 for counters.
+REGISTERS: dict[np.dtype, str] = {
+    dtypes.bool_: "bool",
+    **dict.fromkeys((dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64), "i32"),
+    **dict.fromkeys((dtypes.u8, dtypes.u16, dtypes.u32), "u32"),
+    dtypes.u64: wide.WIDE,
+    dtypes.f32: "f32",
+}
+# What memory may hold of these.
+STORED = frozenset(REGISTERS) - {dtypes.i64, dtypes.u64}
+# A value of the word, or part of one, that memory holds; and back.
+_LOADED = {
+    dtypes.bool_: "({0} != 0u)",
+    dtypes.i8: "(i32({0} << 24u) >> 24u)",
+    dtypes.i16: "(i32({0} << 16u) >> 16u)",
+    dtypes.i32: "bitcast<i32>({0})",
+    dtypes.f32: "bitcast<f32>({0})",
+}
+_STORED = {
+    **dict.fromkeys((dtypes.bool_, dtypes.i8, dtypes.i16, dtypes.i32), "u32({0})"),
+    dtypes.f32: "bitcast<u32>({0})",
+}
+
+_SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+_OF_BOOLS = {
+    **{name: f"({{0}} {_SIGNS[name]} {{1}})" for name in ("and", "or", "eq", "ne")},
+    "xor": "({0} != {1})", "max": "({0} | {1})", "min": "({0} & {1})", "not": "(!{0})",
+    "lt": "(!{0} & {1})", "le": "(!{0} | {1})", "gt": "({0} & !{1})", "ge": "({0} | !{1})",
+}  # fmt: skip
+_OF_FLOATS = {
+    **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "round")},
+    **{n: f"rune_{n}({{0}})" for n in ("neg", "abs", "sign", "sqrt", "rsqrt", "is_finite")},
+    **{n: f"rune_{n}({{0}}, {{1}})" for n in ("max", "min", "rem", "copysign", "nextafter")},
+    "fma": "fma({0}, {1}, {2})",
+    "eq": "rune_equal({0}, {1})", "ne": "(!rune_equal({0}, {1}))",
+    "lt": "rune_less({0}, {1})", "le": "rune_at_most({0}, {1})",
+    "gt": "rune_less({1}, {0})", "ge": "rune_at_most({1}, {0})",
+}  # fmt: skip
+_ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
+# Results that a narrow integer holds, given operands that it does.
+_IN_RANGE = frozenset({"and", "or", "xor", "max", "min", "rem", "sign", "shr", "popcount", "clz"})
+_MOST = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A buffer as expressions see it: an array of values, or elements of an array of words."""
+
+    name: str
+    memory: str = ""  # the words; "" for scratch, which holds values
+    is_atomic: bool = False
+
+
+@dataclass(slots=True)
+class Expressions:
+    """Renders expressions. `names`: of locals, loop variables and sizes; `unsigned`: those locals
+    that an index must convert."""
+
+    names: dict[str, str]
+    places: dict[str, Place]
+    unsigned: set[str] = field(default_factory=set)
+    summed: set[str] = field(default_factory=set)  # floats that a loop has accumulated, not pinned
+    functions: dict[str, Function] = field(default_factory=dict)  # that the text calls
+
+    def register(self, dtype: np.dtype) -> str:
+        """The WGSL type of a value."""
+        if dtype not in REGISTERS:
+            raise _refusal(dtype)
+        return REGISTERS[dtype]
+
+    # --- index expressions -------------------------------------------------------------------
+
+    def size(self, x: Size) -> str:
+        """An index expression, without parentheses around a sum."""
+        if not isinstance(x, Dim):
+            return str(x)
+        first, *rest = (self._term(t) for t in x.terms)
+        return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in rest)
+
+    def _term(self, term: Term) -> str:
+        factors = [self._factor(f) for f in term.factors]
+        if not factors or term.coefficient not in (1, -1):
+            return " * ".join([str(term.coefficient), *factors])
+        return ("-" if term.coefficient < 0 else "") + " * ".join(factors)
+
+    def _factor(self, factor: Symbol | FloorDiv | Mod) -> str:
+        if isinstance(factor, Symbol):
+            name = self.names[factor.name]
+            return f"i32({name})" if factor.name in self.unsigned else name
+        return self._division(factor.numerator, factor.denominator, isinstance(factor, FloorDiv))
+
+    def _division(self, x: Size, d: Size, quotient: bool) -> str:
+        """x // d or x % d: plain / and % once x is moved up to where it is not negative."""
+        low = dims.bounds(x)[0]
+        up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
+        moved = x + up * d
+        a, b = self.size(moved), self.size(d)
+        if dims.at_most(0, moved) and dims.less(0, d):
+            down = f" - {up}" if up and quotient else ""
+            return f"({atom(a)} {'/' if quotient else '%'} {atom(b)}{down})"
+        return f"rune_{'floordiv' if quotient else 'mod'}({a}, {b})"
+
+    # --- memory ------------------------------------------------------------------------------
+
+    def load(self, load: Load) -> str:
+        """An element; where the guard does not hold, what was read is dropped.
+
+        Reading out of bounds is safe in WGSL: it yields some value of the same memory.
+        """
+        value = self.element(load.buffer, load.indices[0], load.dtype)
+        if load.guard is None:
+            return value
+        zero = self.const(Const(bytes(load.dtype.itemsize), load.dtype))
+        return f"select({zero}, {value}, {self.expr(load.guard)})"
+
+    def element(self, buffer: str, index: Size, dtype: np.dtype) -> str:
+        """The value at an index."""
+        place = self.places[buffer]
+        self.register(dtype)
+        if not place.memory:
+            return f"{place.name}[{self.size(index)}]"
+        at, bits = self.at(place, index), 8 * dtype.itemsize
+        if bits < 32:
+            word = f"{place.memory}_load{bits}({at})"
+        else:
+            word = f"{place.memory}[{at}]"
+            word = f"atomicLoad(&{word})" if place.is_atomic else word
+        return _LOADED.get(dtype, "{0}").format(word)
+
+    def at(self, place: Place, index: Size) -> str:
+        """The position of an element in its memory, counted in elements."""
+        start, text = f"args.at_{place.name}", self.size(index)
+        return start if text == "0" else f"{start} + {text}"
+
+    def stored(self, buffer: str, index: Size, value: str, dtype: np.dtype) -> str:
+        """The statement that stores a rendered value."""
+        place = self.places[buffer]
+        if not place.memory:
+            return f"{place.name}[{self.size(index)}] = {bare(value)}"
+        at, bits = self.at(place, index), 8 * dtype.itemsize
+        word = bare(_STORED.get(dtype, "{0}").format(bare(value)))
+        if bits < 32:
+            return f"{place.memory}_store{bits}({at}, {word})"
+        if place.is_atomic:
+            return f"atomicStore(&{place.memory}[{at}], {word})"
+        return f"{place.memory}[{at}] = {word}"
+
+    # --- values ------------------------------------------------------------------------------
+
+    def expr(self, expr: Expr) -> str:
+        """The expression as an operand."""
+        match expr:
+            case Const():
+                return self.const(expr)
+            case Local(name=name):
+                found = self.names[name]
+                return f"rune_pin({found})" if name in self.summed else found
+            case Index(dim=dim):
+                return f"({self.size(dim)})" if size_names(dim) else f"{dim}i"
+            case Load():
+                return self.load(expr)
+            case Cast(arg=arg, dtype=dtype):
+                return self.cast(self.expr(arg), arg.dtype, dtype)
+            case Op(name="bitcast", args=(arg,), dtype=dtype):
+                return self.bitcast(arg, dtype)
+            case Op():
+                text = self.op(expr)
+                rounds = expr.name in _ARITHMETIC and expr.dtype == dtypes.f32
+                return f"rune_pin{text}" if rounds else text
+
+    def const(self, c: Const) -> str:
+        """A literal; NaN, infinity, -0 and denormals by their bits."""
+        register, dtype = self.register(c.dtype), c.dtype
+        if dtype == dtypes.bool_:
+            return "true" if c.value else "false"
+        if dtype == dtypes.u64:
+            return wide.literal(int(c.value))
+        if dtype in dtypes.INTEGER:
+            return _integer(int(c.value), dtype, register[0])
+        bits = int(c.value.view(np.uint32))
+        if 0 < bits & 0x7F800000 < 0x7F800000 or bits == 0:
+            text = str(c.value)
+            return f"({text}f)" if text.startswith("-") else f"{text}f"
+        return f"rune_float(0x{bits:x}u)"
+
+    def cast(self, text: str, source: np.dtype, target: np.dtype) -> str:
+        """A conversion of a rendered value."""
+        if source == target:
+            return text
+        from_, to = self.register(source), self.register(target)
+        if dtypes.u64 in (source, target):
+            return _wrap(wide.cast(text, source, target), target)
+        if source == dtypes.f32:
+            if target == dtypes.bool_:
+                return f"rune_is_nonzero({bare(text)})"
+            return _limited(f"rune_to_{to}({bare(text)})", target)
+        if target == dtypes.bool_:
+            return f"({text} != 0{from_[0]})"
+        if source == dtypes.u32 and target == dtypes.i64:
+            return f"i32(min({bare(text)}, {_MOST}u))"
+        return _wrapped(text if from_ == to else f"{to}({bare(text)})", source, target)
+
+    def bitcast(self, arg: Expr, target: np.dtype) -> str:
+        """The same bits in another dtype of the same size."""
+        source = arg.dtype
+        if isinstance(arg, Const):
+            return self.const(Const(arg.bits, target))
+        text = self.expr(arg)
+        if source == target:
+            return text
+        from_, to = self.register(source), self.register(target)
+        if target == dtypes.bool_:
+            return f"({text} != 0{from_[0]})"
+        if source == dtypes.bool_:
+            return f"{to}({bare(text)})"
+        moved = text if from_ == to else f"bitcast<{to}>({bare(text)})"
+        return moved if source.itemsize == 4 else _wrap(moved, target)
+
+    # --- operations --------------------------------------------------------------------------
+
+    def op(self, op: Op) -> str:
+        """An operation; of a float sum, product or quotient, what rounding gives, not pinned."""
+        dtype = op.args[-1].dtype
+        args = [self.expr(a) for a in op.args]
+        if op.name == "select":
+            return f"select({', '.join(bare(a) for a in (args[2], args[1], args[0]))})"
+        if dtype == dtypes.bool_:
+            return _OF_BOOLS[op.name].format(*args)
+        if dtype == dtypes.u64:
+            return wide.operation(op.name, args)
+        if all(isinstance(a, Const) for a in op.args):
+            args[0] = self._kept(args[0], dtype)  # WGSL refuses what overflows at compile time
+        if dtype == dtypes.f32:
+            return self._of_floats(op, args)
+        text = self._of_integers(op, args, dtype)
+        exact = op.name in _IN_RANGE or op.name in COMPARISONS
+        return text if exact else _wrap(text, dtype)
+
+    def _kept(self, text: str, dtype: np.dtype) -> str:
+        register = self.register(dtype)
+        return f"rune_pin({text})" if register == "f32" else f"rune_keep_{register}({text})"
+
+    def _of_integers(self, op: Op, args: list[str], dtype: np.dtype) -> str:
+        name, register, bits = op.name, self.register(dtype), bit_width(dtype)
+        if name in COMPARISONS or name in ("add", "sub", "mul", "and", "or", "xor"):
+            return f"({args[0]} {_SIGNS[name]} {args[1]})"
+        if name in ("max", "min"):
+            return f"{name}({args[0]}, {args[1]})"
+        if name in ("div", "rem", "pow", "shl", "shr"):
+            return _simple(op, args) or f"rune_{name}_{register}({args[0]}, {args[1]})"
+        if name in ("popcount", "clz"):
+            low = args[0] if bits >= 32 else f"{args[0]} & {(1 << bits) - 1}{register[0]}"
+            if name == "popcount":
+                return f"countOneBits({low})"
+            return f"(countLeadingZeros({low}) - {32 - min(bits, 32)}{register[0]})"
+        if register == "u32":
+            unsigned = {"abs": "{0}", "sign": "min({0}, 1u)", "neg": "(0u - {0})", "not": "(~{0})"}
+            return unsigned[name].format(*args)
+        signed = {"abs": "abs({0})", "sign": "sign({0})", "neg": "(-{0})", "not": "(~{0})"}
+        return signed[name].format(*args)
+
+    def _of_floats(self, op: Op, args: list[str]) -> str:
+        if op.name in _ARITHMETIC:
+            sides = [self._opaque(a, t) for a, t in zip(op.args, args, strict=True)]
+            if sides[0] == sides[1] and op.name in ("sub", "div"):
+                sides[1] = f"rune_pin({sides[1]})"  # x - x is NaN where x is infinite
+            return f"({sides[0]} {_SIGNS[op.name]} {sides[1]})"
+        if op.name in _OF_FLOATS:
+            return _OF_FLOATS[op.name].format(*map(bare, args))
+        function = expansion(op.name, dtypes.f32)
+        if function is None:
+            raise DtypeError(f"render: cannot use {op.name} of f32 in WGSL (no such function)")
+        self.functions[f"rune_{function.name}"] = function
+        return f"rune_{function.name}({', '.join(map(bare, args))})"
+
+    def _opaque(self, arg: Expr, text: str) -> str:
+        """A zero that no compiler knows: x + 0 is not x where x is -0, nor 0 * x always 0."""
+        is_zero = isinstance(arg, Const) and arg.value == 0
+        return "rune_float(0u)" if is_zero and not text.startswith("rune_") else text
+
+
+def require_stored(dtype: np.dtype) -> None:
+    """Check that memory may hold elements of a dtype. Errors: DtypeError."""
+    if dtype not in STORED:
+        raise _refusal(dtype)
+
+
+def _refusal(dtype: np.dtype) -> DtypeError:
+    return DtypeError(
+        f"render: cannot use {dtypes.short(dtype)} in WGSL (no such type in the language)",
+        hint="compute in 32 bits, or on another device",
+    )
+
+
+def _simple(op: Op, args: list[str]) -> str | None:
+    """Divisions and shifts by constants that have nothing special, by the language's own sign."""
+    by = op.args[1]
+    value = int(by.value) if isinstance(by, Const) else 0
+    if op.name in ("div", "rem") and value > 0:
+        return f"({args[0]} {'/' if op.name == 'div' else '%'} {args[1]})"
+    if op.name in ("shl", "shr") and isinstance(by, Const) and 0 <= value < 32:
+        return f"({args[0]} {'<<' if op.name == 'shl' else '>>'} {value}u)"
+    return None
+
+
+def _integer(value: int, dtype: np.dtype, suffix: str) -> str:
+    if not -_MOST - 1 <= value <= 2 * _MOST + 1:
+        given = f"{value} of {dtypes.short(dtype)}"
+        raise DtypeError(f"render: cannot use {given} in WGSL (an index has 32 bits)")
+    if value == -_MOST - 1:
+        return f"i32({value})"
+    return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"
+
+
+def _wrap(text: str, dtype: np.dtype) -> str:
+    """The low bits of a register, as a narrow dtype has them."""
+    bits = bit_width(dtype)
+    if dtype == dtypes.bool_ or bits >= 32:
+        return text
+    if dtype in dtypes.SIGNED:
+        return f"(({text} << {32 - bits}u) >> {32 - bits}u)"
+    return f"({text} & 0x{(1 << bits) - 1:x}u)"
+
+
+def _wrapped(text: str, source: np.dtype, target: np.dtype) -> str:
+    """A converted integer: whether it may leave the target is known from both."""
+    if target == dtypes.f32 or source == dtypes.bool_:
+        return text
+    wider = bit_width(source) > bit_width(target)
+    changes = bit_width(source) == bit_width(target) and source != target
+    to_unsigned = source in dtypes.SIGNED and target in dtypes.UNSIGNED
+    return _wrap(text, target) if wider or changes or to_unsigned else text
+
+
+def _limited(text: str, dtype: np.dtype) -> str:
+    """A saturated 32-bit integer, saturated further."""
+    bits = bit_width(dtype)
+    if bits >= 32:
+        return text
+    if dtype in dtypes.SIGNED:
+        return f"clamp({text}, -{1 << (bits - 1)}i, {(1 << (bits - 1)) - 1}i)"
+    return f"min({text}, {(1 << bits) - 1}u)"
+
+
+def bare(text: str) -> str:
+    """The expression without parentheses that enclose all of it.
+
+    >>> bare("(a + b)"), bare("(a) + (b)"), bare("f(a)")
+    ('a + b', '(a) + (b)', 'f(a)')
+    """
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return text[1:-1] if at == len(text) - 1 else text
+    return text
+
+
+def atom(text: str) -> str:
+    """An index expression as an operand."""
+    return text if text.isidentifier() or text.isdigit() else f"({text})"

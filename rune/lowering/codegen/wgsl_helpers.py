@@ -1,0 +1,213 @@
+"""Functions that WGSL lacks, or leaves looser than kernel/scalar.py, as WGSL text.
+
+A module that mentions `rune_less` gets that function, and those that it mentions itself. Compilers
+of WGSL may assume that there is no NaN or infinity, may drop a sum with 0 and may reassociate, so:
+
+    rune_pin      hides where a float came from: it is xored with a word that is 0, which only
+                  the launch knows. What is pinned is neither contracted nor reassociated
+    rune_float    makes a float of bits; NaN and infinity are no constant expressions
+    rune_order    maps a float to an integer in the order of the numbers, -0 and 0 to 0. What is
+                  compared, and the larger of two, is decided by these: denormals are numbers
+
+Shifts and divisions go through functions where their operands might be constant expressions that
+WGSL refuses. u64 is wgsl_wide.py's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from rune.lowering.codegen.wgsl_wide import FUNCTIONS
+
+INFINITY, NAN = "0x7f800000u", "0x7fc00000u"
+
+_LINES = """
+fn rune_pin(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ args.zero); }
+fn rune_float(bits: u32) -> f32 { return bitcast<f32>(bits ^ args.zero); }
+fn rune_keep_u32(x: u32) -> u32 { return x ^ args.zero; }
+fn rune_keep_i32(x: i32) -> i32 { return x ^ i32(args.zero); }
+fn rune_is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+fn rune_is_finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) < 0x7f800000u; }
+fn rune_is_nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }
+fn rune_neg(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u); }
+fn rune_abs(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu); }
+fn rune_rsqrt(x: f32) -> f32 { return 1.0f / rune_sqrt(x); }
+fn rune_shl_i32(a: i32, b: i32) -> i32 { return select(0i, a << (u32(b) & 31u), u32(b) < 32u); }
+fn rune_shl_u32(a: u32, b: u32) -> u32 { return select(0u, a << (b & 31u), b < 32u); }
+fn rune_shr_i32(a: i32, b: i32) -> i32 { return a >> min(u32(b), 31u); }
+fn rune_shr_u32(a: u32, b: u32) -> u32 { return select(0u, a >> (b & 31u), b < 32u); }
+fn rune_div_u32(a: u32, b: u32) -> u32 { return select(a / max(b, 1u), 0xffffffffu, b == 0u); }
+fn rune_rem_u32(a: u32, b: u32) -> u32 { return select(a % max(b, 1u), a, b == 0u); }
+"""
+
+_BLOCKS = """
+fn rune_order(x: f32) -> i32 {
+  let bits = bitcast<i32>(x);
+  return select(bits, i32(-2147483648) - bits, bits < 0i);
+}
+
+fn rune_less(a: f32, b: f32) -> bool {
+  return (rune_order(a) < rune_order(b)) & !rune_is_nan(a) & !rune_is_nan(b);
+}
+
+fn rune_at_most(a: f32, b: f32) -> bool {
+  return (rune_order(a) <= rune_order(b)) & !rune_is_nan(a) & !rune_is_nan(b);
+}
+
+fn rune_equal(a: f32, b: f32) -> bool {
+  return (rune_order(a) == rune_order(b)) & !rune_is_nan(a);
+}
+
+fn rune_max(a: f32, b: f32) -> f32 {
+  let first = (rune_order(a) > rune_order(b)) & !rune_is_nan(b);
+  return select(b, a, first | rune_is_nan(a));
+}
+
+fn rune_min(a: f32, b: f32) -> f32 {
+  let first = (rune_order(a) < rune_order(b)) & !rune_is_nan(b);
+  return select(b, a, first | rune_is_nan(a));
+}
+
+fn rune_sign(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  let one = select(bits, (bits & 0x80000000u) | 0x3f800000u, rune_is_nonzero(x));
+  return bitcast<f32>(select(select(one, 0u, !rune_is_nonzero(x)), bits, rune_is_nan(x)));
+}
+
+fn rune_copysign(x: f32, y: f32) -> f32 {
+  return bitcast<f32>((bitcast<u32>(x) & 0x7fffffffu) | (bitcast<u32>(y) & 0x80000000u));
+}
+
+fn rune_sqrt(x: f32) -> f32 {
+  let order = rune_order(x);
+  let special = (order == 0i) | (order >= 0x7f800000i) | rune_is_nan(x);
+  let root = sqrt(select(x, 1.0f, special | (order < 0i)));
+  return select(select(root, rune_float(0x7fc00000u), order < 0i), x, special);
+}
+
+fn rune_nextafter(a: f32, b: f32) -> f32 {
+  if (rune_is_nan(a) | rune_is_nan(b)) { return rune_float(0x7fc00000u); }
+  if (rune_order(a) == rune_order(b)) { return b; }
+  let bits = bitcast<u32>(a);
+  if (!rune_is_nonzero(a)) { return bitcast<f32>((bitcast<u32>(b) & 0x80000000u) | 1u); }
+  let grows = (rune_order(a) < rune_order(b)) == (rune_order(a) > 0i);
+  return bitcast<f32>(select(bits - 1u, bits + 1u, grows));
+}
+
+fn rune_rem(x: f32, y: f32) -> f32 {
+  let a = bitcast<u32>(x) & 0x7fffffffu;
+  let b = bitcast<u32>(y) & 0x7fffffffu;
+  if ((a >= 0x7f800000u) | (b > 0x7f800000u) | (b == 0u)) { return rune_float(0x7fc00000u); }
+  if (a < b) { return x; }
+  let divisor = select(b & 0x7fffffu, (b & 0x7fffffu) | 0x800000u, b >= 0x800000u);
+  let mantissa = select(a & 0x7fffffu, (a & 0x7fffffu) | 0x800000u, a >= 0x800000u);
+  var exponent = max(b >> 23u, 1u);
+  var rest = mantissa % divisor;
+  var left = max(a >> 23u, 1u) - exponent;
+  while (left > 0u) {
+    let step = min(left, 8u);
+    rest = (rest << step) % divisor;
+    left -= step;
+  }
+  let up = min(countLeadingZeros(rest) - 8u, exponent - 1u);
+  rest = rest << (up & 31u);
+  let normal = ((exponent - up) << 23u) | (rest & 0x7fffffu);
+  let found = select(rest, normal, rest >= 0x800000u);
+  return bitcast<f32>(select(0u, found, rest != 0u) | (bitcast<u32>(x) & 0x80000000u));
+}
+
+fn rune_to_i32(x: f32) -> i32 {
+  let order = rune_order(x);
+  let outside = (order >= 0x4f000000i) | (order <= -0x4f000000i);
+  let end = select(2147483647i, i32(-2147483648), order < 0i);
+  let found = select(i32(select(x, 0.0f, outside)), end, outside);
+  return select(found, 0i, rune_is_nan(x));
+}
+
+fn rune_to_u32(x: f32) -> u32 {
+  let order = rune_order(x);
+  let outside = (order >= 0x4f800000i) | (order <= 0i);
+  let end = select(0xffffffffu, 0u, order <= 0i);
+  let found = select(u32(select(x, 0.0f, outside)), end, outside);
+  return select(found, 0u, rune_is_nan(x));
+}
+
+fn rune_div_i32(a: i32, b: i32) -> i32 {
+  let simple = select(b, 1i, (b == 0i) | (b == -1i));
+  return select(select(a / simple, -a, b == -1i), -1i, b == 0i);
+}
+
+fn rune_rem_i32(a: i32, b: i32) -> i32 {
+  let simple = select(b, 1i, (b == 0i) | (b == -1i));
+  return select(a % simple, a, b == 0i);
+}
+
+fn rune_pow_u32(a: u32, b: u32) -> u32 {
+  var power = 1u;
+  var base = a;
+  for (var left = b; left > 0u; left = left >> 1u) {
+    power = select(power, power * base, (left & 1u) == 1u);
+    base = base * base;
+  }
+  return power;
+}
+
+fn rune_pow_i32(a: i32, b: i32) -> i32 {
+  if (b >= 0i) { return i32(rune_pow_u32(u32(a), u32(b))); }
+  let odd = select(1i, -1i, (b & 1i) == 1i);
+  return select(select(0i, odd, a == -1i), 1i, a == 1i);
+}
+
+fn rune_floordiv(a: i32, b: i32) -> i32 {
+  return a / b - select(0i, 1i, (a % b != 0i) & ((a < 0i) != (b < 0i)));
+}
+
+fn rune_mod(a: i32, b: i32) -> i32 {
+  let rest = a % b;
+  return select(rest, rest + b, (rest != 0i) & ((rest < 0i) != (b < 0i)));
+}
+"""
+
+_TEXTS = (*_LINES.strip().split("\n"), *(_BLOCKS + FUNCTIONS).strip().split("\n\n"))
+_FUNCTIONS: dict[str, str] = {re.findall(r"rune_\w+", text)[0]: text for text in _TEXTS}
+
+
+def needed(text: str, known: Collection[str]) -> dict[str, str]:
+    """The helper functions that the text mentions, and those that they do, but for the `known`."""
+    found: dict[str, str] = {}
+    pending = [name for name in _mentioned(text) if name not in known]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found[name] = _FUNCTIONS[name]
+            pending += _mentioned(_FUNCTIONS[name])
+    return {name: found[name] for name in _FUNCTIONS if name in found}
+
+
+def _mentioned(text: str) -> list[str]:
+    return list(dict.fromkeys(re.findall(r"\brune_\w+", text)))
+
+
+def accessors(memory: str, bits: int, is_atomic: bool) -> dict[str, str]:
+    """The functions that read and write elements of 8 or 16 bits of an array of words, by name.
+
+    Several threads may write into one word, each its own bits, so that two atomic operations put
+    a value in place.
+    """
+    mask = f"0x{(1 << bits) - 1:x}u"
+    lanes = 32 // bits
+    down, low = f"{lanes.bit_length() - 1}u", f"{lanes - 1}u"
+    word = f"{memory}[at >> {down}]"
+    loaded = f"atomicLoad(&{word})" if is_atomic else word
+    load, store = f"{memory}_load{bits}", f"{memory}_store{bits}"
+    return {
+        load: f"""fn {load}(at: i32) -> u32 {{
+  return ({loaded} >> ({bits}u * (u32(at) & {low}))) & {mask};
+}}""",
+        store: f"""fn {store}(at: i32, value: u32) {{
+  let shift = {bits}u * (u32(at) & {low});
+  atomicAnd(&{word}, ~({mask} << shift));
+  atomicOr(&{word}, (value & {mask}) << shift);
+}}""",
+    }

@@ -1,0 +1,111 @@
+"""Distributions whose parameter is itself drawn: one number for the parameter, one with it.
+
+A negative binomial number is a Poisson number of gamma mean, a logarithmic one a geometric number,
+a noncentral chi-square number one whose degrees of freedom are counted by a Poisson number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.core.types import Shape
+from rune.random.counts import poisson
+from rune.random.gammas import chisquare, gamma
+from rune.random.keys import single_key, split
+from rune.random.normals import standard_normal
+from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_shape, real_kind
+from rune.random.uniforms import pairs
+
+
+@Sampler
+def negative_binomial(
+    key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = None
+) -> Any:
+    """How many trials of probability p fail before n of them succeed; n may be no whole number.
+
+    Shapes: n and p broadcast to `shape`, which is their own by default.
+    Types:  integer, i32 by default. -1 for n < 0, or p outside of 0…1 or 0.
+
+    >>> import rune
+    >>> rune.random.negative_binomial(rune.random.key(0), 3.0, 0.4, (3,))
+    Array([3, 2, 6], i32[3], cpu:0)
+    """
+    kind = integral("negative_binomial", dtype)
+    shape = joint_shape("negative_binomial", shape, n, p)
+    real = floating("negative_binomial", None, n, p)
+    successes, chance = (ops.stop_gradient(in_dtype("negative_binomial", v, real)) for v in (n, p))
+    first, second = split(single_key("negative_binomial", key))
+    odds = rnp.where((chance > 0.0) & (chance <= 1.0), (1.0 - chance) / chance, rnp.nan)
+    return poisson.core(second, gamma.core(first, successes, shape, real) * odds, shape, kind)
+
+
+@Sampler
+def logseries(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Whole numbers from 1 on, k with a probability proportional to p**k / k.
+
+    Shapes: p broadcasts to `shape`, which is its own by default.
+    Types:  integer, i32 by default. -1 for p outside of 0…1, or 1.
+    Source: Kemp 1981, Applied Statistics 30(3).
+
+    >>> import rune
+    >>> rune.random.logseries(rune.random.key(0), 0.6, (4,))
+    Array([8, 1, 1, 1], i32[4], cpu:0)
+    """
+    kind = integral("logseries", dtype)
+    shape = joint_shape("logseries", shape, p)
+    real = real_kind("logseries", p)
+    chance = ops.stop_gradient(in_dtype("logseries", p, real))
+    first, second = pairs(key, shape, real)
+    # The geometric number fails with probability q = 1 - (1 - p)**u.
+    log_q = rnp.log1p(-rnp.exp(rnp.log1p(-chance) * first))
+    count = rnp.floor(1.0 + rnp.log1p(-second) / log_q)
+    return ops.convert(rnp.where((chance >= 0.0) & (chance < 1.0), count, -1.0), dtype=kind)
+
+
+@Sampler
+def noncentral_chisquare(
+    key: Any, df: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None
+) -> Any:
+    """The sum of the squares of `df` normal numbers whose means' squares have the sum `nonc`.
+
+    Shapes: df and nonc broadcast to `shape`, which is their own by default.
+    The derivative in nonc is that of the numbers for df > 1, and 0 below, where it is counted.
+    Source: Johnson, Kotz & Balakrishnan 1995, Continuous Univariate Distributions 2, 29.3.
+
+    >>> import rune
+    >>> rune.random.noncentral_chisquare(rune.random.key(0), 3.0, 2.0, (2,))
+    Array([7.7360325, 2.4579365], f32[2], cpu:0)
+    """
+    kind = floating("noncentral_chisquare", dtype, df, nonc)
+    shape = joint_shape("noncentral_chisquare", shape, df, nonc)
+    number, offset = (
+        rnp.broadcast_to(in_dtype("noncentral_chisquare", v, kind), shape) for v in (df, nonc)
+    )
+    first, second, third = split(single_key("noncentral_chisquare", key), 3)
+    moved = rnp.square(standard_normal(first, shape, kind) + rnp.sqrt(offset))
+    pairs = poisson.core(second, ops.stop_gradient(offset) / 2.0, shape).astype(kind)
+    is_many = number > 1.0
+    rest = rnp.where(is_many, number - 1.0, number + 2.0 * pairs)
+    return rnp.where(is_many, moved, 0.0) + chisquare.core(third, rest, shape, kind)
+
+
+@Sampler
+def noncentral_f(
+    key: Any, dfnum: Any, dfden: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None
+) -> Any:
+    """A noncentral chi-square number over a chi-square number, each over its degrees of freedom.
+
+    Shapes: the parameters broadcast to `shape`, which is their own by default.
+
+    >>> import rune
+    >>> rune.random.noncentral_f(rune.random.key(0), 3.0, 20.0, 2.0, (2,))
+    Array([0.52072805, 4.228178  ], f32[2], cpu:0)
+    """
+    kind = floating("noncentral_f", dtype, dfnum, dfden, nonc)
+    shape = joint_shape("noncentral_f", shape, dfnum, dfden, nonc)
+    first, second = split(single_key("noncentral_f", key))
+    num, den, offset = (in_dtype("noncentral_f", v, kind) for v in (dfnum, dfden, nonc))
+    above = noncentral_chisquare.core(first, num, offset, shape, kind) / num
+    return above / (chisquare.core(second, den, shape, kind) / den)

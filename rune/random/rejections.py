@@ -1,0 +1,213 @@
+"""Distributions that are drawn by rejection: vonmises, zipf, hypergeometric.
+
+A proposal is drawn for all elements at once until each has been accepted; an element keeps the
+first that is, so its number depends on the key and its position alone. The loop has few steps: the
+hats are close, whatever the parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.control import while_loop
+from rune.core.types import Shape
+from rune.errors import TransformError
+from rune.ops.scalars import int_bounds
+from rune.random.keys import Key, single_key, split
+from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_shape, kind_of
+from rune.random.special import stirling_remainder
+from rune.random.uniforms import pairs
+from rune.transforms.custom_jvp import custom_jvp
+
+Proposal = tuple[Any, Any]  # numbers, and which of them are accepted
+
+
+class _Trying(NamedTuple):
+    """What elements have got, and which have."""
+
+    key: Key
+    found: Any
+    is_done: Any
+
+
+def until_accepted(key: Key, like: Any, propose: Callable[[Any, Any], Proposal]) -> Any:
+    """Numbers of the shape and dtype of `like`; `propose` takes two arrays of (0, 1] and [0, 1)."""
+
+    def again(s: _Trying) -> _Trying:
+        rest, used = split(s.key)
+        first, second = pairs(used, like.shape, like.dtype)
+        number, accepted = propose(1.0 - first, second)
+        return _Trying(rest, rnp.where(s.is_done, s.found, number), s.is_done | accepted)
+
+    start = _Trying(key, rnp.zeros_like(like), rnp.zeros(like.shape, bool))
+    return while_loop(lambda s: rnp.any(~s.is_done), again, start).found
+
+
+# --- vonmises ---------------------------------------------------------------------------------
+
+
+@Sampler
+def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Angles of -π…π, the normal distribution of the circle: density exp(kappa cos(x - mu)).
+
+    Shapes: mu and kappa broadcast to `shape`, which is their own by default.
+    Types:  floating, f32 by default. NaN for a kappa that is negative, infinite or NaN.
+    Errors: TransformError for a derivative in kappa.
+    Source: Best & Fisher 1979, Applied Statistics 28(2).
+
+    >>> import rune
+    >>> rune.random.vonmises(rune.random.key(0), 0.0, 4.0, (2,))
+    Array([-0.26470196, -0.23029247], f32[2], cpu:0)
+    """
+    kind = floating("vonmises", dtype, mu, kappa)
+    shape = joint_shape("vonmises", shape, mu, kappa)
+    centre, k = (rnp.broadcast_to(in_dtype("vonmises", v, kind), shape) for v in (mu, kappa))
+    turned = centre + _angles(single_key("vonmises", key), k)
+    return turned - 2 * math.pi * ops.stop_gradient(rnp.round(turned / (2 * math.pi)))
+
+
+@custom_jvp
+def _angles(key: Key, kappa: Any) -> Any:
+    """Angles around 0. The hat is a wrapped Cauchy distribution.
+
+    With the paper's r: kappa (r - 1) is `excess`, which stays near 1/2…1 where r - 1 vanishes or
+    grows without bounds; 1 - cos(angle) is 2 `half`.
+    """
+    is_valid = (kappa >= 0.0) & rnp.isfinite(kappa)
+    k = rnp.where(is_valid, kappa, 1.0)
+    excess = 0.5 + 0.5 / (rnp.hypot(1.0, 2.0 * k) + 2.0 * k)
+
+    def propose(u: Any, v: Any) -> Proposal:
+        turn = math.pi * (v - 0.5)  # half of the proposed angle of the uniform distribution
+        square = rnp.square(rnp.sin(turn))
+        half = square / (1.0 + 2.0 * (k / excess) * (1.0 - square))
+        c = excess + 2.0 * k * half
+        angle = 2.0 * rnp.arcsin(rnp.sqrt(half))
+        return rnp.copysign(angle, turn), rnp.log(u) <= 1.0 + rnp.log(c) - c
+
+    return rnp.where(is_valid, until_accepted(key, k, propose), rnp.nan)
+
+
+@_angles.defjvp
+def _angles_jvp(primals: Any, tangents: Any) -> Any:
+    raise TransformError(
+        "vonmises: cannot differentiate in kappa (which proposal is accepted depends on it)",
+        hint="differentiate in mu, and use rune.stop_gradient(kappa)",
+    )
+
+
+# --- zipf -------------------------------------------------------------------------------------
+
+MOST_A = 100.0  # from where 2 is less likely than the smallest number of f64
+
+
+@Sampler
+def zipf(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+    """Whole numbers from 1 on, k with a probability proportional to k**-a, for a > 1.
+
+    Shapes: a broadcasts to `shape`, which is its own by default.
+    Types:  integer, i32 by default; numbers that it does not hold are not drawn. -1 for another a.
+    Source: Devroye 1986, Non-Uniform Random Variate Generation, X.6.1.
+
+    >>> import rune
+    >>> rune.random.zipf(rune.random.key(0), 2.0, (4,))
+    Array([1, 2, 1, 1], i32[4], cpu:0)
+    """
+    kind = integral("zipf", dtype)
+    shape = joint_shape("zipf", shape, a)
+    real = floating("zipf", None, a)
+    power = rnp.broadcast_to(ops.stop_gradient(in_dtype("zipf", a, real)), shape)
+    is_valid = power > 1.0
+    less = rnp.where(is_valid, rnp.minimum(power, MOST_A), 2.0) - 1.0
+    most = float(int_bounds(kind)[1])
+    least = rnp.power(most, -less)  # numbers below it would be more than `most`
+    twice = rnp.expm1(less * math.log(2))
+
+    def propose(u: Any, v: Any) -> Proposal:
+        number = rnp.floor(rnp.power(least + (1.0 - least) * u, -1.0 / less))
+        number = rnp.clip(number, 1.0, most)
+        more = rnp.expm1(less * rnp.log1p(1.0 / number))
+        return number, v * number * more * (1.0 + twice) <= twice * (1.0 + more)
+
+    drawn = until_accepted(single_key("zipf", key), less, propose)
+    return ops.convert(rnp.where(is_valid, drawn, -1.0), dtype=kind)
+
+
+# --- hypergeometric ---------------------------------------------------------------------------
+
+HAT_SLOPE, HAT_LEAST = 2 * math.sqrt(2 / math.e), 3 - 2 * math.sqrt(3 / math.e)
+
+
+@Sampler
+def hypergeometric(
+    key: Any, ngood: Any, nbad: Any, nsample: Any, shape: Shape | None = None, dtype: Any = None
+) -> Any:
+    """How many of `nsample` elements are good, taken out of ngood good and nbad bad ones.
+
+    Shapes: the parameters broadcast to `shape`, which is their own by default.
+    Types:  integer, i32 by default. -1 for numbers below 0, or more taken than there are.
+            Numbers are counted in f32, exact up to 2**24; in f64 where a parameter has 64 bits.
+    Source: Stadlober 1990, Journal of Computational and Applied Mathematics 31(1), HRUA*.
+
+    >>> import rune
+    >>> rune.random.hypergeometric(rune.random.key(0), 5, 8, 6, (4,))
+    Array([2, 1, 3, 3], i32[4], cpu:0)
+    """
+    kind = integral("hypergeometric", dtype)
+    shape = joint_shape("hypergeometric", shape, ngood, nbad, nsample)
+    given = (ngood, nbad, nsample)
+    wide = {dtypes.f64, dtypes.i64, dtypes.u64} & {kind_of("hypergeometric", v) for v in given}
+    real = dtypes.f64 if wide else dtypes.canonical(dtypes.f64)
+    numbers = (
+        rnp.broadcast_to(ops.stop_gradient(in_dtype("hypergeometric", v, real)), shape)
+        for v in given
+    )
+    drawn = _good(single_key("hypergeometric", key), *map(rnp.floor, numbers))
+    return ops.convert(drawn, dtype=kind)
+
+
+def _good(key: Key, good: Any, bad: Any, taken: Any) -> Any:
+    """By symmetry, the rarer kind among the fewer: those taken, or those that are left."""
+    whole = good + bad
+    is_valid = (good >= 0.0) & (bad >= 0.0) & (taken >= 0.0) & (taken <= whole)
+    rare, whole, taken = (
+        rnp.where(is_valid, v, 0.0) for v in (rnp.minimum(good, bad), whole, taken)
+    )
+    fewer = rnp.minimum(taken, whole - taken)
+    found = until_accepted(key, rare, _rare_proposal(rare, whole - rare, fewer))
+    found = rnp.where(good <= bad, found, fewer - found)
+    return rnp.where(is_valid, rnp.where(fewer < taken, good - found, found), -1.0)
+
+
+def _rare_proposal(rare: Any, common: Any, taken: Any) -> Callable[[Any, Any], Proposal]:
+    """The ratio of uniforms around the mean; at most half of all are rare, or taken."""
+    whole = rare + common
+    share = rare / rnp.maximum(whole, 1.0)
+    mean = taken * share
+    variance = (whole - taken) * mean * (1.0 - share) / rnp.maximum(whole - 1.0, 1.0)
+    width = HAT_SLOPE * rnp.sqrt(variance + 0.5) + HAT_LEAST
+    mode = rnp.floor((taken + 1.0) * (rare + 1.0) / (whole + 2.0))
+
+    def propose(u: Any, v: Any) -> Proposal:
+        number = rnp.floor(mean + 0.5 + width * (v - 0.5) / u)
+        is_there = (number >= 0.0) & (number <= rnp.minimum(rare, taken))
+        k = rnp.where(is_there, number, mode)
+        likelihood = (
+            _log_factorial_ratio(mode, k)
+            + _log_factorial_ratio(rare - mode, rare - k)
+            + _log_factorial_ratio(taken - mode, taken - k)
+            + _log_factorial_ratio(common - taken + mode, common - taken + k)
+        )
+        return k, is_there & (2.0 * rnp.log(u) <= likelihood)
+
+    return propose
+
+
+def _log_factorial_ratio(m: Any, k: Any) -> Any:
+    """log(m! / k!) + k - m, for whole numbers: as Stirling's formula has it, without cancelling."""
+    near = (m + 0.5) * rnp.log1p((m - k) / (k + 1.0)) + (m - k) * rnp.log(k + 1.0)
+    return near + stirling_remainder(m) - stirling_remainder(k)

@@ -1,0 +1,56 @@
+"""How two trees differ, for messages: the path of the first leaf that one of them lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rune import tree
+
+Words = Callable[[str], str]
+
+
+def mismatch(a: Any, b: Any, only_in_a: Words, only_in_b: Words, otherwise: str) -> str:
+    """How two structures differ, in the words given.
+
+    only_in_a, only_in_b: what to say of the path of a leaf that only one of them has.
+    otherwise: with `{}` for each of both; said where the containers differ and not their leaves.
+    """
+    lost, gained = _only_in(a, b), _only_in(b, a)
+    if "" not in (lost, gained):  # neither is a leaf alone
+        if lost is not None:
+            return only_in_a(lost)
+        if gained is not None:
+            return only_in_b(gained)
+    return otherwise.format(shown(a), shown(b))
+
+
+def results_differ(expected: Any, found: Any) -> str:
+    """How the results of a rule differ from those of its function."""
+    return mismatch(
+        expected, found, "it does not give result{}".format,
+        "the function has no result{}".format, "the function gives {}, the rule {}",
+    )  # fmt: skip
+
+
+def _only_in(a: Any, b: Any) -> str | None:
+    """The key path of the first leaf of a structure that another has not."""
+    others = set(paths(b))
+    return next((path for path in paths(a) if path not in others), None)
+
+
+def paths(treedef: Any) -> list[str]:
+    """The key path of every leaf, as `['a'][0]`."""
+    marked = tree.unflatten(treedef, range(treedef.num_leaves))
+    return [tree.keystr(path) for path, _ in tree.leaves_with_path(marked)]
+
+
+def shown(treedef: Any) -> str:
+    """A structure for messages: `{'a': *}`."""
+    found = str(treedef).removeprefix("PyTreeDef(").removesuffix(")")
+    return "a single value" if found == "*" else found
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, for messages: its type if it is an array, else that of Python."""
+    return str(getattr(value, "type", type(value).__name__))

@@ -1,0 +1,98 @@
+"""doctor: the text says what is here and works, what is missing, and the command that gets it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rune
+from rune import backends
+from rune.backends import doctor
+from rune.backends.doctor import NEEDS
+
+
+def test_every_executor_is_named_with_its_devices_or_why_there_is_none():
+    report = rune.doctor()
+
+    shown = {d.name for e in report.executors for d in e.devices}
+    assert shown == {d.name for d in rune.devices()}
+    assert {e.name: e.why for e in report.executors if not e.devices} == rune.missing()
+
+
+def test_every_device_that_computes_works():
+    found = {d.name: d.finding for e in rune.doctor().executors for d in e.devices}
+
+    assert found.pop("null:0") == "computes nothing"
+    assert {name: finding for name, finding in found.items() if "works" not in finding} == {}
+
+
+def test_the_text_begins_with_the_versions_that_a_report_needs():
+    first = str(rune.doctor()).splitlines()[0]
+
+    assert all(word in first for word in ("rune", "Python 3.", "numpy 2", "ml_dtypes "))
+
+
+def test_a_notebook_and_a_prompt_show_the_text():
+    report = doctor.Report(("rune 1",), (), "switched off")
+
+    assert repr(report) == str(report) == "rune 1\n\ncompiled kernels  switched off"
+
+
+def missing(monkeypatch: pytest.MonkeyPatch, why: str) -> str:
+    """The text where OpenCL is all there could be, and is not."""
+    monkeypatch.setattr(backends, "missing", lambda: {"opencl": why})
+    monkeypatch.setattr(backends, "devices", lambda: ())
+    return str(doctor.doctor())
+
+
+def test_a_missing_package_comes_with_the_command_that_installs_it(monkeypatch: Any):
+    monkeypatch.setattr(doctor, "_version", lambda name: None)
+
+    text = missing(monkeypatch, "pyopencl cannot be imported (no module)")
+    assert "  missing: pyopencl cannot be imported (no module)" in text
+    assert '  to get it: pip install "rune-ml[opencl]"' in text
+
+
+def test_a_missing_driver_comes_with_how_to_get_one(monkeypatch: Any):
+    monkeypatch.setattr(doctor, "_version", lambda name: f"{name} 1.0")
+
+    text = missing(monkeypatch, "no OpenCL platform")
+    assert "opencl  (pyopencl 1.0, pocl-binary-distribution 1.0)" in text
+    assert "  to get it: install the OpenCL driver of your GPU's vendor" in text
+
+
+def test_a_device_that_fails_says_how(monkeypatch: Any):
+    def broken(self: Any, plan: Any) -> Any:
+        raise RuntimeError("the driver is upset\nvery")
+
+    kind = type(backends.device_named("reference:0").backend)
+    monkeypatch.setattr(kind, "record", broken)
+
+    assert "reference:0  NumPy interpreter of kernel code, every check on: FAILS (RuntimeError: " \
+        "the driver is upset)" in str(rune.doctor())  # fmt: skip
+
+
+def test_a_device_that_computes_wrongly_is_found(monkeypatch: Any):
+    kind = type(backends.device_named("reference:0").backend)
+    original: Any = kind.copy_out
+    monkeypatch.setattr(kind, "copy_out", lambda self, b, t: original(self, b, t) + 1)
+
+    assert "FAILS (1..8 doubled is not 2..16)" in str(rune.doctor())
+
+
+def test_every_executor_of_rune_that_needs_something_has_a_command():
+    driven = set(backends._NAMES) - {"reference", "null"}
+
+    assert driven <= set(NEEDS)
+    assert all("pip install" in needs.install for needs in NEEDS.values())
+
+
+def test_the_cache_of_kernels_is_reported(tmp_path: Any):
+    with rune.configure(cache_dir=str(tmp_path)):
+        assert f"compiled kernels  {tmp_path}" in str(rune.doctor())
+    with rune.configure(cache_dir=""):
+        assert "compiled kernels  switched off" in str(rune.doctor())
+    (tmp_path / "file").write_text("")
+    with rune.configure(cache_dir=str(tmp_path / "file")):
+        assert "compiled kernels  not used: " in str(rune.doctor())

@@ -1,0 +1,190 @@
+"""The OpenCL device around its kernels: parts of a device, binaries on disk, waiting, memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.backends import disk_cache, opencl, opencl_run
+from rune.errors import OutOfMemory
+from tests.support.close import close
+
+TARGETS, WHY = opencl.probe()
+pytestmark = pytest.mark.skipif(not TARGETS, reason=f"no OpenCL device: {WHY}")
+ROOT = Path(__file__).parent.parent.parent
+OPENCL = "opencl:0"
+
+
+def python(code: str, **environment: str) -> Any:
+    """What a fresh interpreter prints, as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# --- parts of a device ------------------------------------------------------------------------
+
+PARTS = """
+import json
+import numpy as np
+import rune
+from rune.backends import opencl
+
+targets, why = opencl.probe()
+found = []
+for t in targets:
+    y = rune.jit(lambda x: x * 2.0, device=t.name)(np.arange(3, dtype=np.float32))
+    found.append([t.name, t.cores, y.device.name, y.tolist()])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(bool(TARGETS) and TARGETS[0].cores < 2, reason="a device of one unit")
+def test_a_device_in_two_parts_is_three_devices_that_compute():
+    whole = TARGETS[0].cores
+    found = python(PARTS, RUNE_OPENCL_PARTS="2")
+
+    names = [f"opencl:{n}" for n in range(len(found))]
+    assert [f[0] for f in found] == [f[2] for f in found] == names
+    assert [f[1] for f in found][:1] == [whole]
+    assert [f[1] for f in found][-2:] == [whole // 2] * 2
+    assert all(f[3] == [0.0, 2.0, 4.0] for f in found)
+
+
+def test_without_the_request_a_device_is_whole():
+    assert len(python(PARTS, RUNE_OPENCL_PARTS="1")) == len(TARGETS)
+
+
+# --- binaries on disk -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources that the driver compiles during the test."""
+    seen: list[str] = []
+    original: Any = opencl.OpenCLBackend._from_source
+
+    def counted(self: Any, key: bytes, source: str, options: list[str]) -> Any:
+        seen.append(source)
+        return original(self, key, source, options)
+
+    monkeypatch.setattr(opencl.OpenCLBackend, "_from_source", counted)
+    return seen
+
+
+def compute(device: str = OPENCL) -> np.ndarray:
+    """The result of a function that is compiled anew."""
+    f = rune.jit(lambda x: rnp.sin(x) * 3.0, device=device)
+    return np.asarray(f(np.linspace(0, 1, 50, dtype=np.float32)))
+
+
+def test_a_program_is_compiled_once_for_the_next_function_too(tmp_path, builds):
+    with rune.configure(cache_dir=str(tmp_path)):
+        first, again = compute(), compute()
+
+    assert len(builds) == 1
+    close(first, again, ulps=0, why="one binary")
+
+
+def test_a_binary_that_the_driver_refuses_is_compiled_again(tmp_path, builds, monkeypatch):
+    with rune.configure(cache_dir=str(tmp_path)):
+        first = compute()
+        monkeypatch.setattr(disk_cache, "load", lambda key: b"no binary")
+        again = compute()
+
+    assert len(builds) == 2
+    close(first, again, ulps=0, why="one source")
+
+
+def test_switched_off_nothing_is_kept(builds):
+    with rune.configure(cache_dir=""):
+        compute()
+        compute()
+
+    assert len(builds) == 2
+
+
+# --- waiting ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The places that calls wait for during the test."""
+    seen: list[Any] = []
+    original = opencl_run._Walker.read
+
+    def counted(self: Any, place: Any) -> int:
+        seen.append(place)
+        return original(self, place)
+
+    monkeypatch.setattr(opencl_run._Walker, "read", counted)
+    return seen
+
+
+def test_a_loop_of_known_length_is_enqueued_without_waiting(reads):
+    f = rune.jit(
+        lambda x: rune.fori_loop(0, 20, lambda i, c: rnp.sin(c) + rnp.sum(c) * i, x), device=OPENCL
+    )
+    f(np.ones(5, np.float32))
+
+    assert reads == []
+
+
+def test_a_loop_with_a_condition_waits_once_a_step(reads):
+    f = rune.jit(
+        lambda x: rune.while_loop(lambda c: rnp.sum(c) < 10.0, lambda c: c + 1.0, x), device=OPENCL
+    )
+    found = f(np.zeros(2, np.float32))
+
+    assert found.tolist() == [5.0, 5.0]
+    assert len(reads) == 6
+
+
+def test_block_until_ready_waits_for_the_queue(monkeypatch):
+    x = rune.jit(lambda x: x + 1.0, device=OPENCL)(np.zeros(3, np.float32))
+    waited: list[str] = []
+    backend = rune.backends.device_named(OPENCL).backend
+    original = backend.synchronize
+    monkeypatch.setattr(backend, "synchronize", lambda: (waited.append("queue"), original())[1])
+
+    assert x.block_until_ready() is x
+    assert rune.block_until_ready({"x": x, "y": 1.0})["x"] is x
+    assert waited == ["queue"] * 2
+
+
+# --- memory -----------------------------------------------------------------------------------
+
+
+def test_out_of_memory_in_a_jitted_call_names_what_is_live_and_who_made_it(monkeypatch):
+    pool: Any = rune.backends.device_named(OPENCL).backend
+    held = rune.jit(lambda x: x + 1.0, device=OPENCL)(np.zeros(1 << 20, np.float32))
+    monkeypatch.setattr(pool.pool, "limit_bytes", pool.memory_stats().live_bytes + (1 << 20))
+
+    def larger(x: Any) -> Any:
+        return rnp.concatenate([x, x])
+
+    with pytest.raises(OutOfMemory, match="cannot allocate 8388608 B on opencl:0") as caught:
+        rune.jit(larger)(held)
+    assert "f32[1048576] of lambda (4194304 B, test_opencl_device.py:" in caught.value.message
+
+
+def test_after_out_of_memory_the_device_works_on(monkeypatch):
+    backend: Any = rune.backends.device_named(OPENCL).backend
+    with monkeypatch.context() as patch:
+        patch.setattr(backend.pool, "limit_bytes", 0)
+        with pytest.raises(OutOfMemory):
+            rune.device_put(np.zeros(1 << 22, np.float32), OPENCL)
+
+    close(np.float32(6), np.asarray(rune.device_put(np.float32(5), OPENCL) + 1), ulps=0, why="5+1")

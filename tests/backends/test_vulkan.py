@@ -1,0 +1,385 @@
+"""Vulkan: what is special to it. What it computes is tested by the laws, like every executor's.
+
+First plans: sizes, arguments, donation, copies. Then memory, shared with the host or staged;
+threads; what is destroyed and when; a device that is lost; and that the validation layer has
+nothing to say. How work is recorded and replayed: test_vulkan_replay.py.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import dtypes
+from rune.backends import vulkan, vulkan_driver
+from rune.backends.pool import size_class
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, CompileError, DeviceError, DimensionError, OutOfMemory
+from rune.lowering.kernel.text import parse
+from rune.lowering.plan import Call, Copy, Plan, Slot, Space
+from tests.backends.plans import plan_of, run
+from tests.backends.vulkan_cases import (
+    DOUBLE,
+    SOURCES,
+    TARGETS,
+    X,
+    chain,
+    lowered,
+    n,
+    needs_device,
+    opened,
+)
+from tests.support.close import same
+from tests.support.oracle import by_reference
+
+pytestmark = needs_device
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["shared", "staged"])
+def device(request) -> Iterator[vulkan.VulkanBackend]:
+    """A device whose memory the host sees, and one whose memory it does not."""
+    with opened(is_shared=request.param) as backend:
+        yield backend
+
+
+@pytest.fixture
+def own() -> Iterator[vulkan.VulkanBackend]:
+    """A device of this test alone."""
+    with opened() as backend:
+        yield backend
+
+
+# --- plans ------------------------------------------------------------------------------------
+
+
+def test_one_compiled_plan_serves_every_size(device):
+    executable = device.record(chain(3))
+
+    for size in (1, 7, 100, 3):
+        x = np.arange(size, dtype=np.float32)
+        results = executable([device.copy_in(x)])
+        eight, copied = (device.copy_out(r, r.type) for r in results)
+        same(8 * x, eight)
+        same(x, copied)
+
+
+def test_what_does_not_fit_the_plan_is_refused(device):
+    executable = device.record(chain(2))
+
+    with pytest.raises(DimensionError, match="chain: cannot run with n = 101"):
+        executable([device.copy_in(np.zeros(101, np.float32))])
+    with pytest.raises(ArgumentError, match="argument 0 is f32"):
+        executable([device.copy_in(np.zeros(5))])
+    with pytest.raises(ArgumentError, match="0 given, 1 taken"):
+        executable([])
+
+
+def test_a_donated_argument_lends_its_memory_only_where_the_caller_says_so(device):
+    code = replace(DOUBLE, aliases=(("x", "y"),))
+    shapes = {"x": (n,), "y": (n,)}
+    executable = device.record(plan_of(code, shapes, SOURCES, donations=[(0, 0)]))
+    x = device.copy_in(np.ones(4, np.float32))
+
+    (kept,) = executable([x])
+    assert kept.block is not x.block
+    (taken,) = executable([x], donated=(0,))
+    assert taken.block is x.block
+    same(np.full(4, 2, np.float32), device.copy_out(taken, taken.type))
+
+
+def test_a_copy_moves_every_byte_wherever_it_lies(device):
+    kind = ArrayType((7,), dtypes.i8)
+    middle = Slot(Space.ARENA, kind, offset=3)
+    x, y = Slot(Space.ARGUMENT, kind), Slot(Space.RESULT, kind)
+    plan = Plan("f", "", (kind,), (kind,), (Copy(middle, x), Copy(y, middle)), {}, 16)
+    given = np.arange(-3, 4, dtype=np.int8)
+
+    (found,) = run(device, plan, given)
+
+    same(given, found)
+
+
+def test_a_routine_that_vulkan_lacks_is_refused(device):
+    slot = Slot(Space.ARGUMENT, ArrayType((4,), dtypes.f32))
+    plan = Plan("f", "", (), (), (Call("dot", (slot,), (slot, slot), ()),), {}, 0)
+
+    with pytest.raises(CompileError, match="vulkan: cannot call dot on vulkan:0"):
+        device.record(plan)
+
+
+def test_a_module_that_the_driver_refuses_is_a_compile_error_with_the_kernel(own, monkeypatch):
+    refused = vulkan_driver.api().VK_ERROR_OUT_OF_HOST_MEMORY
+    driver = own.opened().device.vk
+    monkeypatch.setattr(driver, "vkCreateComputePipelines", lambda *args: refused)
+
+    with pytest.raises(CompileError, match="cannot compile double for vulkan:0") as caught:
+        own.record(chain(1))
+
+    assert "store y[i]" in caught.value.source
+
+
+def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monkeypatch, tmp_path):
+    ffi, header = vulkan_driver.api().ffi, 32
+    given: list[bytes] = []
+
+    def give_out(device, cache, size, data):
+        size[0] = header + 8
+        if data != ffi.NULL:
+            ffi.memmove(data, bytes(range(header + 8)), header + 8)
+        return 0
+
+    def take_in(create):
+        def call(device, info, allocator, made):
+            given.append(bytes(ffi.buffer(info.pInitialData, info.initialDataSize)))
+            info.initialDataSize = 0  # these bytes are no driver's
+            return create(device, info, allocator, made)
+
+        return call
+
+    with rune.configure(cache_dir=str(tmp_path)):
+        for _ in range(2):
+            with opened() as backend:
+                driver = backend.opened().device.vk
+                monkeypatch.setattr(driver, "vkGetPipelineCacheData", give_out)
+                create = take_in(driver.vkCreatePipelineCache)
+                monkeypatch.setattr(driver, "vkCreatePipelineCache", create)
+                backend.record(chain(1))
+
+    assert given == [b"", bytes(range(header + 8))]
+
+
+# --- memory -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [dtypes.bool_, dtypes.i8, dtypes.f32, dtypes.f64], ids=str)
+def test_every_shape_goes_there_and_back(device, dtype):
+    for shape in ((), (0, 3), (2, 3)):
+        x = np.ones(shape, dtype)
+        buffer = device.copy_in(x)
+
+        same(x, device.copy_out(buffer, buffer.type))
+
+
+def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
+    x = np.arange((5 << 24) // 4 + 3, dtype=np.uint32)
+    buffer = device.copy_in(x)
+    x_before, x[:] = x.copy(), 0
+
+    same(x_before, device.copy_out(buffer, buffer.type))
+
+
+def test_out_of_memory_says_asked_used_and_limit(device):
+    with pytest.raises(OutOfMemory, match=r"cannot allocate 4398046511104 B on vulkan:0 \(used"):
+        device.alloc(ArrayType((1 << 40,), dtypes.f32))
+
+
+def test_a_driver_without_memory_is_out_of_memory_and_works_on(own, monkeypatch):
+    refused = vulkan_driver.api().VK_ERROR_OUT_OF_DEVICE_MEMORY
+    driver = own.opened().device.vk
+    with monkeypatch.context() as patched:
+        patched.setattr(driver, "vkAllocateMemory", lambda *args: refused)
+        with pytest.raises(OutOfMemory, match="cannot allocate 400000000 B"):
+            own.alloc(ArrayType((100_000_000,), dtypes.f32))
+
+    (y, _) = run(own, chain(1), np.ones(3, np.float32))
+    same(np.full(3, 2, np.float32), y)
+
+
+def test_memory_is_given_back_with_the_last_buffer_and_not_held_by_the_last_call(device):
+    executable = device.record(chain(2))
+    x = device.copy_in(np.ones(50, np.float32))
+    executable([x])
+    gc.collect()
+    before = device.memory_stats().live_bytes
+
+    executable([x])
+    gc.collect()
+    assert device.memory_stats().live_bytes == before
+    del x
+    gc.collect()
+    assert device.memory_stats().live_bytes == before - size_class(200)
+
+
+def test_a_host_write_waits_for_commands_on_the_memory_that_it_takes(own):
+    executable = own.record(chain(60))
+    for k in range(30):  # an argument's memory is free while its call is pending
+        executable([own.copy_in(np.full(100, k, np.float32))])
+    kept = own.copy_in(np.full(100, 7, np.float32))
+
+    result, _ = executable([kept])
+
+    same(np.full(100, 7 * 2.0**60, np.float32), own.copy_out(result, result.type))
+
+
+def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(own):
+    def cycle(k: int) -> None:
+        code = parse(f"""
+        code add{k}(x: read f32[8], y: write f32[8]) {{
+          for i in 8 grid {{ store y[i] = x[i] + {k}.0_f32 }}
+        }}""")
+        (y,) = run(own, plan_of(code), np.ones(8, np.float32))
+        assert y[0] == k + 1
+
+    def left() -> tuple[int, int]:
+        gc.collect()
+        own.synchronize()
+        return len(own.opened().device._made), own.memory_stats().live_bytes
+
+    for k in range(5):
+        cycle(k)
+    before = left()
+    for k in range(40):
+        cycle(k)
+
+    assert left() == before
+
+
+# --- threads ----------------------------------------------------------------------------------
+
+
+def test_eight_threads_mix_nothing_up(own):
+    plans = [own.record(chain(4)), own.record(lowered("a few steps of a while")[1])]
+    expected = by_reference(lowered("a few steps of a while")[0], [X])
+    wrong: list[Any] = []
+
+    def work(seed: int) -> None:
+        for k in range(25):
+            x = np.full(20, seed * 100 + k, np.float32)
+            y, _ = plans[0]([own.copy_in(x)])
+            if (own.copy_out(y, y.type) != 16 * x).any():
+                wrong.append((seed, k))
+            count, _ = plans[1]([own.copy_in(X)])
+            if own.copy_out(count, count.type) != expected[0]:
+                wrong.append((seed, k, "while"))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not wrong
+
+
+# --- a device that is lost, and the end -------------------------------------------------------
+
+
+def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(own, monkeypatch):
+    executable, lost = own.record(chain(2)), own.opened()
+    old = own.copy_in(np.ones(3, np.float32))
+    code = vulkan_driver.api().VK_ERROR_DEVICE_LOST
+    monkeypatch.setattr(lost.device.vk, "vkQueueSubmit", lambda *args: code)
+
+    with pytest.raises(DeviceError, match="vulkan:0 cannot go on"):
+        executable([old])
+    with pytest.raises(DeviceError, match="the device was lost"):
+        own.copy_out(old, old.type)
+    with pytest.raises(DeviceError, match="the device was lost"):
+        executable([old])
+
+    new = own.copy_in(np.ones(3, np.float32))
+    result, _ = executable([new])
+    same(np.full(3, 4, np.float32), own.copy_out(result, result.type))
+    lost.device.close()
+
+
+def test_closing_destroys_all_that_was_made(own):
+    executable = own.record(chain(2))
+    executable([own.copy_in(np.ones(3, np.float32))])
+    device = own.opened().device
+
+    own.close()
+
+    assert not device._made
+    with pytest.raises(DeviceError):
+        device.submit((None, None))
+
+
+def test_a_missing_loader_is_a_reason_and_says_how_to_get_it(monkeypatch):
+    def absent():
+        raise OSError("Cannot find Vulkan SDK version")
+
+    monkeypatch.setattr(vulkan, "instance", absent)
+
+    targets, why = vulkan.probe()
+
+    assert targets == []
+    assert "apt install libvulkan1" in str(why)
+
+
+# --- the validation layer ---------------------------------------------------------------------
+
+PROGRAMS = """
+import gc
+import numpy as np
+from rune.backends import vulkan
+from tests.backends import vulkan_cases as t
+from tests.backends.plans import run
+shared = vulkan.VulkanBackend(t.TARGETS[0], t.physical(), is_shared=True)
+staged = vulkan.VulkanBackend(t.TARGETS[0], t.physical(), is_shared=False)
+for backend in (shared, staged):
+    executable = backend.record(t.chain(20))
+    for k in range(20):
+        executable([backend.copy_in(np.full(50, k, np.float32))])
+    for name in t.CASES:
+        run(backend, *(lambda p, plan, args: (plan, *args))(*t.lowered(name)))
+    del executable
+    gc.collect()
+    backend.synchronize()
+"""
+
+
+def validated(program: str) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own, under the validation layer."""
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, vulkan_driver.VALIDATION: "1"},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+def has_validation_layer() -> bool:
+    layers = vulkan_driver.listed(
+        vulkan_driver.api().lib.vkEnumerateInstanceLayerProperties, "VkLayerProperties"
+    )
+    names = [vulkan_driver.api().ffi.string(layer.layerName).decode() for layer in layers]
+    return vulkan_driver.LAYER in names
+
+
+needs_layer = pytest.mark.skipif(
+    not TARGETS or not has_validation_layer(),
+    reason="no Vulkan validation layer; apt install vulkan-validationlayers",
+)
+
+
+@needs_layer
+def test_the_validation_layer_says_nothing_about_plans_loops_and_copies():
+    done = validated(PROGRAMS)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_layer
+def test_what_the_validation_layer_says_is_an_error():
+    program = """
+import numpy as np
+from rune.backends import vulkan
+backend = vulkan.open_device(vulkan.probe()[0][0])
+device = backend.opened().device
+device.vk.vkCmdDispatch(device.command_buffers(1)[0], 1, 1, 1)
+backend.synchronize()
+"""
+    done = validated(program)
+
+    assert "DeviceError: vulkan: the validation layer objects" in done.stderr
+    assert "vkCmdDispatch" in done.stderr

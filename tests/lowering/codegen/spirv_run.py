@@ -1,0 +1,70 @@
+"""What tests of SPIR-V share: a target with every type, every operation as a kernel, spirv-val."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rune import dims, dtypes
+from rune.lowering.codegen.spirv import SpirvKernel, render
+from rune.lowering.codegen.spirv_module import KINDS
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Expr, Load, Op
+from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Store
+from rune.lowering.kernel.text import parse
+from rune.lowering.kernel.types import OPERAND_DTYPES, result_dtype
+from tests.lowering.kernel.examples import TEXTS
+
+CONTROLS = frozenset(
+    (name, bits) for name in ("denormals", "specials", "nearest") for bits in (16, 32, 64)
+)
+TARGET = Target(
+    "vulkan:0", "vulkan", "spirv", "a test", frozenset(KINDS), 16, 8, 256, 1 << 15, 1 << 12,
+    frozenset(), float_controls=CONTROLS,
+)  # fmt: skip
+VALIDATOR = shutil.which("spirv-val")
+validated = pytest.mark.skipif(
+    VALIDATOR is None, reason="spirv-val is absent: apt install spirv-tools"
+)
+
+
+def rendered(text: str, target: Target = TARGET) -> SpirvKernel:
+    """The module of kernel code, or of an example by its name."""
+    return render(parse(TEXTS.get(text, text)), target)
+
+
+def complaint(words: bytes, folder: Path) -> str:
+    """What spirv-val says against a module; nothing if it is valid for Vulkan 1.3."""
+    file = folder / "module.spv"
+    file.write_bytes(words)
+    command = [str(VALIDATOR), "--target-env", "vulkan1.3", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+def operations(dtype: np.dtype) -> list[Op | Cast]:
+    """Every operation on operands of a dtype, and its conversions to all others."""
+    i = dims.symbol("i", 0, 7)
+    given = [Load(name, (i,), dtype) for name in "abc"]
+    found: list[Op | Cast] = [Cast(given[0], d) for d in sorted(KINDS, key=dtypes.short)]
+    for name, count in SCALAR_OPS.items():
+        if dtype not in OPERAND_DTYPES[name]:
+            continue
+        args: tuple[Expr, ...] = tuple(given[:count])
+        if name == "select":
+            args = (Op("lt", (given[0], given[1]), dtypes.bool_), *given[1:])
+        same = (d for d in sorted(KINDS, key=dtypes.short) if d.itemsize == dtype.itemsize)
+        result = result_dtype(name, dtype)
+        found += [Op(name, args, d) for d in (same if result is None else [result])]
+    return found
+
+
+def kernel_of(expr: Op | Cast, dtype: np.dtype) -> KernelCode:
+    """y[i] = expr for 8 elements."""
+    params = [Param(name, dtype, 8, Access.READ) for name in "abc"]
+    params.append(Param("y", expr.dtype, 8, Access.WRITE))
+    body = For("i", 8, Kind.GRID, (Store("y", dims.symbol("i", 0, 7), expr),))
+    return KernelCode("f", tuple(params), (), (body,))

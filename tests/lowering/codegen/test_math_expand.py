@@ -1,0 +1,222 @@
+"""Functions as kernel code: what they compute without fused multiply-add or a wider format.
+
+The code runs as a kernel through LLVM, which does exactly the operations that are written. Oracle
+and arguments are those of test_llvm_math.py: random bit patterns, the usual ranges, every edge;
+f64 for f32, and the C library's extended precision for f64 where the machine has one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rune import dims, dtypes
+from rune.lowering.codegen.math_expand import Function, expansion
+from rune.lowering.kernel.expr import SCALAR_OPS, Expr, Load, Op
+from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Let, Param, Store
+from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
+from rune.lowering.kernel.scalar import SCALAR_MEANING
+from tests.lowering.codegen.llvm_run import run
+from tests.lowering.codegen.test_llvm_math import (
+    EXTENDED,
+    NO_EXTENDED_ORACLE,
+    POWERS,
+    errors,
+    exact,
+    samples,
+)
+
+FLOATS = (dtypes.f32, dtypes.f64)
+INTEGERS = sorted(dtypes.INTEGER - {dtypes.i4, dtypes.u4}, key=dtypes.short)
+NAMES = [name for name in SCALAR_OPS if expansion(name, dtypes.f32)]
+UNARY = [name for name in NAMES if SCALAR_OPS[name] == 1]
+ULPS = {"acosh": 3, "erfc": 3, "erf_inv": 3}  # others 2
+
+
+def known(name: str, dtype: np.dtype) -> Function:
+    found = expansion(name, dtype)
+    assert found is not None
+    return found
+
+
+def parts_of(function: Function) -> list[Expr]:
+    """Every expression in it."""
+    whole = [e for stmt in walk(function.body) for e in expressions(stmt)]
+    return [part for e in (*whole, function.result) for part in walk_expr(e)]
+
+
+def apply(name: str, *arrays: np.ndarray) -> np.ndarray:
+    """The function on arrays of one length."""
+    function, count = known(name, arrays[0].dtype), len(arrays[0])
+    i = dims.symbol("i", 0, count - 1)
+    params = [Param(f"x{k}", a.dtype, count, Access.READ) for k, a in enumerate(arrays)]
+    result = Param("y", function.result.dtype, count, Access.WRITE)
+    lets = (
+        Let(p.name, Load(x.name, (i,), p.dtype))
+        for p, x in zip(function.params, params, strict=True)
+    )
+    body = (*lets, *function.body, Store("y", i, function.result))
+    loop = For("i", count, Kind.GRID, body)
+    out = np.empty(count, result.dtype)
+    run(KernelCode("f", (*params, result), (), (loop,)), [*arrays, out])
+    return out
+
+
+def assert_within(limit: float, found: np.ndarray, expected: np.ndarray, *args: np.ndarray):
+    wrong = errors(found, expected)
+    worst = int(np.argmax(wrong))
+    assert wrong[worst] <= limit, (*(a[worst] for a in args), found[worst], wrong[worst])
+
+
+# --- accuracy ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_f32_is_within_a_few_ulp(name: str):
+    x = samples(np.float32)
+
+    assert_within(ULPS.get(name, 2), apply(name, x), exact(name, x), x)
+
+
+@pytest.mark.skipif(not EXTENDED, reason="no extended precision to compare with")
+@pytest.mark.parametrize("name", sorted(set(UNARY) - NO_EXTENDED_ORACLE))
+def test_f64_is_within_a_few_ulp(name: str):
+    x = samples(np.float64)
+
+    assert_within(ULPS.get(name, 2), apply(name, x), exact(name, x), x)
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc"])
+def test_f64_error_functions_are_near_the_c_librarys(name: str):
+    # math.erf errs by up to 1 ulp itself. Denormal results are left out: it flushes some.
+    x = samples(np.float64, 5_000)
+    x = x[(np.abs(x) < 26) & (np.abs(x) > 1e-300)]
+    expected = np.array([getattr(math, name)(v) for v in x])
+
+    assert_within(4, apply(name, x), expected, x)
+
+
+def test_f64_erf_inv_undoes_erf():
+    y = np.concatenate([np.linspace(-3, 3, 5001), 10.0 ** -np.arange(1, 300)])
+    x = np.array([math.erf(v) for v in y])
+
+    found = apply("erf_inv", x)
+
+    # What rounding x loses grows with the slope of erf_inv.
+    slope = np.sqrt(np.pi) / 2 * np.exp(y * y)
+    assert (np.abs(found - y) <= 3 * np.spacing(np.abs(y)) + np.spacing(np.abs(x)) * slope).all()
+
+
+def _pairs(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Arguments of very unlike sizes, beside 1, and ordinary ones."""
+    rng, count = np.random.default_rng(1), 20_000
+    sizes = [10.0 ** rng.integers(-30, 30, count) for _ in range(2)]
+    x = [rng.standard_normal(count) * sizes[0], rng.uniform(0, 20, count)]
+    y = [rng.standard_normal(count) * sizes[1], rng.uniform(-90, 90, count)]
+    x += [1 + 1e-3 * rng.standard_normal(count), rng.standard_normal(count)]
+    y += [rng.uniform(-3e4, 3e4, count), rng.standard_normal(count)]
+    return np.concatenate(x).astype(dtype), np.concatenate(y).astype(dtype)
+
+
+WIDER = {dtypes.f32: np.float64, dtypes.f64: np.longdouble}
+ORACLE = {"pow": np.power, "atan2": np.arctan2}
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=dtypes.short)
+@pytest.mark.parametrize("name", ["pow", "atan2"])
+def test_functions_of_two_numbers_are_within_2_ulp(name: str, dtype: np.dtype):
+    if dtype == dtypes.f64 and not EXTENDED:
+        pytest.skip("no extended precision to compare with")
+    x, y = _pairs(dtype)
+    x = np.abs(x) if name == "pow" else x
+    wide = WIDER[dtype]
+    with np.errstate(all="ignore"):
+        expected = ORACLE[name](x.astype(wide), y.astype(wide))
+
+    assert_within(2, apply(name, x, y), expected, x, y)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=dtypes.short)
+@pytest.mark.parametrize("name", ["pow", "atan2"])
+def test_special_pairs_follow_ieee(name: str, dtype: np.dtype):
+    x, y = (a.ravel() for a in np.meshgrid(np.array(POWERS, dtype), np.array(POWERS, dtype)))
+    with np.errstate(all="ignore"):
+        expected = ORACLE[name](x, y)
+
+    assert_within(2, apply(name, x, y), expected, x, y)
+
+
+# --- what is exact ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=dtypes.short)
+def test_the_remainder_of_floats_is_exact(dtype: np.dtype):
+    tiny = np.finfo(dtype).smallest_subnormal
+    edges = np.array([*POWERS, tiny, -3 * tiny, np.finfo(dtype).max, 1e-40, 7.5], dtype)
+    x, y = (a.ravel() for a in np.meshgrid(edges, edges))
+    x, y = (np.concatenate(both) for both in zip((x, y), _pairs(dtype), strict=True))
+    with np.errstate(all="ignore"):
+        expected = np.fmod(x, y)
+
+    found = apply("rem", x, y)
+
+    both_nan = np.isnan(found) & np.isnan(expected)
+    assert ((found == expected) & (np.signbit(found) == np.signbit(expected)) | both_nan).all()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=dtypes.short)
+def test_integer_powers_wrap_and_truncate(dtype: np.dtype):
+    info = np.iinfo(dtype)
+    numbers = [info.min, info.min + 1, 0, 1, 2, 3, 7, info.max - 1, info.max]
+    numbers += [-1, -2, -3] if info.min else []
+    x, y = (a.ravel() for a in np.meshgrid(np.array(numbers, dtype), np.array(numbers, dtype)))
+
+    assert (apply("pow", x, y) == SCALAR_MEANING["pow"](x, y)).all()
+
+
+def test_f64_is_rounded_to_f16_once():
+    near = np.arange(-2000, 2000, dtype=np.float16).astype(np.float64) + 0.5
+    x = np.concatenate([near, np.nextafter(near, -1e9), np.nextafter(near, 1e9), [1e9, np.inf]])
+    with np.errstate(over="ignore"):
+        expected = x.astype(np.float16)
+
+    assert (apply("to_f16", x) == expected).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=dtypes.short)
+def test_signs_of_zero_are_kept_by_odd_functions(dtype: np.dtype):
+    odd = ("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf", "erf_inv",
+           "expm1", "log1p", "cbrt")  # fmt: skip
+    for name in odd:
+        found = apply(name, np.array([0.0, -0.0], dtype))
+        assert (found == 0).all(), name
+        assert np.signbit(found).tolist() == [False, True], name
+
+
+# --- what renderers rely on -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=dtypes.short)
+def test_a_function_calls_no_other_and_needs_no_fused_multiply_add(dtype: np.dtype):
+    for name in NAMES:
+        function = known(name, dtype)
+        exprs = [e for s in walk(function.body) for e in expressions(s)] + [function.result]
+        used = {
+            (p.name, p.args[-1].dtype) for e in exprs for p in walk_expr(e) if isinstance(p, Op)
+        }
+        assert not any(expansion(*op) for op in used), name
+        assert not any(op == "fma" for op, _ in used), name
+
+
+def test_f32_functions_need_no_64_bits():
+    for name in NAMES:
+        used = {part.dtype for part in parts_of(known(name, dtypes.f32))}
+        assert used <= {dtypes.f32, dtypes.i32, dtypes.u32, dtypes.bool_}, name
+
+
+def test_an_operation_that_every_device_has_stays_one():
+    assert [expansion(name, dtypes.f32) for name in ("add", "sqrt", "floor", "select")] == [
+        None
+    ] * 4

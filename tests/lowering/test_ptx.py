@@ -1,0 +1,314 @@
+"""PTX written directly: what it looks like, what it means, and that it assembles.
+
+Its meaning is that of a small machine (ptx_machine.py), which is held against the interpreter of
+kernel code bit for bit, in every operation and dtype that is rendered. What is not rendered is
+refused by name. nvJitLink assembles the text to machine code, without a GPU or a driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rune import dims, dtypes
+from rune.backends.executor import evaluate
+from rune.errors import CompileError, DtypeError
+from rune.lowering.codegen import cstyle, cuda_c, ptx
+from rune.lowering.codegen.ptx_expr import _TYPES
+from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Expr, Load, Op
+from rune.lowering.kernel.interpret import interpret
+from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Store
+from rune.lowering.kernel.text import parse
+from rune.lowering.kernel.types import OPERAND_DTYPES, result_dtype
+from tests.lowering.kernel.examples import TEXTS
+from tests.lowering.ptx_machine import run_entry
+from tests.support.close import near, same
+
+SUM = """
+code total(x: read f32[8*n], y: write f32[n]) sizes n in 1..100 {
+  for i in n grid {
+    var s: f32 = 0.0_f32
+    for j in 8 serial { s add= x[8*i + j] }
+    store y[i] = s
+  }
+}"""
+DTYPES = sorted(_TYPES, key=dtypes.short)
+RENDERED = frozenset(
+    """add sub mul div neg abs sqrt fma max min and or xor not select eq ne lt le gt ge""".split()
+)
+
+
+def test_a_sum_is_a_loop_of_each_thread(expect):
+    expect(
+        ptx.assemble([ptx.render(parse(SUM))]).rstrip(),
+        """
+        .version 7.0
+        .target sm_70
+        .address_size 64
+
+        .visible .entry run_total(.param .u64 table)
+        {
+          .reg .b64 %d<12>;
+          .reg .b32 %r<3>;
+          .reg .pred %p<3>;
+          .reg .f32 %f<5>;
+          ld.param.u64 %d1, [table];
+          cvta.to.global.u64 %d1, %d1;
+          ld.global.nc.u64 %d2, [%d1+0];
+          cvta.to.global.u64 %d2, %d2;
+          ld.global.nc.u64 %d3, [%d1+8];
+          cvta.to.global.u64 %d3, %d3;
+          ld.global.nc.u64 %d4, [%d1+16];
+          mov.u32 %r1, %ctaid.x;
+          mov.u32 %r2, %ntid.x;
+          mul.wide.u32 %d5, %r1, %r2;
+          mov.u32 %r2, %tid.x;
+          cvt.u64.u32 %d6, %r2;
+          add.s64 %d5, %d5, %d6;
+          setp.ge.s64 %p1, %d5, %d4;
+          @%p1 ret;
+          mov.f32 %f1, 0f00000000;
+          mov.f32 %f2, %f1;
+          mov.b64 %d7, 0;
+        L1:
+          setp.ge.s64 %p2, %d7, 8;
+          @%p2 bra E1;
+          mul.lo.s64 %d8, %d5, 8;
+          add.s64 %d9, %d8, %d7;
+          mad.lo.s64 %d10, %d9, 4, %d2;
+          ld.global.nc.f32 %f3, [%d10];
+          add.rn.f32 %f4, %f2, %f3;
+          mov.f32 %f2, %f4;
+          add.s64 %d7, %d7, 1;
+          bra L1;
+        E1:
+          mad.lo.s64 %d11, %d5, 4, %d3;
+          st.global.f32 [%d11], %f2;
+          ret;
+        }""",
+    )
+
+
+# --- what it means ----------------------------------------------------------------------------
+
+
+def run(code: KernelCode, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]) -> None:
+    """The kernel on the machine; arrays that it writes change."""
+    rendered = ptx.render(code)
+    words = [*(number << 32 for number in range(1, len(arrays) + 1)), *sizes.values()]
+    points = evaluate(dims.product(rendered.grid), sizes)
+    run_entry(rendered.text, np.array(words, np.uint64), arrays, -(-points // 4) * 4)
+
+
+Arrays = list[np.ndarray]
+
+
+def both(code: KernelCode, inputs: Arrays, sizes: Mapping[str, int]) -> tuple[Arrays, Arrays]:
+    """The results of the interpreter, and those of the machine."""
+    outputs = [p for p in code.params if p.access is not Access.READ]
+    made = []
+    for compute in (interpret, run):
+        results = [np.zeros(evaluate(p.size, sizes), p.dtype) for p in outputs]
+        compute(code, [*inputs, *results], sizes)
+        made.append(results)
+    return made[0], made[1]
+
+
+def agree(code: KernelCode, inputs: Arrays, sizes: Mapping[str, int]) -> None:
+    """The machine's results are the interpreter's, bit for bit."""
+    same(*both(code, inputs, sizes))
+
+
+def values(dtype: np.dtype, seed: int) -> np.ndarray:
+    """Numbers of all sizes, the ends of the range, NaN and infinity."""
+    rng = np.random.default_rng(seed)
+    if dtype == dtypes.bool_:
+        return rng.integers(0, 2, N).astype(bool)
+    if dtype in dtypes.INTEGER:
+        info = np.iinfo(dtype)
+        edges = [v for v in (info.min, info.max, -1, 0, 1, 2) if v >= info.min]
+        return rng.permutation(np.array([*edges, *rng.integers(0, 99, N - len(edges))], dtype))
+    edges = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 3e9, -3e9, 1e20, -1e20]
+    return rng.permutation([*edges, *rng.normal(scale=9, size=N - len(edges))]).astype(dtype)
+
+
+N = 32
+
+
+def elementwise(dtype: np.dtype, expr: Expr) -> KernelCode:
+    """One operation at each point; arguments a, b, c of the dtype, and d, of bools."""
+    params = [Param(x, dtype, N, Access.READ) for x in "abc"]
+    params += [Param("d", dtypes.bool_, N, Access.READ)]
+    params += [Param("y", expr.dtype, N, Access.WRITE)]
+    i = dims.symbol("i", 0, N - 1)
+    return KernelCode("f", tuple(params), (), (For("i", N, Kind.GRID, (Store("y", i, expr),)),))
+
+
+def operations(dtype: np.dtype) -> list[Op]:
+    i = dims.symbol("i", 0, N - 1)
+    args = [Load(x, (i,), dtype) for x in "abc"]
+    found = []
+    for name in sorted(n for n, accepted in OPERAND_DTYPES.items() if dtype in accepted):
+        result = result_dtype(name, dtype)
+        if result is not None:
+            chosen = (Load("d", (i,), dtypes.bool_), *args) if name == "select" else args
+            found.append(Op(name, tuple(chosen[: SCALAR_OPS[name]]), result))
+    return found
+
+
+def is_rendered(op: Op) -> bool:
+    integer = op.args[-1].dtype in dtypes.INTEGER
+    return op.name in RENDERED and not (integer and op.name in ("div", "abs"))
+
+
+def inputs(dtype: np.dtype) -> list[np.ndarray]:
+    return [*(values(dtype, seed) for seed in range(3)), values(dtypes.bool_, 3)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtypes.short)
+def test_every_operation_has_its_meaning_or_is_refused(dtype: np.dtype):
+    for op in operations(dtype):
+        if is_rendered(op):
+            agree(elementwise(dtype, op), inputs(dtype), {})
+        else:
+            with pytest.raises(DtypeError, match=f"ptx: cannot render {op.name} of"):
+                ptx.render(elementwise(dtype, op))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtypes.short)
+def test_every_conversion_and_bitcast_is_exact(dtype: np.dtype):
+    a = Load("a", (dims.symbol("i", 0, N - 1),), dtype)
+
+    for target in DTYPES:
+        agree(elementwise(dtype, Cast(a, target)), inputs(dtype), {})
+        if target.itemsize == dtype.itemsize:
+            agree(elementwise(dtype, Op("bitcast", (a,), target)), inputs(dtype), {})
+
+
+rng = np.random.default_rng(0)
+EXAMPLES = {
+    "sum": (SUM, [rng.integers(-9, 9, 40).astype(np.float32)], {"n": 5}),
+    "dot": (TEXTS["dot"], [rng.normal(size=s).astype(np.float32) for s in (216, 120)], {}),
+    "pad": (TEXTS["pad"], [rng.normal(size=8).astype(np.float32)], {}),
+    "gather": (
+        TEXTS["gather"],
+        [rng.normal(size=10).astype(np.float32), np.array([3, -5, 99, 0], np.int32)],
+        {"n": 4},
+    ),
+    "cumsum": (TEXTS["cumsum"], [rng.integers(-9, 9, 60).astype(np.int32)], {}),
+    "four_axes": (TEXTS["four_axes"], [rng.normal(size=120)], {}),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_computes_what_the_interpreter_does(name: str):
+    text, arrays, sizes = EXAMPLES[name]
+
+    expected, found = both(parse(text), arrays, sizes)
+
+    if name == "dot":
+        near(expected, found, relative=1e-6, why="the machine fuses products into the sum")
+    else:
+        same(expected, found)
+
+
+def test_a_division_of_what_may_be_negative_is_moved_up():
+    text = """
+    code f(x: read f32[99], y: write f32[81]) {
+      for i in 9 grid {
+        for j in 9 serial { store y[9*i + j] = x[(i - j)//3 + (i - j)%4 + 20] }
+      }
+    }"""
+
+    agree(parse(text), [rng.normal(size=99).astype(np.float32)], {})
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("softmax", "alloc"), ("scatter", "if"), ("workgroup", "alloc")]
+)
+def test_what_is_no_elementwise_kernel_or_sum_is_refused_by_name(name: str, what: str):
+    refused = rf"ptx: cannot render \w+ \(it has {what}; elementwise kernels and sums only\)"
+
+    with pytest.raises(CompileError, match=refused) as caught:
+        ptx.render(parse(TEXTS[name]))
+    assert "CUDA C renders every kernel" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "u8", "i16"])
+def test_small_numbers_are_refused(dtype: str):
+    text = f"code f(x: read {dtype}[8], y: write {dtype}[8]) {{ store y[0] = x[0] }}"
+
+    with pytest.raises(DtypeError, match=f"ptx: cannot use {dtype}"):
+        ptx.render(parse(text))
+
+
+def test_an_index_of_unknown_sign_is_refused():
+    text = """
+    code f(x: read f32[n], y: write f32[n]) sizes n in 0.. {
+      for i in n grid { store y[i] = x[(i - n)//3 + n] }
+    }"""
+
+    with pytest.raises(CompileError, match=r"the sign of i - n or 3 is not known"):
+        ptx.render(parse(text))
+
+
+# --- that it assembles, and launches as CUDA C does -------------------------------------------
+
+
+@pytest.fixture
+def assembler() -> Any:
+    """nvJitLink, where there is a wheel of it."""
+    module = pytest.importorskip("cuda.bindings.nvjitlink", reason="nvJitLink is not installed")
+    try:
+        module.version()
+    except Exception as error:
+        pytest.skip(f"nvJitLink is not installed ({type(error).__name__})")
+    return module
+
+
+def assembled(assembler: Any, text: str, arch: str) -> bytes:
+    """Machine code; the assembler's own words where it refuses."""
+    data, handle = text.encode(), assembler.create(1, [f"-arch={arch}"])
+    try:
+        assembler.add_data(handle, assembler.InputType.PTX, data, len(data), "kernels")
+        assembler.complete(handle)
+    except assembler.nvJitLinkError:
+        log = bytearray(assembler.get_error_log_size(handle))
+        assembler.get_error_log(handle, log)
+        pytest.fail(log.decode())
+    made = bytearray(assembler.get_linked_cubin_size(handle))
+    assembler.get_linked_cubin(handle, made)
+    assembler.destroy(handle)
+    return bytes(made)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_every_kernel_assembles(assembler: Any, arch: str):
+    codes = [replace(parse(text), name=name) for name, (text, _, _) in EXAMPLES.items()]
+    for dtype in DTYPES:
+        a = Load("a", (dims.symbol("i", 0, N - 1),), dtype)
+        exprs: list[Expr] = [op for op in operations(dtype) if is_rendered(op)]
+        exprs += [Cast(a, target) for target in DTYPES]
+        made = [elementwise(dtype, e) for e in exprs]
+        codes += [replace(c, name=f"{dtypes.short(dtype)}_{k}") for k, c in enumerate(made)]
+    kernels = [ptx.render(code) for code in codes]
+
+    image = assembled(assembler, ptx.assemble(kernels), arch)
+
+    assert all(k.name.encode() in image for k in kernels)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_launch_has_the_shape_of_the_one_in_cuda_c(name: str):
+    code = parse(EXAMPLES[name][0])
+    here, there = ptx.render(code), cstyle.render(code, cuda_c.CUDA_C)
+
+    for field in ("name", "params", "sizes", "grid", "workgroup"):
+        assert getattr(here, field) == getattr(there, field)

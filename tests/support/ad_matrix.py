@@ -1,0 +1,339 @@
+"""The AD matrix: every primitive of the table, and which of its rules a trial reaches.
+
+A primitive of rune/ops is tried on its samples (tests/ops/samples.py); one that holds programs or
+functions, or that needs lanes with a name, on the functions of CALLS. A trial holds the derivative
+forwards against differences, the derivative backwards against that forwards, and lanes against
+the loop over them, and notes which rules ran. So a rule that nothing tries is seen, and so is a
+primitive that nothing calls.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes, lax
+from rune.control.text import PRIMITIVES as TABLE
+from rune.core.interpreter import type_of
+from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive
+from rune.errors import TransformError
+from tests.ops.samples import Sample, samples, smooth_samples
+from tests.support.arrays import array
+from tests.support.close import near
+from tests.support.derivatives import WHY, differences, directions, inner
+
+X = array(np.linspace(0.2, 1.1, 6).reshape(2, 3))
+Function = Callable[..., Any]
+# Only passes write these, after all derivatives were taken.
+OF_PASSES = frozenset({"apart"})
+# What is refused forwards, or altogether; then `TransformError` is what a trial expects.
+REVERSE_ONLY = frozenset({"custom_vjp", "custom_lin"})
+REFUSING = frozenset({"callback", "nextafter"})
+# Zero by definition, whatever the values do.
+CUTS = frozenset({"stop_gradient", "bitcast"})
+
+
+# --- calls of what no sample can describe -------------------------------------------------------
+
+
+def _custom_jvp(x: Any) -> Any:
+    function = rune.custom_jvp(lambda v: rnp.sin(v) * v)
+    function.defjvp(lambda p, t: (function(*p), t[0] * (rnp.cos(p[0]) * p[0] + rnp.sin(p[0]))))
+    return function(x)
+
+
+def _custom_vjp(x: Any) -> Any:
+    function = rune.custom_vjp(lambda v: rnp.sin(v) * v)
+    function.defvjp(
+        lambda v: (rnp.sin(v) * v, v), lambda v, ct: (ct * (rnp.cos(v) * v + rnp.sin(v)),)
+    )
+    return function(x)
+
+
+def _twice(x: Any) -> Any:
+    return x * 2.0
+
+
+def _linear(of: Function) -> Function:
+    """A function with a rule that applies it to the tangent: so it is among what is transposed."""
+
+    def call(x: Any) -> Any:
+        function = rune.custom_jvp(of)
+        function.defjvp(lambda p, t: (function(*p), of(t[0])))
+        return function(x)
+
+    return call
+
+
+def _named(x: Any) -> Any:
+    return rune.checkpoint_name(x * 2.0, "a")
+
+
+def _doubled(x: Any) -> Any:
+    """A linear function with a rule of its own."""
+    function = rune.custom_jvp(_twice)
+    function.defjvp(lambda p, t: (function(*p), t[0] * 2.0))
+    return function(x)
+
+
+def _callback(x: Any) -> Any:
+    struct = rune.ShapeDtypeStruct(x.shape, x.dtype)
+    return rune.pure_callback(np.sin, struct, x, vmap_method="expand_dims")
+
+
+def _scan(x: Any) -> Any:
+    return rune.scan(lambda c, row: (rnp.sin(c * row), None), x[0], x)[0]
+
+
+def _cond(x: Any) -> Any:
+    return rune.cond(x.sum() > 0.0, lambda v: rnp.sin(v) * v, lambda v: v, x)
+
+
+def _while(x: Any) -> Any:
+    def step(state: Any) -> Any:
+        return state[0] + 1, rnp.sin(state[1]) * 1.5
+
+    return rune.while_loop(lambda s: s[0] < 3, step, (0, x))[1]
+
+
+def _linear_part_of_while(x: Any) -> Any:
+    """The linear part of a loop, as a function of tangents."""
+    return rune.linearize(_while, X)[1](x)
+
+
+def _counted(x: Any) -> Any:
+    """A loop that is linear in its carry, transposed: jit keeps it as it is."""
+
+    def double(v: Any) -> Any:
+        return rune.fori_loop(rnp.asarray(0), rnp.asarray(3), lambda i, u: u * 2.0, v)
+
+    return rune.linear_transpose(double, x)(x)[0]
+
+
+def _on_lanes(name: str, *more: Any) -> tuple[Function, ...]:
+    """A collective over rows that are lanes with a name, its derivatives, and lanes inside."""
+
+    def collective(v: Any) -> Any:
+        return getattr(lax, name)(v, "i", *more)
+
+    def tangent(v: Any) -> Any:
+        return rune.jvp(collective, (v,), (v,))[1]
+
+    def pulled(v: Any) -> Any:
+        out, pull = rune.vjp(collective, v)
+        return pull(out)[0]
+
+    inner = (collective, tangent, pulled, rune.vmap(collective))
+    chosen = inner if name not in ("pmax", "pmin") else (collective, inner[-1])
+    return tuple(rune.vmap(f, axis_name="i") for f in chosen)
+
+
+CUBE = array(np.linspace(0.2, 1.1, 27).reshape(3, 3, 3))
+CALLS: Mapping[str, Sequence[Function]] = {
+    "jit": (rune.jit(lambda x: rnp.sin(x) * x),),
+    "checkpoint": (rune.checkpoint(lambda x: rnp.sin(rnp.sin(x))),),
+    "name": (_named, _linear(_named)),
+    "custom_jvp": (rune.jit(_custom_jvp), _linear(rune.jit(_doubled))),
+    "custom_vjp": (rune.jit(_custom_vjp),),
+    "custom_lin": (_custom_vjp,),
+    "callback": (_callback,),
+    "to_device": (lambda x: rune.device_put(x, "cpu:0") * 2.0,),
+    "scan": (_scan,),
+    "cond": (_cond,),
+    "while": (_while, _counted),
+    "while_linear": (_while, _linear_part_of_while),
+    "psum": _on_lanes("psum"),
+    "pmax": _on_lanes("pmax"),
+    "pmin": _on_lanes("pmin"),
+    "all_gather": _on_lanes("all_gather"),
+    "psum_scatter": _on_lanes("psum_scatter"),
+    "all_to_all": _on_lanes("all_to_all", 0, 0),
+    "ppermute": _on_lanes("ppermute", [(0, 1), (1, 2), (2, 0)]),
+    "axis_index": (
+        rune.vmap(
+            lambda row: rune.vmap(lambda v: v * lax.axis_index("i").astype(v.dtype))(row),
+            axis_name="i",
+        ),
+    ),
+}
+# Linear primitives that no derivative rule applies to a tangent.
+MORE: Mapping[str, Sequence[Function]] = {"sub": (_linear(lambda x: x[0] - x[1]),)}
+
+
+def calls_of(primitive: Primitive) -> Iterator[tuple[Function, list[Any]]]:
+    """Functions that call the primitive, and where to differentiate them."""
+    if primitive.name in CALLS:
+        x = CUBE if primitive.family == "collective" else X
+        yield from ((function, [x]) for function in CALLS[primitive.name])
+    else:
+        for sample in smooth_samples(primitive)[:3]:
+            yield _of_active(sample)
+        yield from ((function, [X]) for function in MORE.get(primitive.name, ()))
+
+
+def _of_active(sample: Sample) -> tuple[Function, list[Any]]:
+    """The sample as a function of the operands that can be differentiated."""
+    arrays = [array(a) for a in sample.draw()]
+
+    def function(*chosen: Any) -> Any:
+        full = list(arrays)
+        for number, value in zip(sample.active, chosen, strict=True):
+            full[number] = value
+        return sample.primitive(*full, **sample.params)
+
+    return function, [arrays[i] for i in sample.active]
+
+
+# --- trials -------------------------------------------------------------------------------------
+
+
+def required(primitive: Primitive) -> set[str]:
+    """The rules that a primitive must have, and so those that must be tried."""
+    if primitive.name == "custom_lin":
+        return {"transpose"}  # its other rules refuse
+    found = set()
+    if primitive.jvp_equation is not None or _has_slope(primitive.jvp):
+        found.add("jvp")
+    if primitive.transpose is not None:
+        found.add("transpose")
+    if primitive.batch is not None and primitive.jvp != ():  # what takes nothing has no lanes
+        found.add("batch")
+    return found
+
+
+def _has_slope(jvp: Any) -> bool:
+    return isinstance(jvp, Joint) or any(map(callable, jvp or ()))
+
+
+def complete(primitive: Primitive) -> None:
+    """Errors: AssertionError where a rule is missing that every primitive has."""
+    says = primitive.jvp is not None or primitive.jvp_equation is not None
+    assert says or primitive.name in REVERSE_ONLY, f"{primitive} has no jvp rule"
+    takes = primitive.name in CALLS or any(s.operands for s in samples(primitive))
+    assert primitive.batch is not None or not takes, f"{primitive} has no batch rule"
+
+
+def tried(primitive: Primitive) -> set[str]:
+    """The rules that ran in a trial of the primitive, in which everything was right.
+
+    Errors: AssertionError where something was wrong.
+    """
+    complete(primitive)
+    with recording(primitive) as ran:
+        for function, primals in calls_of(primitive):
+            if primals and _is_smooth(primitive, function(*primals)):
+                _differentiate(primitive, function, primals)
+            _batch(function, primals)
+        if primitive.name not in CALLS:
+            for sample in [s for s in samples(primitive) if s.operands][:2]:
+                values = [array(a) for a in sample.draw()]
+                _batch(lambda *xs, s=sample: s.primitive(*xs, **s.params), values)
+    return ran
+
+
+def _is_smooth(primitive: Primitive, out: Any) -> bool:
+    return type_of(out).dtype in dtypes.INEXACT and primitive.name not in CUTS
+
+
+def _differentiate(primitive: Primitive, function: Function, primals: Sequence[Any]) -> None:
+    tangents = directions(np.random.default_rng(0), primals)
+    (ct,) = directions(np.random.default_rng(1), [function(*primals)])
+    if primitive.name in REFUSING:
+        with pytest.raises(TransformError):
+            rune.jvp(function, primals, tangents)
+        return
+    expected = differences(function, primals, tangents)
+    if primitive.name in REVERSE_ONLY:
+        with pytest.raises(TransformError):
+            rune.jvp(function, primals, tangents)
+    else:
+        near(expected, rune.jvp(function, primals, tangents)[1], relative=1e-6, why=WHY)
+    pulled = rune.vjp(function, *primals)[1](ct)
+    backwards = inner(pulled, tangents)
+    near(inner([ct], [expected]), backwards, relative=1e-6, absolute=1e-8, why=WHY)
+
+
+def _batch(function: Function, values: Sequence[Any]) -> None:
+    lanes = [array(np.stack([np.asarray(v), np.asarray(v)[...]])) for v in values]
+    if not lanes:
+        return
+    alone = np.asarray(function(*values))
+
+    found = rune.vmap(function)(*lanes)
+
+    near(np.stack([alone, alone]), found, relative=1e-12, absolute=1e-12, why="sums reordered")
+
+
+@contextmanager
+def recording(primitive: Primitive) -> Iterator[set[str]]:
+    """The names of the rules of `primitive` that run in the block."""
+    ran: set[str] = set()
+
+    def noting(name: str, rule: Any) -> Any:
+        def run(*args: Any, **params: Any) -> Any:
+            ran.add(name)
+            return rule(*args, **params)
+
+        return run if callable(rule) else rule
+
+    kept = {n: getattr(primitive, n) for n in ("jvp", "jvp_equation", "transpose", "batch")}
+    changed = {
+        "jvp": _noted(kept["jvp"], noting),
+        "jvp_equation": noting("jvp", kept["jvp_equation"]),
+        "transpose": noting("transpose", kept["transpose"]),
+        "batch": noting("batch", kept["batch"]),
+    }
+    try:
+        for name, rule in changed.items():
+            object.__setattr__(primitive, name, rule)  # frozen for everybody else
+        yield ran
+    finally:
+        for name, rule in kept.items():
+            object.__setattr__(primitive, name, rule)
+
+
+def _noted(jvp: Any, noting: Callable[[str, Any], Any]) -> Any:
+    if isinstance(jvp, Joint):
+        return replace(jvp, rule=noting("jvp", jvp.rule))
+    if isinstance(jvp, tuple):
+        return tuple(r if isinstance(r, NOT_DIFFERENTIABLE) else noting("jvp", r) for r in jvp)
+    return jvp
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+
+def all_primitives() -> dict[str, Primitive]:
+    """Every primitive that some module of rune defines, by the name of where it was found."""
+    found: dict[str, Primitive] = {}
+    for info in pkgutil.walk_packages(rune.__path__, "rune."):
+        if info.name.endswith("__main__") or info.name.startswith("rune.lowering"):
+            continue  # what passes write
+        module = importlib.import_module(info.name)
+        for name, value in vars(module).items():
+            if isinstance(value, Primitive):
+                found[f"{info.name}.{name}"] = value
+    return found
+
+
+def untried(table: Mapping[str, Primitive] = TABLE) -> list[str]:
+    """What is wrong with a table: primitives and rules that no trial reaches."""
+    found = []
+    for primitive in table.values():
+        if primitive.name in OF_PASSES:
+            continue
+        missing = required(primitive) - tried(primitive)
+        found += [f"{primitive}: no call tries its {rule} rule" for rule in sorted(missing)]
+    return found
+
+
+__all__ = ["OF_PASSES", "TABLE", "all_primitives", "required", "tried", "untried"]

@@ -1,0 +1,18 @@
+"""Programs and their text: the Python functions that a program holds, by the text for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune.core.program import Program, subprograms
+
+
+def functions_in(program: Program) -> dict[str, Any]:
+    """What `parse_program` takes to read the program back as it is."""
+    found: dict[str, Any] = {}
+    for equation in program.equations:
+        named = (v for v in equation.params.values() if not isinstance(v, Program | type))
+        found.update((repr(v), v) for v in named if repr(v).startswith("<"))
+        for inner in subprograms(equation):
+            found.update(functions_in(inner))
+    return found
