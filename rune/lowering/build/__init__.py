@@ -11,10 +11,13 @@ Cost: linear in the size of the kernel.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from rune import dtypes
 from rune.dims import Size, product
+from rune.errors import CheckError
 from rune.lowering.build import loops
 from rune.lowering.build.aliases import alias_pairs
 from rune.lowering.build.barriers import insert_barriers
@@ -46,11 +49,18 @@ def build(kernel: Kernel, target: Target) -> KernelCode:
     """The loops of a kernel for a target."""
     flat = collapse_domain(flatten(kernel))
     domain, inner = _loops(flat, target)
-    inner = _shared(inner, domain, target) or inner
-    body = loops.nest(domain, [Kind.GRID] * len(domain), inner)
     sizes = tuple(kernel_sizes(kernel))
-    code = KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
-    return insert_barriers(code)
+    aliases = alias_pairs(flat)
+
+    def code(point: list[Stmt]) -> KernelCode:
+        body = loops.nest(domain, [Kind.GRID] * len(domain), point)
+        return KernelCode(kernel.name, _params(kernel), sizes, tuple(body), aliases)
+
+    shared = _shared(inner, domain, target)
+    if shared is not None:
+        with suppress(CheckError):  # symbolic places that may be one: then each thread has its own
+            return insert_barriers(code(shared))
+    return insert_barriers(code(inner))
 
 
 def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> list[Stmt] | None:

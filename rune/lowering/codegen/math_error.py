@@ -50,7 +50,7 @@ def erfc(x: Number) -> Number:
     near = 1.0 - (x + x * horner(x * x, coefficients))
     upper = _erfc_positive(x.abs())
     far = select(x < 0.0, 2.0 - upper, upper)
-    return select(x.abs() < 0.5, near, far)
+    return select(x.abs() < 0.65, near, far)
 
 
 def _erfc_positive(x: Number) -> Number:
