@@ -15,7 +15,7 @@ anew; arrays from before raise DeviceError.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from rune import dtypes
 from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
-from rune.backends.pool import Block, MemoryStats
+from rune.backends.pool import MemoryStats
 from rune.backends.vulkan_device import VulkanDevice
 from rune.backends.vulkan_driver import (
     Failure,
@@ -129,18 +129,6 @@ class Opened:
     device: VulkanDevice
     memory: VulkanMemory
     pipelines: Pipelines
-    arenas: list[Block] = field(default_factory=list)  # not in use, the last one first
-
-    def arena(self, nbytes: int) -> Block:
-        """Memory for the intermediates of one call, which puts it back."""
-        try:
-            found = self.arenas.pop()
-        except IndexError:
-            return self.memory.pool.take(nbytes, ("intermediates",))
-        if found.bytes >= nbytes:
-            return found
-        del found
-        return self.memory.pool.take(nbytes, ("intermediates",))
 
 
 class VulkanBackend:

@@ -40,7 +40,7 @@ from rune.backends.vulkan_pipeline import Pipeline, Pipelines
 from rune.backends.vulkan_schedule import Schedule
 
 SUBMITTED = 1024  # command buffers in one submission
-EXPANDED = 1 << 16  # command buffers in one list; what is longer the host submits in turns
+EXPANDED = 1 << 14  # command buffers in one list; what is longer the host submits in turns
 _GATE_BYTES = 12  # three u32
 _COMPARED = 32  # kernels between two barriers, at most
 

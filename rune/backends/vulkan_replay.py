@@ -1,9 +1,9 @@
 """A compiled plan on a Vulkan device: recorded once, replayed with one submission.
 
 A call finds memory for its results, writes the table of a recording that is not in use, and
-submits it; nothing waits but a call whose way the host must decide. Up to IN_FLIGHT calls of one
-thread are pending at once; the next waits for the oldest. Each call under way has an arena of its
-own, which is free for the next once all is submitted, since work runs in order.
+submits it; nothing waits but a call whose way the host must decide. Up to IN_FLIGHT calls of a plan
+are pending at once; the next waits for the oldest. Each call has an arena of its own, which may
+serve another once all of the call is submitted, since work runs in order.
 """
 
 from __future__ import annotations
@@ -129,12 +129,13 @@ class _Prepared:
         return oldest
 
     def _new(self) -> Recording:
-        self._count += 1
         try:
-            return self.recorder.record()
+            made = self.recorder.record()
         except Failure as failure:
             device = self.recorder.memory.device
             raise device.failure(failure.code, "record commands") from failure
+        self._count += 1
+        return made
 
     def give_back(self, recording: Recording) -> None:
         """It serves again once its last submission is done."""
@@ -192,9 +193,10 @@ class VulkanExecutable:
     ) -> None:
         """Play a recording on this memory. The order of blocks is that of the table's bases."""
         opened = prepared.opened
-        arena = opened.arena(prepared.made.arena_bytes)
+        arena = self._arena(prepared)
         recording = prepared.take()
         table, given = recording.table, (*arguments, *results)
+        arena = arena or table
         blocks = [table, table, arena, *(x.block for x in given)]
         addresses = [0, address_of(table), address_of(arena), *(x.address for x in given)]
         prepared.recorder.layout.write(addresses, recording.words)
@@ -207,7 +209,11 @@ class VulkanExecutable:
                 result.written = call.number
             recording.number = call.number
             prepared.give_back(recording)
-            opened.arenas.append(arena)
+
+    def _arena(self, prepared: _Prepared) -> Block | None:
+        """Memory for intermediates; it serves the next call once all of this one is submitted."""
+        nbytes, pool = prepared.made.arena_bytes, prepared.opened.memory.pool
+        return pool.take(nbytes, ("intermediates of", self.plan.name)) if nbytes else None
 
     def _check(self, arguments: Sequence[VulkanBuffer], opened: Opened) -> None:
         for number, (buffer, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):

@@ -12,6 +12,7 @@ Invariant: handles never leave this file and wgpu_run.py.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ from rune.lowering.plan import Call, Plan, all_steps
 
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in this order
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
-_CORES = 16  # WebGPU does not say how many there are
+_CORES = 16  # of a GPU: WebGPU does not say how many there are
 _loaded = Loaded("wgpu")
 
 
@@ -88,7 +89,7 @@ def _target(number: int, adapter: Any) -> Target:
         description=f"{info['device'].strip()} ({info['backend_type']})",
         dtypes=STORED,
         vector_bytes=4,
-        cores=_CORES,
+        cores=os.cpu_count() or 1 if info["adapter_type"] == "CPU" else _CORES,
         threads_per_workgroup=_limit(adapter, "compute_invocations_per_workgroup"),
         # Counted by elements of one byte; in scratch each takes a word.
         shared_bytes=_limit(adapter, "compute_workgroup_storage_size") // 4,

@@ -187,8 +187,7 @@ class _Walker:
             self.launch_packed(step, handles[: self.executable.backend.most_memories - 1])
             return
         memories = tuple(_index(handles, self.block(p).handle) for p in step.places)
-        offsets = tuple(p.offset for p in step.places)
-        dispatch = self.executable.dispatch(step, self.made, memories, offsets)
+        dispatch = self.executable.dispatch(step, self.made, memories)
         if dispatch is not None:
             self.encoder.dispatch(dispatch, tuple(handles))
 
@@ -322,17 +321,25 @@ class WgpuExecutable:
         return self._kernels[key]
 
     def dispatch(
-        self, step: ConcreteStep, made: Concrete, memories: _Memories, offsets: tuple[int, ...]
+        self,
+        step: ConcreteStep,
+        made: Concrete,
+        memories: _Memories,
+        offsets: tuple[int, ...] | None = None,
     ) -> _Dispatch | None:
-        """What to encode for a launch; None over an empty grid."""
+        """What to encode for a launch, whose places are at these offsets if not at their own.
+
+        None over an empty grid.
+        """
         key = id(step), memories, offsets  # the step lives as long as the concrete plan, kept above
         if key not in self._dispatches:
             self._dispatches[key] = self._made_dispatch(step, made, memories, offsets)
         return self._dispatches[key]
 
     def _made_dispatch(
-        self, step: ConcreteStep, made: Concrete, memories: _Memories, offsets: tuple[int, ...]
-    ) -> _Dispatch | None:
+        self, step: ConcreteStep, made: Concrete, memories: _Memories,
+        offsets: tuple[int, ...] | None,
+    ) -> _Dispatch | None:  # fmt: skip
         assert isinstance(step.step, Launch)
         kernel, backend = self._kernel(step.step.kernel, memories), self.backend
         rendered = kernel.rendered
@@ -341,7 +348,8 @@ class WgpuExecutable:
         if not points:
             return None
         items = [p.type.dtype.itemsize for p in step.places]
-        starts = [offset // item for offset, item in zip(offsets, items, strict=True)]
+        places = [p.offset for p in step.places] if offsets is None else offsets
+        starts = [offset // item for offset, item in zip(places, items, strict=True)]
         sizes = [made.sizes[name] for name in rendered.sizes]
         words = np.array([0, points, *starts, *sizes], np.uint32)
         block = backend.device.create_buffer_with_data(

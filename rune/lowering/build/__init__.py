@@ -11,13 +11,10 @@ Cost: linear in the size of the kernel.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import numpy as np
 
 from rune import dtypes
 from rune.dims import Size, product
-from rune.errors import CheckError
 from rune.lowering.build import loops
 from rune.lowering.build.aliases import alias_pairs
 from rune.lowering.build.barriers import insert_barriers
@@ -34,7 +31,7 @@ from rune.lowering.build.tile import (
     tile_body,
     tiled_axis,
 )
-from rune.lowering.build.workgroups import share_point
+from rune.lowering.build.workgroups import Shared, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
 from rune.lowering.kernel.expr import Expr, Index, Op, const
@@ -49,21 +46,14 @@ def build(kernel: Kernel, target: Target) -> KernelCode:
     """The loops of a kernel for a target."""
     flat = collapse_domain(flatten(kernel))
     domain, inner = _loops(flat, target)
-    sizes = tuple(kernel_sizes(kernel))
-    aliases = alias_pairs(flat)
-
-    def code(point: list[Stmt]) -> KernelCode:
-        body = loops.nest(domain, [Kind.GRID] * len(domain), point)
-        return KernelCode(kernel.name, _params(kernel), sizes, tuple(body), aliases)
-
     shared = _shared(inner, domain, target)
-    if shared is not None:
-        with suppress(CheckError):  # symbolic places that may be one: then each thread has its own
-            return insert_barriers(code(shared))
-    return insert_barriers(code(inner))
+    body = loops.nest(domain, [Kind.GRID] * len(domain), shared.point if shared else inner)
+    sizes = tuple(kernel_sizes(kernel))
+    code = KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
+    return insert_barriers(code, shared.divided if shared else ())
 
 
-def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> list[Stmt] | None:
+def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | None:
     """The point shared by a workgroup, where there are too few points for the device."""
     choice = choices(target.language)
     few = cost.count(tuple(a.size for a in domain)) <= target.cores * choice.group_points

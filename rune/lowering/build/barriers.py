@@ -11,7 +11,9 @@ d's differ by multiples of c·threads (the rounds of a divided loop); and where 
 thread 0 pass.
 
 Invariant: without a conflict nothing is changed. A statement that conflicts with itself is an
-error: no barrier can stand inside it.
+error, as no barrier can stand inside it, unless it is said to be independent: a loop over elements
+of which each iteration writes its own is one by the rules of kernels, which indices alone do not
+always show.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class _Group:
     uniform: frozenset[str]  # sizes and grid variables: the same for all threads
     private: frozenset[str]
     same: Mapping[str, str]
+    independent: frozenset[Stmt]  # statements without a conflict within themselves
 
     @property
     def only(self) -> tuple[str, int] | None:
@@ -70,28 +73,32 @@ class _Group:
         return next(iter(self.threads.items())) if len(self.threads) == 1 else None
 
 
-def insert_barriers(code: KernelCode) -> KernelCode:
+def insert_barriers(code: KernelCode, independent: Iterable[Stmt] = ()) -> KernelCode:
     """The code with every barrier that it needs.
 
-    Errors: CheckError where threads conflict within one statement.
+    independent: statements of a thread's body within which threads do not conflict.
+    Errors:      CheckError where threads conflict within another statement.
     """
     if not any(isinstance(s, For) and s.kind is Kind.WORKGROUP for s in walk(code.body)):
         return code
-    return replace(code, body=_inside_grid(code.body, code, frozenset(code.sizes)))
+    known = frozenset(independent)
+    return replace(code, body=_inside_grid(code.body, code, frozenset(code.sizes), known))
 
 
-def _inside_grid(body: Body, code: KernelCode, uniform: frozenset[str]) -> Body:
+def _inside_grid(
+    body: Body, code: KernelCode, uniform: frozenset[str], independent: frozenset[Stmt]
+) -> Body:
     """Down the loops of the grid, to the statements of a thread."""
     *before, last = body
     assert isinstance(last, For)
     threads = _threads(last)
     if not threads:
-        inner = _inside_grid(last.body, code, uniform | {last.var})
+        inner = _inside_grid(last.body, code, uniform | {last.var}, independent)
         return (*before, replace(last, body=inner))
     private = frozenset(
         s.name for s in walk(body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL
     )
-    group = _Group(threads, uniform, private, {b: a for a, b in code.aliases})
+    group = _Group(threads, uniform, private, {b: a for a, b in code.aliases}, independent)
     return (*before, _in_threads(last, group))
 
 
@@ -137,7 +144,7 @@ def _separate(body: Body, seen: Seen, group: _Group) -> tuple[Body, Seen]:
 
 def _within(stmt: Stmt, own: Seen, seen: Seen, group: _Group) -> tuple[Stmt, Seen]:
     """A statement without conflicts inside it, and what is seen after it."""
-    if not _conflict(own, own, group):
+    if stmt in group.independent or not _conflict(own, own, group):
         return stmt, (*seen, *own)
     if not isinstance(stmt, For) or not _is_uniform(stmt, group):
         raise CheckError(

@@ -17,7 +17,7 @@ Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,8 +62,19 @@ class Team:
         return _less(self.thread, number)
 
 
-def share_point(point: Point, wanted: int, target: Target) -> list[Stmt] | None:
-    """The statements of a point, shared by up to `wanted` threads; None where one does as well."""
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A point shared by a group, and the statements of its threads that are divided loops.
+
+    Each iteration of these writes its own elements, and so does each thread.
+    """
+
+    point: tuple[Stmt, ...]
+    divided: tuple[Stmt, ...]
+
+
+def share_point(point: Point, wanted: int, target: Target) -> Shared | None:
+    """The point, shared by up to `wanted` threads; None where one does as well."""
     threads = min(wanted, target.threads_per_workgroup)
     longest = max((_points(nest) for nest in point if _is_nest(nest)), default=0)
     while threads > longest // ROUNDS:
@@ -71,10 +82,12 @@ def share_point(point: Point, wanted: int, target: Target) -> list[Stmt] | None:
     if threads < 2 or not _can_share(point):
         return None
     team = Team(threads, fresh("thread", names_bound(point)))
-    shared, inside = _split(point, team)
-    if sum(s.size * s.dtype.itemsize for s in shared) > target.shared_bytes:
+    divided = {nest: _divided(nest, team) for nest in point if isinstance(nest, For)}
+    memory, inside = _split(point, team, divided)
+    if sum(s.size * s.dtype.itemsize for s in memory) > target.shared_bytes:
         return None
-    return [*shared, For(team.name, team.count, Kind.WORKGROUP, tuple(inside))]
+    loop = For(team.name, team.count, Kind.WORKGROUP, tuple(inside))
+    return Shared((*memory, loop), tuple(divided.values()))
 
 
 def _can_share(point: Point) -> bool:
@@ -105,8 +118,8 @@ def _points(nest: Stmt) -> int:
 # --- statements ---------------------------------------------------------------------------------
 
 
-def _split(point: Point, team: Team) -> tuple[list[Alloc], list[Stmt]]:
-    """What is shared by the group, and what each thread does."""
+def _split(point: Point, team: Team, divided: Mapping[For, Stmt]) -> tuple[list[Alloc], list[Stmt]]:
+    """The memory that is shared by the group, and what each thread does."""
     shared: list[Alloc] = []
     inside: list[Stmt] = []
     sums: dict[str, Var] = {}
@@ -115,7 +128,7 @@ def _split(point: Point, team: Team) -> tuple[list[Alloc], list[Stmt]]:
             case Alloc():
                 shared.append(replace(stmt, space=AddressSpace.SHARED))
             case For():
-                inside.append(_divided(stmt, team))
+                inside.append(divided[stmt])
             case Let(value=Local(name=name)) if name in sums:
                 part, steps = _combined(stmt, sums[name], _combine_of(point, name), team)
                 shared.append(part)
