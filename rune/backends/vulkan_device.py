@@ -73,7 +73,6 @@ class VulkanDevice:
         )
         self.clock = self.create("Semaphore", struct("VkSemaphoreCreateInfo", pNext=clock))
         self._clocks = c_array("VkSemaphore", [self.clock])
-        self._counter = ffi.new("uint64_t*")
         pool = struct("VkCommandPoolCreateInfo", queueFamilyIndex=physical.family)
         self.command_pool = self.create("CommandPool", pool)
         at_exit(self.close)
@@ -156,10 +155,11 @@ class VulkanDevice:
         """Whether a submission, and all before it, have ended."""
         if number <= self._done:
             return True
-        code = self.vk.vkGetSemaphoreCounterValue(self.handle, self.clock, self._counter)
+        counter = api().ffi.new("uint64_t*")
+        code = self.vk.vkGetSemaphoreCounterValue(self.handle, self.clock, counter)
         if code < 0:
             raise self.failure(code, "ask for its progress")
-        self._done = min(self._counter[0], self.submitted)
+        self._done = max(self._done, min(counter[0], self.submitted))
         return number <= self._done
 
     def wait(self, number: int) -> None:

@@ -96,7 +96,7 @@ def _angles(key: Key, kappa: Any) -> Any:
 def _angles_jvp(primals: Any, tangents: Any) -> Any:
     raise TransformError(
         "vonmises: cannot differentiate in kappa (which proposal is accepted depends on it)",
-        hint="differentiate in mu, and use rune.stop_gradient(kappa)",
+        hint="differentiate in mu, and use rune.lax.stop_gradient(kappa)",
     )
 
 

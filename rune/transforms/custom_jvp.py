@@ -29,6 +29,7 @@ from rune.transforms.custom_rules import (
     Arguments,
     CustomFunction,
     SymbolicZero,
+    as_arrays,
     check_closure,
     on_lanes,
     on_level,
@@ -165,7 +166,7 @@ class _Rule:
             for t, type in zip(tangents, types, strict=True)
         ]
         assert custom.rule is not None
-        trees = given.trees(primals), given.trees(filled)
+        trees = given.trees(as_arrays(primals)), given.trees(as_arrays(filled))
         found = run_rule(KIND, custom.name, custom.rule, *given.static_values, *trees)
         if not isinstance(found, tuple | list) or len(found) != 2:
             self._refuse(f"a pair of results and tangents required, not {kind_of(found)}")

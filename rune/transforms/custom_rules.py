@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rune import dtypes, tree
+from rune.array import default_place, put
 from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
 from rune.core.types import ArrayType, Shape
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
@@ -208,6 +209,19 @@ def refuse_hidden(kind: str, name: str, type: ArrayType) -> NoReturn:
         "(its rule speaks of the arguments alone)",
         hint="pass the value as an argument, or hide it with rune.closure_convert",
     )
+
+
+def as_arrays(values: Sequence[Any]) -> list[Any]:
+    """Values for a user's rule: a number that stands in a program is an array of its dtype.
+
+    As a NumPy array it would take a canonical dtype, and so lose digits, where the rule uses it.
+    """
+    return [
+        put(v, ArrayType(v.shape, v.dtype), default_place())
+        if isinstance(v, np.ndarray) and v.dtype in dtypes.ANY
+        else v
+        for v in values
+    ]
 
 
 def run_rule(kind: str, name: str, rule: Callable[..., Any], *args: Any) -> Any:

@@ -33,6 +33,7 @@ from rune.transforms.custom_rules import (
     Arguments,
     CustomFunction,
     SymbolicZero,
+    as_arrays,
     check_closure,
     on_lanes,
     on_level,
@@ -166,7 +167,7 @@ class _Rule:
         self, primals: Sequence[Any], perturbed: Sequence[bool]
     ) -> tuple[list[Any], list[Any], _Pullback]:
         """Flat results, flat residuals, and what bwd makes of these and of cotangents."""
-        leaves = list(primals)
+        leaves = as_arrays(primals)
         if self.custom.symbolic_zeros:
             leaves = list(map(CustomVJPPrimal, leaves, perturbed))
         assert self.custom.fwd is not None
@@ -212,8 +213,8 @@ class _Pullback:
             for t, ct in zip(self.out_types, cts, strict=True)
         ]
         assert custom.bwd is not None
-        ct = tree.unflatten(self.out_tree, filled)
-        kept = tree.unflatten(self.residual_tree, residuals)
+        ct = tree.unflatten(self.out_tree, as_arrays(filled))
+        kept = tree.unflatten(self.residual_tree, as_arrays(residuals))
         found = run_rule(KIND, custom.name, custom.bwd, *given.static_values, kept, ct)
         leaves = self._leaves(tuple(found) if isinstance(found, list) else found)
         return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]

@@ -60,6 +60,7 @@ def looped(nest: Nest) -> Any:
 KINDS: dict[str, Callable[[Nest], list[Any]]] = {
     "jit": lambda nest: rune.jit(lambda: keys_of(nest))(),
     "vmap": lambda nest: rune.vmap(lambda x: keys_of(nest))(rnp.arange(2)),
+    "pmap": lambda nest: rune.pmap(lambda x: keys_of(nest))(rnp.arange(2)),
     "scan": scanned,
     "while": looped,
     "cond": lambda nest: rune.cond(
@@ -70,7 +71,7 @@ KINDS: dict[str, Callable[[Nest], list[Any]]] = {
     "jvp": lambda nest: rune.jvp(lambda x: (x, keys_of(nest)), (1.0,), (1.0,), has_aux=True)[2],
     "linearize": lambda nest: rune.linearize(lambda x: (x, keys_of(nest)), 1.0, has_aux=True)[2],
 }
-FOLDING = ("vmap", "scan", "while")
+FOLDING = ("vmap", "pmap", "scan", "while")
 TRANSPARENT = ("jit", "cond", "checkpoint", "grad", "jvp", "linearize")
 
 NESTS = st.recursive(

@@ -350,6 +350,16 @@ def test_a_rule_that_uses_a_value_of_the_derivative_itself_is_refused():
         rune.grad(lambda x: (kept.append(x), function(x))[1])(3.0)
 
 
+def test_a_constant_argument_of_a_compiled_function_keeps_its_digits():
+    function = rune.custom_jvp(lambda x, y: x * y)
+    function.defjvp(lambda p, t: (function(*p), t[0] * rnp.cos(p[1])))
+    x, y = array(np.float64(0.3)), array(np.float64(0.7))
+
+    found = rune.grad(rune.jit(lambda v: function(v, y)))(x)
+
+    near(np.cos(0.7), found, relative=1e-14, why="f64")
+
+
 # --- what is refused ----------------------------------------------------------------------------
 
 WRONG: list[tuple[str, Any, str]] = [

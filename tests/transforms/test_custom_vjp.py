@@ -337,6 +337,14 @@ def test_what_a_checkpoint_may_drop_of_a_rule_is_a_request():
         near(3.0, rune.grad(f)(0.0), relative=1e-6, why="f32")
 
 
+def test_a_residual_of_rank_0_keeps_its_digits():
+    function = with_rules(rnp.sin, lambda x: (rnp.sin(x), x), lambda x, ct: (ct * rnp.cos(x),))
+    x = array(np.float64(0.3))
+
+    for f in (function, rune.jit(function)):
+        near(np.cos(0.3), rune.grad(f)(x), relative=1e-14, why="f64")
+
+
 def test_a_rule_keeps_no_argument_of_the_call_alive():
     function = with_rules(lambda x: x * 2.0, lambda x: (x * 2.0, None), lambda _, ct: (ct,))
     program = rune.make_program(rune.vmap(function))(rnp.ones(3))
