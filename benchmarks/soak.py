@@ -6,8 +6,8 @@
 
 Counts after a warm-up, and then at regular intervals: the arrays of rune that are alive, what the
 device holds for them (rune.memory_stats), the memory of the process, its open files and threads.
-Exits with 1 when live bytes, handles or threads changed at all, or the process grew by more than
-GROWTH_BYTES, and in cycles GROWTH_OF_COMPILING_BYTES for each program that was compiled.
+Exits with 1 when live bytes changed at all, there are more than LATE new handles or threads, or the
+process grew by more than GROWTH_BYTES, in cycles and GROWTH_OF_COMPILING_BYTES for each program.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from rune import nn, optim
 GROWTH_BYTES = 4 << 20
 # LLVM's instruction combiner keeps about 4 KiB of each module that it has seen.
 GROWTH_OF_COMPILING_BYTES = 8 << 10
+LATE = 2  # files that a driver may open, and threads that it may start, after the warm-up
 REPORTS = 10
 WARM_UP = 100  # steps before the first count: caches are filled, the allocator has its pages
 
@@ -129,15 +130,22 @@ def soak(work: Iterator[None], steps: int, device: str) -> list[Reading]:
 
 def complaints(readings: Sequence[Reading], growth_bytes: int) -> list[str]:
     """What is not flat."""
-    first, last, found = readings[0], readings[-1], []
-    for name in ("live_bytes", "device_bytes", "handles", "threads"):
-        seen = [getattr(r, name) for r in readings]
-        if set(seen) != {seen[0]}:
+    found = []
+    for name, slack in (
+        ("live_bytes", 0),
+        ("device_bytes", 0),
+        ("handles", LATE),
+        ("threads", LATE),
+    ):
+        seen = [getattr(r, name) for r in readings if getattr(r, name) is not None]
+        if seen and max(seen) - min(seen) > slack:
             found.append(f"{name} went from {min(seen)} to {max(seen)}")
-    if first.resident_bytes is not None and last.resident_bytes is not None:
-        grown = last.resident_bytes - first.resident_bytes
-        if grown > growth_bytes:
-            found.append(f"the process grew by {grown} bytes")
+    resident = [r.resident_bytes for r in readings if r.resident_bytes is not None]
+    steps = [after - before for before, after in itertools.pairwise(resident)]
+    # But for one jump: a driver may load something late (pocl its built-ins again, 135 MB once).
+    grown = sum(steps) - max(steps, default=0)
+    if grown > growth_bytes:
+        found.append(f"the process grew by {grown} bytes besides its largest step")
     return found
 
 

@@ -1,9 +1,10 @@
 """Vulkan through the `vulkan` package: any GPU with Vulkan 1.2, and software drivers.
 
-    vulkan_driver     the API: instance, physical devices      vulkan_schedule  plan -> launches
-    vulkan_device     one open device: queue, clock, handles   vulkan_record    -> command buffers
-    vulkan_memory     blocks of memory, copies in and out      vulkan_replay    a call of a plan
-    vulkan_pipeline   modules -> pipelines
+    vulkan_driver     the API: instance, physical devices      vulkan_items     what a call is of
+    vulkan_device     one open device: queue, clock, handles   vulkan_schedule  plan -> items
+    vulkan_memory     blocks of memory, copies in and out      vulkan_record    -> command buffers
+    vulkan_pipeline   modules -> pipelines                     vulkan_replay    a call of a plan
+    vulkan_commands   a command buffer and its barriers
 
 Kernels are SPIR-V (lowering/codegen/spirv.py) and have no descriptors: a launch pushes the address
 of its argument table. Everything goes through one queue, in order.

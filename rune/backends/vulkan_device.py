@@ -13,6 +13,7 @@ the newest first.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +50,7 @@ _FUNCTIONS = (
 )  # fmt: skip
 _MAKERS = {"DeviceMemory": ("vkAllocateMemory", "vkFreeMemory")}  # else vkCreateX and vkDestroyX
 _SLICE_NS = 100_000_000  # of one wait, so that Ctrl-C is heard
+_PAUSE_S = 0.001
 
 
 class VulkanDevice:
@@ -62,6 +64,7 @@ class VulkanDevice:
         self.submitted = 0
         self.retired: deque[tuple[int, Callable[[], None]]] = deque()
         self._done = 0
+        self._waiting: set[int] = set()  # threads
         self._made: dict[tuple[str, int], Any] = {}
         self.handle = self._open()
         self.vk = functions(vk.lib.vkGetDeviceProcAddr, self.handle, _FUNCTIONS)
@@ -105,8 +108,11 @@ class VulkanDevice:
         """A new handle of a kind, "Buffer". Errors: Failure."""
         made = api().ffi.new(f"Vk{kind}*")
         name = _MAKERS.get(kind, (f"vkCreate{kind}",))[0]
-        check(getattr(self.vk, name)(self.handle, info, api().ffi.NULL, made), name)
-        return self.keep(kind, made[0])
+        with self.lock:
+            if self.lost is not None:
+                raise self.lost_error()
+            check(getattr(self.vk, name)(self.handle, info, api().ffi.NULL, made), name)
+            return self.keep(kind, made[0])
 
     def keep(self, kind: str, handle: Any) -> Any:
         """Destroy the handle at the end, if nobody does so before."""
@@ -156,7 +162,10 @@ class VulkanDevice:
         if number <= self._done:
             return True
         counter = api().ffi.new("uint64_t*")
-        code = self.vk.vkGetSemaphoreCounterValue(self.handle, self.clock, counter)
+        with self.lock:
+            if self.lost is not None:
+                raise self.lost_error()
+            code = self.vk.vkGetSemaphoreCounterValue(self.handle, self.clock, counter)
         if code < 0:
             raise self.failure(code, "ask for its progress")
         self._done = max(self._done, min(counter[0], self.submitted))
@@ -173,8 +182,15 @@ class VulkanDevice:
             "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._clocks, pValues=numbers
         )
         code = timeout = api().VK_TIMEOUT
-        while code == timeout:
-            code = self.vk.vkWaitSemaphores(self.handle, info, _SLICE_NS)
+        thread = threading.get_ident()
+        self._waiting.add(thread)
+        try:
+            while code == timeout:
+                if self.lost is not None:
+                    raise self.lost_error()
+                code = self.vk.vkWaitSemaphores(self.handle, info, _SLICE_NS)
+        finally:
+            self._waiting.discard(thread)
         if code < 0:
             raise self.failure(code, "wait for its work")
         self._done = max(self._done, number)
@@ -211,15 +227,15 @@ class VulkanDevice:
     def failure(self, code: int, action: str) -> DeviceError | OutOfMemory:
         """The error for a result code; a lost device stays lost."""
         if code == api().VK_ERROR_DEVICE_LOST:
-            self.lost = action
+            self.lost = f"the device was lost when it had to {action}"
             return self.lost_error()
         kind = OutOfMemory if is_out_of_memory(code) else DeviceError
         return kind(f"vulkan: {self.name} cannot {action} ({result_name(code)})")
 
     def lost_error(self) -> DeviceError:
-        """The error to raise for every use of a device that is lost."""
+        """The error to raise for every use of a device that is lost or closed."""
         return DeviceError(
-            f"vulkan: {self.name} cannot go on (the device was lost: it could not {self.lost})",
+            f"vulkan: {self.name} cannot go on ({self.lost})",
             hint="what was in its memory is gone; new arrays and calls open the device again",
         )
 
@@ -236,8 +252,10 @@ class VulkanDevice:
         with self.lock:
             if self.handle is None:
                 return
+            self.lost = self.lost or "it was closed"
+            while self._waiting:  # other threads, for a slice at most
+                time.sleep(_PAUSE_S)
             self.vk.vkDeviceWaitIdle(self.handle)  # of a lost device, returns at once
-            self.lost = self.lost or "be used after it was closed"
             self.retired.clear()
             for kind, handle in [(k, h) for (k, _), h in reversed(self._made.items())]:
                 self.destroy(kind, handle)

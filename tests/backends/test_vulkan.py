@@ -305,6 +305,23 @@ def test_closing_destroys_all_that_was_made(own):
         device.submit((None, None))
 
 
+def test_a_process_may_end_while_a_thread_waits_for_the_device():
+    program = """
+import threading, time
+import numpy as np
+import rune
+from rune import control
+many = lambda x: control.fori_loop(0, 20_000, lambda i, v: v * 0.5 + i, x)
+steps = rune.jit(many, device="vulkan")
+steps(np.ones(100, np.float32))
+threading.Thread(target=lambda: np.asarray(steps(np.ones(3, np.float32))), daemon=True).start()
+time.sleep(0.05)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=100)
+
+    assert done.returncode == 0
+
+
 def test_a_missing_loader_is_a_reason_and_says_how_to_get_it(monkeypatch):
     def absent():
         raise OSError("Cannot find Vulkan SDK version")

@@ -413,7 +413,12 @@ def test_limits_are_those_that_the_adapter_offers(device):
     name = "max-storage-buffers-per-shader-stage"
 
     assert device.device.limits[name] == device.most_memories > 8
-    assert "Vulkan" in device.target.description or "(" in device.target.description
+
+
+def test_the_description_names_the_adapter_and_the_api_below(device):
+    info = device.device.adapter.info
+
+    assert device.target.description == f"{info['device']} ({info['backend_type']})"
 
 
 def test_the_driver_is_imported_without_a_warning():

@@ -21,7 +21,6 @@ class Op(IntEnum):
     """Opcodes."""
 
     Name = 5
-    MemberName = 6
     ExtInstImport = 11
     ExtInst = 12
     MemoryModel = 14
@@ -71,7 +70,6 @@ class Op(IntEnum):
     SDiv = 135
     FDiv = 136
     UMod = 137
-    SRem = 138
     LogicalEqual = 164
     LogicalNotEqual = 165
     LogicalOr = 166
@@ -176,7 +174,6 @@ class Glsl(IntEnum):
 
     RoundEven = 2
     Trunc = 3
-    FAbs = 4
     Floor = 8
     Ceil = 9
     Sqrt = 31
