@@ -64,9 +64,14 @@ class Array(Operators):
         self.place = place
 
     @property
-    def device(self) -> Device | None:
-        """The device that holds the array; None for the CPU."""
-        return self.place.device
+    def device(self) -> Device:
+        """The device that holds the array.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.ones(2).device.name
+        'cpu:0'
+        """
+        return self.place.device or device_named("cpu")
 
     @property
     def committed(self) -> bool:
@@ -91,11 +96,11 @@ class Array(Operators):
     def numpy(self) -> np.ndarray:
         """The contents as a NumPy array; a read-only view on the CPU, a copy elsewhere."""
         buffer = self.buffer
-        if self.device is None:
+        if self.place.device is None:
             view = buffer.view()
             view.flags.writeable = False
             return view
-        return self.device.backend.copy_out(buffer, self.type)
+        return self.place.device.backend.copy_out(buffer, self.type)
 
     def rank0(self) -> np.ndarray | None:
         """The contents if rank 0 and free on the CPU, for literals; else None."""
@@ -104,7 +109,7 @@ class Array(Operators):
     def buffer_on(self, device: Device | None) -> Any:
         """The contents in the memory of `device` (None: the CPU); a copy is kept for next time."""
         buffer, copy = self.buffer, self._copy
-        if self.device is device:
+        if self.place.device is device:
             return buffer
         if copy is None or copy[0] is not device:
             copy = self._copy = (device, put(self.numpy(), self.type, free_on(device)).buffer)
@@ -117,7 +122,7 @@ class Array(Operators):
         An eager transpose or slice on the CPU is a view, so memory is lent only after this.
         """
         buffer = self.buffer
-        if self.device is None and type(buffer.base) is np.ndarray:
+        if self.place.device is None and type(buffer.base) is np.ndarray:
             return False
         # Three references: the array's slot, the name here, and the call's own argument.
         return sys.getrefcount(buffer) <= 3
@@ -138,8 +143,8 @@ class Array(Operators):
 
     def block_until_ready(self) -> Array:
         """Wait for pending work on the array's device; returns the array."""
-        if self.device is not None:
-            self.device.backend.synchronize()
+        if self.place.device is not None:
+            self.place.device.backend.synchronize()
         return self
 
     def item(self) -> Any:
@@ -185,11 +190,10 @@ class Array(Operators):
         return str(self.numpy()) if not self.is_deleted else repr(self)
 
     def __repr__(self) -> str:
-        where = self.device.name if self.device is not None else "cpu:0"
         if self.is_deleted:
-            return f"Array(<deleted>, {self.type}, {where})"
+            return f"Array(<deleted>, {self.type}, {self.device.name})"
         body = np.array2string(self.numpy(), separator=", ", prefix="Array(", threshold=200)
-        return f"Array({body}, {self.type}, {where})"
+        return f"Array({body}, {self.type}, {self.device.name})"
 
     def __copy__(self) -> Array:
         return self

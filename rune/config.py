@@ -33,7 +33,7 @@ class Config:
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
-    cache_dir: str | None = None  # of compiled kernels; None: RUNE_CACHE_DIR or the user's, "": none
+    cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
 
     def __post_init__(self) -> None:
         for name, known in (("promotion", PROMOTIONS), ("symbolic", SYMBOLIC)):

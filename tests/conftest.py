@@ -1,7 +1,8 @@
 """What every test file gets: checked stages and plans, `expect` with --accept, the profiles.
 
 Whatever a test compiles is checked after every stage, its plan goes through `null`, and nothing
-comes from the disk cache of an earlier run.
+comes from the disk cache of an earlier run. Where all executors have to be there, Vulkan runs under
+the validation layer, and what that says is an error.
 
 The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
 many, and others each time; `fuzz` is that of tests/fuzz.py, in which a seed decides all.
@@ -17,6 +18,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ["RUNE_CACHE_DIR"] = ""
+if "RUNE_TEST_ALL" in os.environ:
+    os.environ.setdefault("RUNE_VULKAN_VALIDATION", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish

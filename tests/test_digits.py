@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rune
+
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
@@ -34,8 +36,8 @@ class Run:
         return [x for x in self.text.splitlines() if " s, then " not in x and ".png" not in x]
 
 
-def _run(out: Path) -> Run:
-    command = [sys.executable, str(ROOT / "examples" / "digits.py"), "--out", str(out)]
+def _run(out: Path, *options: str) -> Run:
+    command = [sys.executable, str(ROOT / "examples" / "digits.py"), "--out", str(out), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""  # no progress bar where there is no terminal
@@ -108,3 +110,25 @@ def test_two_runs_print_the_same_numbers(first_run, tmp_path):
     again = _run(tmp_path)
 
     assert again.timeless == first_run.timeless
+
+
+DRIVEN = [d.name for d in rune.devices() if d.target.backend not in ("cpu", "reference", "null")]
+
+
+def accuracies(run: Run) -> list[float]:
+    """Per cent of the images seen in training and held out, of both networks."""
+    return [float(x) for x in re.findall(r"([\d.]+)% of \d+ images", run.text)]
+
+
+@pytest.fixture(scope="module")
+def one_epoch(tmp_path_factory) -> Run:
+    return _run(tmp_path_factory.mktemp("epoch"), "--epochs", "1")
+
+
+@pytest.mark.parametrize("device", DRIVEN)
+def test_one_argument_trains_on_another_executor_to_the_same_accuracy(device, one_epoch, tmp_path):
+    found = _run(tmp_path, "--epochs", "1", "--device", device)
+
+    assert f"executor: {device}" in found.text
+    assert len(accuracies(found)) == 4
+    assert accuracies(found) == pytest.approx(accuracies(one_epoch), abs=0.5)

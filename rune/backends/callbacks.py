@@ -16,6 +16,8 @@ import numpy as np
 
 from rune.backends.executor import concrete_type, size_bytes, static_shape
 from rune.core.types import ArrayType
+from rune.errors import CompileError
+from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Call, Plan, Step, all_steps
 
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -25,6 +27,14 @@ _pending = threading.local()
 def is_callback(step: Step) -> bool:
     """Whether a step of a plan calls Python."""
     return isinstance(step, Call) and step.routine == "callback"
+
+
+def refuse_routines(plan: Plan, target: Target) -> None:
+    """Errors: CompileError where a plan calls anything but Python."""
+    for step in all_steps(plan):
+        if isinstance(step, Call) and not is_callback(step):
+            action = f"{target.backend}: cannot call {step.routine}"
+            raise CompileError(f"{action} on {target.name}")
 
 
 def function_of(step: Call) -> Callable[..., list[np.ndarray]]:

@@ -19,8 +19,9 @@ from collections import defaultdict
 import numpy as np
 
 from rune.backends.forks import held
-from rune.backends.pool import MemoryStats
-from rune.errors import OutOfMemory
+from rune.backends.pool import About, MemoryStats, Use, largest
+from rune.core.types import ArrayType
+from rune.errors import OutOfMemory, user_frame
 
 LARGE_BYTES = 1 << 20  # blocks from this size on are kept
 KEPT_BYTES = 1 << 28  # bytes that the free list may hold
@@ -42,10 +43,12 @@ class FreeList:
         # Reentrant: taking a block may run the collector, which may give one.
         self.lock = held(threading.RLock(), 2)
         self.blocks: dict[int, list[ctypes.Array]] = defaultdict(list)
+        self.uses: dict[int, Use] = {}  # of live blocks, by the block's identity
         self.kept = self.live = self.peak = self.taken = self.fresh = 0
 
-    def take(self, nbytes: int) -> ctypes.Array:
+    def take(self, nbytes: int, about: About = ()) -> ctypes.Array:
         """A block of that size, a kept one if there is one. Errors: OutOfMemory."""
+        use = Use(nbytes, about, user_frame())
         with self.lock:
             blocks = self.blocks.get(nbytes)
             if blocks:
@@ -54,6 +57,7 @@ class FreeList:
             else:
                 block = (ctypes.c_char * nbytes).from_buffer(aligned(nbytes).data)
                 self.fresh += 1
+            self.uses[id(block)] = use
             self.taken += 1
             self.live += nbytes
             self.peak = max(self.peak, self.live)
@@ -63,6 +67,7 @@ class FreeList:
         """Keep a block."""
         with self.lock:
             self.live -= len(block)
+            del self.uses[id(block)]
             if self.kept + len(block) > KEPT_BYTES:
                 self.clear()
             if len(block) <= KEPT_BYTES:
@@ -99,12 +104,12 @@ def stats() -> MemoryStats:
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An uninitialised array; large ones are aligned and recycled.
 
-    Errors: OutOfMemory "alloc: cannot allocate 8000000000000 B (in use 51200 B, limit ...)".
+    Errors: OutOfMemory "alloc: cannot allocate 8000000000000 B (used 51200 B, free ...)".
     """
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < LARGE_BYTES:
         return np.empty(shape, dtype)
-    return np.ndarray(shape, dtype, _owner(nbytes))
+    return np.ndarray(shape, dtype, _owner(nbytes, (ArrayType(shape, dtype),)))
 
 
 def aligned(nbytes: int) -> np.ndarray:
@@ -120,18 +125,21 @@ def aligned(nbytes: int) -> np.ndarray:
     return raw[start : start + nbytes]
 
 
-def _owner(nbytes: int) -> np.ndarray:
+def _owner(nbytes: int, about: About) -> np.ndarray:
     # A block is no array, since NumPy lets an array's base skip to that of a base that is one.
-    return _Owner((nbytes,), np.uint8, memoryview(_free.take(nbytes)))
+    return _Owner((nbytes,), np.uint8, memoryview(_free.take(nbytes, about)))
 
 
 def out_of_memory(nbytes: int) -> OutOfMemory:
-    """The error that says what was asked, what the process holds, and what the machine has."""
+    """The error that says what was asked, what the process holds, and what is live here."""
     used, limit = resident_bytes(), machine_bytes()
-    known = f"in use {used} B, limit {limit} B" if limit else "the limit is unknown"
+    known = f"used {used} B, free {max(0, limit - used)} B, limit {limit} B"
+    with _free.lock:
+        live = largest(_free.uses.values())
     return OutOfMemory(
-        f"alloc: cannot allocate {nbytes} B ({known})",
-        hint="use smaller batches, or donate arguments that are not needed any more",
+        f"alloc: cannot allocate {nbytes} B on the CPU "
+        f"({known if limit else 'the limit is unknown'}{live})",
+        hint="use smaller batches, donate arguments, or drop arrays that are not needed",
     )
 
 

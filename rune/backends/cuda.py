@@ -25,21 +25,22 @@ from typing import Any
 import numpy as np
 
 from rune.backends import disk_cache
-from rune.backends.callbacks import is_callback
+from rune.backends.callbacks import refuse_routines
+from rune.backends.calls import Arena, DeviceBuffer, Turns
 from rune.backends.cuda_compile import architecture, compile_source, supported, version
 from rune.backends.cuda_kernels import CONDITIONS, STEPS
 from rune.backends.cuda_launch import Program, Refused, Retired, call
-from rune.backends.cuda_run import CudaBuffer, CudaExecutable
+from rune.backends.cuda_run import CudaExecutable, address
 from rune.backends.cuda_staging import Staging
 from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
-from rune.backends.pool import Block, MemoryStats, Pool
+from rune.backends.pool import MemoryStats, Pool
 from rune.core.types import ArrayType
-from rune.errors import CompileError, DeviceError
+from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
 from rune.lowering.codegen.target import Target
-from rune.lowering.plan import Call, Plan, all_steps
+from rune.lowering.plan import Plan
 
 _CONDITIONALS_SINCE = (12, 4)  # the version of CUDA: of the driver, and of NVRTC
 _SLAB_BYTES = 1 << 21
@@ -165,8 +166,7 @@ class CudaBackend:
 
     def __init__(self, target: Target, driver: Any, device: Any):
         self.target, self.driver = target, driver
-        self.lock = threading.Lock()  # from writing the table to enqueueing what reads it
-        self.caller: int | None = None  # the thread in which a callback runs, under the lock
+        self.turns = Turns(target.name)  # from writing the table to enqueueing what reads it
         self.lost: str | None = None  # why, once the context is
         self.entered = _Entered(self)
         self.retired: Retired = deque()
@@ -185,7 +185,7 @@ class CudaBackend:
             target.name, self._raw_alloc, self._raw_free, limit_bytes=device.total_memory(),
             slab_bytes=_SLAB_BYTES, settle=self.synchronize, free_bytes=self._free_bytes,
         )  # fmt: skip
-        self._arena: Block | None = None
+        self.arena = Arena(self.pool)
 
     # --- errors ------------------------------------------------------------------------------
 
@@ -227,33 +227,26 @@ class CudaBackend:
         with self.entered:
             return self.driver.mem_get_info()[0]
 
-    def arena(self, nbytes: int) -> Block:
-        """The memory that all plans of the device share for their intermediates."""
-        if self._arena is None or self._arena.bytes < nbytes:
-            self._arena = None
-            self._arena = self.pool.take(nbytes, ("arena",))
-        return self._arena
-
-    def alloc(self, type: ArrayType, maker: str = "alloc") -> CudaBuffer:
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
         """Uninitialised device memory for one array, made by `maker`."""
         self.check()
         block = self.pool.take(size_bytes(type), (type, maker))
-        return CudaBuffer(block, type, static_shape(type))
+        return DeviceBuffer(block, type, static_shape(type))
 
-    def copy_in(self, array: np.ndarray) -> CudaBuffer:
+    def copy_in(self, array: np.ndarray) -> DeviceBuffer:
         """The array on the device; returns when the host array may change."""
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         with self.entered:
-            self.staging.send(buffer.address, host)
+            self.staging.send(address(buffer.memory), host)
         return buffer
 
-    def copy_out(self, buffer: CudaBuffer, type: ArrayType) -> np.ndarray:
+    def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
         """The contents as a new host array."""
         host = np.empty(size_bytes(type), np.uint8)
         if host.size:
             with self.entered:
-                self.driver.memcpy_dtoh_async(host, buffer.address, self.stream)
+                self.driver.memcpy_dtoh_async(host, address(buffer.memory), self.stream)
                 self.stream.synchronize()
         return host.view(type.dtype).reshape(static_shape(type))
 
@@ -271,9 +264,7 @@ class CudaBackend:
     def record(self, plan: Plan) -> CudaExecutable:
         """The plan as one module. Errors: CompileError with the numbered source."""
         self.check()
-        for step in all_steps(plan):
-            if isinstance(step, Call) and not is_callback(step):
-                raise CompileError(f"cuda: cannot call {step.routine} on {self.target.name}")
+        refuse_routines(plan, self.target)
         kernels = {name: render(code, CUDA_C) for name, code in plan.kernels.items()}
         program = self.build(assemble(list(kernels.values()), CUDA_C), plan.name)
         return CudaExecutable(self, plan, kernels, program)

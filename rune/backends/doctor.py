@@ -54,7 +54,7 @@ NEEDS = {
     ),
     "cuda": Needs(
         ("pycuda", "cuda-bindings", "nvidia-cuda-nvrtc"),
-        'pip install "rune-ml[cuda]"',
+        'pip install "rune-ml[cuda]", beside NVIDIA\'s driver',
         "install NVIDIA's driver; nvidia-smi shows the GPUs that it finds",
     ),
 }

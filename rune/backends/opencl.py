@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 import warnings
 from typing import Any
 
@@ -21,18 +20,19 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends import disk_cache
-from rune.backends.callbacks import is_callback
+from rune.backends.callbacks import refuse_routines
+from rune.backends.calls import Arena, DeviceBuffer, Turns
 from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
-from rune.backends.opencl_run import OpenCLBuffer, OpenCLExecutable
-from rune.backends.pool import Block, MemoryStats, Pool
+from rune.backends.opencl_run import OpenCLExecutable
+from rune.backends.pool import MemoryStats, Pool
 from rune.backends.refusal import refusal
 from rune.core.types import ArrayType
-from rune.errors import CompileError, DeviceError
+from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.codegen.target import Target
-from rune.lowering.plan import Call, Plan, all_steps
+from rune.lowering.plan import Plan
 
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
@@ -119,15 +119,14 @@ class OpenCLBackend:
         self.device = device
         self.context = self.cl.Context([device])
         self.queue = self.cl.CommandQueue(self.context)
-        self.lock = threading.Lock()  # from setting arguments to enqueueing
-        self.caller: int | None = None  # the thread in which a callback runs, under the lock
+        self.turns = Turns(target.name)  # from setting arguments to enqueueing
         self.check = _loaded.check
         self.pool = Pool(
             target.name, self._raw_alloc, lambda handle: handle.release(),
             limit_bytes=device.global_mem_size, largest_bytes=device.max_mem_alloc_size,
             kept_bytes=_KEPT_BYTES if device.host_unified_memory else None,
         )  # fmt: skip
-        self._arena: Block | None = None
+        self.arena = Arena(self.pool)
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -138,20 +137,13 @@ class OpenCLBackend:
         except (cl.MemoryError, cl.RuntimeError) as error:
             raise MemoryError from error
 
-    def arena(self, nbytes: int) -> Block:
-        """The memory that all plans of the device share for their intermediates."""
-        if self._arena is None or self._arena.bytes < nbytes:
-            self._arena = None
-            self._arena = self.pool.take(nbytes, ("arena",))
-        return self._arena
-
-    def alloc(self, type: ArrayType, maker: str = "alloc") -> OpenCLBuffer:
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
         """Uninitialised device memory for one array, made by `maker`."""
         self.check()
         block = self.pool.take(size_bytes(type), (type, maker))
-        return OpenCLBuffer(block, type, static_shape(type))
+        return DeviceBuffer(block, type, static_shape(type))
 
-    def copy_in(self, array: np.ndarray) -> OpenCLBuffer:
+    def copy_in(self, array: np.ndarray) -> DeviceBuffer:
         """The array on the device; returns when the host array may change."""
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         if array.size:
@@ -159,7 +151,7 @@ class OpenCLBackend:
             self.cl.enqueue_copy(self.queue, buffer.memory.handle, host, is_blocking=True)
         return buffer
 
-    def copy_out(self, buffer: OpenCLBuffer, type: ArrayType) -> np.ndarray:
+    def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
         """The contents as a new host array."""
         self.check()
         host = np.empty(size_bytes(type), np.uint8)
@@ -181,9 +173,7 @@ class OpenCLBackend:
     def record(self, plan: Plan) -> OpenCLExecutable:
         """The plan as one OpenCL program. Errors: CompileError with the numbered source."""
         self.check()
-        for step in all_steps(plan):
-            if isinstance(step, Call) and not is_callback(step):
-                raise CompileError(f"opencl: cannot call {step.routine} on {self.target.name}")
+        refuse_routines(plan, self.target)
         kernels = {name: render(code, OPENCL_C) for name, code in plan.kernels.items()}
         program = self.build(assemble(list(kernels.values()), OPENCL_C), plan.name)
         return OpenCLExecutable(self, plan, kernels, program)

@@ -10,48 +10,31 @@ Invariant: nothing is launched over an empty grid.
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rune.backends.callbacks import fill, function_of
+from rune.backends.calls import QueuedExecutable, call_python
 from rune.backends.executor import (
     Concrete,
-    Concretes,
     ConcreteStep,
     Place,
     all_concrete,
     evaluate,
-    result_buffers,
     run,
-    static_shape,
 )
 from rune.backends.pool import Block
-from rune.core.types import ArrayType
-from rune.errors import ArgumentError, DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble
 from rune.lowering.codegen.opencl_c import OPENCL_C
-from rune.lowering.plan import Call, Launch, Plan, Space, all_steps, slots_of
+from rune.lowering.plan import Call, Launch, Plan, Space, all_steps
 
 if TYPE_CHECKING:
     from rune.backends.opencl import OpenCLBackend
 
 _WORKGROUP = 256  # threads, where the kernel leaves the choice
 _SCRATCH_BYTES = 1 << 20  # private arrays of a workgroup's threads: on a CPU they share one stack
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OpenCLBuffer:
-    """An array in device memory; the memory returns to the pool with the last buffer on it."""
-
-    memory: Block
-    type: ArrayType
-    shape: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -108,7 +91,8 @@ class _Walker:
     def step(self, step: ConcreteStep) -> None:
         """Enqueue a kernel or copy, or call Python."""
         if isinstance(step.step, Call):
-            self.call_back(step.step, step.places)
+            calling_back = self.executable.backend.turns.calling_back()
+            call_python(step.step, step.places, self.fetch, self.send, calling_back)
             return
         command = self.commands[id(step)]
         if command is not None:
@@ -117,62 +101,53 @@ class _Walker:
 
     def write(self, place: Place, number: int) -> None:
         """Enqueue the store of an i32."""
-        handle, queue = self.memory[place.space][place.number].handle, self.executable.queue
-        self.executable.cl.enqueue_fill_buffer(
-            queue, handle, np.int32(number), place.offset, place.bytes
+        handle, executable = self.handle(place), self.executable
+        executable.cl.enqueue_fill_buffer(
+            executable.queue, handle, np.int32(number), place.offset, place.bytes
         )
-
-    def call_back(self, call: Call, places: Sequence[Place]) -> None:
-        """Wait for what a Python function takes, call it, and copy in what it gives."""
-        queue, count = self.executable.queue, len(call.outputs)
-        hosts = [np.zeros(p.bytes, np.uint8) for p in places]
-        for host, place in zip(hosts[count:], places[count:], strict=True):
-            if place.bytes:
-                handle = self.memory[place.space][place.number].handle
-                at = {"src_offset": place.offset, "is_blocking": True}
-                self.executable.cl.enqueue_copy(queue, host, handle, **at)
-        with self.executable.calling_back():
-            arrays = [h.view(p.type.dtype) for h, p in zip(hosts, places, strict=True)]
-            fill(function_of(call), arrays, [p.type for p in places], count)
-        for host, place in zip(hosts[:count], places):
-            if place.bytes:
-                handle = self.memory[place.space][place.number].handle
-                at = {"dst_offset": place.offset, "is_blocking": True}
-                self.executable.cl.enqueue_copy(queue, handle, host, **at)
 
     def read(self, place: Place) -> int:
         """Wait for all that was enqueued; the number there."""
-        host = np.empty((), place.type.dtype)
-        handle, queue = self.memory[place.space][place.number].handle, self.executable.queue
-        self.executable.cl.enqueue_copy(
-            queue, host, handle, src_offset=place.offset, is_blocking=True
-        )
-        return int(host)
+        return int(self.fetch(place).view(place.type.dtype)[0])
+
+    def fetch(self, place: Place) -> np.ndarray:
+        """Wait for all that was enqueued; the bytes there."""
+        host = np.empty(place.bytes, np.uint8)
+        self.copy(host, self.handle(place), src_offset=place.offset)
+        return host
+
+    def send(self, place: Place, host: np.ndarray) -> None:
+        """Put bytes there."""
+        self.copy(self.handle(place), host, dst_offset=place.offset)
+
+    def copy(self, target: Any, source: Any, **offset: int) -> None:
+        """Copy from or to the host."""
+        executable = self.executable
+        executable.cl.enqueue_copy(executable.queue, target, source, is_blocking=True, **offset)
+
+    def handle(self, place: Place) -> Any:
+        """The memory that a place is in."""
+        return self.memory[place.space][place.number].handle
 
 
-class OpenCLExecutable:
+class OpenCLExecutable(QueuedExecutable):
     """A compiled plan."""
 
     def __init__(
         self, backend: OpenCLBackend, plan: Plan, kernels: dict[str, Rendered], program: Any
     ):
-        self.plan = plan
+        super().__init__(backend, plan)
         self.cl = backend.cl
-        self._backend = backend
-        self._alloc = partial(backend.alloc, maker=plan.name)
         self._rendered = kernels
-        self._concretes = Concretes(plan)
         self._kernels = {
             id(step): self._kernel(program, kernels[step.kernel])
             for step in all_steps(plan)
             if isinstance(step, Launch)
         }
-        slots = (slot for step in all_steps(plan) for slot in slots_of(step))
-        self._uses_arena = any(slot.space is Space.ARENA for slot in slots)
         self._commands: dict[int, _Commands] = {}  # by id of the concrete plan, kept above
 
     def _kernel(self, program: Any, rendered: Rendered) -> _Kernel:
-        cl, device = self.cl, self._backend.device
+        cl, device = self.cl, self.backend.device
         handle = cl.Kernel(program, rendered.name)
         info = cl.kernel_work_group_info
         most = handle.get_work_group_info(info.WORK_GROUP_SIZE, device)
@@ -184,48 +159,16 @@ class OpenCLExecutable:
     @property
     def queue(self) -> Any:
         """The device's queue."""
-        return self._backend.queue
+        return self.backend.queue
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
         return {name: assemble([r], OPENCL_C) for name, r in self._rendered.items()}
 
-    def __call__(
-        self, arguments: Sequence[OpenCLBuffer], donated: Sequence[int] = ()
-    ) -> list[OpenCLBuffer]:
-        """Enqueue all steps; returns at once."""
-        self._backend.check()
-        made = self._concretes([a.shape for a in arguments])
-        for number, (buffer, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
-            if buffer.type.dtype != type_.dtype:
-                given = f"argument {number} is {type_}, given is {buffer.type}"
-                raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({given})")
-        backend = self._backend
-        if backend.caller == threading.get_ident():
-            raise DeviceError(
-                f"{self.plan.name}: cannot run on {backend.target.name} from a callback "
-                "(the device waits for the program that calls back)",
-                hint="compute with NumPy in callbacks, or on another device",
-            )
-        results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
-        with backend.lock:
-            memory = {
-                Space.ARGUMENT: [a.memory for a in arguments],
-                Space.RESULT: [r.memory for r in results],
-                Space.ARENA: [backend.arena(made.arena_bytes)] if self._uses_arena else [],
-            }
-            run(made.steps, _Walker(self, self._prepared(made), memory))
-            backend.queue.flush()
-        return results
-
-    @contextmanager
-    def calling_back(self) -> Iterator[None]:
-        """While a callback runs, its thread holds the lock and must not ask for it again."""
-        self._backend.caller = threading.get_ident()
-        try:
-            yield
-        finally:
-            self._backend.caller = None
+    def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+        """Enqueue all steps on this memory."""
+        run(made.steps, _Walker(self, self._prepared(made), memory))
+        self.queue.flush()
 
     def _prepared(self, made: Concrete) -> _Commands:
         if id(made) not in self._commands:
@@ -254,7 +197,7 @@ class OpenCLExecutable:
 
     def enqueue(self, command: _Command, memory: Sequence[Block]) -> None:
         """Enqueue one command; some drivers first notice here that memory has run out."""
-        pool = self._backend.pool
+        pool = self.backend.pool
         try:
             self._enqueue(command, memory)
         except self.cl.MemoryError:
@@ -265,7 +208,7 @@ class OpenCLExecutable:
                 raise pool.out_of_memory(sum(m.bytes for m in memory)) from error
 
     def _enqueue(self, command: _Command, memory: Sequence[Block]) -> None:
-        cl, queue, kernel = self.cl, self._backend.queue, command.kernel
+        cl, queue, kernel = self.cl, self.backend.queue, command.kernel
         if kernel is not None:
             kernel.set_arguments(memory, command.numbers)
             cl.enqueue_nd_range_kernel(queue, kernel.handle, command.total, command.local)
@@ -283,7 +226,7 @@ class OpenCLExecutable:
             local += [1] * (dimensions - len(local))
             groups = grid + [1] * (dimensions - len(grid))
             return [g * t for g, t in zip(groups, local, strict=True)], local
-        per_core = math.prod(grid) // (4 * self._backend.target.cores)
+        per_core = math.prod(grid) // (4 * self.backend.target.cores)
         room = _SCRATCH_BYTES // max(1, kernel.rendered.scratch_bytes)
         most = min(_WORKGROUP, _power_of_two_in(per_core), _power_of_two_in(room))
         threads = max(kernel.multiple, most)
@@ -298,7 +241,3 @@ class OpenCLExecutable:
 def _power_of_two_in(x: int) -> int:
     """The largest power of two that is at most x, and at least 1."""
     return 1 << max(0, x.bit_length() - 1)
-
-
-def _reuse(buffer: OpenCLBuffer, type: ArrayType) -> OpenCLBuffer:
-    return OpenCLBuffer(buffer.memory, type, static_shape(type))

@@ -23,7 +23,7 @@ import gc
 import heapq
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ About = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class Use:
     """What a live block is for."""
 
     bytes: int
@@ -85,6 +85,12 @@ class _Use:
     def __str__(self) -> str:
         line = f", {self.frame.short}" if self.frame else ""
         return f"{' of '.join(map(str, self.about)) or 'unnamed'} ({self.bytes} B{line})"
+
+
+def largest(uses: Iterable[Use]) -> str:
+    """The end of an error: the largest live blocks."""
+    shown = heapq.nlargest(SHOWN, uses, key=lambda use: use.bytes)
+    return f"; largest live buffers: {', '.join(map(str, shown))}" if shown else ""
 
 
 class Block:
@@ -135,7 +141,7 @@ class Pool:
         self._lock = threading.RLock()  # the collector may run a finalizer that allocates
         self._returned: deque[_Span] = deque()
         self._free: dict[int, list[_Span]] = {}
-        self._live: dict[_Span, _Use] = {}
+        self._live: dict[_Span, Use] = {}
         self._live_bytes = self._held_bytes = self._peak_bytes = 0
         self._allocations = self._raw_allocations = 0
 
@@ -155,7 +161,7 @@ class Pool:
             spans = self._free.get(room)
             span = spans.pop() if spans else self._fresh(nbytes, room)
             span[0].free -= 1
-            self._live[span] = _Use(nbytes, about, frame)
+            self._live[span] = Use(nbytes, about, frame)
             self._allocations += 1
             self._live_bytes += room
             self._peak_bytes = max(self._peak_bytes, self._live_bytes)
@@ -199,10 +205,9 @@ class Pool:
             "limit": self.limit_bytes, "limit of one buffer": self.largest_bytes,
         }  # fmt: skip
         known = ", ".join(f"{name} {x} B" for name, x in facts.items() if x is not None)
-        largest = heapq.nlargest(SHOWN, self._live.values(), key=lambda use: use.bytes)
-        shown = f"; largest live buffers: {', '.join(map(str, largest))}" if largest else ""
         return OutOfMemory(
-            f"alloc: cannot allocate {asked} B on {self.device} ({known}{shown})",
+            f"alloc: cannot allocate {asked} B on {self.device} "
+            f"({known}{largest(self._live.values())})",
             hint="use smaller batches, donate arguments, or drop arrays that are not needed",
         )
 

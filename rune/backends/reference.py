@@ -28,7 +28,7 @@ from rune.backends.executor import (
 from rune.backends.null import check_plan
 from rune.backends.pool import MemoryStats
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, OutOfMemory
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.text import to_text
@@ -45,12 +45,20 @@ class ReferenceExecutable:
     def __call__(
         self, arguments: Sequence[np.ndarray], donated: Sequence[int] = ()
     ) -> list[np.ndarray]:
-        """Run the plan on NumPy arrays."""
+        """Run the plan on NumPy arrays. Errors: OutOfMemory, for all points of a loop are held."""
         made = self.concretes([a.shape for a in arguments])
         self.check_arguments(arguments)
         results = result_buffers(self.plan, made, arguments, donated, _empty, _reuse)
         arena = np.full(made.arena_bytes, 0xFF, np.uint8)
-        run(made.steps, _Run(self.plan, made, list(arguments), results, arena))
+        try:
+            run(made.steps, _Run(self.plan, made, list(arguments), results, arena))
+        except OutOfMemory:  # of a callback
+            raise
+        except MemoryError as error:
+            raise OutOfMemory(
+                f"{self.plan.name}: cannot interpret the program ({error})",
+                hint="the reference executor holds all points of a loop at once; use smaller sizes",
+            ) from error
         return results
 
     def check_arguments(self, arguments: Sequence[np.ndarray]) -> None:

@@ -162,17 +162,17 @@ class VulkanBackend:
                 self._opened = self._open()
             return self._opened
 
-    def alloc(self, type: ArrayType) -> VulkanBuffer:
-        """Uninitialised device memory for one array. Errors: OutOfMemory."""
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> VulkanBuffer:
+        """Uninitialised device memory for one array, made by `maker`. Errors: OutOfMemory."""
         opened = self.opened()
-        block = opened.memory.pool.take(size_bytes(type), (type,))
+        block = opened.memory.pool.take(size_bytes(type), (type, maker))
         return VulkanBuffer(block, type, static_shape(type), opened, address_of(block))
 
     def copy_in(self, array: np.ndarray) -> VulkanBuffer:
         """The array on the device; the host array may change afterwards."""
         opened, type = self.opened(), ArrayType(array.shape, array.dtype)
         host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        block = opened.memory.upload(host, (type,))
+        block = opened.memory.upload(host, (type, "copy_in"))
         written = opened.device.submitted
         return VulkanBuffer(block, type, array.shape, opened, address_of(block), written)
 
@@ -182,7 +182,7 @@ class VulkanBackend:
         _LOADED.check()
         if device.lost is not None:
             raise device.lost_error()
-        buffer.opened.memory.read(buffer.block, 0, host, buffer.written)
+        buffer.opened.memory.read(buffer.memory, 0, host, buffer.written)
         return host.view(type.dtype).reshape(static_shape(type))
 
     def record(self, plan: Plan) -> VulkanExecutable:

@@ -152,7 +152,8 @@ class Recorder:
     def record(self) -> Recording:
         """New command buffers with a new table. Errors: OutOfMemory, Failure."""
         device = self.memory.device
-        table = self.memory.take_idle(self.memory.staging, 8 * len(self.layout.offsets))
+        words = len(self.layout.offsets)
+        table = self.memory.take_idle(self.memory.staging, 8 * words, ("arguments of a plan",))
         made = Recording(device, table)
         with device.lock:
             made.nodes = _Work(self, table, made.buffers).nodes(self.schedule.items, 0)

@@ -11,12 +11,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rune.backends.callbacks import fill, function_of, is_callback
+from rune.backends.callbacks import refuse_routines
+from rune.backends.calls import call_python, check_dtypes
 from rune.backends.executor import Concrete, Concretes, Place, result_buffers, static_shape
 from rune.backends.pool import Block
 from rune.backends.vulkan_driver import Failure
@@ -35,10 +38,10 @@ from rune.backends.vulkan_record import (
 )
 from rune.backends.vulkan_schedule import schedule
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, CompileError
+from rune.errors import CompileError
 from rune.lowering.codegen.spirv import SpirvKernel, render
 from rune.lowering.kernel.text import to_text
-from rune.lowering.plan import Call, Plan, Space, all_steps
+from rune.lowering.plan import Plan, Space
 
 if TYPE_CHECKING:
     from rune.backends.vulkan import Opened, VulkanBackend
@@ -51,7 +54,7 @@ _BACKLOG = 64  # submissions of one call that may be pending
 class VulkanBuffer:
     """An array in device memory; the memory is free with the last buffer that holds it."""
 
-    block: Block
+    memory: Block
     type: ArrayType
     shape: tuple[int, ...]
     opened: Opened  # of this opening of the device
@@ -146,11 +149,10 @@ class VulkanExecutable:
     """A compiled plan."""
 
     def __init__(self, backend: VulkanBackend, plan: Plan):
-        for step in all_steps(plan):
-            if isinstance(step, Call) and not is_callback(step):
-                raise CompileError(f"vulkan: cannot call {step.routine} on {backend.target.name}")
+        refuse_routines(plan, backend.target)
         self.plan = plan
         self._backend = backend
+        self._alloc = partial(backend.alloc, maker=plan.name)
         self._concretes = Concretes(plan)
         self._lock = threading.Lock()  # of `_open`
         self.kernels = _Kernels(plan, backend)
@@ -177,8 +179,7 @@ class VulkanExecutable:
                 if opened is not self.opened:
                     self._open(opened)
         self._check(arguments, opened)
-        alloc = self._backend.alloc
-        results = result_buffers(self.plan, made, arguments, donated, alloc, _reuse)
+        results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
         prepared = self._prepared.get(id(made))
         if prepared is None:
             prepared = self._prepared.setdefault(id(made), _Prepared(self, made))
@@ -197,7 +198,7 @@ class VulkanExecutable:
         recording = prepared.take()
         table, given = recording.table, (*arguments, *results)
         arena = arena or table
-        blocks = [table, table, arena, *(x.block for x in given)]
+        blocks = [table, table, arena, *(x.memory for x in given)]
         addresses = [0, address_of(table), address_of(arena), *(x.address for x in given)]
         prepared.recorder.layout.write(addresses, recording.words)
         call = _Call(opened, recording, blocks, len(arguments))
@@ -216,17 +217,15 @@ class VulkanExecutable:
         return pool.take(nbytes, ("intermediates of", self.plan.name)) if nbytes else None
 
     def _check(self, arguments: Sequence[VulkanBuffer], opened: Opened) -> None:
-        for number, (buffer, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
+        for buffer in arguments:
             if buffer.opened is not opened:
                 raise buffer.opened.device.lost_error()
-            if buffer.type.dtype != type_.dtype:
-                given = f"argument {number} is {type_}, given is {buffer.type}"
-                raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({given})")
+        check_dtypes(self.plan, arguments)
 
 
 def _reuse(buffer: VulkanBuffer, type: ArrayType) -> VulkanBuffer:
     shape = static_shape(type)
-    return VulkanBuffer(buffer.block, type, shape, buffer.opened, buffer.address, buffer.written)
+    return VulkanBuffer(buffer.memory, type, shape, buffer.opened, buffer.address, buffer.written)
 
 
 class _Call:
@@ -257,7 +256,8 @@ class _Call:
                     chosen = min(max(self.read(word), 0), len(branches) - 1)
                     self.play(branches[chosen])
                 case Callback():
-                    self.call_back(node.step, node.places)
+                    call_python(node.step, node.places, self.fetch, self.send, nullcontext())
+                    self.number = self.device.submitted
 
     def play_while(self, loop: PlayWhile) -> None:
         """A look, a batch of steps, a look, the next batch."""
@@ -278,18 +278,16 @@ class _Call:
         """A number in the table now."""
         return int(self.recording.words.view(np.int32)[2 * word])
 
-    def call_back(self, step: Call, places: Sequence[Place]) -> None:
-        """Wait for what a Python function takes, call it, and copy in what it gives."""
-        count = len(step.outputs)
-        hosts = [np.zeros(p.bytes, np.uint8) for p in places]
-        for host, place in zip(hosts[count:], places[count:], strict=True):
-            self.memory.read(self.block(place), place.offset, host, self.device.submitted)
-        arrays = [h.view(p.type.dtype) for h, p in zip(hosts, places, strict=True)]
-        fill(function_of(step), arrays, [p.type for p in places], count)
-        self.device.wait(self.device.submitted)  # what had this memory before may be pending
-        for host, place in zip(hosts[:count], places):
-            self.memory.write(self.block(place), place.offset, host)
-        self.number = self.device.submitted
+    def fetch(self, place: Place) -> np.ndarray:
+        """The bytes there, when all before is done."""
+        host = np.empty(place.bytes, np.uint8)
+        self.memory.read(self.block(place), place.offset, host, self.device.submitted)
+        return host
+
+    def send(self, place: Place, host: np.ndarray) -> None:
+        """Put bytes there, once what had this memory before is done."""
+        self.device.wait(self.device.submitted)
+        self.memory.write(self.block(place), place.offset, host)
 
     def block(self, place: Place) -> Block:
         """The memory that a place is in."""

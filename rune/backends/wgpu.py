@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -22,18 +21,19 @@ from typing import Any
 
 import numpy as np
 
-from rune.backends.callbacks import is_callback
+from rune.backends.callbacks import refuse_routines
+from rune.backends.calls import Arena, DeviceBuffer, Turns
 from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
 from rune.backends.pool import Block, MemoryStats, Pool
 from rune.backends.refusal import refusal
-from rune.backends.wgpu_run import WgpuBuffer, WgpuExecutable, padded
+from rune.backends.wgpu_run import WgpuExecutable, padded
 from rune.core.types import ArrayType
-from rune.errors import CompileError, DeviceError
+from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
 from rune.lowering.codegen.wgsl import Rendered
 from rune.lowering.codegen.wgsl_expr import STORED
-from rune.lowering.plan import Call, Plan, all_steps
+from rune.lowering.plan import Plan
 
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in this order
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
@@ -55,8 +55,25 @@ def _driver() -> Any:
 def _adapters() -> list[Any]:
     """The adapters that compute, the fastest kind first."""
     _loaded.check()
-    found = _driver().gpu.enumerate_adapters_sync()
+    with _without_display():
+        found = _driver().gpu.enumerate_adapters_sync()
     return sorted((a for a in found if a.info["backend_type"] != "OpenGL"), key=_rank)
+
+
+@contextmanager
+def _without_display() -> Iterator[None]:
+    """Mesa's layer that orders GPUs asks for a display, and complains on stderr if there is none.
+
+    It stays asleep while the instance is made, unless the user has told it which GPU to choose.
+    """
+    if {"NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT"} & os.environ.keys():
+        yield
+        return
+    os.environ["NODEVICE_SELECT"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["NODEVICE_SELECT"]
 
 
 def _rank(adapter: Any) -> int:
@@ -118,8 +135,7 @@ class WgpuBackend:
             limits = {k: v for k, v in adapter.limits.items() if v < (1 << 32) - 1}
             self.device = adapter.request_device_sync(required_limits=limits)
         self.queue = self.device.queue
-        self.lock = threading.Lock()  # while a call is being encoded
-        self.caller: int | None = None  # the thread in which a callback runs, under the lock
+        self.turns = Turns(target.name)  # while a call is being encoded
         self.check = _loaded.check
         self.most_memories = _limit(adapter, "storage_buffers_per_shader_stage")
         self.most_groups = target.launch_groups
@@ -130,7 +146,7 @@ class WgpuBackend:
             largest_bytes=min(largest, _limit(adapter, "buffer_size")) // 4 * 4,
             kept_bytes=_KEPT_BYTES if on_host else None,
         )  # fmt: skip
-        self._arena: Block | None = None
+        self._arena = Arena(self.pool)
         self._layouts: dict[int, Any] = {}
         self._numbers: Any = None
 
@@ -164,18 +180,15 @@ class WgpuBackend:
 
     def arena(self, nbytes: int) -> Block:
         """The memory that all plans of the device share for their intermediates."""
-        if self._arena is None or self._arena.bytes < nbytes:
-            self._arena = None
-            self._arena = self.pool.take(padded(nbytes), ("arena",))
-        return self._arena
+        return self._arena(padded(nbytes))
 
-    def alloc(self, type: ArrayType, maker: str = "alloc") -> WgpuBuffer:
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
         """Uninitialised device memory for one array, made by `maker`."""
         self.check()
         block = self.pool.take(padded(size_bytes(type)), (type, maker))
-        return WgpuBuffer(block, type, static_shape(type))
+        return DeviceBuffer(block, type, static_shape(type))
 
-    def copy_in(self, array: np.ndarray) -> WgpuBuffer:
+    def copy_in(self, array: np.ndarray) -> DeviceBuffer:
         """The array on the device; returns when the host array may change."""
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         if array.size:
@@ -189,7 +202,7 @@ class WgpuBackend:
         with self.failing("copy_in"):
             self.queue.write_buffer(block.handle, offset, host)
 
-    def copy_out(self, buffer: WgpuBuffer, type: ArrayType) -> np.ndarray:
+    def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
         """The contents as a new host array."""
         self.check()
         host = self.fetch(buffer.memory.handle, 0, size_bytes(type))
@@ -236,9 +249,7 @@ class WgpuBackend:
     def record(self, plan: Plan) -> WgpuExecutable:
         """The plan with its kernels compiled. Errors: CompileError with the numbered source."""
         self.check()
-        for step in all_steps(plan):
-            if isinstance(step, Call) and not is_callback(step):
-                raise CompileError(f"wgpu: cannot call {step.routine} on {self.target.name}")
+        refuse_routines(plan, self.target)
         return WgpuExecutable(self, plan)
 
     def pipeline(self, rendered: Rendered) -> Any:

@@ -12,32 +12,25 @@ Invariant: nothing is dispatched over an empty grid.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rune.backends.callbacks import fill, function_of
+from rune.backends.calls import QueuedExecutable, call_python
 from rune.backends.executor import (
     Concrete,
-    Concretes,
     ConcreteStep,
     Place,
     evaluate,
-    result_buffers,
     run,
-    static_shape,
 )
 from rune.backends.pool import Block
-from rune.core.types import ArrayType
-from rune.errors import ArgumentError, DeviceError
+from rune.errors import DeviceError
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.kernel.nodes import Access
-from rune.lowering.plan import Call, Copy, Launch, Plan, Space, all_steps, slots_of
+from rune.lowering.plan import Call, Copy, Launch, Plan, Space, all_steps
 
 if TYPE_CHECKING:
     from rune.backends.wgpu import WgpuBackend
@@ -48,15 +41,6 @@ _GROUPS_KEPT = 4  # bind groups of one step, by the buffers of the last calls
 _ALIGNED = 256  # bytes: what is copied together is apart like this
 
 _Memories = tuple[int, ...]  # the memory of each parameter
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WgpuBuffer:
-    """An array in device memory; the memory returns to the pool with the last buffer on it."""
-
-    memory: Block
-    type: ArrayType
-    shape: tuple[int, ...]
 
 
 def padded(nbytes: int) -> int:
@@ -168,7 +152,8 @@ class _Walker:
             case Copy():
                 self.copy(*step.places)
             case Call() as call:
-                self.call_back(call, step.places)
+                calling_back = self.executable.backend.turns.calling_back()
+                call_python(call, step.places, self.fetch, self.send, calling_back)
 
     def copy(self, target: Place, source: Place) -> None:
         """Encode a copy; donated memory is there already."""
@@ -223,45 +208,35 @@ class _Walker:
 
     def read(self, place: Place) -> int:
         """Wait for all that was encoded; the number there."""
-        self.encoder.submit()
-        host = self.executable.backend.fetch(self.block(place).handle, place.offset, place.bytes)
-        return int(host.view(place.type.dtype)[0])
+        return int(self.fetch(place).view(place.type.dtype)[0])
 
-    def call_back(self, call: Call, places: Sequence[Place]) -> None:
-        """Wait for what a Python function takes, call it, and copy in what it gives."""
-        backend, count = self.executable.backend, len(call.outputs)
+    def fetch(self, place: Place) -> np.ndarray:
+        """Wait for all that was encoded; the bytes there."""
         self.encoder.submit()
-        hosts = [np.zeros(p.bytes, np.uint8) for p in places[:count]]
-        hosts += [backend.fetch(self.block(p).handle, p.offset, p.bytes) for p in places[count:]]
-        with self.executable.calling_back():
-            arrays = [h.view(p.type.dtype) for h, p in zip(hosts, places, strict=True)]
-            fill(function_of(call), arrays, [p.type for p in places], count)
-        for host, place in zip(hosts[:count], places):
-            if place.bytes:
-                backend.write(self.block(place), place.offset, host)
+        return self.executable.backend.fetch(self.block(place).handle, place.offset, place.bytes)
+
+    def send(self, place: Place, host: np.ndarray) -> None:
+        """Put bytes there, behind all that was encoded."""
+        self.encoder.submit()
+        self.executable.backend.write(self.block(place), place.offset, host)
 
 
 def _index(handles: Sequence[Any], handle: Any) -> int:
     return next(k for k, h in enumerate(handles) if h is handle)
 
 
-class WgpuExecutable:
+class WgpuExecutable(QueuedExecutable):
     """A compiled plan."""
 
     def __init__(self, backend: WgpuBackend, plan: Plan):
-        self.plan = plan
-        self.backend = backend
-        self._alloc = partial(backend.alloc, maker=plan.name)
-        self._concretes = Concretes(plan)
+        super().__init__(backend, plan)
         self._kernels: dict[tuple[str, _Memories], _Kernel] = {}
         self._dispatches: dict[Any, _Dispatch | None] = {}
         self._sources: dict[str, str] = {}
         for step in all_steps(plan):
             if isinstance(step, Launch):
-                kernel = self._kernel(step.kernel, _memories(step))
+                kernel = self._kernel(step.kernel, _memories(step, backend.most_memories))
                 self._sources.setdefault(step.kernel, kernel.rendered.text)
-        slots = (slot for step in all_steps(plan) for slot in slots_of(step))
-        self._uses_arena = any(slot.space is Space.ARENA for slot in slots)
 
     def sources(self) -> dict[str, str]:
         """The module of each kernel, by name."""
@@ -272,43 +247,12 @@ class WgpuExecutable:
         assert isinstance(step.step, Launch)
         return self.plan.kernels[step.step.kernel].params
 
-    def __call__(
-        self, arguments: Sequence[WgpuBuffer], donated: Sequence[int] = ()
-    ) -> list[WgpuBuffer]:
-        """Submit all steps; returns at once."""
-        backend = self.backend
-        backend.check()
-        made = self._concretes([a.shape for a in arguments])
-        for number, (buffer, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
-            if buffer.type.dtype != type_.dtype:
-                given = f"argument {number} is {type_}, given is {buffer.type}"
-                raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({given})")
-        if backend.caller == threading.get_ident():
-            raise DeviceError(
-                f"{self.plan.name}: cannot run on {backend.target.name} from a callback "
-                "(the device waits for the program that calls back)",
-                hint="compute with NumPy in callbacks, or on another device",
-            )
-        results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
-        with backend.lock, backend.failing(self.plan.name):
-            memory = {
-                Space.ARGUMENT: [a.memory for a in arguments],
-                Space.RESULT: [r.memory for r in results],
-                Space.ARENA: [backend.arena(made.arena_bytes)] if self._uses_arena else [],
-            }
-            encoder = _Encoder(backend)
+    def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+        """Encode all steps on this memory, and submit them."""
+        with self.backend.failing(self.plan.name):
+            encoder = _Encoder(self.backend)
             run(made.steps, _Walker(self, made, memory, encoder))
             encoder.submit()
-        return results
-
-    @contextmanager
-    def calling_back(self) -> Iterator[None]:
-        """While a callback runs, its thread holds the lock and must not ask for it again."""
-        self.backend.caller = threading.get_ident()
-        try:
-            yield
-        finally:
-            self.backend.caller = None
 
     # --- kernels -----------------------------------------------------------------------------
 
@@ -370,12 +314,12 @@ class WgpuExecutable:
             )
 
 
-def _memories(step: Launch) -> _Memories:
-    """How the slots of a launch share memories, but for what a call may add to that."""
+def _memories(step: Launch, most: int) -> _Memories:
+    """How the slots of a launch share memories, but for what a call may add to that.
+
+    Those that are too many share the last one, as `launch_packed` has them.
+    """
     held = [(s.space, 0 if s.space is Space.ARENA else s.number) for s in step.slots]
     order = list(dict.fromkeys(held))
-    return tuple(order.index(h) for h in held)
-
-
-def _reuse(buffer: WgpuBuffer, type: ArrayType) -> WgpuBuffer:
-    return WgpuBuffer(buffer.memory, type, static_shape(type))
+    bound = len(order) if len(order) <= most else most - 1
+    return tuple(min(order.index(h), bound) for h in held)

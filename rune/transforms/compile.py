@@ -71,7 +71,7 @@ def buffer_on(value: Any, device: Device | None) -> Any:
     if not isinstance(value, Array):
         type = type_of(value)
         return put(np.asarray(value, type.dtype, order="C"), type, free_on(device)).buffer
-    if device is None and value.device is None:
+    if device is None and value.place.device is None:
         value.make_dense()
     return value.buffer_on(device)
 
@@ -128,7 +128,7 @@ def partitioned(program: Program, args: Sequence[Any], place: Place) -> Partitio
 
 def _committed_to(value: Any) -> str | None:
     known = isinstance(value, Array) and value.committed
-    return device_for(value.device).name if known else None
+    return value.device.name if known else None
 
 
 def _run_parts(program: Program, args: Sequence[Any], place: Place) -> list[Array]:
@@ -169,7 +169,7 @@ def _result(result: Result, held: Mapping[tuple[Any, str], Array], place: Place)
 
 def _may_lend(value: Any, device: Device | None) -> bool:
     """Memory may be given to a result if it is an Array's and nothing else can see it."""
-    return isinstance(value, Array) and value.device is device and value.is_sole_owner
+    return isinstance(value, Array) and value.place.device is device and value.is_sole_owner
 
 
 def run_executable(

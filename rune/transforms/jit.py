@@ -236,7 +236,7 @@ class Jitted:
             buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
             if len(buffers) < len(values):
                 place = COMMITTED_CPU
-                buffers = [v.buffer for v in values if type(v) is Array and v.device is None]
+                buffers = [v.buffer for v in values if type(v) is Array and v.place.device is None]
             if len(buffers) == len(values):
                 try:
                     return run_executable(traced.on_cpu, traced.out_types, buffers, place)
@@ -303,7 +303,7 @@ class _Bound:
 
 
 def _release(value: Any, device: Device | None) -> None:
-    if isinstance(value, Array) and value.device is device:
+    if isinstance(value, Array) and value.place.device is device:
         value.delete()
 
 

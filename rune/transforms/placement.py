@@ -33,7 +33,7 @@ def placement(name: str, args: Sequence[Any]) -> Place:
     if not committed:
         return default_place()
     first = committed[0]
-    if any(a.device is not first.device for a in committed):
+    if any(a.place.device is not first.place.device for a in committed):
         raise _several_devices(name, committed)
     return first.place
 
@@ -41,7 +41,7 @@ def placement(name: str, args: Sequence[Any]) -> Place:
 def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
     types: dict[str, ArrayType] = {}
     for array in committed:
-        types.setdefault(array.device.name if array.device else "cpu:0", array.type)
+        types.setdefault(array.device.name, array.type)
     shown = ", ".join(f"{type} on {device}" for device, type in types.items())
     return DeviceError(
         f"{name}: cannot combine arrays on different devices ({shown})",
@@ -84,7 +84,7 @@ def _putter(device: str | Device) -> Callable[[Any], Any]:
         if isinstance(value, Tracer):
             return to_device(value, device=found.name)
         array = _array(value)
-        if array.device is not place.device:
+        if array.place.device is not place.device:
             return put(array.numpy(), array.type, place)
         return array if array.committed else Array(array.buffer, array.type, place)
 

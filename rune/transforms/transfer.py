@@ -24,7 +24,7 @@ from rune.transforms.memo import per_program
 
 def _run(x: Any, *, device: str | None) -> Array:
     place = default_place() if device is None else committed_to(on(device))
-    if isinstance(x, Array) and x.device is place.device:
+    if isinstance(x, Array) and x.place.device is place.device:
         return Array(x.buffer, x.type, place)
     type = type_of(x)
     return put(np.asarray(x, type.dtype), type, place)

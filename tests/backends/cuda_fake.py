@@ -15,8 +15,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
+import rune
 from rune import dims
+from rune.backends import cuda, cuda_launch
 from rune.backends.executor import evaluate
 from rune.core.types import ArrayType
 from rune.lowering.codegen.cstyle import Rendered, render
@@ -359,3 +362,27 @@ class FakeCuda:
     def rune_chosen(self, words: list[int], handle: int) -> None:
         number = int(self.i32(words[0])[0])
         self.conditions[handle] = min(max(number, 0), words[2]) == words[1]
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Any:
+    """A backend over a driver that does not exist, without NVRTC."""
+    monkeypatch.setattr(cuda_launch, "bindings", lambda: fake.bindings)
+    monkeypatch.setattr(cuda, "version", lambda: (13, 5))
+    monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
+    backend = cuda.CudaBackend(TARGET, fake.driver, fake.device())
+    record = backend.record
+
+    def compiled(plan: Plan) -> Any:
+        kernels = {render(code, CUDA_C).name: code for code in plan.kernels.values()}
+
+        def compile_source(source: str, name: str, arch: str) -> bytes:
+            image = f"{len(fake.modules)}: {name} for {arch}".encode()
+            fake.modules[image] = kernels
+            return image
+
+        monkeypatch.setattr(cuda, "compile_source", compile_source)
+        with rune.configure(cache_dir=""):
+            return record(plan)
+
+    monkeypatch.setattr(backend, "record", compiled)
+    return backend

@@ -313,8 +313,17 @@ def test_the_free_list_is_bounded():
 def test_out_of_memory_says_asked_used_and_limit():
     asked = 1 << 60
 
-    with pytest.raises(OutOfMemory, match=f"cannot allocate {asked * 4} B .in use .* limit"):
+    with pytest.raises(OutOfMemory, match=f"cannot allocate {asked * 4} B .* free .* limit"):
         BACKEND.alloc(ArrayType((asked,), f32))
+
+
+def test_out_of_memory_names_the_largest_live_arrays_and_who_made_them():
+    held = BACKEND.alloc(ArrayType((3, 1 << 26), f32))
+
+    listed = r"largest live buffers: f32\[3,67108864\] \(805306368 B, "
+    with pytest.raises(OutOfMemory, match=listed):
+        BACKEND.alloc(ArrayType((1 << 60,), f32))
+    del held
 
 
 def test_a_dropped_executable_frees_its_code():

@@ -1,8 +1,9 @@
-"""The CUDA executor without CUDA: calls, memory, threads, and what goes wrong.
+"""The CUDA executor without CUDA: calls, memory, and what goes wrong.
 
 The executor talks to a driver that does not exist (cuda_fake.py): it interprets kernels over host
 memory, does nothing before somebody waits, and knows when no context is current. So the order of
-things is tested, not the device; that kernels compile is tested in tests/lowering/test_cuda_c.py.
+things is tested, not the device; that kernels compile is tested in tests/lowering/test_cuda_c.py,
+and what executors do alike in test_devices.py.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,45 +20,17 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes
-from rune.backends import cuda, cuda_launch, forks
+from rune.backends import cuda, forks
 from rune.backends.cuda_kernels import CONDITIONS, STEPS
 from rune.backends.cuda_staging import MOST, SIZES, Staging
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, CompileError, DeviceError, OutOfMemory
-from rune.lowering.codegen.cstyle import render
-from rune.lowering.codegen.cuda_c import CUDA_C
-from rune.lowering.pipeline import lower
-from rune.lowering.plan import Call, Plan, Slot, Space
-from tests.backends.cuda_fake import BASE, TARGET, Code, FakeCuda, plan_for
+from rune.errors import DeviceError, OutOfMemory
+from tests.backends.cuda_fake import BASE, Code, FakeCuda, opened, plan_for
 from tests.backends.plans import run
 from tests.support.close import near, same
-from tests.support.lowering import f32, program_of
+from tests.support.lowering import f32
 
 GRAPHS, NO_CONDITIONALS = 13000, 12000  # versions of the driver
-
-
-def opened(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Any:
-    """A backend over a driver that does not exist, without NVRTC."""
-    monkeypatch.setattr(cuda_launch, "bindings", lambda: fake.bindings)
-    monkeypatch.setattr(cuda, "version", lambda: (13, 5))
-    monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
-    backend = cuda.CudaBackend(TARGET, fake.driver, fake.device())
-    record = backend.record
-
-    def compiled(plan: Plan) -> Any:
-        kernels = {render(code, CUDA_C).name: code for code in plan.kernels.values()}
-
-        def compile_source(source: str, name: str, arch: str) -> bytes:
-            image = f"{len(fake.modules)}: {name} for {arch}".encode()
-            fake.modules[image] = kernels
-            return image
-
-        monkeypatch.setattr(cuda, "compile_source", compile_source)
-        with rune.configure(cache_dir=""):
-            return record(plan)
-
-    monkeypatch.setattr(backend, "record", compiled)
-    return backend
 
 
 @pytest.fixture
@@ -162,44 +134,6 @@ def test_one_graph_serves_each_choice_of_sizes(device: Any, fake: FakeCuda):
     assert fake.log.count("cuGraphInstantiate") == 3
 
 
-def test_a_donated_argument_lends_its_memory_only_where_the_caller_says_so(device: Any):
-    plan = lower(program_of(lambda x: x * 2, f32(4)), TARGET, donated=(0,))
-    executable, x = device.record(plan), device.copy_in(np.ones(4, np.float32))
-
-    (kept,) = executable([x])
-    assert kept.memory is not x.memory
-    (taken,) = executable([x], donated=(0,))
-    assert taken.memory is x.memory
-    same(np.full(4, 2, np.float32), device.copy_out(taken, taken.type))
-
-
-def test_a_wrong_dtype_is_refused(device: Any):
-    executable = device.record(plan_for(rnp.sin, f32(4)))
-
-    with pytest.raises(ArgumentError, match="argument 0 is f32"):
-        executable([device.copy_in(np.zeros(4))])
-
-
-def test_a_routine_that_cuda_lacks_is_refused(device: Any):
-    slot = Slot(Space.ARGUMENT, f32(4))
-    plan = Plan("f", "", (), (), (Call("dot", (slot,), (slot, slot), ()),), {}, 0)
-
-    with pytest.raises(CompileError, match="cuda: cannot call dot on cuda:0"):
-        device.record(plan)
-
-
-def test_a_callback_may_copy_to_the_device_that_waits_for_it(device: Any):
-    def ask(value: Any) -> Any:
-        buffer = device.copy_in(value + 1)
-        return device.copy_out(buffer, buffer.type)
-
-    plan = plan_for(lambda x: rune.pure_callback(ask, x, x) * 2, f32(4))
-
-    (found,) = run(device, plan, np.ones(4, np.float32))
-
-    same(np.full(4, 4, np.float32), found)
-
-
 def test_a_callback_may_not_run_on_the_device_that_waits_for_it(device: Any):
     inner = device.record(plan_for(rnp.sin, f32(4)))
     x = device.copy_in(np.ones(4, np.float32))
@@ -223,15 +157,6 @@ def test_a_host_array_may_change_while_its_copy_is_pending(device: Any, fake: Fa
 
     assert fake.queue
     same(np.arange(6, dtype=np.float32), device.copy_out(buffer, buffer.type))
-
-
-@pytest.mark.parametrize("dtype", sorted(CUDA_C.scalars, key=dtypes.short), ids=dtypes.short)
-def test_every_dtype_goes_there_and_back_whatever_the_shape(device: Any, dtype: np.dtype):
-    for shape in ((), (0, 3), (2, 3)):
-        x = np.ones(shape, dtype)
-        buffer = device.copy_in(x)
-
-        same(x, device.copy_out(buffer, buffer.type))
 
 
 def test_pinned_pieces_are_used_in_turn_and_not_before_their_copy_is_done(fake: FakeCuda):
@@ -299,26 +224,7 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing(device: An
     assert "mem_alloc" not in later
 
 
-# --- threads, forks, and what goes wrong ------------------------------------------------------
-
-
-def test_threads_each_have_the_context_while_they_use_it(device: Any):
-    executable = device.record(plan_for(lambda x: rnp.cumsum(x) * 2, f32(16)))
-    wrong: list[Any] = []
-
-    def work(k: int) -> None:
-        for turn in range(10):
-            x = np.full(16, 100 * k + turn, np.float32)
-            (y,) = executable([device.copy_in(x)])
-            if not np.array_equal(device.copy_out(y, y.type), 2 * np.cumsum(x)):
-                wrong.append((k, turn))
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+# --- forks, and what goes wrong ---------------------------------------------------------------
 
 
 def test_a_lost_context_is_said_then_and_ever_after(device: Any, fake: FakeCuda):

@@ -1,8 +1,14 @@
-"""Which executors the tests run on: all but cuda where RUNE_TEST_ALL is set, as it is in CI."""
+"""Which executors the tests run on: all but cuda where RUNE_TEST_ALL is set, as it is in CI.
+
+So are the programs that judge what is compiled: spirv-val, NVIDIA's compilers, and the validation
+layer, under which all of Vulkan then runs (tests/conftest.py).
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+from importlib.util import find_spec
 
 import pytest
 
@@ -11,11 +17,24 @@ import rune
 EXPECTED = {"cpu", "opencl", "vulkan", "wgpu", "reference", "null"}
 
 
-@pytest.mark.skipif("RUNE_TEST_ALL" not in os.environ, reason="executors may be absent here")
+in_ci = pytest.mark.skipif(
+    "RUNE_TEST_ALL" not in os.environ, reason="executors may be absent here"
+)
+
+
+@in_ci
 def test_every_executor_that_needs_no_hardware_is_there():
     present = {device.name.split(":")[0] for device in rune.devices()}
 
     assert present >= EXPECTED, rune.missing()
+
+
+@in_ci
+def test_what_judges_compiled_code_is_there():
+    assert shutil.which("spirv-val")
+    assert find_spec("cuda.bindings.nvrtc")
+    assert find_spec("cuda.bindings.nvjitlink")
+    assert os.environ["RUNE_VULKAN_VALIDATION"] == "1"
 
 
 def test_an_executor_that_is_absent_says_why():

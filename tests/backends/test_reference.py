@@ -11,7 +11,7 @@ import pytest
 from rune import dims, dtypes
 from rune.backends import reference
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, CheckError
+from rune.errors import ArgumentError, CheckError, OutOfMemory
 from rune.lowering.kernel.text import parse
 from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space
 from tests.backends.plans import plan_of, run
@@ -101,6 +101,16 @@ def test_a_race_is_found_when_the_plan_runs(device):
 
     with pytest.raises(CheckError, match="a race within the grid"):
         run(device, plan_of(code), np.ones(4, np.float32))
+
+
+def test_a_loop_whose_points_do_not_fit_into_memory_is_an_error_of_rune(device, monkeypatch):
+    def too_much(*_):
+        raise MemoryError("Unable to allocate 32 GiB")
+
+    monkeypatch.setattr(reference, "interpret", too_much)
+
+    with pytest.raises(OutOfMemory, match=r"pad: cannot interpret .*32 GiB"):
+        run(device, plan_of(example("pad")), np.ones(8, np.float32))
 
 
 def test_a_wrong_plan_is_refused_before_it_runs(device):

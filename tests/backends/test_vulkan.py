@@ -1,8 +1,8 @@
 """Vulkan: what is special to it. What it computes is tested by the laws, like every executor's.
 
-First plans: sizes, arguments, donation, copies. Then memory, shared with the host or staged;
-threads; what is destroyed and when; a device that is lost; and that the validation layer has
-nothing to say. How work is recorded and replayed: test_vulkan_replay.py.
+Copies and refused modules; memory, shared with the host or staged; what is destroyed and when; a
+device that is lost; and that the validation layer has nothing to say. What executors do alike:
+test_devices.py; how work is recorded and replayed: test_vulkan_replay.py.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,25 +19,18 @@ import pytest
 import rune
 from rune import dtypes
 from rune.backends import vulkan, vulkan_driver
-from rune.backends.pool import size_class
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, CompileError, DeviceError, DimensionError, OutOfMemory
+from rune.errors import CompileError, DeviceError, OutOfMemory
 from rune.lowering.kernel.text import parse
-from rune.lowering.plan import Call, Copy, Plan, Slot, Space
+from rune.lowering.plan import Copy, Plan, Slot, Space
 from tests.backends.plans import plan_of, run
 from tests.backends.vulkan_cases import (
-    DOUBLE,
-    SOURCES,
     TARGETS,
-    X,
     chain,
-    lowered,
-    n,
     needs_device,
     opened,
 )
 from tests.support.close import same
-from tests.support.oracle import by_reference
 
 pytestmark = needs_device
 
@@ -62,41 +52,6 @@ def own() -> Iterator[vulkan.VulkanBackend]:
 # --- plans ------------------------------------------------------------------------------------
 
 
-def test_one_compiled_plan_serves_every_size(device):
-    executable = device.record(chain(3))
-
-    for size in (1, 7, 100, 3):
-        x = np.arange(size, dtype=np.float32)
-        results = executable([device.copy_in(x)])
-        eight, copied = (device.copy_out(r, r.type) for r in results)
-        same(8 * x, eight)
-        same(x, copied)
-
-
-def test_what_does_not_fit_the_plan_is_refused(device):
-    executable = device.record(chain(2))
-
-    with pytest.raises(DimensionError, match="chain: cannot run with n = 101"):
-        executable([device.copy_in(np.zeros(101, np.float32))])
-    with pytest.raises(ArgumentError, match="argument 0 is f32"):
-        executable([device.copy_in(np.zeros(5))])
-    with pytest.raises(ArgumentError, match="0 given, 1 taken"):
-        executable([])
-
-
-def test_a_donated_argument_lends_its_memory_only_where_the_caller_says_so(device):
-    code = replace(DOUBLE, aliases=(("x", "y"),))
-    shapes = {"x": (n,), "y": (n,)}
-    executable = device.record(plan_of(code, shapes, SOURCES, donations=[(0, 0)]))
-    x = device.copy_in(np.ones(4, np.float32))
-
-    (kept,) = executable([x])
-    assert kept.block is not x.block
-    (taken,) = executable([x], donated=(0,))
-    assert taken.block is x.block
-    same(np.full(4, 2, np.float32), device.copy_out(taken, taken.type))
-
-
 def test_a_copy_moves_every_byte_wherever_it_lies(device):
     kind = ArrayType((7,), dtypes.i8)
     middle = Slot(Space.ARENA, kind, offset=3)
@@ -107,14 +62,6 @@ def test_a_copy_moves_every_byte_wherever_it_lies(device):
     (found,) = run(device, plan, given)
 
     same(given, found)
-
-
-def test_a_routine_that_vulkan_lacks_is_refused(device):
-    slot = Slot(Space.ARGUMENT, ArrayType((4,), dtypes.f32))
-    plan = Plan("f", "", (), (), (Call("dot", (slot,), (slot, slot), ()),), {}, 0)
-
-    with pytest.raises(CompileError, match="vulkan: cannot call dot on vulkan:0"):
-        device.record(plan)
 
 
 def test_a_module_that_the_driver_refuses_is_a_compile_error_with_the_kernel(own, monkeypatch):
@@ -161,26 +108,12 @@ def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monke
 # --- memory -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [dtypes.bool_, dtypes.i8, dtypes.f32, dtypes.f64], ids=str)
-def test_every_shape_goes_there_and_back(device, dtype):
-    for shape in ((), (0, 3), (2, 3)):
-        x = np.ones(shape, dtype)
-        buffer = device.copy_in(x)
-
-        same(x, device.copy_out(buffer, buffer.type))
-
-
 def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
     x = np.arange((5 << 24) // 4 + 3, dtype=np.uint32)
     buffer = device.copy_in(x)
     x_before, x[:] = x.copy(), 0
 
     same(x_before, device.copy_out(buffer, buffer.type))
-
-
-def test_out_of_memory_says_asked_used_and_limit(device):
-    with pytest.raises(OutOfMemory, match=r"cannot allocate 4398046511104 B on vulkan:0 \(used"):
-        device.alloc(ArrayType((1 << 40,), dtypes.f32))
 
 
 def test_a_driver_without_memory_is_out_of_memory_and_works_on(own, monkeypatch):
@@ -193,21 +126,6 @@ def test_a_driver_without_memory_is_out_of_memory_and_works_on(own, monkeypatch)
 
     (y, _) = run(own, chain(1), np.ones(3, np.float32))
     same(np.full(3, 2, np.float32), y)
-
-
-def test_memory_is_given_back_with_the_last_buffer_and_not_held_by_the_last_call(device):
-    executable = device.record(chain(2))
-    x = device.copy_in(np.ones(50, np.float32))
-    executable([x])
-    gc.collect()
-    before = device.memory_stats().live_bytes
-
-    executable([x])
-    gc.collect()
-    assert device.memory_stats().live_bytes == before
-    del x
-    gc.collect()
-    assert device.memory_stats().live_bytes == before - size_class(200)
 
 
 def test_a_host_write_waits_for_commands_on_the_memory_that_it_takes(own):
@@ -242,33 +160,6 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(own
         cycle(k)
 
     assert left() == before
-
-
-# --- threads ----------------------------------------------------------------------------------
-
-
-def test_eight_threads_mix_nothing_up(own):
-    plans = [own.record(chain(4)), own.record(lowered("a few steps of a while")[1])]
-    expected = by_reference(lowered("a few steps of a while")[0], [X])
-    wrong: list[Any] = []
-
-    def work(seed: int) -> None:
-        for k in range(25):
-            x = np.full(20, seed * 100 + k, np.float32)
-            y, _ = plans[0]([own.copy_in(x)])
-            if (own.copy_out(y, y.type) != 16 * x).any():
-                wrong.append((seed, k))
-            count, _ = plans[1]([own.copy_in(X)])
-            if own.copy_out(count, count.type) != expected[0]:
-                wrong.append((seed, k, "while"))
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert not wrong
 
 
 # --- a device that is lost, and the end -------------------------------------------------------
@@ -320,18 +211,6 @@ time.sleep(0.05)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=100)
 
     assert done.returncode == 0
-
-
-def test_a_missing_loader_is_a_reason_and_says_how_to_get_it(monkeypatch):
-    def absent():
-        raise OSError("Cannot find Vulkan SDK version")
-
-    monkeypatch.setattr(vulkan, "instance", absent)
-
-    targets, why = vulkan.probe()
-
-    assert targets == []
-    assert "apt install libvulkan1" in str(why)
 
 
 # --- the validation layer ---------------------------------------------------------------------

@@ -46,7 +46,7 @@ def expected() -> np.ndarray:
 
 
 def where(x: Any) -> tuple[str, bool]:
-    return (x.device.name if x.device else "cpu:0"), x.committed
+    return x.device.name, x.committed
 
 
 def parts(function: Any, *args: Any, committed: Any = None) -> Any:

@@ -35,7 +35,7 @@ def there() -> Any:
 
 def where(x: Any) -> tuple[str, bool]:
     """The name of the device, and whether `x` is committed to it."""
-    return (x.device.name if x.device else "cpu:0"), x.committed
+    return x.device.name, x.committed
 
 
 @pytest.fixture

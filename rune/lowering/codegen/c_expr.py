@@ -9,17 +9,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rune import dims, dtypes
-from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term
+from rune import dtypes
+from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen.dialect import Dialect, Scalar
+from rune.lowering.codegen.infix import SIGNS, bare, index_text
 from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.scalar import unsigned_of
 
-_SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
 _HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt", "logistic", "erf_inv"})
 _HELPERS_OF_INTEGERS = frozenset(
     {"div", "rem", "abs", "sign", "pow", "shl", "shr", "max", "min", "popcount", "clz"}
@@ -63,33 +60,11 @@ class Expressions:
 
     def size(self, x: Size) -> str:
         """An index expression, without parentheses around a sum."""
-        if not isinstance(x, Dim):
-            return str(x)
-        first, *rest = (self._term(t) for t in x.terms)
-        return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in rest)
+        return index_text(x, self._symbol)
 
-    def _term(self, term: Term) -> str:
-        factors = [self._factor(f) for f in term.factors]
-        if not factors or term.coefficient not in (1, -1):
-            return " * ".join([str(term.coefficient), *factors])
-        return ("-" if term.coefficient < 0 else "") + " * ".join(factors)
-
-    def _factor(self, factor: Symbol | FloorDiv | Mod) -> str:
-        if isinstance(factor, Symbol):
-            name = self.names[factor.name]
-            return f"({self.index_type}){name}" if factor.name in self.narrow else name
-        return self._division(factor.numerator, factor.denominator, isinstance(factor, FloorDiv))
-
-    def _division(self, x: Size, d: Size, quotient: bool) -> str:
-        """x // d or x % d: plain / and % once x is moved up to where it is not negative."""
-        low = dims.bounds(x)[0]
-        up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
-        moved = x + up * d
-        a, b = self.size(moved), self.size(d)
-        if dims.at_most(0, moved) and dims.less(0, d):
-            down = f" - {up}" if up and quotient else ""
-            return f"({atom(a)} {'/' if quotient else '%'} {atom(b)}{down})"
-        return f"rune_{'floordiv' if quotient else 'mod'}({a}, {b})"
+    def _symbol(self, name: str) -> str:
+        found = self.names[name]
+        return f"({self.index_type}){found}" if name in self.narrow else found
 
     # --- values ------------------------------------------------------------------------------
 
@@ -205,7 +180,7 @@ class Expressions:
         if op.name == "select":
             return f"({args[0]} ? {args[1]} : {args[2]})"
         if op.name in COMPARISONS:
-            return f"({args[0]} {_SIGNS[op.name]} {args[1]})"
+            return f"({args[0]} {SIGNS[op.name]} {args[1]})"
         if dtype == dtypes.bool_:
             return self._of_bools(op.name, args)
         if dtype in dtypes.INTEGER:
@@ -217,7 +192,7 @@ class Expressions:
     def _of_bools(self, name: str, args: list[str]) -> str:
         if name == "not":
             return f"(!{args[0]})"
-        return f"({args[0]} {_SIGNS[{'max': 'or', 'min': 'and'}.get(name, name)]} {args[1]})"
+        return f"({args[0]} {SIGNS[{'max': 'or', 'min': 'and'}.get(name, name)]} {args[1]})"
 
     def _of_integers(self, name: str, args: list[str], dtype: np.dtype) -> str:
         type_ = self.register(dtype)
@@ -227,7 +202,7 @@ class Expressions:
         if name in _HELPERS_OF_INTEGERS:
             return f"rune_{name}_{dtypes.short(dtype)}({', '.join(args)})"
         if name in ("and", "or", "xor"):
-            return f"({type_})({args[0]} {_SIGNS[name]} {args[1]})"
+            return f"({type_})({args[0]} {SIGNS[name]} {args[1]})"
         if name == "not":
             return f"({type_})(~{args[0]})"
         # Signed overflow is undefined in C, and narrow types promote to int: wrap as unsigned.
@@ -235,13 +210,13 @@ class Expressions:
         if name == "neg":
             return f"({type_})(({wide})0 - ({wide}){args[0]})"
         if type_ == wide:
-            return f"({args[0]} {_SIGNS[name]} {args[1]})"
-        return f"({type_})(({wide}){args[0]} {_SIGNS[name]} ({wide}){args[1]})"
+            return f"({args[0]} {SIGNS[name]} {args[1]})"
+        return f"({type_})(({wide}){args[0]} {SIGNS[name]} ({wide}){args[1]})"
 
     def _of_floats(self, name: str, args: list[str], dtype: np.dtype) -> str:
         wide = self.scalar(dtype).computes_as or dtype
         if name in ("add", "sub", "mul", "div"):
-            return f"({args[0]} {_SIGNS[name]} {args[1]})"
+            return f"({args[0]} {SIGNS[name]} {args[1]})"
         if name == "neg":
             return f"(-{args[0]})"
         if name == "nextafter" and wide != dtype:
@@ -253,24 +228,3 @@ class Expressions:
             return f"rune_{name}_{dtypes.short(wide)}({', '.join(args)})"
         given = f"{name} of {dtypes.short(dtype)} in {self.dialect.name}"
         raise DtypeError(f"render: cannot use {given} (the dialect has no such function)")
-
-
-def bare(text: str) -> str:
-    """The expression without parentheses that enclose all of it.
-
-    >>> bare("(a + b)"), bare("(a) + (b)"), bare("(float)(a)")
-    ('a + b', '(a) + (b)', '(float)(a)')
-    """
-    if not text.startswith("("):
-        return text
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            return text[1:-1] if at == len(text) - 1 else text
-    return text
-
-
-def atom(text: str) -> str:
-    """An index expression as an operand."""
-    return text if text.isidentifier() or text.isdigit() else f"({text})"

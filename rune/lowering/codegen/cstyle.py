@@ -21,19 +21,18 @@ contracted but an Accumulate or a Store that says so, and `fma`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from rune import dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.c_expr import Expressions, atom, bare
+from rune.lowering.codegen.c_expr import Expressions
 from rune.lowering.codegen.c_helpers import needed
 from rune.lowering.codegen.dialect import Dialect
 from rune.lowering.codegen.index_width import fits_32_bits
-from rune.lowering.kernel.expr import Expr, Load, Local, Op
+from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
+from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
     Access,
     Accumulate,
@@ -51,7 +50,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import Body, walk
+from rune.lowering.kernel.rewrite import Body, perfect_nest, updated, walk
 
 _KEYWORDS = frozenset(
     """auto bool break case char const continue default do double else enum extern false float for
@@ -98,17 +97,13 @@ def assemble(kernels: Sequence[Rendered], dialect: Dialect) -> str:
 
 
 @dataclass(slots=True)
-class _Renderer:
-    code: KernelCode
+class _Renderer(Statements):
     dialect: Dialect
-    lines: list[str] = field(default_factory=list)
-    depth: int = 1
-    names: dict[str, str] = field(default_factory=dict)
-    given: set[str] = field(default_factory=set)
     expressions: Expressions = field(init=False)
 
     def __post_init__(self) -> None:
         dialect, code = self.dialect, self.code
+        self.reserved = _KEYWORDS | dialect.reserved
         narrow = dialect.narrow_index if dialect.narrow_index and fits_32_bits(code) else ""
         aliased = {name for pair in code.aliases for name in pair}
         read = (p.name for p in code.params if p.access is Access.READ)
@@ -118,22 +113,6 @@ class _Renderer:
     @property
     def index_type(self) -> str:
         return self.expressions.index_type
-
-    def emit(self, line: str) -> None:
-        self.lines.append("  " * self.depth + line)
-
-    def name(self, name: str) -> str:
-        """A C name for a name of the kernel; the same one every time."""
-        if name not in self.names:
-            made = _ascii(name)
-            reserved = made in _KEYWORDS | self.dialect.reserved
-            if reserved or made.startswith(("rune_", "run_", "_")):
-                made = f"v_{made}"
-            while made in self.given:
-                made += "_"
-            self.names[name] = made
-            self.given.add(made)
-        return self.names[name]
 
     def expr(self, expr: Expr) -> str:
         return bare(self.expressions.expr(expr))
@@ -145,7 +124,7 @@ class _Renderer:
         pieces = [self.parameter(p, number) for number, p in enumerate(code.params)]
         pieces += [self.size(name, number) for number, name in enumerate(code.sizes)]
         pieces = [dialect.argument_table] if dialect.argument_table else pieces
-        grid_loops, body = _nest(code.body, Kind.GRID)
+        grid_loops, body = perfect_nest(code.body, Kind.GRID)
         thread_loops = _threads(body)
         threads = tuple(_fold([loop.extent for loop in thread_loops], dialect.grid_dims))
         grid = _fold([loop.extent for loop in grid_loops], dialect.grid_dims)
@@ -153,7 +132,7 @@ class _Renderer:
         if not thread_loops:
             self.bounds_check(grid_loops)
         self.body(body)
-        name = f"run_{_ascii(code.name)}"
+        name = f"run_{ascii_name(code.name)}"
         signature = ",\n".join(f"    {piece}" for piece in pieces)
         workgroup = tuple(int(str(t)) for t in threads)
         bound = dialect.thread_bound.format(math.prod(workgroup)) if workgroup else ""
@@ -202,14 +181,8 @@ class _Renderer:
         type_ = self.index_type
         whole = "_".join(self.name(loop.var) for loop in loops)
         self.emit(f"const {type_} at_{whole} = {position};")
-        for number, loop in enumerate(loops):
-            inner = product(x.extent for x in loops[number + 1 :])
-            at = f"at_{whole}"
-            if inner != 1:
-                at += f" / {atom(self.expressions.size(inner))}"
-            if number:
-                at = f"{atom(at)} % {atom(self.expressions.size(loop.extent))}"
-            self.emit(f"const {type_} {self.name(loop.var)} = {at};")
+        for name, at in unfolded(loops, f"at_{whole}", self.expressions.size):
+            self.emit(f"const {type_} {self.name(name)} = {at};")
 
     def bounds_check(self, loops: Sequence[For]) -> None:
         """The launch may round the number of threads up."""
@@ -218,18 +191,6 @@ class _Renderer:
             self.emit(f"if ({' || '.join(outside)}) return;")
 
     # --- statements --------------------------------------------------------------------------
-
-    def body(self, body: Body) -> None:
-        for stmt in body:
-            self.stmt(stmt)
-
-    def block(self, head: str, body: Body, tail: str = "}") -> None:
-        self.emit(head)
-        self.depth += 1
-        self.body(body)
-        self.depth -= 1
-        if tail:
-            self.emit(tail)
 
     def stmt(self, stmt: Stmt) -> None:
         match stmt:
@@ -241,15 +202,11 @@ class _Renderer:
             case Assign(name=name, value=value):
                 self.emit(f"{self.name(name)} = {self.expr(value)};")
             case Accumulate(name=name):
-                old = Local(name, stmt.value.dtype)
-                combined = _combined(stmt.combine, old, stmt.value, stmt.contract)
-                self.emit(f"{self.name(name)} = {self.expr(combined)};")
+                self.emit(f"{self.name(name)} = {self.expr(updated(stmt))};")
             case Store():
                 self.store(stmt)
-            case If(condition=condition, body=body, orelse=orelse):
-                self.block(f"if ({self.expr(condition)}) {{", body, "" if orelse else "}")
-                if orelse:
-                    self.block("} else {", orelse)
+            case If():
+                self.branch(stmt)
             case For():
                 self.loop(stmt)
             case Alloc():
@@ -264,17 +221,13 @@ class _Renderer:
         )
 
     def store(self, stmt: Store) -> None:
-        value = stmt.value
-        if stmt.combine is not None:
-            old = Load(stmt.buffer, (stmt.index,), value.dtype)
-            value = _combined(stmt.combine, old, value, stmt.contract)
         element = f"{self.name(stmt.buffer)}[{self.expressions.size(stmt.index)}]"
-        self.emit(f"{element} = {self.expressions.stored(value)};")
+        self.emit(f"{element} = {self.expressions.stored(updated(stmt))};")
 
     def loop(self, loop: For) -> None:
         var = self.name(loop.var)
         if loop.kind is Kind.WORKGROUP:
-            nest, inside = _nest((loop,), Kind.WORKGROUP)
+            nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
             self.positions(nest, self.dialect.thread)
             self.body(inside)
             return
@@ -293,28 +246,8 @@ def _scratch(code: KernelCode) -> int:
     return sum(s.size * s.dtype.itemsize for s in local)
 
 
-def _ascii(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)
-
-
-def _combined(combine: str, old: Expr, value: Expr, contract: bool) -> Expr:
-    fused = contract and combine == "add" and value.dtype in dtypes.FLOATING
-    if fused and isinstance(value, Op) and value.name == "mul":
-        return Op("fma", (*value.args, old), value.dtype)
-    return Op(combine, (old, value), value.dtype)
-
-
-def _nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
-    """The loops of a perfect nest, outermost first, and what they hold."""
-    loops: list[For] = []
-    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
-        loops.append(body[0])
-        body = body[0].body
-    return loops, body
-
-
 def _threads(body: Body) -> list[For]:
-    return _nest(body[-1:], Kind.WORKGROUP)[0]
+    return perfect_nest(body[-1:], Kind.WORKGROUP)[0]
 
 
 def _fold(extents: Sequence[Size], dimensions: int) -> tuple[Size, ...]:

@@ -20,6 +20,20 @@ from rune.lowering.kernel.rewrite import sizes_in, walk
 _MOST = 2**31 - 1 - 1024
 
 
+def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
+    """x + up * d for division by d: that, `up`, and whether truncating then is flooring.
+
+    Moved up is what may be negative, by as few d as it takes; x // d is less by `up` then.
+
+    >>> lifted(dims.symbol("i", 0, 9) - 1, 4)[1:], lifted(dims.symbol("i", 0, 9), 4)[1:]
+    ((1, True), (0, True))
+    """
+    low = dims.bounds(x)[0]
+    up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
+    moved = x + up * d
+    return moved, up, bool(dims.at_most(0, moved) and dims.less(0, d))
+
+
 def fits_32_bits(code: KernelCode) -> bool:
     """Whether 32-bit signed integers hold every index, and every value on the way to it.
 

@@ -13,6 +13,7 @@ Not done:  workgroups with barriers (a workgroup is one thread here).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rune.dims import Size, product
@@ -24,8 +25,8 @@ from rune.lowering.codegen.llvm_tiles import Transposed, find_transposed, tile_r
 from rune.lowering.codegen.llvm_types import register_type, require_supported
 from rune.lowering.codegen.llvm_values import Env, Memory
 from rune.lowering.kernel.expr import Cast, Const, Op
-from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Stmt
-from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
+from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind
+from rune.lowering.kernel.rewrite import expressions, perfect_nest, walk, walk_expr
 
 MOST_REGISTERS = 4
 CHEAP = 24.0  # instructions of a loop body of which several copies fit the registers
@@ -66,7 +67,7 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     lanes = _lanes(code, machine)
     aliases = frozenset(name for pair in code.aliases for name in pair)
     choice = choose(code.body, lanes, aliases)
-    transposed = find_transposed(code, *_grid(code.body))
+    transposed = find_transposed(code, *perfect_nest(code.body, Kind.GRID))
     if transposed is not None:
         choice = replace(choice, loops=frozenset({id(transposed.last)}))
     lanes *= _registers(code, choice.loops, lanes)
@@ -77,14 +78,6 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     units = trip_count(extent)
     text = _function(code.name, parameters, writer)
     return Rendered(code.name, text, frozenset(writer.declared), extent, choice.cost / units, grain)
-
-
-def _grid(body: tuple[Stmt, ...]) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
-    loops: list[For] = []
-    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is Kind.GRID:
-        loops.append(body[0])
-        body = body[0].body
-    return tuple(loops), body
 
 
 def _lanes(code: KernelCode, machine: Machine) -> int:
@@ -146,7 +139,7 @@ def _emit_range(
     body: Body, code: KernelCode, transposed: Transposed | None, env: Env
 ) -> tuple[Size, int]:
     """Write the grid over begin..end; the result is how long that range is, and its grain."""
-    writer, (grid, inner) = body.writer, _grid(code.body)
+    writer, (grid, inner) = body.writer, perfect_nest(code.body, Kind.GRID)
     writer.block = "start"
     begin, end = Value(writer, "i64", "%begin"), Value(writer, "i64", "%end")
     if not grid:
@@ -167,14 +160,14 @@ def _emit_range(
     return product(loop.extent for loop in grid), body.lanes
 
 
-def _rows(body: Body, grid: tuple[For, ...], begin: Value, end: Value, env: Env) -> None:
+def _rows(body: Body, grid: Sequence[For], begin: Value, end: Value, env: Env) -> None:
     def row(number: Value) -> None:
         body.loop(grid[-1], _at_row(body, grid[:-1], number, env))
 
     body.writer.count_up(begin, end, 1, row)
 
 
-def _points(body: Body, grid: tuple[For, ...], begin: Value, end: Value, env: Env) -> None:
+def _points(body: Body, grid: Sequence[For], begin: Value, end: Value, env: Env) -> None:
     """Rows of which the first and the last may be partial."""
     writer = body.writer
     length = body.index(grid[-1].extent, env)
@@ -191,7 +184,7 @@ def _points(body: Body, grid: tuple[For, ...], begin: Value, end: Value, env: En
     writer.count_up(first, behind, 1, row)
 
 
-def _at_row(body: Body, loops: tuple[For, ...], number: Value, env: Env) -> Env:
+def _at_row(body: Body, loops: Sequence[For], number: Value, env: Env) -> Env:
     """The loop variables of the row with this number in row-major order."""
     symbols = dict(env.symbols)
     for loop in reversed(loops[1:]):

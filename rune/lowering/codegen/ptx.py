@@ -20,7 +20,6 @@ Source: PTX ISA 7.0.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -28,6 +27,7 @@ from rune import dtypes
 from rune.dims import Size, product
 from rune.errors import CompileError
 from rune.lowering.codegen.cstyle import Rendered
+from rune.lowering.codegen.infix import ascii_name
 from rune.lowering.codegen.ptx_expr import Values, type_of
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import (
@@ -45,7 +45,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import Body
+from rune.lowering.kernel.rewrite import Body, perfect_nest
 
 HEAD = ".version 7.0\n.target sm_70\n.address_size 64"
 
@@ -79,9 +79,9 @@ class _Renderer:
         self.values.emit(line)
 
     def kernel(self) -> Rendered:
-        code, name = self.code, f"run_{_ascii(self.code.name)}"
+        code, name = self.code, f"run_{ascii_name(self.code.name)}"
         self.arguments()
-        loops, body = _grid(code.body)
+        loops, body = perfect_nest(code.body, Kind.GRID)
         self.position(loops)
         self.body(body)
         self.emit("ret;")
@@ -189,16 +189,3 @@ class _Renderer:
         self.emit(f"add.s64 {var}, {var}, 1;")
         self.emit(f"bra {start};")
         self.emit(f"{end}:")
-
-
-def _grid(body: Body) -> tuple[list[For], Body]:
-    """The loops of the grid, outermost first, and what they hold."""
-    loops: list[For] = []
-    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is Kind.GRID:
-        loops.append(body[0])
-        body = body[0].body
-    return loops, body
-
-
-def _ascii(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rune import dims, dtypes
+from rune import dtypes
 from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term
 from rune.errors import CompileError, DtypeError
+from rune.lowering.codegen.index_width import lifted
 from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.nodes import Accumulate, Store
 
@@ -131,11 +132,9 @@ class Values:
         if isinstance(factor, Symbol):
             register, dtype = self.names[factor.name]
             return self.cast(register, dtype, dtypes.i64)
-        x, d = factor.numerator, factor.denominator
-        low = dims.bounds(x)[0]
-        up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
-        moved = x + up * d
-        if not (dims.at_most(0, moved) and dims.less(0, d)):
+        d = factor.denominator
+        moved, up, is_plain = lifted(factor.numerator, d)
+        if not is_plain:
             raise CompileError(
                 f"ptx: cannot render {self.kernel} (the sign of {moved} or {d} is not known)"
             )

@@ -41,7 +41,7 @@ from rune.lowering.codegen.spirv_writer import Pointer, Value, Writer
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Param
 from rune.lowering.kernel.rewrite import Body as Statements
-from rune.lowering.kernel.rewrite import symbols_used, walk
+from rune.lowering.kernel.rewrite import perfect_nest, symbols_used, walk
 
 ENTRY = "main"
 _THREADS = 256  # of a group, where the kernel leaves the choice
@@ -102,9 +102,9 @@ class _Shape:
 
 def _shape(code: KernelCode, target: Target) -> _Shape:
     """Take the loops that threads and groups stand for off a kernel."""
-    grid, inside = _nest(code.body, Kind.GRID)
+    grid, inside = perfect_nest(code.body, Kind.GRID)
     points = product(loop.extent for loop in grid)
-    nest, innermost = _nest(inside[-1:], Kind.WORKGROUP)
+    nest, innermost = perfect_nest(inside[-1:], Kind.WORKGROUP)
     if not nest:
         return _Shape(grid, (), (), inside, points, _threads(points, target))
     threads = dims.evaluate(product(loop.extent for loop in nest), {})
@@ -310,12 +310,3 @@ def _threads(points: Size, target: Target) -> int:
 def _power_of_two_in(x: int) -> int:
     """The largest power of two that is at most x, and at least 1."""
     return 1 << max(0, x.bit_length() - 1)
-
-
-def _nest(body: Statements, kind: Kind) -> tuple[list[For], Statements]:
-    """The loops of a perfect nest, outermost first, and what they hold."""
-    loops: list[For] = []
-    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
-        loops.append(body[0])
-        body = body[0].body
-    return loops, body

@@ -17,6 +17,7 @@ from rune import dims, dtypes
 from rune.dims import FloorDiv, Mod, Size, Symbol, Term
 from rune.dims.algebra import of_factor
 from rune.dims.factors import terms_of
+from rune.lowering.codegen.index_width import lifted
 from rune.lowering.codegen.spirv_scalar import resized
 from rune.lowering.codegen.spirv_words import Op
 from rune.lowering.codegen.spirv_writer import Value, Writer
@@ -61,12 +62,10 @@ def _factor(writer: Writer, factor: Symbol | FloorDiv | Mod, symbols: Symbols, k
 
 def _division(writer: Writer, x: Size, d: Size, quotient: bool, symbols: Symbols) -> Value:
     """x // d or x % d."""
-    low = dims.bounds(x)[0]
-    up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
-    moved = x + up * d
+    moved, up, is_plain = lifted(x, d)
     kind = index_kind(moved, d)
     a, b = (render(writer, size, symbols, kind) for size in (moved, d))
-    if not (dims.at_most(0, moved) and dims.less(0, d)):
+    if not is_plain:
         return _floor(a, b, quotient)
     if not quotient:
         return a.binary(Op.UMod, b)

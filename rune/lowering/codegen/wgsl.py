@@ -24,16 +24,16 @@ is contracted but an Accumulate that says so.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rune import dtypes
 from rune.dims import Size, product
+from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
 from rune.lowering.codegen.math_expand import Function
-from rune.lowering.codegen.wgsl_expr import Expressions, Place, atom, bare, require_stored
+from rune.lowering.codegen.wgsl_expr import Expressions, Place, require_stored
 from rune.lowering.codegen.wgsl_helpers import accessors, needed
-from rune.lowering.kernel.expr import Expr, Load, Local, Op
+from rune.lowering.kernel.expr import Expr, Op
 from rune.lowering.kernel.nodes import (
     Accumulate,
     AddressSpace,
@@ -50,7 +50,14 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import Body, buffers_read, buffers_written, size_names, walk
+from rune.lowering.kernel.rewrite import (
+    buffers_read,
+    buffers_written,
+    perfect_nest,
+    size_names,
+    updated,
+    walk,
+)
 
 THREADS = 64  # of a workgroup, where the kernel leaves the choice
 
@@ -108,35 +115,16 @@ def render(code: KernelCode, memories: Sequence[int] | None = None) -> Rendered:
 
 
 @dataclass(slots=True)
-class _Renderer:
-    code: KernelCode
+class _Renderer(Statements):
     memories: tuple[int, ...]
-    lines: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)  # shared arrays
-    depth: int = 1
-    names: dict[str, str] = field(default_factory=dict)
-    given: set[str] = field(default_factory=set)
     read_back: frozenset[str] = frozenset()  # where a compiler may see through memory
     expressions: Expressions = field(init=False)
 
     def __post_init__(self) -> None:
+        self.reserved, self.prefixes = _RESERVED, (*self.prefixes, "memory")
         self.read_back = buffers_read(self.code.body)
-        self.expressions = Expressions({}, {})
-
-    def emit(self, line: str) -> None:
-        self.lines.append("  " * self.depth + line)
-
-    def name(self, name: str) -> str:
-        """An identifier for a name of the kernel; the same one every time."""
-        if name not in self.names:
-            made = _ascii(name)
-            if made in _RESERVED or made.startswith(("rune_", "run_", "memory", "_")):
-                made = f"v_{made}"
-            while made in self.given:
-                made += "_"
-            self.names[name] = self.expressions.names[name] = made
-            self.given.add(made)
-        return self.names[name]
+        self.expressions = Expressions(self.names, {}, frozenset(self.code.sizes))
 
     def expr(self, expr: Expr) -> str:
         return bare(self.expressions.expr(expr))
@@ -153,13 +141,13 @@ class _Renderer:
         code = self.code
         self.places()
         for size in code.sizes:
-            self.expressions.names[size] = f"args.size_{self.name(size)}"
-        grid, body = _nest(code.body, Kind.GRID)
-        threads = _nest(body[-1:], Kind.WORKGROUP)[0]
+            self.name(size)
+        grid, body = perfect_nest(code.body, Kind.GRID)
+        threads = perfect_nest(body[-1:], Kind.WORKGROUP)[0]
         width = math.prod(int(str(loop.extent)) for loop in threads) if threads else THREADS
         self.position(grid, bool(threads))
         self.body(body)
-        name = f"run_{_ascii(code.name)}"
+        name = f"run_{ascii_name(code.name)}"
         head = [
             f"@compute @workgroup_size({width})",
             f"fn {name}(@builtin(workgroup_id) group_id: vec3<u32>,",
@@ -232,28 +220,10 @@ class _Renderer:
 
     def unfold(self, loops: Sequence[For], position: str) -> None:
         """Several loops from one number, the last varying fastest."""
-        for number, loop in enumerate(loops):
-            inner = product(x.extent for x in loops[number + 1 :])
-            at = position
-            if inner != 1:
-                at += f" / {atom(self.expressions.size(inner))}"
-            if number:
-                at = f"{atom(at)} % {atom(self.expressions.size(loop.extent))}"
-            self.emit(f"let {self.name(loop.var)} = {at};")
+        for name, at in unfolded(loops, position, self.expressions.size):
+            self.emit(f"let {self.name(name)} = {at};")
 
     # --- statements --------------------------------------------------------------------------
-
-    def body(self, body: Body) -> None:
-        for stmt in body:
-            self.stmt(stmt)
-
-    def block(self, head: str, body: Body, tail: str = "}") -> None:
-        self.emit(head)
-        self.depth += 1
-        self.body(body)
-        self.depth -= 1
-        if tail:
-            self.emit(tail)
 
     def stmt(self, stmt: Stmt) -> None:
         match stmt:
@@ -270,18 +240,14 @@ class _Renderer:
                 self.emit(f"{self.name(name)} = {self.expr(value)};")
                 self.expressions.summed.discard(name)
             case Accumulate(name=name):
-                old = Local(name, stmt.value.dtype)
-                combined = _combined(stmt.combine, old, stmt.value, stmt.contract)
                 self.expressions.summed.discard(name)  # here each step follows the one before
-                self.emit(f"{self.name(name)} = {self.result(combined)};")
-                if old.dtype == dtypes.f32:
+                self.emit(f"{self.name(name)} = {self.result(updated(stmt))};")
+                if stmt.value.dtype == dtypes.f32:
                     self.expressions.summed.add(name)
             case Store():
                 self.store(stmt)
-            case If(condition=condition, body=body, orelse=orelse):
-                self.block(f"if ({self.expr(condition)}) {{", body, "" if orelse else "}")
-                if orelse:
-                    self.block("} else {", orelse)
+            case If():
+                self.branch(stmt)
             case For():
                 self.loop(stmt)
             case Alloc():
@@ -291,16 +257,13 @@ class _Renderer:
                 self.emit("storageBarrier();")
 
     def store(self, stmt: Store) -> None:
-        value = stmt.value
-        if stmt.combine is not None:
-            old = Load(stmt.buffer, (stmt.index,), value.dtype)
-            value = _combined(stmt.combine, old, value, stmt.contract)
+        value = updated(stmt)
         text = self.expr(value) if stmt.buffer in self.read_back else self.result(value)
         self.emit(f"{self.expressions.stored(stmt.buffer, stmt.index, text, value.dtype)};")
 
     def loop(self, loop: For) -> None:
         if loop.kind is Kind.WORKGROUP:
-            nest, inside = _nest((loop,), Kind.WORKGROUP)
+            nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
             self.emit("let thread = i32(thread_id);")
             self.unfold(nest, "thread")
             self.body(inside)
@@ -335,23 +298,3 @@ def _extents(code: KernelCode) -> list[Size]:
     sizes |= {s.extent for s in walk(code.body) if isinstance(s, For)}
     known = frozenset(code.sizes)
     return sorted((s for s in sizes if size_names(s) <= known), key=str)
-
-
-def _ascii(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)
-
-
-def _combined(combine: str, old: Expr, value: Expr, contract: bool) -> Expr:
-    fused = contract and combine == "add" and value.dtype == dtypes.f32
-    if fused and isinstance(value, Op) and value.name == "mul":
-        return Op("fma", (*value.args, old), value.dtype)
-    return Op(combine, (old, value), value.dtype)
-
-
-def _nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
-    """The loops of a perfect nest, outermost first, and what they hold."""
-    loops: list[For] = []
-    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
-        loops.append(body[0])
-        body = body[0].body
-    return loops, body

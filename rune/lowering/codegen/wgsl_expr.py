@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rune import dims, dtypes
-from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term
+from rune import dtypes
+from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen import wgsl_wide as wide
+from rune.lowering.codegen.infix import SIGNS, bare, index_text
 from rune.lowering.codegen.math_expand import Function, expansion
 from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.rewrite import size_names
@@ -46,12 +47,8 @@ _STORED = {
     dtypes.f32: "bitcast<u32>({0})",
 }
 
-_SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
 _OF_BOOLS = {
-    **{name: f"({{0}} {_SIGNS[name]} {{1}})" for name in ("and", "or", "eq", "ne")},
+    **{name: f"({{0}} {SIGNS[name]} {{1}})" for name in ("and", "or", "eq", "ne")},
     "xor": "({0} != {1})", "max": "({0} | {1})", "min": "({0} & {1})", "not": "(!{0})",
     "lt": "(!{0} & {1})", "le": "(!{0} | {1})", "gt": "({0} & !{1})", "ge": "({0} | !{1})",
 }  # fmt: skip
@@ -81,11 +78,12 @@ class Place:
 
 @dataclass(slots=True)
 class Expressions:
-    """Renders expressions. `names`: of locals, loop variables and sizes; `unsigned`: those locals
-    that an index must convert."""
+    """Renders expressions. `names`: of locals, loop variables and sizes; `sizes`: these, which
+    stand in the uniform block; `unsigned`: those locals that an index must convert."""
 
     names: dict[str, str]
     places: dict[str, Place]
+    sizes: frozenset[str] = frozenset()
     unsigned: set[str] = field(default_factory=set)
     summed: set[str] = field(default_factory=set)  # floats that a loop has accumulated, not pinned
     functions: dict[str, Function] = field(default_factory=dict)  # that the text calls
@@ -100,33 +98,13 @@ class Expressions:
 
     def size(self, x: Size) -> str:
         """An index expression, without parentheses around a sum."""
-        if not isinstance(x, Dim):
-            return str(x)
-        first, *rest = (self._term(t) for t in x.terms)
-        return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in rest)
+        return index_text(x, self._symbol)
 
-    def _term(self, term: Term) -> str:
-        factors = [self._factor(f) for f in term.factors]
-        if not factors or term.coefficient not in (1, -1):
-            return " * ".join([str(term.coefficient), *factors])
-        return ("-" if term.coefficient < 0 else "") + " * ".join(factors)
-
-    def _factor(self, factor: Symbol | FloorDiv | Mod) -> str:
-        if isinstance(factor, Symbol):
-            name = self.names[factor.name]
-            return f"i32({name})" if factor.name in self.unsigned else name
-        return self._division(factor.numerator, factor.denominator, isinstance(factor, FloorDiv))
-
-    def _division(self, x: Size, d: Size, quotient: bool) -> str:
-        """x // d or x % d: plain / and % once x is moved up to where it is not negative."""
-        low = dims.bounds(x)[0]
-        up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
-        moved = x + up * d
-        a, b = self.size(moved), self.size(d)
-        if dims.at_most(0, moved) and dims.less(0, d):
-            down = f" - {up}" if up and quotient else ""
-            return f"({atom(a)} {'/' if quotient else '%'} {atom(b)}{down})"
-        return f"rune_{'floordiv' if quotient else 'mod'}({a}, {b})"
+    def _symbol(self, name: str) -> str:
+        found = self.names[name]
+        if name in self.sizes:
+            return f"args.size_{found}"
+        return f"i32({found})" if name in self.unsigned else found
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -271,7 +249,7 @@ class Expressions:
     def _of_integers(self, op: Op, args: list[str], dtype: np.dtype) -> str:
         name, register, bits = op.name, self.register(dtype), bit_width(dtype)
         if name in COMPARISONS or name in ("add", "sub", "mul", "and", "or", "xor"):
-            return f"({args[0]} {_SIGNS[name]} {args[1]})"
+            return f"({args[0]} {SIGNS[name]} {args[1]})"
         if name in ("max", "min"):
             return f"{name}({args[0]}, {args[1]})"
         if name in ("div", "rem", "pow", "shl", "shr"):
@@ -292,7 +270,7 @@ class Expressions:
             sides = [self._opaque(a, t) for a, t in zip(op.args, args, strict=True)]
             if sides[0] == sides[1] and op.name in ("sub", "div"):
                 sides[1] = f"rune_pin({sides[1]})"  # x - x is NaN where x is infinite
-            return f"({sides[0]} {_SIGNS[op.name]} {sides[1]})"
+            return f"({sides[0]} {SIGNS[op.name]} {sides[1]})"
         if op.name in _OF_FLOATS:
             return _OF_FLOATS[op.name].format(*map(bare, args))
         function = expansion(op.name, dtypes.f32)
@@ -368,24 +346,3 @@ def _limited(text: str, dtype: np.dtype) -> str:
     if dtype in dtypes.SIGNED:
         return f"clamp({text}, -{1 << (bits - 1)}i, {(1 << (bits - 1)) - 1}i)"
     return f"min({text}, {(1 << bits) - 1}u)"
-
-
-def bare(text: str) -> str:
-    """The expression without parentheses that enclose all of it.
-
-    >>> bare("(a + b)"), bare("(a) + (b)"), bare("f(a)")
-    ('a + b', '(a) + (b)', 'f(a)')
-    """
-    if not text.startswith("("):
-        return text
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            return text[1:-1] if at == len(text) - 1 else text
-    return text
-
-
-def atom(text: str) -> str:
-    """An index expression as an operand."""
-    return text if text.isidentifier() or text.isdigit() else f"({text})"

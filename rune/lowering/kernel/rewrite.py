@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from rune import dims
+from rune import dims, dtypes
 from rune.dims import Dim, Size, symbols_within
 from rune.lowering.kernel.expr import Cast, Expr, Index, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import (
@@ -20,6 +20,7 @@ from rune.lowering.kernel.nodes import (
     For,
     If,
     KernelCode,
+    Kind,
     Let,
     Stmt,
     Store,
@@ -50,6 +51,15 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
         yield stmt
         for inner in reversed(bodies(stmt)):
             pending.extend(reversed(inner))
+
+
+def perfect_nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
+    """The loops of a kind around all of the body, outermost first, and what they hold."""
+    loops: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
+        loops.append(body[0])
+        body = body[0].body
+    return loops, body
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
@@ -186,6 +196,24 @@ def symbols_used(code: KernelCode) -> dict[str, Dim]:
         if isinstance(size, Dim):
             found.update(symbols_within(size))
     return found
+
+
+def updated(stmt: Accumulate | Store) -> Expr:
+    """What the statement leaves: its value, joined to the old one where it combines.
+
+    A product is fused into a sum where the statement says so.
+    """
+    value, combine = stmt.value, stmt.combine
+    if combine is None:
+        return value
+    if isinstance(stmt, Accumulate):
+        old: Expr = Local(stmt.name, value.dtype)
+    else:
+        old = Load(stmt.buffer, (stmt.index,), value.dtype)
+    fuses = stmt.contract and combine == "add" and value.dtype in dtypes.FLOATING
+    if fuses and isinstance(value, Op) and value.name == "mul":
+        return Op("fma", (*value.args, old), value.dtype)
+    return Op(combine, (old, value), value.dtype)
 
 
 def loop_symbol(loop: For) -> Dim:

@@ -1,0 +1,163 @@
+"""What C's family and WGSL share as text: operands, index expressions, names and blocks.
+
+An operand is a name, a call, a literal, or in parentheses; a block stands between braces. What a
+language has of its own is in its file: cstyle.py and c_expr.py, wgsl.py and wgsl_expr.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term, product
+from rune.lowering.codegen.index_width import lifted
+from rune.lowering.kernel.expr import Expr
+from rune.lowering.kernel.nodes import For, If, KernelCode, Stmt
+from rune.lowering.kernel.rewrite import Body
+
+SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+
+
+def bare(text: str) -> str:
+    """The expression without parentheses that enclose all of it.
+
+    >>> bare("(a + b)"), bare("(a) + (b)"), bare("(float)(a)")
+    ('a + b', '(a) + (b)', '(float)(a)')
+    """
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return text[1:-1] if at == len(text) - 1 else text
+    return text
+
+
+def atom(text: str) -> str:
+    """An index expression as an operand."""
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def ascii_name(name: str) -> str:
+    """A name of the kernel in letters that every language takes.
+
+    >>> ascii_name("x"), ascii_name("%0")
+    ('x', '_u250')
+    """
+    return re.sub(r"[^A-Za-z0-9_]", lambda m: f"_u{ord(m[0]):x}", name)
+
+
+# --- index expressions --------------------------------------------------------------------------
+
+
+def index_text(x: Size, symbol: Callable[[str], str]) -> str:
+    """An index expression, without parentheses around a sum; `symbol`: how one of a name stands.
+
+    Division is plain where the bounds show operands that are not negative, else a helper floors.
+    """
+    if not isinstance(x, Dim):
+        return str(x)
+    first, *rest = (_term(t, symbol) for t in x.terms)
+    return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in rest)
+
+
+def _term(term: Term, symbol: Callable[[str], str]) -> str:
+    factors = [_factor(f, symbol) for f in term.factors]
+    if not factors or term.coefficient not in (1, -1):
+        return " * ".join([str(term.coefficient), *factors])
+    return ("-" if term.coefficient < 0 else "") + " * ".join(factors)
+
+
+def _factor(factor: Symbol | FloorDiv | Mod, symbol: Callable[[str], str]) -> str:
+    if isinstance(factor, Symbol):
+        return symbol(factor.name)
+    quotient = isinstance(factor, FloorDiv)
+    moved, up, is_plain = lifted(factor.numerator, factor.denominator)
+    a, b = index_text(moved, symbol), index_text(factor.denominator, symbol)
+    if not is_plain:
+        return f"rune_{'floordiv' if quotient else 'mod'}({a}, {b})"
+    down = f" - {up}" if up and quotient else ""
+    return f"({atom(a)} {'/' if quotient else '%'} {atom(b)}{down})"
+
+
+def unfolded(
+    loops: Sequence[For], position: str, size: Callable[[Size], str]
+) -> Iterator[tuple[str, str]]:
+    """The variables of a nest, and their values from one number, the last varying fastest."""
+    for number, loop in enumerate(loops):
+        inner = product(x.extent for x in loops[number + 1 :])
+        at = position
+        if inner != 1:
+            at += f" / {atom(size(inner))}"
+        if number:
+            at = f"{atom(at)} % {atom(size(loop.extent))}"
+        yield loop.var, at
+
+
+# --- statements ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Statements:
+    """The lines of a kernel in the making. A language adds how each statement reads.
+
+    reserved, prefixes: identifiers that no name of a kernel may be, or begin with
+    """
+
+    code: KernelCode
+    reserved: frozenset[str] = field(init=False, default=frozenset())
+    prefixes: tuple[str, ...] = field(init=False, default=("rune_", "run_", "_"))
+    lines: list[str] = field(init=False, default_factory=list)
+    depth: int = field(init=False, default=1)
+    names: dict[str, str] = field(init=False, default_factory=dict)
+    taken: set[str] = field(init=False, default_factory=set)
+
+    def expr(self, expr: Expr) -> str:
+        """The text of an expression, where nothing else stands beside it."""
+        raise NotImplementedError
+
+    def stmt(self, stmt: Stmt) -> None:
+        """Write one statement."""
+        raise NotImplementedError
+
+    def emit(self, line: str) -> None:
+        """Write a line."""
+        self.lines.append("  " * self.depth + line)
+
+    def name(self, name: str) -> str:
+        """An identifier for a name of the kernel; the same one every time."""
+        if name not in self.names:
+            made = ascii_name(name)
+            if made in self.reserved or made.startswith(self.prefixes):
+                made = f"v_{made}"
+            while made in self.taken:
+                made += "_"
+            self.names[name] = made
+            self.taken.add(made)
+        return self.names[name]
+
+    def body(self, body: Body) -> None:
+        """Write statements in order."""
+        for stmt in body:
+            self.stmt(stmt)
+
+    def block(self, head: str, body: Body, tail: str = "}") -> None:
+        """Write statements one step further in."""
+        self.emit(head)
+        self.depth += 1
+        self.body(body)
+        self.depth -= 1
+        if tail:
+            self.emit(tail)
+
+    def branch(self, stmt: If) -> None:
+        """Write an If."""
+        orelse = stmt.orelse
+        self.block(f"if ({self.expr(stmt.condition)}) {{", stmt.body, "" if orelse else "}")
+        if orelse:
+            self.block("} else {", orelse)

@@ -1,0 +1,54 @@
+"""The table of docs/accuracy.md: what rounding may do to a result, in ulps.
+
+    allowed(div, dtypes.f32)      4
+    is_sum(reduce_sum)            True: its ulps are those of 1 plus the result
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from rune import dtypes
+from rune.core.primitive import Primitive
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "accuracy.md"
+_COLUMNS = (
+    {dtypes.f32, dtypes.f64},
+    {dtypes.f16, dtypes.bf16, dtypes.f8_e4m3, dtypes.f8_e5m2},
+    {dtypes.c64, dtypes.c128},
+)
+
+
+@functools.cache
+def table() -> dict[str, tuple[int, ...]]:
+    """The ulps of each column, by the name of a primitive or family."""
+    rows = re.findall(r"^\| (`.*?`) \|" + r" (\d+) \|" * len(_COLUMNS), PAGE.read_text(), re.M)
+    return {
+        name: tuple(map(int, ulps)) for names, *ulps in rows for name in re.findall(r"\w+", names)
+    }
+
+
+def allowed(primitive: Primitive, result: np.dtype, *operands: np.dtype) -> int:
+    """The ulps for a result of that dtype; 0 for whole numbers and bools."""
+    if result not in dtypes.INEXACT:
+        return 0
+    row = table().get(primitive.name) or table()[primitive.family]
+    governing = next((d for d in operands if d in dtypes.COMPLEX), result)
+    return next(ulps for ulps, column in zip(row, _COLUMNS) if governing in column)
+
+
+def step(dtype: np.dtype) -> float:
+    """One ulp of 1, as it is for the parts of a complex dtype."""
+    return float(ml_dtypes.finfo(np.real(np.zeros(1, dtype)).dtype).eps)
+
+
+def is_sum(primitive: Primitive) -> bool:
+    """Whether the order of summation differs."""
+    return primitive.name == "scatter_add" or primitive.family in (
+        "reduction", "cumulative", "contraction",
+    )  # fmt: skip
