@@ -80,11 +80,15 @@ def attributes() -> str:
     return f"attributes #0 = {{ nounwind {width} }}"
 
 
+# Code and its constants are mapped apart, wherever there is room: in a process whose address space
+# is in pieces they may be out of reach of a 32-bit offset, so code holds whole addresses.
+_MODEL = {"reloc": "static", "codemodel": "large"}
+
+
 def _target_machine() -> Any:
     return library().Target.from_default_triple().create_target_machine(
-        cpu=processor(), features=_features_text(), opt=2, reloc="pic", codemodel="default",
-        jit=True,
-    )  # fmt: skip
+        cpu=processor(), features=_features_text(), opt=2, jit=True, **_MODEL
+    )
 
 
 @dataclass(slots=True)
@@ -112,7 +116,7 @@ def compile_module(name: str, text: str) -> Code:
     """
     text, addresses = _with_symbols(f"{text}\n\n{attributes()}\n")
     versions = ".".join(map(str, library().llvm_version_info))
-    key = disk_cache.key_of("llvm", versions, processor(), _features_text(), text)
+    key = disk_cache.key_of("llvm", versions, *_MODEL.values(), processor(), _features_text(), text)
     with _lock:
         for number, address in enumerate(addresses):
             library().add_symbol(_symbol(number), address)
