@@ -27,6 +27,7 @@ from tests.support.strategies import ANY, SMOOTH, WHOLE, arguments, concrete, pr
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", COMPUTING)
 
+
 def compiled(program: Program, device: str) -> Any:
     """The program as a jitted function, every stage checked."""
     return rune.jit(lambda *xs: eval_program(program, xs), device=device)
@@ -108,3 +109,19 @@ def test_a_symbolic_batch_computes_what_every_size_computes(data: st.DataObject,
 
     near([np.asarray(o) for o in lanes(*args)], [np.asarray(o) for o in found],
          relative=1e-3, why="f32 through a few steps")  # fmt: skip
+
+
+@on_every_executor
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_literal_zero_is_a_number_like_any_other(device: str, dtype: str):
+    x = np.array([np.nan, np.inf, -1, -0.0, 0.0], dtype)
+
+    def zeros(x: Any) -> Any:
+        return x * 0.0, x * -0.0, x + 0.0, x - 0.0, 0.0 - x, 0.0 / x
+
+    with np.errstate(all="ignore"):
+        expected = zeros(x)
+    for a, b in zip(expected, rune.jit(zeros, device=device)(x), strict=True):
+        found = np.asarray(b)
+        np.testing.assert_array_equal(a, found)
+        np.testing.assert_array_equal(np.signbit(a[~np.isnan(a)]), np.signbit(found[~np.isnan(a)]))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from rune import dims, dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.spirv_body import Body, Functions, write_functions
+from rune.lowering.codegen.spirv_body import Body, Functions, needs_zero, write_functions
 from rune.lowering.codegen.spirv_index import index_kind
 from rune.lowering.codegen.spirv_module import Module, width
 from rune.lowering.codegen.spirv_scalar import resized
@@ -241,6 +241,10 @@ class _Renderer:
         """The body, for the grid point that is this thread or group, if there is one."""
         shape, thread, kind = self.shape, self.thread(), self.position_kind()
         position = self.group(kind)
+        if needs_zero(self.code):
+            # A product of neighbours is even; optimisers do not know that.
+            word = self.component(BuiltIn.WorkgroupId, 0)
+            self.body.zero = word * (word + 1) & 1
         if not shape.nest:
             position = position * shape.threads + resized(thread, dtypes.u32, kind)
 

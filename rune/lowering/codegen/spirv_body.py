@@ -8,6 +8,7 @@ function of math_expand.py becomes a function of the module where it is first ca
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from rune.lowering.kernel.nodes import (
     Barrier,
     For,
     If,
+    KernelCode,
     Kind,
     Let,
     Stmt,
@@ -36,6 +38,7 @@ from rune.lowering.kernel.nodes import (
     Var,
 )
 from rune.lowering.kernel.rewrite import Body as Statements
+from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 
 
 @dataclass(slots=True)
@@ -67,6 +70,7 @@ class Body:
     symbols: dict[str, tuple[Value, np.dtype]] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     arrays: dict[str, Pointer] = field(default_factory=dict)
+    zero: Value | None = None  # an integer 0 that no compiler recognises, where one is needed
 
     def bind(self, name: str, value: Value, dtype: np.dtype) -> None:
         """A name for a value; one that a sibling had gives way."""
@@ -216,6 +220,8 @@ class Body:
         if name in COMPARISONS and len(sizes) == 2 and index.index_kind(*sizes) == "i32":
             return scalar.compare(name, dtypes.i32, *(self.size(s, "i32") for s in sizes))
         values, operand = tuple(map(self.expr, args)), args[-1].dtype
+        if self.zero is not None and name in FOLDED:
+            values = tuple(map(self.hidden, args, values))
         narrow = operand == dtypes.f16
         function = expansion(name, dtypes.f32 if narrow else operand)
         if function is None:
@@ -225,10 +231,37 @@ class Body:
         wide = tuple(scalar.convert(v, operand, dtypes.f32) for v in values)
         return scalar.convert(self.call(function, dtypes.f32, wide), dtypes.f32, operand)
 
+    def hidden(self, arg: Expr, value: Value) -> Value:
+        """The value; of a literal 0.0 or -0.0, one that is made when the kernel runs."""
+        assert self.zero is not None
+        if not is_float_zero(arg):
+            return value
+        bits = self.zero | (0x80000000 if np.signbit(arg.value) else 0)
+        return scalar.convert(bits.as_kind("f32"), dtypes.f32, arg.dtype)
+
     def call(self, function: Function, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
         """A call of a function that gives `dtype`."""
         id = self.functions.id(function)
         return self.writer.emit(Op.FunctionCall, KINDS[dtype], id, *(a.id for a in args))
+
+
+# Mesa's CPU driver makes 0.0 of x * 0.0 and x of x + 0.0, whatever x is and what the module says.
+FOLDED = frozenset({"add", "sub", "mul", "div"})
+
+
+def is_float_zero(expr: Expr) -> TypeGuard[Const]:
+    """A literal 0.0 or -0.0."""
+    return isinstance(expr, Const) and expr.dtype in dtypes.FLOATING and expr.value == 0
+
+
+def needs_zero(code: KernelCode) -> bool:
+    """Whether something is computed with a literal 0.0."""
+    return any(
+        isinstance(part, Operation) and part.name in FOLDED and any(map(is_float_zero, part.args))
+        for stmt in walk(code.body)
+        for expr in expressions(stmt)
+        for part in walk_expr(expr)
+    )
 
 
 def _size(expr: Expr) -> Size | None:
