@@ -39,11 +39,10 @@ from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
-DEPTH = 256  # of p in one block
-HEIGHT = 128  # rows of A in one group
+DEPTH = 384  # of p in one block
+HEIGHT = 96  # rows of A in one group
 FEW = 4  # rows of A up to which contiguous columns of B are not packed
 PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores
-STRIPES_PER_CORE = 2  # so that a core that comes late does less
 SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
 # What a task of the pool finds behind its pointer.
@@ -258,7 +257,7 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     alone = functools.partial(make.call, "stripes", words, make.number(0), total)
 
     def split() -> None:
-        each = block_count(total, cores * STRIPES_PER_CORE)
+        each = block_count(total, cores)
         task = f"ptr @stripes, ptr {words.text}, i64 {total.text}, i64 {each.text}"
         writer.do(f"call void inttoptr (i64 {parallel} to ptr)({task})")
 
