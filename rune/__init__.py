@@ -1,7 +1,8 @@
 """rune: the JAX programming model on every GPU and on any CPU.
 
 Pure Python functions over `rune.numpy` arrays are traced into a typed IR; grad, jvp, vmap and jit
-rewrite it and compose freely. `jit` compiles for the CPU or an OpenCL device.
+rewrite it and compose freely. `jit` compiles for the CPU, or for a device by OpenCL, Vulkan, WebGPU
+or CUDA.
 
 >>> import rune, rune.numpy as rnp
 >>> rune.jit(rune.grad(lambda x: rnp.sum(x**3)))(rnp.arange(3.0))

@@ -49,10 +49,9 @@ from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.ops import add, concatenate, reshape, slice_
 from rune.ops.family import zeros_like, zeros_of
-from rune.ops.movement import repeat_lane
+from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.keeping import Keeps, Replay
 from rune.transforms.linearize import Partial
-from rune.transforms.vmap import move_axis
 from rune.transforms.witnesses import own_size
 
 Params = Mapping[str, Any]

@@ -49,11 +49,11 @@ from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.ops import add, div, eq, gt, le, logical_and, lt, max, min, select, sub
 from rune.ops.family import zeros_of
-from rune.ops.movement import repeat_lane
+from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.jvp import jvp_flat
 from rune.transforms.linearize import Partial
 from rune.transforms.memo import per_program
-from rune.transforms.vmap import batch_flat, move_axis
+from rune.transforms.vmap import batch_flat
 from rune.transforms.witnesses import own_size
 
 Params = Mapping[str, Any]

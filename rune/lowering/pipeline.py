@@ -50,7 +50,6 @@ from rune.lowering.simplify import (
     narrow,
     simplify_algebra,
 )
-from rune.lowering.watch import Watched as Watched
 from rune.lowering.watch import watched as watched
 
 PROGRAM_PASSES: tuple[Pass[Program], ...] = (

@@ -22,7 +22,7 @@ from rune.core.types import ArrayType
 from rune.ops.arithmetic import mul
 from rune.ops.creation import iota
 from rune.ops.family import Batched, broadcast, reduce_sum
-from rune.ops.movement import concatenate, repeat_lane, slice_, transpose
+from rune.ops.movement import concatenate, move_axis, repeat_lane, slice_
 from rune.ops.reduction import reduce_max, reduce_min
 
 Permutation = tuple[tuple[int, int], ...]  # (lane that sends, lane that receives)
@@ -56,12 +56,6 @@ def _linear(itself: Callable[[], Primitive]) -> tuple[Callable[..., Any]]:
 
 def _all_lanes(x: Any, batched: bool, size: Any) -> Any:
     return x if batched else repeat_lane(x, size)
-
-
-def _moved(x: Any, source: int, target: int) -> Any:
-    order = [i for i in range(type_of(x).ndim) if i != source]
-    order.insert(target, source)
-    return transpose(x, permutation=tuple(order))
 
 
 # --- reductions over the lanes ------------------------------------------------------------------
@@ -106,7 +100,7 @@ def _gathered_type(x: ArrayType, *, axis: int, lanes: Any, axis_name: Hashable) 
 def _gather_over_lanes(
     batched: Batched, size: Any, x: Any, *, axis: int, lanes: Any, axis_name: Hashable
 ) -> tuple[Any, bool]:
-    return _moved(_all_lanes(x, batched[0], size), 0, axis), False
+    return move_axis(_all_lanes(x, batched[0], size), 0, axis), False
 
 
 all_gather: Primitive = Primitive(
@@ -126,7 +120,7 @@ def _scatter_over_lanes(
     batched: Batched, size: Any, x: Any, *, scatter_axis: int, lanes: Any, axis_name: Hashable
 ) -> tuple[Any, bool]:
     total, _ = _psum_over_lanes(batched, size, x, axis_name)
-    return _moved(total, scatter_axis, 0), True
+    return move_axis(total, scatter_axis, 0), True
 
 
 psum_scatter: Primitive = Primitive(
@@ -149,8 +143,8 @@ def _exchange_over_lanes(
     lanes: Any, axis_name: Hashable,
 ) -> tuple[Any, bool]:  # fmt: skip
     senders_first = _all_lanes(x, batched[0], size)
-    receivers_first = _moved(senders_first, split_axis + 1, 0)  # then the senders
-    return _moved(receivers_first, 1, concat_axis + 1), True
+    receivers_first = move_axis(senders_first, split_axis + 1, 0)  # then the senders
+    return move_axis(receivers_first, 1, concat_axis + 1), True
 
 
 all_to_all: Primitive = Primitive(

@@ -301,6 +301,13 @@ def spread_batches(batched: Batched, size: Any, args: Any) -> list[Any]:
     return [a if b else repeat_lane(a, size) for a, b in zip(args, batched, strict=True)]
 
 
+def move_axis(x: Any, source: int, target: int) -> Any:
+    """`x` with one axis moved."""
+    order = [i for i in range(type_of(x).ndim) if i != source]
+    order.insert(target, source)
+    return x if source == target else transpose(x, permutation=tuple(order))
+
+
 def repeat_lane(x: Any, size: Any) -> Any:
     """`x` with a new leading axis of `size`."""
     shape = type_of(x).shape

@@ -28,6 +28,7 @@ from rune.transforms.arguments import key_path, value_leaves
 from rune.transforms.custom_rules import (
     Arguments,
     CustomFunction,
+    Rule,
     SymbolicZero,
     as_arrays,
     check_closure,
@@ -132,23 +133,12 @@ def _sum_of(terms: Sequence[Any], result: Any) -> Any:
 # --- the rule, as the interpreters see it -------------------------------------------------------
 
 
-class _Rule:
+class _Rule(Rule):
     """The user's rule on flat values: (primals, tangents) -> (results, tangents); None is zero."""
 
     def __init__(self, custom: custom_jvp, given: Arguments):
-        self.custom, self.given = custom, given.form()
+        super().__init__(custom, given)
         self.expected_tree: Any = None  # of the function's result, where that was traced
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Rule):
-            return NotImplemented
-        return self.custom is other.custom and self.given.is_like(other.given)
-
-    def __hash__(self) -> int:
-        return hash((self.custom, self.given.treedef))
-
-    def __repr__(self) -> str:
-        return f"<rule of {self.custom.name}>"
 
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
         """Flat results and tangents."""

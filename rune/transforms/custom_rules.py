@@ -128,6 +128,24 @@ class CustomFunction:
         return Flat(self.kind, lambda *xs: self.function(*given.all(xs)), given.treedef)
 
 
+class Rule:
+    """A user's rule for calls of one form; equal for equal functions and forms."""
+
+    def __init__(self, custom: Any, given: Arguments):
+        self.custom, self.given = custom, given.form()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return self.custom is other.custom and self.given.is_like(other.given)
+
+    def __hash__(self) -> int:
+        return hash((self.custom, self.given.treedef))
+
+    def __repr__(self) -> str:
+        return f"<rule of {self.custom.name}>"
+
+
 def _positions(function: Callable[..., Any], names: Sequence[str]) -> Iterator[int]:
     known = list(inspect.signature(function).parameters) if names else []
     for name in names:

@@ -32,6 +32,7 @@ from rune.transforms.arguments import key_path, value_leaves
 from rune.transforms.custom_rules import (
     Arguments,
     CustomFunction,
+    Rule,
     SymbolicZero,
     as_arrays,
     check_closure,
@@ -145,23 +146,12 @@ class CustomVJPPrimal:
 # pullback(residuals, cotangents of the results) -> cotangents of the primals; None is zero
 
 
-class _Rule:
+class _Rule(Rule):
     """The user's fwd on flat values."""
 
     def __init__(self, custom: custom_vjp, given: Arguments):
-        self.custom, self.given = custom, given.form()
+        super().__init__(custom, given)
         self.out_tree: Any = None  # of the function's result, once it is known
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Rule):
-            return NotImplemented
-        return self.custom is other.custom and self.given.is_like(other.given)
-
-    def __hash__(self) -> int:
-        return hash((self.custom, self.given.treedef))
-
-    def __repr__(self) -> str:
-        return f"<rule of {self.custom.name}>"
 
     def forward(
         self, primals: Sequence[Any], perturbed: Sequence[bool]

@@ -20,7 +20,7 @@ from rune.core.types import ArrayType
 from rune.dims import less, product
 from rune.errors import TransformError
 from rune.ops import cast, eq, iota, reshape
-from rune.ops.movement import repeat_lane
+from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.arguments import named, require_callable
 from rune.transforms.custom_vjp import custom_lin
 from rune.transforms.flat import Aux, Chosen, filled, filled_cotangent, flatten
@@ -28,7 +28,7 @@ from rune.transforms.forward import jvp
 from rune.transforms.grad import grad, require_inputs, require_result
 from rune.transforms.linearize import LinearMap, linearize_flat
 from rune.transforms.reverse import pull_back
-from rune.transforms.vmap import batch_flat, move_axis
+from rune.transforms.vmap import batch_flat
 
 Mode = Literal["forward", "reverse"]
 

@@ -20,7 +20,7 @@ from rune.core.program import Program
 from rune.core.staging import stage
 from rune.errors import ArgumentError, AxisError, MissingRule
 from rune.ops.conventions import normalised_axis
-from rune.ops.movement import repeat_lane, transpose
+from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.arguments import named, value_leaves
 from rune.transforms.boundary import lanes
 from rune.transforms.memo import per_program
@@ -125,14 +125,6 @@ def _batch_program(
 
     staged = stage(run, types, f"vmap_{program.name}")
     return staged.closed(), tuple(found)
-
-
-def move_axis(x: Any, source: int, target: int) -> Any:
-    """`x` with one axis moved."""
-    ndim = type_of(x).ndim
-    order = [i for i in range(ndim) if i != source]
-    order.insert(target, source)
-    return x if order == list(range(ndim)) else transpose(x, permutation=tuple(order))
 
 
 def vmap(

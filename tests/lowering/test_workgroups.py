@@ -47,12 +47,12 @@ SHARED = {
     "sum of all": (total, [f32(8, 4096)]),
     "sum of a prime number": (total, [f32(4099)]),
     "sum of three axes": (total, [f32(3, 5, 70)]),
-    "layer norm of two axes": (
+    "parts of a total of two axes": (
         lambda x: ops.div(x, ops.expand_axes(total(x), x.type.shape, (0, 1))),
         [f32(30, 41)],
     ),
     "sums of columns": (lambda x: ops.reduce_sum(x, axes=(0,)), [f32(700, 3)]),
-    "product of halves": (rows(ops.reduce_max), [ArrayType((3, 1000), dtypes.f16)]),
+    "largest of halves": (rows(ops.reduce_max), [ArrayType((3, 1000), dtypes.f16)]),
     "largest": (rows(ops.reduce_max), [f32(4, 600)]),
     "where the largest is": (lambda x: ops.argmax(x, axis=1, dtype=dtypes.i32), [f32(4, 600)]),
     "softmax": (models.softmax, [f32(4, 1024)]),
