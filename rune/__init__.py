@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rune import debug, errors, lax, nn, numpy, optim, random, tree
 from rune.array import Array
-from rune.backends import devices, memory_stats, missing
+from rune.backends import devices, memory_stats, missing, work_stats
 from rune.config import configure, enable_x64, numpy_dtype_promotion
 from rune.control import (
     Checkpoints,
@@ -82,5 +82,5 @@ __all__ = [
     "jit", "jvp", "lax", "linear_transpose", "linearize", "make_jaxpr", "make_program", "map",
     "memory_stats", "missing", "nn", "no_grad", "numpy", "numpy_dtype_promotion", "optim", "pmap",
     "pure_callback", "quantize", "random", "remat", "scan", "switch", "tree", "tree_util",
-    "value_and_grad", "vjp", "vmap", "while_loop",
+    "value_and_grad", "vjp", "vmap", "while_loop", "work_stats",
 ]  # fmt: skip

@@ -25,14 +25,15 @@ class Counters:
 traces, compiles, runs = itertools.count(), itertools.count(), itertools.count()
 
 
-def _value(counter: itertools.count) -> int:
+def value(counter: itertools.count) -> int:
+    """How often `next` was called on the counter."""
     # "count(7)" is the one way to look at it without counting: Python 3.14 does not pickle it.
     return int(repr(counter)[len("count(") : -1])
 
 
 def counters() -> Counters:
     """The counters as they stand."""
-    return Counters(_value(traces), _value(compiles), _value(runs))
+    return Counters(value(traces), value(compiles), value(runs))
 
 
 @contextmanager

@@ -164,6 +164,10 @@ class DimensionError(RuneError, ValueError):
     """A symbolic dimension out of its declared range, or undecidable."""
 
 
+class HostFallbackWarning(UserWarning):
+    """An operation that a device leaves to the host: its operands are copied there and back."""
+
+
 class CheckError(RuneError):
     """A program, kernel or plan that breaks a rule of its own language: a bug in rune."""
 

@@ -14,8 +14,9 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from rune import config
-from rune.backends.base import Backend, CountsMemory
+from rune.backends.base import Backend, CountsMemory, CountsWork
 from rune.backends.pool import MemoryStats
+from rune.backends.work import WorkStats
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
 
@@ -144,9 +145,34 @@ def memory_stats(device: str | Device | None = None) -> MemoryStats:
     >>> memory_stats("null").live_bytes
     0
     """
-    chosen = device or config.current().device or "cpu:0"
-    found = device_named(chosen) if isinstance(chosen, str) else chosen
+    found = _chosen(device)
     backend = found.backend
     if isinstance(backend, CountsMemory):
         return backend.memory_stats()
     raise DeviceError(f"memory_stats: cannot count memory on {found.name} (its backend does not)")
+
+
+def work_stats(device: str | Device | None = None) -> WorkStats:
+    """Work of one device in this process: calls of compiled programs, and those that have ended.
+
+    Both totals only grow; `in_flight` is their difference, and 0 when the device is idle.
+
+    device: its name or itself; None is the default device.
+    Errors: DeviceError for a device that is not there, or whose backend does not count.
+
+    >>> import rune
+    >>> before = work_stats("reference").finished
+    >>> _ = rune.jit(lambda x: x + 1.0, device="reference")(1.0)
+    >>> work_stats("reference").finished - before, work_stats("reference").in_flight
+    (1, 0)
+    """
+    found = _chosen(device)
+    backend = found.backend
+    if isinstance(backend, CountsWork):
+        return backend.work_stats()
+    raise DeviceError(f"work_stats: cannot count work on {found.name} (its backend does not)")
+
+
+def _chosen(device: str | Device | None) -> Device:
+    chosen = device or config.current().device or "cpu:0"
+    return device_named(chosen) if isinstance(chosen, str) else chosen

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from rune.backends.pool import MemoryStats
+from rune.backends.work import WorkStats
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
 
@@ -73,4 +74,13 @@ class CountsMemory(Protocol):
 
     def memory_stats(self) -> MemoryStats:
         """Bytes live and cached, the peak, and the allocations until now."""
+        ...
+
+
+@runtime_checkable
+class CountsWork(Protocol):
+    """A backend that counts its work; all of rune's own do."""
+
+    def work_stats(self) -> WorkStats:
+        """Calls of compiled programs until now, and how many of them have ended."""
         ...

@@ -18,6 +18,7 @@ from rune.backends.executor import concrete_type, size_bytes, static_shape
 from rune.core.types import ArrayType
 from rune.errors import CompileError
 from rune.lowering.codegen.target import Target
+from rune.lowering.host_calls import HostFunction
 from rune.lowering.plan import Call, Plan, Step, all_steps
 
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -37,8 +38,8 @@ def refuse_routines(plan: Plan, target: Target) -> None:
             raise CompileError(f"{action} on {target.name}")
 
 
-def function_of(step: Call) -> Callable[..., list[np.ndarray]]:
-    """The function that the step calls: arrays, result types -> arrays."""
+def function_of(step: Call) -> HostFunction:
+    """The function that the step calls."""
     found: Any = dict(step.parameters)["function"]
     return found
 
@@ -84,14 +85,15 @@ def _array(address: int, type: ArrayType) -> np.ndarray:
 
 
 def fill(
-    function: Callable[..., list[np.ndarray]],
+    function: HostFunction,
     arrays: Sequence[np.ndarray],
     types: Sequence[ArrayType],
     outputs: int,
 ) -> None:
     """Call the function on the last arrays, and put its results into the first."""
-    # The function may keep what it is given: it gets copies.
-    given = [np.array(a.reshape(static_shape(t))) for a, t in zip(arrays, types)][outputs:]
+    given = [a.reshape(static_shape(t)) for a, t in zip(arrays, types)][outputs:]
+    if not function.borrows:  # it may keep what it is given
+        given = [np.array(a) for a in given]
     found = function(given, types[:outputs])
     for target, value, type in zip(arrays, found, types, strict=False):
         target.reshape(static_shape(type))[...] = value

@@ -77,7 +77,8 @@ class Turns:
 class QueuedExecutable:
     """A compiled plan; `run_steps` says how its steps are enqueued.
 
-    backend: has `target`, `turns`, `check()`, `alloc(type, maker)` and `arena(nbytes)`
+    backend: has `target`, `turns`, `work`, `check()`, `alloc(type, maker)`, `arena(nbytes)` and
+             `marker()`, the question whether all that was enqueued until now has ended
     """
 
     def __init__(self, backend: Any, plan: Plan):
@@ -104,7 +105,11 @@ class QueuedExecutable:
                 Space.RESULT: [r.memory for r in results],
                 Space.ARENA: arena,
             }
-            self.run_steps(made, memory)
+            backend.work.begin()
+            try:
+                self.run_steps(made, memory)
+            finally:
+                backend.work.follow(backend.marker())
         return results
 
     def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:

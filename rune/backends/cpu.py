@@ -34,6 +34,7 @@ from rune.backends import (
 from rune.backends.base import Buffer
 from rune.backends.executor import concrete_type, evaluate, size_values, static_shape
 from rune.backends.pool import MemoryStats
+from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError, LayoutError
 from rune.lowering.codegen.llvm_types import SUPPORTED
@@ -70,7 +71,7 @@ def _target() -> Target:
         threads_per_workgroup=1,
         shared_bytes=SCRATCH_BYTES,
         scratch_bytes=SCRATCH_BYTES,
-        routines=frozenset({"dot"}),
+        routines=frozenset({"dot", "numpy"}),
     )
 
 
@@ -90,6 +91,7 @@ class CpuBackend:
 
     def __init__(self, target: Target):
         self.target = target
+        self.work = Work()
         abi = cpu_python.abi()
         assert abi is not None
         parallel = partial(cpu_pool.parallel_address, target.cores)
@@ -122,7 +124,7 @@ class CpuBackend:
 
         Errors: CompileError carries the numbered IR and LLVM's message.
         """
-        return CpuExecutable(plan, self.host)
+        return CpuExecutable(plan, self.host, self.work)
 
     def synchronize(self) -> None:
         """Nothing is ever pending: a call returns when its work is done."""
@@ -131,12 +133,16 @@ class CpuBackend:
         """Counts of the arrays of at least 1 MiB; smaller ones are NumPy's own."""
         return cpu_memory.stats()
 
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()
+
 
 class CpuExecutable:
     """A compiled plan: all its machine code, and the arenas of calls that ended."""
 
-    def __init__(self, plan: Plan, host: cpu_plan.Host):
-        self.plan = plan
+    def __init__(self, plan: Plan, host: cpu_plan.Host, work: Work):
+        self.plan, self.work = plan, work
         self._callbacks = callbacks.Callbacks(plan)
         host = replace(host, call_back=self._callbacks.address)
         self.rendering = cpu_plan.render_plan(plan, host)
@@ -154,6 +160,13 @@ class CpuExecutable:
         Errors: ArgumentError for an array that the plan was not made for; DimensionError for a
         size out of its range; OutOfMemory.
         """
+        self.work.begin()
+        try:
+            return self._run(arguments, donated)
+        finally:
+            self.work.end()
+
+    def _run(self, arguments: Sequence[Buffer], donated: Sequence[int]) -> list[Buffer]:
         layout = self._fixed or self._layout_for(arguments)
         if donated:
             results = self._results(arguments, donated, layout)
@@ -223,7 +236,7 @@ class CpuExecutable:
         if equal and given.flags.c_contiguous and given.flags.aligned:
             # Equal dtypes need not be one object; the view has the one that is compared.
             same = [a.view(t.dtype) for a, t in zip(arguments, self.plan.arguments, strict=True)]
-            return self(same, donated)
+            return self._run(same, donated)
         raise self._misfit(arguments)
 
     def _misfit(self, arguments: Sequence[Buffer]) -> LayoutError:

@@ -18,6 +18,7 @@ import sys
 import threading
 import warnings
 from collections import deque
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -35,6 +36,7 @@ from rune.backends.cuda_staging import Staging
 from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
 from rune.backends.pool import MemoryStats, Pool
+from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import assemble, render
@@ -167,6 +169,7 @@ class CudaBackend:
     def __init__(self, target: Target, driver: Any, device: Any):
         self.target, self.driver = target, driver
         self.turns = Turns(target.name)  # from writing the table to enqueueing what reads it
+        self.work = Work()
         self.lost: str | None = None  # why, once the context is
         self.entered = _Entered(self)
         self.retired: Retired = deque()
@@ -258,6 +261,23 @@ class CudaBackend:
     def memory_stats(self) -> MemoryStats:
         """Counts of the pool until now."""
         return self.pool.stats()
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()
+
+    def marker(self) -> Callable[[], bool]:
+        """Whether all that was enqueued until now has ended."""
+        if self.lost is not None:
+            return lambda: True
+        with self.entered:
+            event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
+            event.record(self.stream)
+        return lambda: self._has_come(event)
+
+    def _has_come(self, event: Any) -> bool:
+        with self.entered:
+            return event.query()
 
     # --- programs ----------------------------------------------------------------------------
 

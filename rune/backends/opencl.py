@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from rune.backends.forks import Loaded
 from rune.backends.opencl_run import OpenCLExecutable
 from rune.backends.pool import MemoryStats, Pool
 from rune.backends.refusal import refusal
+from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import assemble, render
@@ -120,6 +122,8 @@ class OpenCLBackend:
         self.context = self.cl.Context([device])
         self.queue = self.cl.CommandQueue(self.context)
         self.turns = Turns(target.name)  # from setting arguments to enqueueing
+        self.work = Work()
+        self.last: Any = None  # event of the last command of a call
         self.check = _loaded.check
         self.pool = Pool(
             target.name, self._raw_alloc, lambda handle: handle.release(),
@@ -167,6 +171,15 @@ class OpenCLBackend:
     def memory_stats(self) -> MemoryStats:
         """Counts of the pool until now."""
         return self.pool.stats()
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()
+
+    def marker(self) -> Callable[[], bool]:
+        """Whether all that was enqueued until now has ended."""
+        event = self.last
+        return lambda: event is None or event.command_execution_status <= 0  # negative: an error
 
     # --- programs ----------------------------------------------------------------------------
 

@@ -211,12 +211,14 @@ class OpenCLExecutable(QueuedExecutable):
         cl, queue, kernel = self.cl, self.backend.queue, command.kernel
         if kernel is not None:
             kernel.set_arguments(memory, command.numbers)
-            cl.enqueue_nd_range_kernel(queue, kernel.handle, command.total, command.local)
+            event = cl.enqueue_nd_range_kernel(queue, kernel.handle, command.total, command.local)
+            self.backend.last = event
             return
         size, to, at = command.copied
         target, source = (m.handle for m in memory)
         if (target, to) != (source, at):  # else donated memory, which is there already
-            cl.enqueue_copy(queue, target, source, byte_count=size, dst_offset=to, src_offset=at)
+            where = {"byte_count": size, "dst_offset": to, "src_offset": at}
+            self.backend.last = cl.enqueue_copy(queue, target, source, **where)
 
     def _shape(self, kernel: _Kernel, grid: list[int]) -> tuple[list[int], list[int]]:
         """Global and local sizes: the kernel's own workgroup, or one that fills the device."""

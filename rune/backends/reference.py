@@ -8,7 +8,7 @@ read of what no step has written shows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from rune.backends.executor import (
 )
 from rune.backends.null import check_plan
 from rune.backends.pool import MemoryStats
+from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, OutOfMemory
 from rune.lowering.codegen.target import Target
@@ -41,11 +42,19 @@ class ReferenceExecutable:
 
     plan: Plan
     concretes: Concretes
+    work: Work
 
     def __call__(
         self, arguments: Sequence[np.ndarray], donated: Sequence[int] = ()
     ) -> list[np.ndarray]:
         """Run the plan on NumPy arrays. Errors: OutOfMemory, for all points of a loop are held."""
+        self.work.begin()
+        try:
+            return self._run(arguments, donated)
+        finally:
+            self.work.end()
+
+    def _run(self, arguments: Sequence[np.ndarray], donated: Sequence[int]) -> list[np.ndarray]:
         made = self.concretes([a.shape for a in arguments])
         self.check_arguments(arguments)
         results = result_buffers(self.plan, made, arguments, donated, _empty, _reuse)
@@ -145,6 +154,7 @@ class ReferenceBackend:
     """NumPy arrays are its buffers."""
 
     target: Target
+    work: Work = field(default_factory=Work, compare=False)
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised NumPy array."""
@@ -163,7 +173,7 @@ class ReferenceBackend:
     def record(self, plan: Plan) -> ReferenceExecutable:
         """The plan, checked. Errors: CheckError."""
         check_plan(plan)
-        return ReferenceExecutable(plan, Concretes(plan))
+        return ReferenceExecutable(plan, Concretes(plan), self.work)
 
     def synchronize(self) -> None:
         """Nothing is ever pending."""
@@ -171,6 +181,10 @@ class ReferenceBackend:
     def memory_stats(self) -> MemoryStats:
         """Those of the host's memory, which is where its arrays are."""
         return cpu_memory.stats()
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()
 
 
 TARGET = Target(

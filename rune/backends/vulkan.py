@@ -36,6 +36,7 @@ from rune.backends.vulkan_driver import (
 from rune.backends.vulkan_memory import VulkanMemory, address_of
 from rune.backends.vulkan_pipeline import Pipelines
 from rune.backends.vulkan_replay import VulkanBuffer, VulkanExecutable
+from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
@@ -140,6 +141,7 @@ class VulkanBackend:
 
     def __init__(self, target: Target, physical: Physical, is_shared: bool | None = None):
         self.target, self.physical, self.is_shared = target, physical, is_shared
+        self.work = Work()
         self._opening = threading.Lock()
         self._opened = self._open()
 
@@ -202,3 +204,7 @@ class VulkanBackend:
     def memory_stats(self) -> MemoryStats:
         """Counts of the memory that arrays are in."""
         return self._opened.memory.pool.stats()
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()

@@ -201,10 +201,12 @@ class VulkanExecutable:
         blocks = [table, table, arena, *(x.memory for x in given)]
         addresses = [0, address_of(table), address_of(arena), *(x.address for x in given)]
         prepared.recorder.layout.write(addresses, recording.words)
-        call = _Call(opened, recording, blocks, len(arguments))
+        call, work = _Call(opened, recording, blocks, len(arguments)), self._backend.work
+        work.begin()
         try:
             call.play(recording.nodes)
         finally:
+            work.follow(partial(opened.device.is_done, call.number))
             opened.memory.mark(blocks, call.number)
             for result in results:
                 result.written = call.number

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
@@ -28,6 +28,7 @@ from rune.backends.forks import Loaded
 from rune.backends.pool import Block, MemoryStats, Pool
 from rune.backends.refusal import refusal
 from rune.backends.wgpu_run import WgpuExecutable, padded
+from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
@@ -136,6 +137,7 @@ class WgpuBackend:
             self.device = adapter.request_device_sync(required_limits=limits)
         self.queue = self.device.queue
         self.turns = Turns(target.name)  # while a call is being encoded
+        self.work = Work()
         self.check = _loaded.check
         self.most_memories = _limit(adapter, "storage_buffers_per_shader_stage")
         self.most_groups = target.launch_groups
@@ -235,6 +237,18 @@ class WgpuBackend:
     def memory_stats(self) -> MemoryStats:
         """Counts of the pool until now."""
         return self.pool.stats()
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()
+
+    def marker(self) -> Callable[[], bool]:
+        """Whether the queue is empty: the API does not say how far it is."""
+        return self._is_idle
+
+    def _is_idle(self) -> bool:
+        native = import_module("wgpu.backends.wgpu_native")
+        return bool(native.lib.wgpuDevicePoll(self.device._internal, False, native.ffi.NULL))
 
     def numbers(self, count: int) -> Any:
         """A buffer that holds 0, 1, 2, ... as i32, `count` of them at least."""

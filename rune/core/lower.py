@@ -18,6 +18,8 @@ element and says where its value comes from:
                       number) in row-major order: rule(update_indices, *types, **params) ->
                       Piece naming the element of operand 0; combine None overwrites
     Host()            a Python function, called when the program runs
+    Library(pays)     the primitive's NumPy meaning, called by plans of the CPU where that pays;
+                      elsewhere its `expand`
     Control           a primitive that holds programs becomes a loop or a branch of the plan
 """
 
@@ -155,12 +157,15 @@ class Control(Enum):
             last row to the first if `reverse`; `unroll` steps are written out per iteration.
     APART   operands: those of `program`, which runs by itself and once all of them are there:
             nothing within it is merged with equal values outside.
+    REPEAT  operands: `consts` values, then the carry; `body` is a program of i32[] step, consts and
+            carry that yields the next carry, `count` times. Results: the last carry.
     """
 
     BRANCH = "branch"
     WHILE = "while"
     SCAN = "scan"
     APART = "apart"
+    REPEAT = "repeat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,23 @@ class Host:
     """
 
 
+def always(*types: Any, **params: Any) -> bool:
+    """The rule of a library that pays for every operand."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """NumPy's routine on the host where the device is the host, else the primitive's `expand`.
+
+    pays: rule(*types, **params) -> bool, whether the routine is the faster one on the CPU. A
+    primitive without `expand` is always computed by the host, with a warning on other devices.
+    """
+
+    pays: Rule = always
+
+
 Lowering = (
     Scalar | Convert | Bitcast | Parts | View | Position | Reduction | Contraction | Cumulative
-    | Scatter | Control | Host
+    | Scatter | Control | Host | Library
 )  # fmt: skip

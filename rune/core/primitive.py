@@ -16,7 +16,7 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     over_lanes(batched, size, *inputs, **params) -> (output, is_batched)   a collective's meaning
                                         where the batch axis is its own, named by `axis_name`
     lower   how it becomes kernel code (core/lower.py), or
-    expand(*inputs, **params)   the same meaning in other primitives
+    expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
 
 Primitives that hold programs (jit) have several results and whole-equation rules instead; they
 live with their transformation:

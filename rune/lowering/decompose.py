@@ -1,6 +1,8 @@
 """Decompose: inline nested programs, expand primitives, turn control flow into loops and branches.
 
 Before   %1 = integer_pow %0 {exponent=2}          After   %1 = mul %0, %0
+Before   %1 = sort %0                              After   %1 = host_call %0 {call=sort}   (cpu)
+
 Invariant: only primitives with a `lower` remain, and loops and branches (loops.py) over programs
 of those, so everything later sees these alone.
 Cost:      linear in the number of equations after expansion.
@@ -8,34 +10,44 @@ Cost:      linear in the number of equations after expansion.
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rune.core.evaluate import eval_program
-from rune.core.interpreter import running
-from rune.core.lower import Control, Host
+from rune.core.interpreter import running, type_of
+from rune.core.lower import Control, Host, Library
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
-from rune.errors import MissingRule
-from rune.lowering.host_calls import host_call, write_host_call
+from rune.errors import HostFallbackWarning, MissingRule
+from rune.lowering.host_calls import host_call, write_host_call, write_library_call
 from rune.lowering.loops import branch, loop, write_control
 
+LIBRARY = "numpy"  # among the routines of a device that is the host
 KEPT = (loop, branch, host_call)  # several results, and no record of a lowering
 
 
 class _Decompose(Stage):
     """Writes only primitives that lower directly."""
 
-    __slots__ = ()
+    __slots__ = ("routines",)
+
+    def __init__(self, routines: frozenset[str]):
+        super().__init__(None)
+        self.routines = routines
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Write, expand, or inline."""
         if isinstance(primitive.lower, Control):
-            return write_control(primitive.lower, _restage, args, params)
+            restage = functools.partial(_restage, self.routines)
+            return write_control(primitive.lower, restage, args, params)
         if isinstance(primitive.lower, Host):
             return write_host_call(args, **params)
+        if isinstance(primitive.lower, Library):
+            return self.library(primitive.lower, primitive, args, params)
         if primitive.lower is not None or primitive in KEPT:
             return self.write(primitive, args, params)
         if primitive.expand is not None:
@@ -44,16 +56,45 @@ class _Decompose(Stage):
             return eval_program(params["program"], args)
         raise MissingRule(f"lower: cannot compile {primitive} (it has no lowering)")
 
+    def library(
+        self, library: Library, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
+    ) -> Any:
+        """NumPy's routine on the CPU where it pays, else the operations that mean the same."""
+        is_here = LIBRARY in self.routines
+        pays = is_here and library.pays(*map(type_of, args), **params)
+        if primitive.expand is not None and not pays:
+            return primitive.expand(*args, **params)
+        if not is_here:
+            _warn_of_host(primitive.name)
+        return write_library_call(primitive, args, params)
 
-def decompose(program: Program) -> Program:
-    """The program in primitives that lower directly."""
-    return _restage(lambda *xs: eval_program(program, xs), program.input_types, program.name)
+
+@functools.cache
+def _warn_of_host(name: str) -> None:
+    """Say it once."""
+    warnings.warn(
+        f"{name}: computed by the host (no device has it); operands are copied there and back",
+        HostFallbackWarning,
+        stacklevel=2,
+    )
+
+
+def decompose(program: Program, routines: frozenset[str] = frozenset()) -> Program:
+    """The program in primitives that lower directly. `routines` are those that plans may call."""
+
+    def whole(*xs: Any) -> list[Any]:
+        return eval_program(program, xs)
+
+    return _restage(routines, whole, program.input_types, program.name)
 
 
 def _restage(
-    function: Callable[..., Sequence[Any]], types: Sequence[ArrayType], name: str
+    routines: frozenset[str],
+    function: Callable[..., Sequence[Any]],
+    types: Sequence[ArrayType],
+    name: str,
 ) -> Program:
-    stage = _Decompose(None)
+    stage = _Decompose(routines)
     inputs = [stage.new_input(t) for t in types]
     with running(stage):
         staged = stage.program(function(*inputs), name)

@@ -13,13 +13,14 @@ Cost:      linear in the number of equations.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes
+from rune.core.interpreter import type_of
 from rune.core.primitive import Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.side_effects import effect_of, program_effect
@@ -32,15 +33,20 @@ TOKEN = ArrayType((), dtypes.bool_)
 CALLBACK = "callback"  # the routine of the plan's step
 
 
+Call = Callable[[Sequence[np.ndarray], Sequence[ArrayType]], list[np.ndarray]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HostFunction:
     """What the step of a plan calls: NumPy arrays, types of the results -> NumPy arrays.
 
-    With `has_token` the last array in and the last result are the token.
+    With `has_token` the last array in and the last result are the token. One that `borrows` keeps
+    none of the arrays that it is given: they need not be copies.
     """
 
-    call: Callable[[Sequence[np.ndarray], Sequence[ArrayType]], list[np.ndarray]]
+    call: Call
     has_token: bool
+    borrows: bool = False
 
     def __call__(
         self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
@@ -54,8 +60,10 @@ class HostFunction:
         return str(self.call)
 
 
-def _type_rule(*types: ArrayType, results: Sequence[Any], has_token: bool, **_: Any) -> tuple:
-    return (*(s.type for s in results), *((TOKEN,) if has_token else ()))
+def _type_rule(
+    *_types: ArrayType, results: Sequence[ArrayType], has_token: bool, **_: Any
+) -> tuple[ArrayType, ...]:
+    return (*results, *((TOKEN,) if has_token else ()))
 
 
 host_call = Primitive(
@@ -67,19 +75,53 @@ def write_host_call(
     args: Sequence[Any], *, call: Any, results: Any, effect: Effect | None, **_: Any
 ) -> Any:
     """Bind a call whose order is not settled yet."""
-    return host_call(*args, call=call, results=results, effect=effect, has_token=False)
+    types = tuple(s.type for s in results)
+    return host_call(*args, call=call, results=types, effect=effect, has_token=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """The NumPy meaning of a primitive, as a host function."""
+
+    primitive: Primitive
+    params: tuple[tuple[str, Any], ...]
+
+    def __call__(
+        self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
+    ) -> list[np.ndarray]:
+        """The results, of the types that the plan holds."""
+        reference = self.primitive.reference
+        assert reference is not None
+        with np.errstate(all="ignore"):
+            found = reference(*arrays, **dict(self.params))
+        found = found if self.primitive.multiple_results else (found,)
+        return [np.asarray(x, t.dtype) for x, t in zip(found, types, strict=True)]
+
+    def __str__(self) -> str:
+        return self.primitive.name
+
+
+def write_library_call(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    """Bind the call of a primitive's NumPy meaning."""
+    found = primitive.type_rule(*map(type_of, args), **params)
+    types = tuple(found) if primitive.multiple_results else (found,)
+    call = LibraryCall(primitive, tuple(sorted(params.items())))
+    outs = host_call(*args, call=call, results=types, effect=None, has_token=False)
+    return outs if primitive.multiple_results else outs[0]
 
 
 def function_of(equation: Equation) -> HostFunction:
     """The function that an equation calls."""
-    return HostFunction(equation.params["call"], equation.params["has_token"])
+    call = equation.params["call"]
+    inner = call.call if isinstance(call, AsComplex) else call
+    return HostFunction(call, equation.params["has_token"], isinstance(inner, LibraryCall))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsComplex:
     """A function of complex arrays, called with their parts side by side along a last axis."""
 
-    call: Callable[[Sequence[np.ndarray], Sequence[ArrayType]], list[np.ndarray]]
+    call: Call
     operands: tuple[ArrayType, ...]
     results: tuple[ArrayType, ...]
 

@@ -204,6 +204,8 @@ def write_control(
             return _write_scan(restage, args, params)
         case Control.APART:
             return _write_apart(restage, args, params["program"])
+        case Control.REPEAT:
+            return _write_repeat(restage, args, params)
 
 
 def _write_branch(
@@ -227,6 +229,13 @@ def _write_apart(restage: Restage, args: Sequence[Any], program: Program) -> lis
     types = [type_of(x) for x in args]
     made = restage(lambda *xs: eval_program(program, xs), types, program.name)
     return branch(np.int32(0), *args, branches=(made,))
+
+
+def _write_repeat(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    body, consts = params["body"], params["consts"]
+    types = [COUNTER, *(type_of(a) for a in args)]
+    made = restage(lambda *xs: eval_program(body, xs), types, "body")
+    return loop(*args, consts=consts, condition=None, count=params["count"], body=made)
 
 
 def _write_while(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:

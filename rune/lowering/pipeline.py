@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 
 from rune.core.check import check_program
@@ -52,22 +53,29 @@ from rune.lowering.simplify import (
 )
 from rune.lowering.watch import watched as watched
 
-PROGRAM_PASSES: tuple[Pass[Program], ...] = (
-    # First: everything later sees only primitives with a lowering.
-    Pass("decompose", "inline nested programs, expand primitives, write loops", decompose),
-    # Before anything moves: what has side effects gets an order.
-    host_calls.PASS,
-    # Before anything is simplified: real programs are all that later passes know.
-    complex_parts.PASS,
-    # Together: a folded constant makes laws apply, and a law makes equations equal.
-    nested(
-        fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)
-    ),
-    # Inner loops first, so that what they give up may leave the outer ones as well.
-    nested(hoist_loops.PASS),
-    # Last: all of them leave equations that nothing needs.
-    nested(eliminate_dead.PASS),
-)
+
+def program_passes(target: Target) -> tuple[Pass[Program], ...]:
+    """The passes over programs for a target."""
+    return (
+        # First: everything later sees only primitives with a lowering.
+        Pass(
+            "decompose",
+            "inline nested programs, expand primitives, write loops",
+            partial(decompose, routines=target.routines),
+        ),
+        # Before anything moves: what has side effects gets an order.
+        host_calls.PASS,
+        # Before anything is simplified: real programs are all that later passes know.
+        complex_parts.PASS,
+        # Together: a folded constant makes laws apply, and a law makes equations equal.
+        nested(
+            fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)
+        ),
+        # Inner loops first, so that what they give up may leave the outer ones as well.
+        nested(hoist_loops.PASS),
+        # Last: all of them leave equations that nothing needs.
+        nested(eliminate_dead.PASS),
+    )
 
 
 def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
@@ -95,15 +103,18 @@ def stages(
     seconds: dict[str, float] = {}
     require_dtypes(program, target)
     with _timed(seconds, "simplified"):
-        simplified = run_passes(PROGRAM_PASSES, program, check_program if check else _accept)
+        passes = program_passes(target)
+        simplified = run_passes(passes, program, check_program if check else _accept)
     with _timed(seconds, "kernels"):
         kernels = schedule(kernelize(simplified, target))
         if check:
             kernels_check.check(kernels)
     with _timed(seconds, "code"):
-        passes, accept = kernel_passes(target), check_code if check else _accept
+        code_passes, accept = kernel_passes(target), check_code if check else _accept
         codes = {
-            name: run_passes(passes, _checked(build(kernel, target), accept), accept, code_text)
+            name: run_passes(
+                code_passes, _checked(build(kernel, target), accept), accept, code_text
+            )
             for name, kernel in kernels.kernels.items()
         }
     with _timed(seconds, "plan"):

@@ -150,4 +150,6 @@ PRIMITIVES: tuple[Primitive, ...] = (
     *creation.PRIMITIVES,
     *random.PRIMITIVES,
 )
-BY_NAME = {p.name: p for p in PRIMITIVES}
+# Those whose NumPy meaning is a library routine (core/lower.py), each a file of its own family.
+LIBRARY: tuple[Primitive, ...] = ()
+BY_NAME = {p.name: p for p in (*PRIMITIVES, *LIBRARY)}

@@ -41,6 +41,8 @@ class Evaluate(Interpreter):
             raise MissingRule(f"evaluate: cannot run {primitive} (it has no meaning in NumPy)")
         settings = config.current()
         data, types, place = _operands(primitive.name, args, settings.device)
+        if primitive.multiple_results:
+            return _run_library(primitive, data, types, args, params, place)
         type = result_type(primitive, types, params)
         if place.device is None and not (settings.watch_bounds or settings.watch_nans):
             note_use(primitive, data, params)
@@ -60,6 +62,21 @@ class Evaluate(Interpreter):
         if settings.check_nans or settings.check_infs:
             return check_value(primitive, made)
         return made
+
+
+def _run_library(
+    primitive: Primitive, data: Sequence[Any], types: tuple, args: Sequence[Any],
+    params: Mapping[str, Any], place: Place,
+) -> list[Any]:  # fmt: skip
+    """The results of a primitive that gives several: by NumPy on the CPU, else compiled."""
+    if place.device is not None:
+        program = _one_operation(primitive, types, tuple(sorted(params.items())))
+        return run_program(program, args, place)
+    assert primitive.reference is not None
+    with np.errstate(all="ignore"):
+        found = primitive.reference(*data, **params)
+    results: Any = result_type(primitive, types, params)
+    return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(found, results, strict=True)]
 
 
 def _operands(
@@ -111,7 +128,11 @@ def result_type(primitive: Primitive, types: tuple, params: Mapping[str, Any]) -
 
 @functools.lru_cache(maxsize=4096)
 def _one_operation(primitive: Primitive, types: tuple, params: tuple) -> Any:
-    return stage(lambda *xs: [primitive(*xs, **dict(params))], types, primitive.name).program
+    def run(*xs: Any) -> list[Any]:
+        found = primitive(*xs, **dict(params))
+        return found if primitive.multiple_results else [found]
+
+    return stage(run, types, primitive.name).program
 
 
 EVALUATE = Evaluate(None)

@@ -19,7 +19,7 @@ from rune.core.printer import FULL
 from rune.core.program import Program
 from rune.core.same import same_program
 from rune.lowering.decompose import decompose
-from rune.lowering.pipeline import PROGRAM_PASSES
+from rune.lowering.pipeline import program_passes
 from rune.lowering.simplify import (
     eliminate_common,
     eliminate_dead,
@@ -28,6 +28,7 @@ from rune.lowering.simplify import (
 )
 from rune.transforms.stage import parse_program
 from tests.support.close import near, same
+from tests.support.lowering import PLAIN
 from tests.support.oracle import by_reference
 from tests.support.strategies import SMOOTH, arguments, programs
 
@@ -130,11 +131,11 @@ def test_passes_in_any_order_keep_every_bit(data: st.DataObject, order: list[Any
 @given(programs())
 def test_the_pipeline_reaches_a_fixed_point(program: Program):
     once = lowered(program)
-    for one in PROGRAM_PASSES:
+    for one in program_passes(PLAIN):
         once = one.run(once)
 
     twice = once
-    for one in PROGRAM_PASSES:
+    for one in program_passes(PLAIN):
         twice = one.run(twice)
 
     assert same_program(once, twice), f"{once}\n{twice}"

@@ -25,7 +25,7 @@ from rune.lowering import kernels_check, kernels_parse, kernels_text, plan_text
 from rune.lowering.decompose import decompose
 from rune.lowering.explain import Lowered
 from rune.lowering.kernels import Repeat
-from rune.lowering.pipeline import PROGRAM_PASSES, stages
+from rune.lowering.pipeline import program_passes, stages
 from rune.lowering.plan import Branch, Launch, Loop, Plan, all_steps
 from rune.lowering.plan_check import check_overlap
 from rune.lowering.simplify.hoist_loops import hoist_loops
@@ -190,7 +190,7 @@ def test_every_pass_keeps_what_loops_and_branches_mean(name: str):
     program, args = program_of(name), CASES[name][1]
     expected = eval_program(program, args)
 
-    for one in PROGRAM_PASSES:
+    for one in program_passes(PLAIN):
         program = one.run(program)
         for wanted, found in zip(expected, eval_program(program, args), strict=True):
             close(np.asarray(wanted), np.asarray(found), ulps=4, why="order of additions")

@@ -13,7 +13,7 @@ from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.errors import CheckError
 from rune.lowering import explain
-from rune.lowering.pipeline import PROGRAM_PASSES, kernel_passes, lower, stages
+from rune.lowering.pipeline import kernel_passes, lower, program_passes, stages
 from rune.lowering.plan_text import parse, to_text
 from tests.lowering import models
 from tests.support.lowering import (
@@ -119,7 +119,10 @@ def test_nothing_is_dumped_unasked(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("passes", [PROGRAM_PASSES, kernel_passes(PLAIN)], ids=["program", "code"])
+EVERY = [program_passes(PLAIN), kernel_passes(PLAIN)]
+
+
+@pytest.mark.parametrize("passes", EVERY, ids=["program", "code"])
 def test_pass_names_are_unique(passes):
     assert len({p.name for p in passes}) == len(passes)
 

@@ -2,13 +2,18 @@
 
 A case names the arguments it wants by kind and shape. `smooth` says that the derivative with
 respect to every floating argument exists at the points drawn; `static` that the call needs
-concrete values, so that it can be neither jitted nor batched.
+concrete values, so that it can be neither jitted nor batched; `plain` that only these sizes and
+dtypes are tried, because a call is slow. `slack` widens the tolerances, with a comment that says
+why. `module` is the pair of libraries that understand the call, and what it is handed: with "scipy"
+that is scipy or rune.scipy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -80,20 +85,33 @@ class Case:
     specs: tuple[Spec, ...]
     smooth: bool = True
     static: bool = False
+    plain: bool = False
+    slack: float = 1.0
+    module: str = "numpy"
 
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def oracle(self) -> Any:
+        """NumPy or SciPy."""
+        return import_module(self.module)
 
-def case(name: str, call: Callable[..., Any], *specs: Spec, **flags: bool) -> Case:
+    @property
+    def ours(self) -> Any:
+        """rune.numpy or rune.scipy."""
+        return import_module(f"rune.{self.module}")
+
+
+def case(name: str, call: Callable[..., Any], *specs: Spec, **flags: Any) -> Case:
+    """A case; `flags` are the other fields of Case."""
     return Case(name, call, specs, **flags)
 
 
-def named(names: str, *specs: Spec, smooth: bool = True) -> list[Case]:
-    """A case for each function, called on the arguments and nothing else."""
+def named(names: str, *specs: Spec, **flags: Any) -> list[Case]:
+    """A case for each function (`linalg.inv` is one of a module within), called on the arguments
+    and nothing else."""
     return [
-        Case(name, lambda xp, *xs, name=name: getattr(xp, name)(*xs), specs, smooth)
+        Case(name, lambda xp, *xs, name=name: attrgetter(name)(xp)(*xs), specs, **flags)
         for name in names.split()
     ]
-
-

@@ -26,6 +26,8 @@ from rune.control.text import PRIMITIVES as TABLE
 from rune.core.interpreter import type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive
 from rune.errors import TransformError
+from rune.ops import LIBRARY
+from tests.ops.library import uses
 from tests.ops.samples import Sample, samples, smooth_samples
 from tests.support.arrays import array
 from tests.support.close import near
@@ -35,6 +37,7 @@ X = array(np.linspace(0.2, 1.1, 6).reshape(2, 3))
 Function = Callable[..., Any]
 # Only passes write these, after all derivatives were taken.
 OF_PASSES = frozenset({"apart"})
+WRITTEN_BY_PASSES = ("rune.lowering", "rune.ops.repeat")
 # What is refused forwards, or altogether; then `TransformError` is what a trial expects.
 REVERSE_ONLY = frozenset({"custom_vjp", "custom_lin"})
 REFUSING = frozenset({"callback", "nextafter"})
@@ -171,13 +174,20 @@ MORE: Mapping[str, Sequence[Function]] = {"sub": (_linear(lambda x: x[0] - x[1])
 
 def calls_of(primitive: Primitive) -> Iterator[tuple[Function, list[Any]]]:
     """Functions that call the primitive, and where to differentiate them."""
-    if primitive.name in CALLS:
+    if primitive in LIBRARY:
+        yield from (u.of_reals() for u in uses(primitive) if u.smooth)
+    elif primitive.name in CALLS:
         x = CUBE if primitive.family == "collective" else X
         yield from ((function, [x]) for function in CALLS[primitive.name])
     else:
         for sample in smooth_samples(primitive)[:3]:
             yield _of_active(sample)
         yield from ((function, [X]) for function in MORE.get(primitive.name, ()))
+
+
+def has_calls(primitive: Primitive) -> bool:
+    """Whether functions call it, and not samples."""
+    return primitive in LIBRARY or primitive.name in CALLS
 
 
 def _of_active(sample: Sample) -> tuple[Function, list[Any]]:
@@ -218,7 +228,7 @@ def complete(primitive: Primitive) -> None:
     """Errors: AssertionError where a rule is missing that every primitive has."""
     says = primitive.jvp is not None or primitive.jvp_equation is not None
     assert says or primitive.name in REVERSE_ONLY, f"{primitive} has no jvp rule"
-    takes = primitive.name in CALLS or any(s.operands for s in samples(primitive))
+    takes = has_calls(primitive) or any(s.operands for s in samples(primitive))
     assert primitive.batch is not None or not takes, f"{primitive} has no batch rule"
 
 
@@ -233,7 +243,7 @@ def tried(primitive: Primitive) -> set[str]:
             if primals and _is_smooth(primitive, function(*primals)):
                 _differentiate(primitive, function, primals)
             _batch(function, primals)
-        if primitive.name not in CALLS:
+        if not has_calls(primitive):
             for sample in [s for s in samples(primitive) if s.operands][:2]:
                 values = [array(a) for a in sample.draw()]
                 _batch(lambda *xs, s=sample: s.primitive(*xs, **s.params), values)
@@ -316,8 +326,8 @@ def all_primitives() -> dict[str, Primitive]:
     """Every primitive that some module of rune defines, by the name of where it was found."""
     found: dict[str, Primitive] = {}
     for info in pkgutil.walk_packages(rune.__path__, "rune."):
-        if info.name.endswith("__main__") or info.name.startswith("rune.lowering"):
-            continue  # what passes write
+        if info.name.endswith("__main__") or info.name.startswith(WRITTEN_BY_PASSES):
+            continue
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():
             if isinstance(value, Primitive):

@@ -160,15 +160,12 @@ def _results(equation: Equation, env: Mapping[Var, Any]) -> list[Any]:
 
 def _call_host(equation: Equation, args: Sequence[Any]) -> list[Any]:
     """A Python function takes and gives complex arrays as they lie in memory."""
-    structs = equation.params["results"]
-    own = tuple(a.type for a in equation.operands), tuple(s.type for s in structs)
-    real = [real_type(s.type) for s in structs]
+    results = equation.params["results"]
+    types = tuple(a.type for a in equation.operands)
     params = {
         **equation.params,
-        "call": AsComplex(equation.params["call"], *own),
-        "results": tuple(
-            replace(s, shape=t.shape, dtype=t.dtype) for s, t in zip(structs, real, strict=True)
-        ),
+        "call": AsComplex(equation.params["call"], types, results),
+        "results": tuple(map(real_type, results)),
     }
     outs = host_call(*map(_to_memory, args), **params)
     return [_from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]

@@ -1,0 +1,88 @@
+"""Work of a device: how many calls of compiled programs it was given, and how many have ended.
+
+Both totals only grow, and are equal when nothing is pending, also after an error. A call that ends
+before it returns is counted by `begin` and `end`. One that is only enqueued is counted by `begin`,
+and `follow` takes the question that tells whether it has ended; questions are asked when somebody
+wants to know, and now and then, so that few are kept. Calls of a device end in the order in which
+they were enqueued.
+Not counted: copies to and from the host, and NumPy's operations on the CPU.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rune.counts import value
+from rune.errors import DeviceError
+
+KEPT = 16  # questions that wait until somebody asks
+
+
+@dataclass(frozen=True, slots=True)
+class WorkStats:
+    """Calls of compiled programs on one device in this process, from its opening on.
+
+    submitted:  the device was given them
+    finished:   of these, those that have ended, be it by an error
+    """
+
+    submitted: int
+    finished: int
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that have not ended."""
+        return self.submitted - self.finished
+
+
+class Work:
+    """The counts of one device, for any number of threads."""
+
+    def __init__(self) -> None:
+        # `next` on itertools.count is atomic, so calls count without a lock.
+        self._submitted, self._finished = itertools.count(), itertools.count()
+        self._pending: deque[Callable[[], bool]] = deque()
+        self._asking = threading.Lock()
+
+    def begin(self) -> None:
+        """A call is given to the device."""
+        next(self._submitted)
+
+    def end(self) -> None:
+        """A call has ended."""
+        next(self._finished)
+
+    def follow(self, has_ended: Callable[[], bool]) -> None:
+        """The call last enqueued ends when the question is answered with yes.
+
+        A question that raises DeviceError is answered: what a lost device had to do is over.
+        """
+        self._pending.append(has_ended)
+        if len(self._pending) > KEPT and self._asking.acquire(blocking=False):
+            try:
+                self._ask()
+            finally:
+                self._asking.release()
+
+    def stats(self) -> WorkStats:
+        """The counts as they stand."""
+        with self._asking:
+            self._ask()
+            finished = value(self._finished)  # first, since a call may begin meanwhile
+        return WorkStats(value(self._submitted), finished)
+
+    def _ask(self) -> None:
+        while self._pending and _is_over(self._pending[0]):
+            self._pending.popleft()
+            self.end()
+
+
+def _is_over(has_ended: Callable[[], bool]) -> bool:
+    try:
+        return has_ended()
+    except DeviceError:
+        return True

@@ -1,0 +1,89 @@
+"""Loops inside the expansion of a primitive: steps of its algorithm on a device.
+
+They exist while a program is lowered and at no other time, so they have no derivative, no batch
+rule and no meaning in NumPy: control flow of users is in rune/control. What the body closes over
+becomes operands of the loop. Compile time does not depend on the number of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Control
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.staging import Staged, stage
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.errors import CheckError
+from rune.ops.family import fit
+
+STEP = ArrayType((), dtypes.i32)
+
+
+def _repeat_type(*types: ArrayType, body: Program, **_: Any) -> tuple[ArrayType, ...]:
+    return body.output_types
+
+
+def _while_type(
+    *types: ArrayType, condition_consts: int, body_consts: int, **_: Any
+) -> tuple[ArrayType, ...]:
+    return types[condition_consts + body_consts :]
+
+
+repeated = Primitive("repeat", "control", _repeat_type, multiple_results=True, lower=Control.REPEAT)
+repeated_while = Primitive(
+    "repeat_while", "control", _while_type, multiple_results=True, lower=Control.WHILE
+)
+
+
+def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
+    """The carry after `count` steps; body(i, *carry) -> carry, with i = 0, 1, … an i32 scalar."""
+    types = _types(carry)
+    staged = _checked(stage(_shaped(body, types), [STEP, *types], "body"), types)
+    # The captured values lead the inputs of a staged program; a loop's step leads them all.
+    count_captured = len(staged.captured)
+    inputs = staged.program.inputs
+    step, own = inputs[count_captured], inputs[count_captured + 1 :]
+    program = replace(staged.program, inputs=(step, *inputs[:count_captured], *own))
+    return repeated(
+        *staged.captured, *carry, body=program, consts=count_captured, count=count
+    )  # fmt: skip
+
+
+def repeat_while(
+    condition: Callable[..., Any], body: Callable[..., Sequence[Any]], *carry: Any
+) -> list[Any]:
+    """The first carry for which condition(*carry) is false; body(*carry) -> carry."""
+    types = _types(carry)
+    test = stage(lambda *xs: [condition(*xs)], types, "condition")
+    step = _checked(stage(_shaped(body, types), types, "body"), types)
+    return repeated_while(
+        *test.captured, *step.captured, *carry, condition=test.program, body=step.program,
+        condition_consts=len(test.captured), body_consts=len(step.captured),
+    )  # fmt: skip
+
+
+def _types(carry: Sequence[Any]) -> list[ArrayType]:
+    """The carry's types; numbers are of the dtype that they have, weak no longer."""
+    return [type_of(x).strong() for x in carry]
+
+
+def _shaped(body: Callable[..., Sequence[Any]], types: Sequence[ArrayType]) -> Callable[..., list]:
+    """The body, its results of the carry's shapes where they were left to broadcast."""
+
+    def run(*xs: Any) -> list[Any]:
+        return [fit(x, t.shape) for x, t in zip(body(*xs), types, strict=True)]
+
+    return run
+
+
+def _checked(staged: Staged, types: Sequence[ArrayType]) -> Staged:
+    for found, expected in zip(staged.program.output_types, types, strict=True):
+        if (found.shape, found.dtype) != (expected.shape, expected.dtype):
+            raise CheckError(f"repeat: cannot carry {found} (the carry is {expected})")
+    return staged

@@ -1,0 +1,191 @@
+"""Sliding windows as views: shear and unshear, the transposes of each other.
+
+    shear     y[…, o, …, k] = x[…, o·stride + k·dilation, …, k]
+    unshear   x[…, i, …, k] = y[…, o, …, k] where i = o·stride + k·dilation, else 0
+
+The window axes k stand last, one for each of `axes`. `windows(x)` shears x repeated along k, and
+so shows every window of x without moving an element: reductions and dots read it where x lies. Its
+transpose adds up what overlaps: a sum over k of an unshear, no scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune.core.interpreter import type_of
+from rune.core.lower import Bounds, Piece, Source, View
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType, Shape
+from rune.dims import Size
+from rune.errors import ShapeError
+from rune.ops.arithmetic import zero_like
+from rune.ops.family import Batched, broadcast, view_of
+
+Ints = tuple[int, ...]
+
+
+def reach(size: Size, dilation: int) -> Size:
+    """The elements that a window of `size` spans."""
+    return (size - 1) * dilation + 1 if size != 0 else 0
+
+
+def window_count(length: Size, size: Size, stride: int, dilation: int) -> Size:
+    """How many windows fit in `length` elements."""
+    free = length - reach(size, dilation)
+    if isinstance(free, int):
+        return max(free // stride + 1, 0)
+    return free // stride + 1
+
+
+# --- shear ------------------------------------------------------------------------------------
+
+
+def _check(name: str, x: ArrayType, axes: Ints, strides: Ints, dilations: Ints) -> None:
+    rank = len(axes)
+    fits = len(strides) == len(dilations) == rank <= x.ndim and len(set(axes)) == rank
+    outer = all(0 <= a < x.ndim - rank for a in axes)
+    if not (fits and outer) or any(s < 1 for s in (*strides, *dilations)):
+        raise ShapeError(
+            f"{name}: cannot slide over {x} (axes {axes}, strides {strides}, dilations "
+            f"{dilations}; the last {rank} axes are the windows')"
+        )
+
+
+def _window_sizes(x: ArrayType, axes: Ints) -> Shape:
+    return x.shape[x.ndim - len(axes) :]
+
+
+def _with_axes(shape: Shape, axes: Ints, sizes: Sequence[Size]) -> Shape:
+    found = list(shape)
+    for axis, size in zip(axes, sizes, strict=True):
+        found[axis] = size
+    return tuple(found)
+
+
+def _shear_type(x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> ArrayType:
+    _check("shear", x, axes, strides, dilations)
+    sizes = _window_sizes(x, axes)
+    counts = [
+        window_count(x.shape[a], k, s, d)
+        for a, k, s, d in zip(axes, sizes, strides, dilations, strict=True)
+    ]
+    return x.with_shape(_with_axes(x.shape, axes, counts))
+
+
+def _shear_reference(x: np.ndarray, *, axes: Ints, strides: Ints, dilations: Ints) -> np.ndarray:
+    first, shape, steps = x.ndim - len(axes), list(x.shape), list(x.strides)
+    for number, (axis, stride, dilation) in enumerate(zip(axes, strides, dilations, strict=True)):
+        shape[axis] = window_count(x.shape[axis], x.shape[first + number], stride, dilation)
+        steps[first + number] += dilation * x.strides[axis]
+        steps[axis] *= stride
+    if 0 in shape:
+        return np.zeros(shape, x.dtype)
+    return np.lib.stride_tricks.as_strided(x, shape, steps, writeable=False)
+
+
+def _shear_view(
+    indices: tuple, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints
+) -> Source:
+    found, first = list(indices), x.ndim - len(axes)
+    for number, (axis, stride, dilation) in enumerate(zip(axes, strides, dilations, strict=True)):
+        found[axis] = indices[axis] * stride + indices[first + number] * dilation
+    return view_of(tuple(found))
+
+
+def _shear_transpose(
+    ct: Any, linear: Batched, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints
+) -> list[Any]:
+    sizes = tuple(x.shape[a] for a in axes)
+    return [unshear(ct, axes=axes, sizes=sizes, strides=strides, dilations=dilations)]
+
+
+def _up(axes: Ints) -> Ints:
+    return tuple(a + 1 for a in axes)
+
+
+shear: Primitive = Primitive(
+    "shear", "movement", _shear_type, _shear_reference,
+    jvp=(lambda dx, x, y, **params: shear(dx, **params),),
+    transpose=_shear_transpose,
+    batch=lambda batched, size, x, *, axes, **params: (shear(x, axes=_up(axes), **params), True),
+    lower=View(_shear_view),
+)  # fmt: skip
+
+
+# --- unshear ----------------------------------------------------------------------------------
+
+
+def _unshear_type(
+    y: ArrayType, *, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints
+) -> ArrayType:
+    _check("unshear", y, axes, strides, dilations)
+    made = y.with_shape(_with_axes(y.shape, axes, sizes))
+    if _shear_type(made, axes=axes, strides=strides, dilations=dilations).shape != y.shape:
+        raise ShapeError(f"unshear: cannot place the windows {y} in sizes {sizes} (axes {axes})")
+    return made
+
+
+def _unshear_reference(
+    y: np.ndarray, *, axes: Ints, sizes: tuple[int, ...], strides: Ints, dilations: Ints
+) -> np.ndarray:
+    out = np.zeros(_with_axes(y.shape, axes, sizes), y.dtype)  # type: ignore[arg-type]
+    shown = _shear_reference(out, axes=axes, strides=strides, dilations=dilations)
+    if shown.size:
+        # Each element of `out` is shown at most once, so that writing through the view is safe.
+        np.lib.stride_tricks.as_strided(out, shown.shape, shown.strides)[...] = y
+    return out
+
+
+def _unshear_view(
+    indices: tuple, y: ArrayType, zero: ArrayType | None = None, *, axes: Ints, sizes: Shape,
+    strides: Ints, dilations: Ints,
+) -> Source:  # fmt: skip
+    found, where, first = list(indices), [], y.ndim - len(axes)
+    for number, (axis, stride, dilation) in enumerate(zip(axes, strides, dilations, strict=True)):
+        start = indices[axis] - indices[first + number] * dilation
+        where.append(Bounds(start, 0, (y.shape[axis] - 1) * stride + 1))
+        if stride != 1:
+            where.append(Bounds(start % stride, 0, 1))
+        found[axis] = start // stride
+    return Source((Piece(0, tuple(found), tuple(where)),), fill=1)
+
+
+def _unshear_transpose(
+    ct: Any, linear: Batched, y: ArrayType, *, axes: Ints, sizes: Shape, strides: Ints,
+    dilations: Ints,
+) -> list[Any]:  # fmt: skip
+    return [shear(ct, axes=axes, strides=strides, dilations=dilations)]
+
+
+unshear: Primitive = Primitive(
+    "unshear", "movement", _unshear_type, _unshear_reference,
+    jvp=(lambda dy, y, x, **params: unshear(dy, **params),),
+    transpose=_unshear_transpose,
+    batch=lambda batched, size, y, *, axes, **params: (
+        unshear(y, axes=_up(axes), **params), True
+    ),
+    expand=lambda y, **params: _unshear_filled(y, zero_like(y), **params),
+)  # fmt: skip
+
+# What `unshear` becomes: the zero of its gaps is an operand, as a view's filling is.
+_unshear_filled: Primitive = Primitive(
+    "unshear_filled", "movement", lambda y, zero, **params: _unshear_type(y, **params),
+    lambda y, zero, **params: _unshear_reference(y, **params),
+    lower=View(_unshear_view),
+)  # fmt: skip
+
+
+def windows(x: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Any:
+    """All windows along `axes`: those axes count windows, and the windows' own axes come last.
+
+    Shapes: x [*B, *D] -> [*B, *O, *sizes], where O windows fit into D elements.
+    """
+    shape = type_of(x).shape
+    spread = broadcast(x, shape=(*shape, *sizes), axes=tuple(range(len(shape))))
+    return shear(spread, axes=axes, strides=strides, dilations=dilations)
+
+
+PRIMITIVES = (shear, unshear)

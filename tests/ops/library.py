@@ -1,0 +1,15 @@
+"""The uses of library primitives (use.py), each family's from a file library_<family>.py."""
+
+from __future__ import annotations
+
+from rune.core.primitive import Primitive
+from tests.ops.use import Use
+
+USES: tuple[Use, ...] = ()
+
+
+def uses(primitive: Primitive) -> list[Use]:
+    """The uses of a primitive. Errors: AssertionError where there is none."""
+    found = [u for u in USES if u.primitive is primitive]
+    assert found, f"add a use of {primitive} to tests/ops/library_<family>.py"
+    return found

@@ -1,0 +1,106 @@
+"""Library primitives mean what NumPy and SciPy say, in the library and as rune's own algorithms.
+
+The table of uses is library.py, whose records use.py explains. The reference is held against the
+truth, then every executor: the CPU through NumPy's routine, every other by the primitive's
+expansion. Derivatives and batching are tried by the AD matrix (tests/laws/test_ad_matrix.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import dtypes, ops
+from rune.backends import Device
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from tests.ops.library import USES, uses
+from tests.ops.use import Use
+from tests.support.close import near
+
+COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
+each_library_primitive = pytest.mark.parametrize("primitive", ops.LIBRARY, ids=lambda p: p.name)
+each_use = pytest.mark.parametrize("use", USES, ids=str)
+
+
+@each_library_primitive
+def test_a_library_primitive_has_every_rule_and_a_use(primitive: Primitive):
+    assert isinstance(primitive.lower, Library)
+    assert primitive.reference is not None
+    assert primitive.batch is not None
+    assert primitive.jvp is not None or primitive.jvp_equation is not None
+    assert uses(primitive)
+
+
+@each_use
+def test_the_type_rule_gives_the_shapes_and_dtypes_of_the_reference(use: Use):
+    inputs = use.prepare(*use.draw())
+    assert use.primitive.reference is not None
+    found = use.primitive.reference(*map(np.asarray, inputs), **use.params)
+    types = use.primitive.type_rule(*map(type_of, inputs), **use.params)
+    several = use.primitive.multiple_results
+
+    for array, type in zip(found if several else [found], types if several else [types]):
+        assert (array.shape, array.dtype) == (type.shape, type.dtype)
+
+
+@each_use
+@pytest.mark.parametrize("narrow", [False, True], ids=["double", "single"])
+def test_the_reference_is_what_the_primitive_means(use: Use, narrow: bool):
+    drawn = use.draw(narrow=narrow)
+
+    close_to_truth(use, use.observed(*drawn), drawn, narrow)
+
+
+def close_to_truth(use: Use, found: Any, drawn: Any, narrow: bool) -> None:
+    limit = use.tolerance(narrow)
+    near(use.truth(*drawn), list(found), relative=limit, why=f"{use}: rounding")
+
+
+def takes(device: Device, use: Use, drawn: Any) -> bool:
+    used = {type_of(x).dtype for x in (*drawn, *use.observed(*drawn))}
+    return used <= device.target.program_dtypes
+
+
+@each_use
+@pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
+@pytest.mark.parametrize("narrow", [False, True], ids=["double", "single"])
+def test_every_executor_computes_it(use: Use, device: Device, narrow: bool):
+    drawn = use.draw(narrow=narrow)
+    if not takes(device, use, drawn):
+        pytest.skip(f"{device.name} does not take the dtypes")
+
+    compiled = rune.jit(use.observed, device=device.name)(*drawn)
+
+    close_to_truth(use, compiled, drawn, narrow)
+
+
+@each_use
+def test_lanes_are_computed_as_one_by_one(use: Use):
+    lanes = use.draw(3)
+
+    batched = rune.jit(rune.vmap(use.observed), device="reference:0")(*lanes)
+
+    for lane in range(3):
+        drawn = [x[lane] for x in lanes]
+        close_to_truth(use, [x[lane] for x in batched], drawn, False)
+
+
+@each_use
+def test_one_program_serves_every_number_of_lanes(use: Use):
+    compiled = rune.jit(rune.vmap(use.observed), dims={"n": (1, 8)})
+
+    for size in (2, 3):
+        lanes = use.draw(size)
+        found = compiled(*lanes)
+        close_to_truth(use, [x[1] for x in found], [x[1] for x in lanes], False)
+    assert compiled.cache_size() == 1
+
+
+def test_every_use_is_of_a_library_primitive():
+    assert {u.primitive for u in USES} <= {*ops.LIBRARY}
+    assert all(dtypes.f32 not in {o.dtype for o in u.operands} for u in USES)

@@ -1,0 +1,10 @@
+"""Calls that SciPy and rune.scipy both understand; a file for each module, joined here.
+
+    case("gammaln", lambda sp, x: sp.special.gammaln(x), pos(2, 3), module="scipy")
+"""
+
+from __future__ import annotations
+
+from tests.numpy.spelling import Case
+
+CASES: list[Case] = []
