@@ -17,6 +17,8 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rune import profiling
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Config:
@@ -29,6 +31,7 @@ class Config:
     check_stages: bool = False  # check every stage of the lowering after every pass
     watch_bounds: bool = False  # programs report indices out of bounds (rune.debug.checks)
     watch_nans: bool = False  # programs report NaNs, whether they reach a result or not
+    profile: bool = profiling.is_of_process()  # programs tell the time of each step
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     device: str | None = None  # where new arrays and jitted calls without arrays go

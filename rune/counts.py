@@ -13,16 +13,20 @@ class Counters:
     """How often things happened in this process.
 
     traces: a Python function was traced by jit. compiles: a program was lowered and compiled.
-    runs: a compiled program was run.
+    runs: a compiled program was run. disk_hits, disk_misses: compiled code was looked for in the
+    cache on disk, and found or not.
     """
 
     traces: int = 0
     compiles: int = 0
     runs: int = 0
+    disk_hits: int = 0
+    disk_misses: int = 0
 
 
 # `next` on itertools.count is atomic, so threads count without a lock.
 traces, compiles, runs = itertools.count(), itertools.count(), itertools.count()
+disk_hits, disk_misses = itertools.count(), itertools.count()
 
 
 def value(counter: itertools.count) -> int:
@@ -33,7 +37,7 @@ def value(counter: itertools.count) -> int:
 
 def counters() -> Counters:
     """The counters as they stand."""
-    return Counters(value(traces), value(compiles), value(runs))
+    return Counters(*map(value, (traces, compiles, runs, disk_hits, disk_misses)))
 
 
 @contextmanager

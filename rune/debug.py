@@ -2,6 +2,7 @@
 
     rune.debug.print("x = {x:.3f}", x=x)
     with rune.debug.checks(bounds=True, nans=True): ...
+    with rune.debug.profile() as profile: ...
 
 What is printed is the value when the program runs. Under vmap it is printed once per lane, under
 grad once, for the primal; where no argument has lanes, once.
@@ -23,9 +24,10 @@ import numpy as np
 from rune import tree
 from rune.config import configure
 from rune.errors import ArgumentError
+from rune.profiling import Profile, gathering
 from rune.transforms.callback import debug_callback
 
-__all__ = ["callback", "checks", "print"]
+__all__ = ["Profile", "callback", "checks", "print", "profile"]
 
 
 @contextmanager
@@ -51,6 +53,31 @@ def checks(bounds: bool = False, nans: bool = False) -> Iterator[None]:
     """
     with configure(watch_bounds=bounds, watch_nans=nans):
         yield
+
+
+@contextmanager
+def profile() -> Iterator[Profile]:
+    """Inside the block, compiled programs tell the time of each of their steps.
+
+    What it gives prints as a table for each program: name, calls, time, operations and bytes in a
+    second, your line. `plans` has the numbers, `counters` what was traced, compiled and found on
+    disk. Times are the device's own where it has a clock (OpenCL, Vulkan, CUDA, WebGPU with
+    timestamp-query), else the host's.
+
+    Programs are compiled once more for it, with every step apart, and each call waits. Eager
+    operations on the CPU are not compiled, and not seen. With RUNE_DEBUG=profile in the environment
+    the whole process is profiled, and the tables are printed at its end.
+
+    >>> import rune, rune.numpy as rnp
+    >>> f = rune.jit(lambda x: rnp.sum(rnp.sin(x)))
+    >>> with rune.debug.profile() as seen:
+    ...     for _ in range(3):
+    ...         _ = f(rnp.ones(1000))
+    >>> [(plan.name, plan.calls, plan.steps[0].calls) for plan in seen.plans]
+    [('lambda', 3, 3)]
+    """
+    with gathering(Profile()) as found, configure(profile=True):
+        yield found
 
 
 def callback(

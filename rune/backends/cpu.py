@@ -16,7 +16,8 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +41,9 @@ from rune.errors import DeviceError, LayoutError
 from rune.lowering.codegen.llvm_types import SUPPORTED
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.backends.profiled import Meter
 
 KEPT_LAYOUTS = 1024  # distinct symbolic sizes of which the shapes are kept
 SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
@@ -125,6 +129,12 @@ class CpuBackend:
         Errors: CompileError carries the numbered IR and LLVM's message.
         """
         return CpuExecutable(plan, self.host, self.work)
+
+    def record_timed(self, plan: Plan, meter: Meter) -> CpuExecutable:
+        """Compile a plan that times its steps. Errors: CompileError."""
+        timed = import_module("rune.backends.cpu_timed")
+        host = replace(self.host, clock=timed.Clock(plan))
+        return timed.TimedExecutable(plan, host, self.work, meter)
 
     def synchronize(self) -> None:
         """Nothing is ever pending: a call returns when its work is done."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from rune.lowering.codegen.llvm import Machine, Rendered, render
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step
+
+if TYPE_CHECKING:
+    from rune.backends.cpu_timed import Clock
 
 # Estimated instructions from which a kernel is split between the cores, and of one piece at least.
 PARALLEL_COST = 60_000.0
@@ -50,6 +53,7 @@ class Host:
     dot: Callable[[np.dtype], int]  # address of the matrix product of a dtype (cpu_gemm.py)
     # Address of i32(ptr words), which calls the Python function of a step (callbacks.py).
     call_back: Callable[[Call], int] | None = None
+    clock: Clock | None = None  # times every step
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
     declared = set(run.writer.declared).union(*(k.declarations for k in kernels.values()))
     tasks = [_task(plan, name, kernels[name]) for name in sorted(run.split)]
     sources = {name: k.text for name, k in kernels.items()}
+    parts += [] if host.clock is None else [host.clock.text()]
     text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
     return Rendering(text, sources)
 
@@ -139,6 +144,13 @@ class _Run:
         return "\n".join([*lines, *self.writer.lines, "  ret void", "}"])
 
     def step(self, step: Step) -> None:
+        """One step, timed where the plan has a clock."""
+        if self.host.clock is None or isinstance(step, Loop | Branch):
+            self.write(step)
+        else:
+            self.host.clock.around(step, self.writer, self.write)
+
+    def write(self, step: Step) -> None:
         """One step."""
         match step:
             case Launch():

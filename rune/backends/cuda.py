@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,16 +33,20 @@ from rune.backends.cuda_kernels import CONDITIONS, STEPS
 from rune.backends.cuda_launch import Program, Refused, Retired, call
 from rune.backends.cuda_run import CudaExecutable, address
 from rune.backends.cuda_staging import Staging
+from rune.backends.cuda_timed import TimedExecutable
 from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
 from rune.backends.pool import MemoryStats, Pool
 from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
-from rune.lowering.codegen.cstyle import assemble, render
+from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.backends.profiled import Meter
 
 _CONDITIONALS_SINCE = (12, 4)  # the version of CUDA: of the driver, and of NVRTC
 _SLAB_BYTES = 1 << 21
@@ -283,11 +287,17 @@ class CudaBackend:
 
     def record(self, plan: Plan) -> CudaExecutable:
         """The plan as one module. Errors: CompileError with the numbered source."""
+        return CudaExecutable(self, plan, *self._compiled(plan))
+
+    def record_timed(self, plan: Plan, meter: Meter) -> CudaExecutable:
+        """The plan with its steps timed. Errors: CompileError."""
+        return TimedExecutable(self, plan, *self._compiled(plan), meter)
+
+    def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program]:
         self.check()
         refuse_routines(plan, self.target)
         kernels = {name: render(code, CUDA_C) for name, code in plan.kernels.items()}
-        program = self.build(assemble(list(kernels.values()), CUDA_C), plan.name)
-        return CudaExecutable(self, plan, kernels, program)
+        return kernels, self.build(assemble(list(kernels.values()), CUDA_C), plan.name)
 
     def build(self, source: str, name: str) -> Program:
         """Loaded machine code, from disk where that is kept."""

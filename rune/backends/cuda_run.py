@@ -21,6 +21,7 @@ from rune.backends.executor import (
     Concrete,
     ConcreteStep,
     Place,
+    Steps,
     all_concrete,
     run,
 )
@@ -39,7 +40,7 @@ def address(block: Block) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
     """A plan for one choice of sizes. `graph`: None where the host walks the steps."""
 
     made: Concrete
@@ -50,11 +51,11 @@ class _Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walker:
+class Walker:
     """Launches the kernels of one call, as loops and branches say. Only reading waits."""
 
     executable: CudaExecutable
-    prepared: _Prepared
+    prepared: Prepared
     addresses: Mapping[Memory, int]
 
     def at(self, place: Place) -> int:
@@ -103,7 +104,7 @@ class CudaExecutable(QueuedExecutable):
         self._rendered = kernels
         self._program = program
         self._names = frozenset(r.name for r in kernels.values())
-        self._prepared: dict[int, _Prepared] = {}  # by id of the concrete plan, which it keeps
+        self._prepared: dict[int, Prepared] = {}  # by id of the concrete plan, which it keeps
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
@@ -115,18 +116,26 @@ class CudaExecutable(QueuedExecutable):
         with self.backend.entered:
             self._run(self._prepare(made), held)
 
-    def _run(self, prepared: _Prepared, addresses: Mapping[Memory, int]) -> None:
+    def _run(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> None:
         backend = self.backend
         words = prepared.table.words(addresses.__getitem__)
         backend.staging.send(address(prepared.memory), words.view(np.uint8))
         if prepared.graph is None:
-            run(prepared.made.steps, _Walker(self, prepared, addresses))
+            run(prepared.made.steps, self.walker(prepared, addresses))
         else:
             prepared.graph.launch(backend.stream.handle)
 
+    def needs_host(self, steps: Steps) -> bool:
+        """Whether the host runs the steps one by one."""
+        return needs_host(steps, self.backend.has_conditionals)
+
+    def walker(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> Walker:
+        """What runs the steps one by one."""
+        return Walker(self, prepared, addresses)
+
     # --- once for each choice of sizes --------------------------------------------------------
 
-    def _prepare(self, made: Concrete) -> _Prepared:
+    def _prepare(self, made: Concrete) -> Prepared:
         if id(made) not in self._prepared:
             try:
                 self._prepared[id(made)] = self._make(made)
@@ -138,10 +147,10 @@ class CudaExecutable(QueuedExecutable):
                     raise self.backend.pool.out_of_memory(0) from error
         return self._prepared[id(made)]
 
-    def _make(self, made: Concrete) -> _Prepared:
+    def _make(self, made: Concrete) -> Prepared:
         backend = self.backend
         recorder = Recorder(self._rendered, made.sizes, backend.target.cores)
-        on_host = needs_host(made.steps, backend.has_conditionals)
+        on_host = self.needs_host(made.steps)
         nodes = () if on_host else recorder.nodes(made.steps)
         if on_host:
             for step in all_concrete(made.steps):
@@ -150,17 +159,17 @@ class CudaExecutable(QueuedExecutable):
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
         if on_host or not nodes:
-            return _Prepared(made, recorder, table, memory, None)
+            return Prepared(made, recorder, table, memory, None)
         at, context = address(memory), backend.context.handle
         graph = Graph(nodes, self.function, at, context, backend.retired)
-        return _Prepared(made, recorder, table, memory, graph)
+        return Prepared(made, recorder, table, memory, graph)
 
     def function(self, name: str) -> Any:
         """The handle of a kernel, of the plan or rune's own."""
         program = self._program if name in self._names else self.backend.own
         return program.function(name)
 
-    def launch(self, kernel: Kernel, prepared: _Prepared) -> None:
+    def launch(self, kernel: Kernel, prepared: Prepared) -> None:
         """Enqueue one kernel."""
         at, stream = address(prepared.memory), self.backend.stream.handle
         launch(kernel, self.function(kernel.name), at, stream)

@@ -30,7 +30,7 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-from rune import config
+from rune import config, counts
 
 LIMIT_BYTES = 1 << 28
 KEPT_SHARE = 0.8  # of the limit, after entries had to go
@@ -49,8 +49,12 @@ def key_of(*parts: str | bytes) -> bytes:
 
 def load(key: bytes) -> bytes | None:
     """What was stored under this key, if it is still there."""
-    found = current()
-    return None if found is None else found.load(key)
+    cache = current()
+    if cache is None:
+        return None
+    found = cache.load(key)
+    next(counts.disk_misses if found is None else counts.disk_hits)
+    return found
 
 
 def store(key: bytes, value: bytes) -> None:

@@ -34,6 +34,7 @@ from rune.backends.executor import (
     static_shape,
 )
 from rune.backends.pool import MemoryStats
+from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import CheckError, DeletedArrayError
 from rune.lowering.codegen.target import Target
@@ -291,9 +292,17 @@ class NullExecutable:
 
     plan: Plan
     concretes: Concretes
+    work: Work
 
     def __call__(self, arguments: Sequence[Any], donated: Sequence[int] = ()) -> list[Any]:
         """Check the arguments; donated ones end here, unless no result takes their memory."""
+        self.work.begin()
+        try:
+            return self._run(arguments, donated)
+        finally:
+            self.work.end()
+
+    def _run(self, arguments: Sequence[Any], donated: Sequence[int]) -> list[Any]:
         made = self.concretes([a.shape for a in arguments])
         for number, (buffer, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
             if not buffer.alive:
@@ -319,6 +328,7 @@ class NullBackend:
     """The device that does nothing."""
 
     target: Target
+    work: Work = field(default_factory=Work, compare=False)
 
     def alloc(self, type: ArrayType) -> NullBuffer:
         """A buffer without contents."""
@@ -337,7 +347,7 @@ class NullBackend:
     def record(self, plan: Plan) -> NullExecutable:
         """The plan, checked."""
         check_plan(plan)
-        return NullExecutable(plan, Concretes(plan))
+        return NullExecutable(plan, Concretes(plan), self.work)
 
     def synchronize(self) -> None:
         """Nothing is pending."""
@@ -345,6 +355,10 @@ class NullBackend:
     def memory_stats(self) -> MemoryStats:
         """Its buffers hold nothing."""
         return MemoryStats(0, 0, 0, None, 0, 0)
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()
 
 
 TARGET = Target(

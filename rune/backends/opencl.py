@@ -15,7 +15,7 @@ import functools
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,15 +26,19 @@ from rune.backends.calls import Arena, DeviceBuffer, Turns
 from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
 from rune.backends.opencl_run import OpenCLExecutable
+from rune.backends.opencl_timed import TimedExecutable
 from rune.backends.pool import MemoryStats, Pool
 from rune.backends.refusal import refusal
 from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
-from rune.lowering.codegen.cstyle import assemble, render
+from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.backends.profiled import Meter
 
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
@@ -186,10 +190,23 @@ class OpenCLBackend:
     def record(self, plan: Plan) -> OpenCLExecutable:
         """The plan as one OpenCL program. Errors: CompileError with the numbered source."""
         self.check()
+        return OpenCLExecutable(self, plan, *self._compiled(plan))
+
+    def record_timed(self, plan: Plan, meter: Meter) -> OpenCLExecutable:
+        """The plan with its steps timed. Errors: CompileError."""
+        self.check()
+        return TimedExecutable(self, plan, *self._compiled(plan), meter)
+
+    def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Any]:
         refuse_routines(plan, self.target)
         kernels = {name: render(code, OPENCL_C) for name, code in plan.kernels.items()}
-        program = self.build(assemble(list(kernels.values()), OPENCL_C), plan.name)
-        return OpenCLExecutable(self, plan, kernels, program)
+        return kernels, self.build(assemble(list(kernels.values()), OPENCL_C), plan.name)
+
+    @functools.cached_property
+    def timing_queue(self) -> Any:
+        """A queue that measures how long commands take."""
+        properties = self.cl.command_queue_properties.PROFILING_ENABLE
+        return self.cl.CommandQueue(self.context, properties=properties)
 
     def build(self, source: str, name: str) -> Any:
         """A compiled program, from its binary on disk where that is kept."""

@@ -81,7 +81,7 @@ _Commands = dict[int, _Command | None]  # by id of the concrete step
 
 
 @dataclass(frozen=True, slots=True)
-class _Walker:
+class Walker:
     """Enqueues the commands of one call, as loops and branches say. Only `read` waits."""
 
     executable: OpenCLExecutable
@@ -167,10 +167,11 @@ class OpenCLExecutable(QueuedExecutable):
 
     def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Enqueue all steps on this memory."""
-        run(made.steps, _Walker(self, self._prepared(made), memory))
+        run(made.steps, Walker(self, self.prepared(made), memory))
         self.queue.flush()
 
-    def _prepared(self, made: Concrete) -> _Commands:
+    def prepared(self, made: Concrete) -> _Commands:
+        """The commands of all steps for one choice of sizes."""
         if id(made) not in self._commands:
             steps = all_concrete(made.steps)
             self._commands[id(made)] = {
@@ -208,7 +209,7 @@ class OpenCLExecutable(QueuedExecutable):
                 raise pool.out_of_memory(sum(m.bytes for m in memory)) from error
 
     def _enqueue(self, command: _Command, memory: Sequence[Block]) -> None:
-        cl, queue, kernel = self.cl, self.backend.queue, command.kernel
+        cl, queue, kernel = self.cl, self.queue, command.kernel
         if kernel is not None:
             kernel.set_arguments(memory, command.numbers)
             event = cl.enqueue_nd_range_kernel(queue, kernel.handle, command.total, command.local)

@@ -7,8 +7,10 @@ read of what no step has written shows.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +37,9 @@ from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 
+if TYPE_CHECKING:
+    from rune.backends.profiled import Meter
+
 
 @dataclass(slots=True)
 class ReferenceExecutable:
@@ -43,6 +48,7 @@ class ReferenceExecutable:
     plan: Plan
     concretes: Concretes
     work: Work
+    meter: Meter | None = None
 
     def __call__(
         self, arguments: Sequence[np.ndarray], donated: Sequence[int] = ()
@@ -60,7 +66,7 @@ class ReferenceExecutable:
         results = result_buffers(self.plan, made, arguments, donated, _empty, _reuse)
         arena = np.full(made.arena_bytes, 0xFF, np.uint8)
         try:
-            run(made.steps, _Run(self.plan, made, list(arguments), results, arena))
+            run(made.steps, self._walker(made, list(arguments), results, arena))
         except OutOfMemory:  # of a callback
             raise
         except MemoryError as error:
@@ -69,6 +75,11 @@ class ReferenceExecutable:
                 hint="the reference executor holds all points of a loop at once; use smaller sizes",
             ) from error
         return results
+
+    def _walker(self, made: Concrete, *memory: Any) -> _Run:
+        if self.meter is None:
+            return _Run(self.plan, made, *memory)
+        return _TimedRun(self.plan, made, *memory, self.meter)
 
     def check_arguments(self, arguments: Sequence[np.ndarray]) -> None:
         for number, (array, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
@@ -127,6 +138,19 @@ class _Run:
                 target[...] = source
 
 
+@dataclass(slots=True)
+class _TimedRun(_Run):
+    """Tells a meter of its steps."""
+
+    meter: Meter
+
+    def step(self, step: ConcreteStep) -> None:
+        """Interpret one step."""
+        start = time.perf_counter()
+        _Run.step(self, step)
+        self.meter.add(step.step, self.made.sizes, time.perf_counter() - start)
+
+
 def dot(
     out: np.ndarray,
     a: np.ndarray,
@@ -174,6 +198,11 @@ class ReferenceBackend:
         """The plan, checked. Errors: CheckError."""
         check_plan(plan)
         return ReferenceExecutable(plan, Concretes(plan), self.work)
+
+    def record_timed(self, plan: Plan, meter: Meter) -> ReferenceExecutable:
+        """The plan, checked, with its steps timed. Errors: CheckError."""
+        check_plan(plan)
+        return ReferenceExecutable(plan, Concretes(plan), self.work, meter)
 
     def synchronize(self) -> None:
         """Nothing is ever pending."""

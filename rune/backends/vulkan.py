@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.backends.profiled import Meter
 
 _LOADED = Loaded("vulkan")
 _GPU_CORES = 32  # how many there are is not for Vulkan to say
@@ -190,6 +193,10 @@ class VulkanBackend:
     def record(self, plan: Plan) -> VulkanExecutable:
         """The plan, compiled. Errors: CompileError."""
         return VulkanExecutable(self, plan)
+
+    def record_timed(self, plan: Plan, meter: Meter) -> VulkanExecutable:
+        """The plan, its steps timed. Errors: CompileError."""
+        return VulkanExecutable(self, plan, meter)
 
     def synchronize(self) -> None:
         """Wait until all that was submitted has ended."""

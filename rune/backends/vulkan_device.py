@@ -47,6 +47,8 @@ _FUNCTIONS = (
     "vkCreatePipelineLayout", "vkDestroyPipelineLayout",
     "vkCreatePipelineCache", "vkDestroyPipelineCache", "vkGetPipelineCacheData",
     "vkCreateComputePipelines", "vkDestroyPipeline",
+    "vkCreateQueryPool", "vkDestroyQueryPool", "vkCmdResetQueryPool", "vkCmdWriteTimestamp",
+    "vkGetQueryPoolResults",
 )  # fmt: skip
 _MAKERS = {"DeviceMemory": ("vkAllocateMemory", "vkFreeMemory")}  # else vkCreateX and vkDestroyX
 _SLICE_NS = 100_000_000  # of one wait, so that Ctrl-C is heard

@@ -251,6 +251,8 @@ class Physical:
     heap_bytes: tuple[int, ...]
     identity: bytes  # of device and driver: compiled kernels of another are of no use
     float_controls: Any  # VkPhysicalDeviceVulkan12Properties
+    stamp_bits: int  # of a time stamp; 0: the queue has no clock
+    stamp_ns: float  # of one tick
 
     @property
     def is_1_3(self) -> bool:
@@ -348,6 +350,8 @@ def _physical(instance: Instance, handle: Any) -> Physical:
         heap_bytes=tuple(h.size for h in memory.memoryHeaps[0 : memory.memoryHeapCount]),
         identity=_identity(properties),
         float_controls=floats,
+        stamp_bits=families[computing[0]].timestampValidBits if computing else 0,
+        stamp_ns=properties.limits.timestampPeriod,
     )
 
 

@@ -38,6 +38,7 @@ from rune.backends.vulkan_items import (
 from rune.backends.vulkan_memory import VulkanMemory, address_of, bytes_of
 from rune.backends.vulkan_pipeline import Pipeline, Pipelines
 from rune.backends.vulkan_schedule import Schedule
+from rune.backends.vulkan_timed import PlayTimed, Stamps, Timer
 
 SUBMITTED = 1024  # command buffers in one submission
 EXPANDED = 1 << 14  # command buffers in one list; what is longer the host submits in turns
@@ -116,7 +117,7 @@ class PlayChoice:
     branches: tuple[Nodes, ...]
 
 
-Node = Play | Again | PlayWhile | PlayChoice | Callback
+Node = Play | Again | PlayWhile | PlayChoice | PlayTimed | Callback
 Nodes = tuple[Node, ...]
 
 
@@ -140,6 +141,7 @@ class Recorder:
 
     merged: of two bases that may be one memory (a donated argument, and the result it becomes),
             the second by the first
+    timer:  whom to tell of every launch, each of which is then submitted by itself
     """
 
     memory: VulkanMemory
@@ -148,6 +150,7 @@ class Recorder:
     schedule: Schedule
     layout: Layout
     merged: Mapping[int, int]
+    timer: Timer | None = None
 
     def record(self) -> Recording:
         """New command buffers with a new table. Errors: OutOfMemory, Failure."""
@@ -218,6 +221,9 @@ class _Work:
         again = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
         found: list[Any] = []
         for is_run, group in itertools.groupby(items, lambda item: isinstance(item, Run)):
+            if is_run and self.recorder.timer is not None:
+                found += [self.timed(run, self.recorder.timer, again) for run in group]  # type: ignore[arg-type]
+                continue
             if is_run:
                 found.append(self.commands(list(group), flags))  # type: ignore[arg-type]
                 continue
@@ -233,7 +239,7 @@ class _Work:
     def flushed(self, listed: list[Any]) -> Nodes:
         """Submissions of the command buffers."""
         found: list[Node] = []
-        for is_node, group in itertools.groupby(listed, lambda x: isinstance(x, Again)):
+        for is_node, group in itertools.groupby(listed, lambda x: isinstance(x, Again | PlayTimed)):
             if is_node:
                 found += group
                 continue
@@ -243,11 +249,24 @@ class _Work:
             found.append(Play(tuple(map(self.device.submission, arrays))))
         return tuple(found)
 
-    def commands(self, runs: list[Run], flags: int) -> Any:
-        """A command buffer of some launches."""
+    def timed(self, run: Run, timer: Timer, flags: int) -> PlayTimed:
+        """One launch between time stamps."""
+        buffer, stamps = self.buffer(), Stamps(self.device)
+        launch = self.launcher(buffer)
+        with Commands(self.device).recording(buffer, flags):
+            stamps.around(buffer, lambda: launch(run))
+        submission = self.device.submission(c_array("VkCommandBuffer", [buffer]))
+        return PlayTimed(run, submission, stamps, timer)
+
+    def buffer(self) -> Any:
+        """A new command buffer."""
         buffers = self.device.command_buffers(1)
         self.made.append(buffers)
-        buffer = buffers[0]
+        return buffers[0]
+
+    def commands(self, runs: list[Run], flags: int) -> Any:
+        """A command buffer of some launches."""
+        buffer = self.buffer()
         commands, hazards = Commands(self.device), Hazards(self.recorder.merged)
         launch = self.launcher(buffer)
         with commands.recording(buffer, flags):

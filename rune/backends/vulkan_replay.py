@@ -31,12 +31,14 @@ from rune.backends.vulkan_record import (
     Nodes,
     Play,
     PlayChoice,
+    PlayTimed,
     PlayWhile,
     Recorder,
     Recording,
     layout,
 )
 from rune.backends.vulkan_schedule import schedule
+from rune.backends.vulkan_timed import Timer
 from rune.core.types import ArrayType
 from rune.errors import CompileError
 from rune.lowering.codegen.spirv import SpirvKernel, render
@@ -44,6 +46,7 @@ from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Plan, Space
 
 if TYPE_CHECKING:
+    from rune.backends.profiled import Meter
     from rune.backends.vulkan import Opened, VulkanBackend
 
 IN_FLIGHT = 32
@@ -113,6 +116,7 @@ class _Prepared:
             work,
             layout(work),
             {first_result + result: GIVEN + argument for argument, result in plan.donations},
+            Timer(executable.meter, made.sizes) if executable.meter else None,
         )
         self._idle: deque[Recording] = deque()
         self._count = 0
@@ -146,11 +150,11 @@ class _Prepared:
 
 
 class VulkanExecutable:
-    """A compiled plan."""
+    """A compiled plan; `meter`: whom to tell the time of each step."""
 
-    def __init__(self, backend: VulkanBackend, plan: Plan):
+    def __init__(self, backend: VulkanBackend, plan: Plan, meter: Meter | None = None):
         refuse_routines(plan, backend.target)
-        self.plan = plan
+        self.plan, self.meter = plan, meter
         self._backend = backend
         self._alloc = partial(backend.alloc, maker=plan.name)
         self._concretes = Concretes(plan)
@@ -247,6 +251,8 @@ class _Call:
                 case Play(submissions=submissions):
                     for submission in submissions:
                         self.number = self.device.submit(submission)
+                case PlayTimed():
+                    self.number = node.play(self.recording.words.view(np.uint32))
                 case Again(nodes=inner, count=count):
                     for _ in range(count):
                         self.play(inner)

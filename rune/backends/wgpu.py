@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from rune.backends.forks import Loaded
 from rune.backends.pool import Block, MemoryStats, Pool
 from rune.backends.refusal import refusal
 from rune.backends.wgpu_run import WgpuExecutable, padded
+from rune.backends.wgpu_timed import STAMPS, TimedExecutable
 from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
@@ -35,6 +36,9 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.codegen.wgsl import Rendered
 from rune.lowering.codegen.wgsl_expr import STORED
 from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.backends.profiled import Meter
 
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in this order
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
@@ -134,7 +138,10 @@ class WgpuBackend:
         with self.failing("device"):
             # An unlimited limit is given as the largest word, and must not be asked for.
             limits = {k: v for k, v in adapter.limits.items() if v < (1 << 32) - 1}
-            self.device = adapter.request_device_sync(required_limits=limits)
+            features = [STAMPS] if STAMPS in adapter.features else []
+            self.device = adapter.request_device_sync(
+                required_limits=limits, required_features=features
+            )
         self.queue = self.device.queue
         self.turns = Turns(target.name)  # while a call is being encoded
         self.work = Work()
@@ -265,6 +272,12 @@ class WgpuBackend:
         self.check()
         refuse_routines(plan, self.target)
         return WgpuExecutable(self, plan)
+
+    def record_timed(self, plan: Plan, meter: Meter) -> WgpuExecutable:
+        """The plan with its steps timed. Errors: CompileError."""
+        self.check()
+        refuse_routines(plan, self.target)
+        return TimedExecutable(self, plan, meter)
 
     def pipeline(self, rendered: Rendered) -> Any:
         """A kernel compiled. Errors: CompileError with the numbered source."""

@@ -83,7 +83,7 @@ class _Dispatch:
 
 
 @dataclass(slots=True)
-class _Encoder:
+class Encoder:
     """Commands of one call until they are submitted; consecutive dispatches share a pass."""
 
     backend: WgpuBackend
@@ -107,11 +107,18 @@ class _Encoder:
         if self.count >= _COMMANDS:
             self.submit()
         if self.computing is None:
-            self.computing = self.begin().begin_compute_pass()
+            self.computing = self.open_pass(self.begin())
         self.count += 1
         self.computing.set_pipeline(dispatch.pipeline)
         self.computing.set_bind_group(0, dispatch.group(self.backend.device, handles))
         self.computing.dispatch_workgroups(*dispatch.groups)
+
+    def open_pass(self, commands: Any) -> Any:
+        """Begin a pass."""
+        return commands.begin_compute_pass()
+
+    def close(self, commands: Any) -> None:
+        """The last command of an encoder."""
 
     def copy(self, target: Any, to: int, source: Any, at: int, nbytes: int) -> None:
         """Encode a copy of whole words; within one buffer through another."""
@@ -126,19 +133,21 @@ class _Encoder:
     def submit(self) -> None:
         """Hand over what was encoded; returns at once."""
         if self.commands is not None:
-            self.backend.queue.submit([self.begin().finish()])
+            commands = self.begin()
+            self.close(commands)
+            self.backend.queue.submit([commands.finish()])
         self.commands, self.count = None, 0
         self.held.clear()
 
 
 @dataclass(frozen=True, slots=True)
-class _Walker:
+class Walker:
     """Encodes the steps of one call, as loops and branches say. Only `read` waits."""
 
     executable: WgpuExecutable
     made: Concrete
     memory: Mapping[Space, Sequence[Block]]
-    encoder: _Encoder
+    encoder: Encoder
 
     def block(self, place: Place) -> Block:
         """The memory that a place is in."""
@@ -250,8 +259,8 @@ class WgpuExecutable(QueuedExecutable):
     def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Encode all steps on this memory, and submit them."""
         with self.backend.failing(self.plan.name):
-            encoder = _Encoder(self.backend)
-            run(made.steps, _Walker(self, made, memory, encoder))
+            encoder = Encoder(self.backend)
+            run(made.steps, Walker(self, made, memory, encoder))
             encoder.submit()
 
     # --- kernels -----------------------------------------------------------------------------

@@ -4,6 +4,8 @@
     scan, map               rows, one after the other         primitive `scan`
     while_loop, fori_loop   as long as a condition holds      primitives `while`, `while_linear`
     associative_scan        all prefixes, in few passes       no primitive of its own
+    custom_linear_solve     x with A x = b, by any solver     primitive `linear_solve`
+    custom_root             x with f(x) = 0, by any solver    a custom_jvp
 
 A function is traced into a program (tracing.py) whose carry keeps its type (carry.py). Rules
 rewrite that program (bodies.py, programs.py) and bind the primitive again.
@@ -12,6 +14,8 @@ rewrite that program (bodies.py, programs.py) and bind the primitive again.
 from rune.control.associative import associative_scan
 from rune.control.checkpoints import Checkpoints, GrowingResiduals
 from rune.control.cond import cond, switch
+from rune.control.linear_solve import custom_linear_solve
+from rune.control.root import custom_root
 from rune.control.scan import map, scan
 from rune.control.text import parse_program
 from rune.control.while_loop import fori_loop, while_loop
@@ -21,6 +25,8 @@ __all__ = [
     "GrowingResiduals",
     "associative_scan",
     "cond",
+    "custom_linear_solve",
+    "custom_root",
     "fori_loop",
     "map",
     "parse_program",

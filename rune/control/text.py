@@ -7,12 +7,13 @@ from typing import Any
 
 from rune.control.checkpoints import Checkpoints, GrowingResiduals
 from rune.control.cond_primitive import cond
+from rune.control.linear_solve import linear_solve
 from rune.control.scan_primitive import scan
 from rune.control.while_primitive import while_, while_linear
 from rune.core.program import Program
 from rune.transforms import stage
 
-CONTROL = (cond, scan, while_, while_linear)  # all primitives of this room
+CONTROL = (cond, linear_solve, scan, while_, while_linear)  # all primitives of this room
 PRIMITIVES = {**stage.PRIMITIVES, **{p.name: p for p in CONTROL}}
 RECORDS = {**stage.RECORDS, **{r.__name__: r for r in (Checkpoints, GrowingResiduals)}}
 

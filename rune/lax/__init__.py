@@ -1,26 +1,32 @@
-"""rune.lax: control flow and collectives under the names of jax.lax.
+"""rune.lax: the functions of jax.lax, strict where rune.numpy is obliging.
 
-control       cond, switch, while_loop, fori_loop, scan, map, associative_scan
+elementwise   add, exp, select, clamp, …: one dtype and one shape, nothing promoted
+bits          shifts, logic, bitcast_convert_type, reduce_precision, …
+movement      broadcast_in_dim, reshape, slice, pad, concatenate, iota, …
+indexing      dynamic_slice, gather, scatter, scatter_add, …
+reductions    reduce, reduce_sum, argmax, cumsum, …
+products      dot, dot_general, batch_matmul, ragged_dot
+control       cond, switch, while_loop, fori_loop, scan, map, associative_scan, custom_root,
+              custom_linear_solve
 collectives   psum, pmean, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, pshuffle,
               pswapaxes, axis_index, axis_size
 derivatives   stop_gradient
-
-Not here yet: the array operations of jax.lax; `rune.numpy` has most of them under NumPy's names.
 """
 
+# isort: off
 from typing import Any
 
 from rune import tree
 from rune.control import (
-    associative_scan,
-    cond,
-    fori_loop,
-    map,
-    scan,
-    switch,
+    associative_scan, cond, custom_linear_solve, custom_root, fori_loop, map, scan, switch,
     while_loop,
-)
+)  # fmt: skip
 from rune.core.interpreter import is_differentiable
+from rune.lax.bits import (
+    bitcast_convert_type, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, mulhi,
+    convert_element_type, population_count, reduce_precision, shift_left, shift_right_arithmetic,
+    shift_right_logical,
+)  # fmt: skip
 from rune.lax.collectives import (
     all_gather,
     all_to_all,
@@ -35,6 +41,47 @@ from rune.lax.collectives import (
     psum_scatter,
     pswapaxes,
 )
+from rune.lax.convolution import (
+    ConvDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose,
+    conv_transpose_shape_tuple,
+    conv_with_general_padding,
+    padtype_to_pads,
+)
+from rune.lax.windows import reduce_window, reduce_window_shape_tuple
+from rune.lax.elementwise import (
+    RoundingMethod, abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, cbrt, ceil, clamp,
+    complex, conj, cos, cosh, div, eq, erf, erf_inv, erfc, exp, exp2, expm1, floor, ge, gt, imag,
+    integer_pow, is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, nextafter, pow,
+    real, reciprocal, rem, round, rsqrt, select, select_n, sign, sin, sinh, sqrt, square, sub, tan,
+    tanh,
+)  # fmt: skip
+from rune.lax.indexing import (
+    GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, dynamic_index_in_dim,
+    dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim, dynamic_update_slice,
+    dynamic_update_slice_in_dim, gather, index_take, scatter, scatter_add, scatter_apply,
+    scatter_max, scatter_min, scatter_mul, scatter_sub,
+)  # fmt: skip
+from rune.lax.movement import (
+    broadcast, broadcast_in_dim, broadcast_like, broadcast_shapes, broadcast_to_rank,
+    broadcasted_iota, collapse, concatenate, empty, expand_dims, full, full_like, index_in_dim,
+    iota, pad, reshape, rev, slice, slice_in_dim, split, squeeze, stack, tile, transpose, unstack,
+)  # fmt: skip
+from rune.lax.products import (
+    DotDimensionNumbers, Precision, PrecisionLike, batch_matmul, dot, dot_general, ragged_dot,
+)  # fmt: skip
+from rune.lax.reductions import (
+    argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce, reduce_and, reduce_max,
+    reduce_min, reduce_or, reduce_prod, reduce_sum, reduce_xor,
+)  # fmt: skip
 from rune.ops import stop_gradient as _stop_gradient
 
 
@@ -46,10 +93,3 @@ def stop_gradient(x: Any) -> Any:
     3.0
     """
     return tree.map(lambda leaf: _stop_gradient(leaf) if is_differentiable(leaf) else leaf, x)
-
-
-__all__ = [
-    "all_gather", "all_to_all", "associative_scan", "axis_index", "axis_size", "cond", "fori_loop",
-    "map", "pmax", "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes",
-    "scan", "stop_gradient", "switch", "while_loop",
-]  # fmt: skip

@@ -26,13 +26,14 @@ Not said here: loop order, tiling, which axes become vectors (build); offsets (m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, symbol
+from rune.errors import Frame
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import Let
 
@@ -151,6 +152,7 @@ class Invoke:
     kernel: str
     results: tuple[Value, ...]
     operands: tuple[Value, ...]
+    frame: Frame | None = field(default=None, compare=False)  # the user's line it comes from
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class Routine:
     results: tuple[Value, ...]
     operands: tuple[Value, ...]
     parameters: tuple[tuple[str, Any], ...]
+    frame: Frame | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

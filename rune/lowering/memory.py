@@ -304,8 +304,8 @@ def _steps(
     match step:
         case Invoke():
             yield from _launch(program, step, operands, results)
-        case Routine(routine=routine, parameters=parameters):
-            yield Call(routine, results, operands, parameters)
+        case Routine(routine=routine, parameters=parameters, frame=frame):
+            yield Call(routine, results, operands, parameters, frame)
         case Choose():
             assert within is not None
             offset = _offset(within, slots)
@@ -325,7 +325,7 @@ def _launch(
         if _place_of(given[k]) != _place_of(result):
             yield Copy(result, given[k])
         given[k] = result
-    yield Launch(step.kernel, (*given, *results))
+    yield Launch(step.kernel, (*given, *results), step.frame)
 
 
 def _repeat(

@@ -22,6 +22,7 @@ from enum import Enum
 from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.dims import Size
+from rune.errors import Frame
 from rune.lowering.kernel.nodes import KernelCode
 
 
@@ -49,6 +50,7 @@ class Launch:
 
     kernel: str
     slots: tuple[Slot, ...]
+    frame: Frame | None = field(default=None, compare=False)  # the user's line it comes from
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Call:
     outputs: tuple[Slot, ...]
     inputs: tuple[Slot, ...]
     parameters: tuple[tuple[str, object], ...]
+    frame: Frame | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,10 +133,11 @@ def total(sizes: Iterable[Size]) -> Size:
 
 def step_costs(program: KernelProgram, plan: Plan) -> tuple[StepCost, ...]:
     """What each step of the plan costs; `program` holds its kernels as they were before loops."""
-    return tuple(_step_cost(program, plan, step) for step in plan.steps)
+    return tuple(step_cost(program, plan, step) for step in plan.steps)
 
 
-def _step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
+def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
+    """What a step of the plan, or of a plan within it, costs."""
     match step:
         case Loop(count=count):
             inner = (c for p in inner_plans(step) for c in step_costs(program, p))

@@ -9,6 +9,7 @@ joining         concatenate, stack, split, repeat, …    padding         pad
 indexing        take, put, take_along_axis, …            matrices        eye, tril, diag, trace, …
 complex_numbers real, imag, conj, angle, iscomplex, …
 products        dot, matmul, tensordot, kron, cross, …   einsum
+fft             fft, rfftn, fftfreq, …: a module of its own
 types           float32, bfloat16, result_type, finfo, issubdtype, …
 
 What NumPy has and this has not: anything that writes in place (out=, fill), memory order, and
@@ -22,10 +23,9 @@ from math import nan as nan
 from math import pi as pi
 
 from rune.numpy.arithmetic import (
-    abs, absolute, add, around, ceil, clip, copysign, divide, divmod, fabs, fix, float_power, floor,
-    floor_divide, fmax, fmin, fmod, heaviside, maximum, minimum, mod, modf, multiply, nan_to_num,
-    negative, nextafter, positive, pow, power, reciprocal, remainder, rint, round, sign, square,
-    subtract, true_divide, trunc,
+    abs, absolute, around, ceil, clip, copysign, divide, divmod, fabs, fix, float_power, floor,
+    floor_divide, fmax, fmin, fmod, heaviside, mod, modf, nan_to_num, nextafter, positive, pow,
+    power, reciprocal, remainder, rint, round, sign, square, true_divide, trunc,
 )  # fmt: skip
 from rune.numpy.averages import (
     average, mean, nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod,
@@ -35,21 +35,25 @@ from rune.numpy.complex_numbers import (
     angle, conj, conjugate, imag, iscomplex, iscomplexobj, isreal, isrealobj, real, real_if_close,
 )  # fmt: skip
 from rune.numpy.creation import (
-    arange, array, asarray, empty, empty_like, full, full_like, linspace, logspace, meshgrid, ones,
-    ones_like, zeros, zeros_like,
+    arange, array, asarray, empty, empty_like, full, full_like, meshgrid, ones, ones_like, zeros,
+    zeros_like,
 )  # fmt: skip
 from rune.numpy.einsum import einsum
+from rune.numpy import fft as fft
+from rune.numpy.float_parts import frexp, ldexp, spacing
+from rune.numpy.functional import (
+    apply_along_axis, apply_over_axes, fromfunction, frompyfunc, piecewise, vectorize,
+)  # fmt: skip
 from rune.numpy.indexing import put, put_along_axis, take, take_along_axis
 from rune.numpy.joining import (
     append, array_split, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, repeat,
     split, stack, tile, unstack, vsplit, vstack,
 )  # fmt: skip
 from rune.numpy.logic import (
-    allclose, argwhere, array_equal, array_equiv, bitwise_and, bitwise_count, bitwise_invert,
-    bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, equal,
-    flatnonzero, greater, greater_equal, invert, isclose, isfinite, isinf, isnan, isneginf,
-    isposinf, left_shift, less, less_equal, logical_and, logical_not, logical_or, logical_xor,
-    nonzero, not_equal, right_shift, select, signbit, where,
+    allclose, argwhere, array_equal, array_equiv, bitwise_count, bitwise_invert, bitwise_left_shift,
+    bitwise_not, bitwise_right_shift, equal, flatnonzero, greater, greater_equal, invert, isclose,
+    isfinite, isinf, isnan, isneginf, isposinf, left_shift, less, less_equal, logical_not, nonzero,
+    not_equal, right_shift, select, signbit, where,
 )  # fmt: skip
 from rune.numpy.matrices import (
     diag, diagflat, diagonal, eye, identity, trace, tri, tril, tril_indices, triu, triu_indices,
@@ -62,15 +66,20 @@ from rune.numpy.reductions import (
     all, amax, amin, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod,
     cumulative_sum, diff, ediff1d, max, min, prod, ptp, sum,
 )  # fmt: skip
+from rune.numpy.sequences import geomspace, linspace, logspace
 from rune.numpy.shapes import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
     expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel, reshape,
     roll, rollaxis, rot90, squeeze, swapaxes, transpose,
 )  # fmt: skip
+from rune.numpy.standard_ufuncs import (
+    add, bitwise_and, bitwise_or, bitwise_xor, logaddexp, logaddexp2, logical_and, logical_or,
+    logical_xor, maximum, minimum, multiply, negative, subtract,
+)  # fmt: skip
 from rune.numpy.transcendental import (
     acos, acosh, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan,
     atan2, atanh, cbrt, cos, cosh, deg2rad, degrees, exp, exp2, expm1, hypot, log, log1p, log2,
-    log10, logaddexp, logaddexp2, rad2deg, radians, sin, sinc, sinh, sqrt, tan, tanh,
+    log10, rad2deg, radians, sin, sinc, sinh, sqrt, tan, tanh,
 )  # fmt: skip
 from rune.numpy.types import (
     astype, bfloat16, bool_, can_cast, cdouble, complex64, complex128, complexfloating, csingle,
@@ -79,5 +88,7 @@ from rune.numpy.types import (
     ndarray, ndim, number, promote_types, result_type, shape, signedinteger, single, size, uint4,
     uint8, uint16, uint32, uint64, unsignedinteger,
 )  # fmt: skip
+from rune.numpy.ufuncs import ufunc
+from rune.numpy.whole_numbers import gcd, lcm, packbits, unpackbits
 
 newaxis = None

@@ -83,7 +83,7 @@ def _masked_var(
     squares = st.squared_length(ops.select(mask, apply(ops.sub, x, centre), constant(0, x)))
     total = r.sum(squares, axis, keepdims=keepdims)
     count = r.sum(mask, axis, type_of(squares).dtype, keepdims=keepdims)
-    found = ops.div(total, apply(ops.sub, count, float(ddof)))
+    found = ops.div(total, st.left_over(count, ddof))
     return ops.cast(found, PART.get(kept, kept))
 
 

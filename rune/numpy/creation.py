@@ -16,14 +16,13 @@ from rune import dtypes, ops
 from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
-from rune.dims import Dim, Size, at_most, maximum
+from rune.dims import Dim, maximum
 from rune.errors import ArgumentError
-from rune.numpy.arguments import refuse_order, shape_of, static_size, value
+from rune.numpy.arguments import refuse_order, shape_of, value
 from rune.ops import conventions as c
 from rune.ops import family
-from rune.ops.complex_numbers import PART
 from rune.ops.operators import Operators
-from rune.ops.promote import as_type, broadcast_to, promoted
+from rune.ops.promote import as_type, broadcast_to
 
 # --- host data --------------------------------------------------------------------------------
 
@@ -262,72 +261,6 @@ def _count_to(count: Any, start: Any, step: int, dtype: np.dtype) -> Any:
     if isinstance(start, Dim):
         return ops.add(made, family.size_value(start, dtype))
     return made if start == 0 else ops.add(made, as_type(start, dtype))
-
-
-def linspace(
-    start: Any, stop: Any, num: Size = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: Any = None, axis: int = 0,
-) -> Any:  # fmt: skip
-    """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
-
-    Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.linspace(0.0, 1.0, 3)
-    Array([0. , 0.5, 1. ], f32[3], cpu:0)
-    """
-    num = static_size("linspace", "a count", num)
-    if num < 0:
-        raise ArgumentError(f"linspace: cannot make {num} values")
-    start, stop = (value("linspace", x) for x in (start, stop))
-    start, stop = promoted("linspace", start, stop, kind="inexact")
-    parts = num - 1 if endpoint else num
-    found = type_of(start).dtype
-    made = _between(start, stop, num, parts, endpoint)
-    target = found if dtype is None else dtypes.as_dtype(dtype)
-    if target in dtypes.INTEGER:
-        made = ops.floor(made)
-    at = c.normalised_axis("linspace", axis, type_of(made))
-    order = list(range(1, type_of(made).ndim))
-    order.insert(at, 0)
-    made = c.astype(c.transpose(made, order), target)
-    if not retstep:
-        return made
-    step = ops.div(ops.sub(stop, start), _number(parts, found) if parts != 0 else math.nan)
-    return made, step
-
-
-def _number(size: Size, dtype: np.dtype) -> Any:
-    return family.size_value(size, dtype) if isinstance(size, Dim) else as_type(size, dtype)
-
-
-def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:
-    shape = type_of(start).shape or type_of(stop).shape
-    dtype = type_of(start).dtype
-    steps = PART.get(dtype, dtype)
-    counted = ops.iota(shape=(num, *shape), axis=0, dtype=steps)
-    t = ops.div(counted, ops.max(_number(parts, steps), as_type(1, steps)))
-    t = c.astype(t, dtype)
-    ends = [broadcast_to("linspace", x, (num, *shape)) for x in (start, stop)]
-    mixed = ops.add(ops.mul(ends[0], ops.sub(as_type(1, dtype), t)), ops.mul(ends[1], t))
-    # 1 - t and t need not add up to 1 in floats; the last value is exactly stop.
-    if not endpoint or at_most(num, 1):
-        return mixed
-    return ops.select(ops.eq(t, as_type(1, dtype)), ends[1], mixed)
-
-
-def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None, axis: int = 0,
-) -> Any:  # fmt: skip
-    """Values evenly spaced on a log scale, from base**start to base**stop.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.logspace(0.0, 2.0, 3)
-    Array([  1.,  10., 100.], f32[3], cpu:0)
-    """
-    made = c.power(base, linspace(start, stop, num, endpoint, axis=axis))
-    return made if dtype is None else c.astype(made, dtypes.as_dtype(dtype))
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:

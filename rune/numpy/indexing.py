@@ -12,7 +12,7 @@ from typing import Any
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
-from rune.errors import ArgumentError, DtypeError, MissingRule, ShapeError
+from rune.errors import ArgumentError, AxisError, DtypeError, MissingRule, ShapeError
 from rune.numpy.arguments import rank, refuse, value
 from rune.ops import conventions as c
 from rune.ops.family import size_value
@@ -67,7 +67,8 @@ def take(
     """Elements (slices along `axis`) at `indices`; of the flattened array for None.
 
     Shapes: a [*A, N, *B], indices [*I] -> [*A, *I, *B].
-    Errors: DtypeError for indices that are no integers. The two promises about the indices only
+    Errors: DtypeError for indices that are no integers, AxisError for an axis of size 0 of which
+            something is taken. The two promises about the indices only
             allow a faster program; they are not needed.
 
     >>> import rune.numpy as rnp
@@ -82,6 +83,8 @@ def take(
     at = c.normalised_axis("take", axis, type_of(x))
     shape = type_of(x).shape
     places = _positions("take", indices, shape[at], kind)
+    if shape[at] == 0 and 0 not in type_of(places).shape:
+        raise AxisError(f"take: cannot take {type_of(places)} from axis {at} of {type_of(x)}")
     batch = rank(places)
     others = tuple(i for i in range(len(shape) - 1 + batch) if not at <= i < at + batch)
     return ops.gather(

@@ -135,7 +135,10 @@ def bitwise_count(x: Any, /) -> Any:
     >>> rnp.bitwise_count(rnp.array([7, -1]))
     Array([3, 1], u8[2], cpu:0)
     """
-    return ops.cast(ops.popcount(c.absolute(value("bitwise_count", x))), dtypes.u8)
+    x = value("bitwise_count", x)
+    if type_of(x).dtype == dtypes.bool_:
+        return ops.cast(x, dtypes.u8)
+    return ops.cast(ops.popcount(c.absolute(x)), dtypes.u8)
 
 
 # --- tests of floats --------------------------------------------------------------------------

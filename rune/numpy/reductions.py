@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import as_array
 from rune.core.interpreter import type_of
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import refuse, static_int, value
 from rune.numpy.types import finfo, iinfo
 from rune.ops import conventions as c
@@ -23,17 +24,21 @@ from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, c
 
 
 def _selected(name: str, x: Any, where: Any, identity: Any) -> Any:
-    """`x` with the identity of the reduction where the mask is False."""
+    """`x` with the identity of the reduction where the mask is False. Errors: DtypeError."""
     if where is None:
         return x
-    mask = c.astype(value(name, where), dtypes.bool_)
+    mask = value(name, where)
+    if type_of(mask).dtype != dtypes.bool_:
+        raise DtypeError(f"{name}: cannot use {type_of(mask)} as where= (bool dtype required)")
     return ops.select(*broadcast_together(name, [mask, x, constant(identity, x)]))
 
 
 def _with_initial(primitive: Callable[[Any, Any], Any], out: Any, initial: Any) -> Any:
     if initial is None:
         return out
-    return primitive(out, as_type(initial, type_of(out).dtype))
+    dtype = type_of(out).dtype
+    is_scalar = dtypes.scalar_type(initial) is not None
+    return primitive(out, as_array(initial, dtype) if is_scalar else as_type(initial, dtype))
 
 
 def _total(
@@ -352,7 +357,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     >>> rnp.ediff1d(rnp.array([1, 4, 9]), to_begin=0)
     Array([0, 3, 5], i32[3], cpu:0)
     """
-    inner = diff(c.reshape(value("ediff1d", ary), -1))
+    x = c.reshape(value("ediff1d", ary), -1)
+    if type_of(x).dtype == dtypes.bool_:
+        raise DtypeError(f"ediff1d: cannot subtract elements of {type_of(x)}")
+    inner = diff(x)
     ends = [None if v is None else c.reshape(value("ediff1d", v), -1) for v in (to_begin, to_end)]
     parts = [p for p in (ends[0], inner, ends[1]) if p is not None]
     found = type_of(inner).dtype

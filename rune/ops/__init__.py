@@ -6,7 +6,7 @@
     transcendental  roots, powers, exponentials, circular and hyperbolic functions
     movement        transpose, slice, pad, reverse, concatenate
     reduction       prod, max, min, and, or, argmax, argmin; cumulative operations
-    contraction     dot_general
+    contraction     dot_general;  fourier: fft;  sliding: shear, windows;  convolution, window_reductions
     indexing        gather, scatter;  scatters: scatter_mul, …;  windows: dynamic_slice, …
     creation        iota; stop_gradient;  random: bits and keys (ciphers has the generators)
 
@@ -18,13 +18,18 @@ from rune.ops import (
     arithmetic,
     complex_numbers,
     contraction,
+    convolution,
     creation,
+    fourier,
     indexing,
     movement,
     random,
     reduction,
     scatters,
+    sliding,
+    sorting,
     transcendental,
+    window_reductions,
     windows,
 )
 from rune.ops.arithmetic import (
@@ -78,8 +83,10 @@ from rune.ops.collectives import (
 )
 from rune.ops.complex_numbers import complex, conj, imag, real
 from rune.ops.contraction import dot_general
+from rune.ops.convolution import conv_general_dilated
 from rune.ops.creation import iota, stop_gradient
 from rune.ops.family import broadcast, fit, reduce_sum, reshape, zeros_like
+from rune.ops.fourier import fft
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather, scatter, scatter_add
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
@@ -105,6 +112,8 @@ from rune.ops.reduction import (
     reduce_prod,
 )
 from rune.ops.scatters import scatter_max, scatter_min, scatter_mul
+from rune.ops.sliding import shear
+from rune.ops.sorting import search_sorted, sort, top_k
 from rune.ops.transcendental import (
     acos,
     acosh,
@@ -135,6 +144,7 @@ from rune.ops.transcendental import (
     tan,
     tanh,
 )
+from rune.ops.window_reductions import reduce_window
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
 
 PRIMITIVES: tuple[Primitive, ...] = (
@@ -144,6 +154,9 @@ PRIMITIVES: tuple[Primitive, ...] = (
     *movement.PRIMITIVES,
     *reduction.PRIMITIVES,
     *contraction.PRIMITIVES,
+    *sliding.PRIMITIVES,
+    *convolution.PRIMITIVES,
+    *window_reductions.PRIMITIVES,
     *indexing.PRIMITIVES,
     *scatters.PRIMITIVES,
     *windows.PRIMITIVES,
@@ -151,5 +164,5 @@ PRIMITIVES: tuple[Primitive, ...] = (
     *random.PRIMITIVES,
 )
 # Those whose NumPy meaning is a library routine (core/lower.py), each a file of its own family.
-LIBRARY: tuple[Primitive, ...] = ()
+LIBRARY: tuple[Primitive, ...] = (*sorting.PRIMITIVES, *fourier.PRIMITIVES)
 BY_NAME = {p.name: p for p in (*PRIMITIVES, *LIBRARY)}

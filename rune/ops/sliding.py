@@ -1,11 +1,13 @@
-"""Sliding windows as views: shear and unshear, the transposes of each other.
+"""Sliding windows as views: shear, and its transpose, unshear.
 
     shear     y[…, o, …, k] = x[…, o·stride + k·dilation, …, k]
     unshear   x[…, i, …, k] = y[…, o, …, k] where i = o·stride + k·dilation, else 0
 
 The window axes k stand last, one for each of `axes`. `windows(x)` shears x repeated along k, and
 so shows every window of x without moving an element: reductions and dots read it where x lies. Its
-transpose adds up what overlaps: a sum over k of an unshear, no scatter.
+transpose adds up what overlaps: a sum over k of an unshear, no scatter. Unshear is no primitive:
+with its gaps filled by zeros it is a shear of one step, from the last element of a window to the
+first.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.lower import Bounds, Piece, Source, View
+from rune.core.lower import Source, View
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import zero_like
 from rune.ops.family import Batched, broadcast, view_of
+from rune.ops.movement import pad, reverse
 
 Ints = tuple[int, ...]
 
@@ -83,7 +86,10 @@ def _shear_reference(x: np.ndarray, *, axes: Ints, strides: Ints, dilations: Int
         steps[axis] *= stride
     if 0 in shape:
         return np.zeros(shape, x.dtype)
-    return np.lib.stride_tricks.as_strided(x, shape, steps, writeable=False)
+    # NumPy shows strided views of its own dtypes only.
+    plain = x if x.dtype.isbuiltin == 1 else x.view(f"u{x.dtype.itemsize}")
+    shown = np.lib.stride_tricks.as_strided(plain, shape, steps, writeable=False)
+    return shown.view(x.dtype)
 
 
 def _shear_view(
@@ -99,7 +105,7 @@ def _shear_transpose(
     ct: Any, linear: Batched, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints
 ) -> list[Any]:
     sizes = tuple(x.shape[a] for a in axes)
-    return [unshear(ct, axes=axes, sizes=sizes, strides=strides, dilations=dilations)]
+    return [unshear(ct, axes, sizes, strides, dilations)]
 
 
 def _up(axes: Ints) -> Ints:
@@ -115,67 +121,23 @@ shear: Primitive = Primitive(
 )  # fmt: skip
 
 
-# --- unshear ----------------------------------------------------------------------------------
+def unshear(y: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Any:
+    """Each window put back where `shear` took it from, 0 everywhere else.
 
-
-def _unshear_type(
-    y: ArrayType, *, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints
-) -> ArrayType:
-    _check("unshear", y, axes, strides, dilations)
-    made = y.with_shape(_with_axes(y.shape, axes, sizes))
-    if _shear_type(made, axes=axes, strides=strides, dilations=dilations).shape != y.shape:
-        raise ShapeError(f"unshear: cannot place the windows {y} in sizes {sizes} (axes {axes})")
-    return made
-
-
-def _unshear_reference(
-    y: np.ndarray, *, axes: Ints, sizes: tuple[int, ...], strides: Ints, dilations: Ints
-) -> np.ndarray:
-    out = np.zeros(_with_axes(y.shape, axes, sizes), y.dtype)  # type: ignore[arg-type]
-    shown = _shear_reference(out, axes=axes, strides=strides, dilations=dilations)
-    if shown.size:
-        # Each element of `out` is shown at most once, so that writing through the view is safe.
-        np.lib.stride_tricks.as_strided(out, shown.shape, shown.strides)[...] = y
-    return out
-
-
-def _unshear_view(
-    indices: tuple, y: ArrayType, zero: ArrayType | None = None, *, axes: Ints, sizes: Shape,
-    strides: Ints, dilations: Ints,
-) -> Source:  # fmt: skip
-    found, where, first = list(indices), [], y.ndim - len(axes)
-    for number, (axis, stride, dilation) in enumerate(zip(axes, strides, dilations, strict=True)):
-        start = indices[axis] - indices[first + number] * dilation
-        where.append(Bounds(start, 0, (y.shape[axis] - 1) * stride + 1))
-        if stride != 1:
-            where.append(Bounds(start % stride, 0, 1))
-        found[axis] = start // stride
-    return Source((Piece(0, tuple(found), tuple(where)),), fill=1)
-
-
-def _unshear_transpose(
-    ct: Any, linear: Batched, y: ArrayType, *, axes: Ints, sizes: Shape, strides: Ints,
-    dilations: Ints,
-) -> list[Any]:  # fmt: skip
-    return [shear(ct, axes=axes, strides=strides, dilations=dilations)]
-
-
-unshear: Primitive = Primitive(
-    "unshear", "movement", _unshear_type, _unshear_reference,
-    jvp=(lambda dy, y, x, **params: unshear(dy, **params),),
-    transpose=_unshear_transpose,
-    batch=lambda batched, size, y, *, axes, **params: (
-        unshear(y, axes=_up(axes), **params), True
-    ),
-    expand=lambda y, **params: _unshear_filled(y, zero_like(y), **params),
-)  # fmt: skip
-
-# What `unshear` becomes: the zero of its gaps is an operand, as a view's filling is.
-_unshear_filled: Primitive = Primitive(
-    "unshear_filled", "movement", lambda y, zero, **params: _unshear_type(y, **params),
-    lambda y, zero, **params: _unshear_reference(y, **params),
-    lower=View(_unshear_view),
-)  # fmt: skip
+    Shapes: y [*B, *O, *K] -> [*B, *sizes, *K], `axes` naming where O and `sizes` stand.
+    """
+    shape = type_of(y).shape
+    first, rank = len(shape) - len(axes), len(shape)
+    low, high, interior = [0] * rank, [0] * rank, [0] * rank
+    for number, (axis, size) in enumerate(zip(axes, sizes, strict=True)):
+        low[axis] = (shape[first + number] - 1) * dilations[number]
+        high[axis] = size - reach(shape[axis], strides[number])
+        interior[axis] = strides[number] - 1
+    spread = pad(y, zero_like(y), low=tuple(low), high=tuple(high), interior=tuple(interior))
+    inner = tuple(range(first, rank))
+    ones = (1,) * len(axes)
+    moved = shear(reverse(spread, axes=inner), axes=axes, strides=ones, dilations=dilations)
+    return reverse(moved, axes=inner)
 
 
 def windows(x: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Any:
@@ -188,4 +150,4 @@ def windows(x: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) ->
     return shear(spread, axes=axes, strides=strides, dilations=dilations)
 
 
-PRIMITIVES = (shear, unshear)
+PRIMITIVES = (shear,)

@@ -107,8 +107,14 @@ def var(
     kept = PART.get(kept, kept)
     count = f.size_value(_count(x, axes), type_of(squares).dtype)
     total = reduce("var", f.reduce_sum, squares, axes, keepdims)
-    divisor = a.sub(count, literal_like(ddof, count)) if ddof else count
-    return a.cast(a.div(total, divisor), kept)
+    return a.cast(a.div(total, left_over(count, ddof)), kept)
+
+
+def left_over(count: Any, ddof: float) -> Any:
+    """count - ddof, but no less than 0: a variance of too few elements is NaN or infinite."""
+    if not ddof:
+        return count
+    return a.max(a.sub(count, literal_like(ddof, count)), literal_like(0, count))
 
 
 def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,

@@ -43,19 +43,23 @@ def _compiler() -> Any:
 
 @per_program
 def _compiled(
-    program: Program, device: Device, donated: tuple[int, ...], check: bool
+    program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool
 ) -> Executable:
     next(counts.compiles)
-    plan = _compiler().lower(program, device.target, donated, check=check)
+    lowered = _compiler().stages(program, device.target, donated, check=check)
     if check:
-        import_module("rune.backends.null").check_plan(plan)
-    return device.backend.record(plan)
+        import_module("rune.backends.null").check_plan(lowered.plan)
+    if profile:
+        profiled = import_module("rune.backends.profiled")
+        return profiled.record(lowered, device.name, device.backend)
+    return device.backend.record(lowered.plan)
 
 
 def compiled(program: Program, device: Device, donated: tuple[int, ...] = ()) -> Executable:
     """The executable of `program` on `device`, compiled on first use."""
+    settings = config.current()
     with _lock:
-        return _compiled(program, device, donated, config.current().check_stages)
+        return _compiled(program, device, donated, settings.check_stages, settings.profile)
 
 
 def device_for(device: Device | None) -> Device:

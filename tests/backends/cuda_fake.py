@@ -87,7 +87,7 @@ class Event:
     """pycuda's; unrecorded it has come."""
 
     def __init__(self, fake: FakeCuda, flags: int):
-        self.fake, self.behind = fake, 0
+        self.fake, self.behind, self.flags = fake, 0, flags
 
     def record(self, stream: Any) -> None:
         self.behind = self.fake.enqueued
@@ -97,6 +97,13 @@ class Event:
 
     def synchronize(self) -> None:
         self.fake.drain(self.behind)
+
+    def time_till(self, other: Event) -> float:
+        """Milliseconds: one for each command between them."""
+        assert not self.flags, "this event takes no time"
+        assert not other.flags, "this event takes no time"
+        assert other.query(), "the second event has not come"
+        return float(other.behind - self.behind)
 
 
 class Devices:
@@ -165,7 +172,7 @@ class FakeCuda:
             device_attribute=SimpleNamespace(**attributes),
             get_driver_version=lambda: self.version,
             Context=SimpleNamespace(synchronize=self.synchronize),
-            Event=lambda flags: Event(self, flags),
+            Event=lambda flags=0: Event(self, flags),
             Stream=lambda: SimpleNamespace(handle=7, synchronize=self.synchronize),
             event_flags=SimpleNamespace(DISABLE_TIMING=2),
             mem_alloc=self.mem_alloc, mem_get_info=lambda: (self.total - self.granted, self.total),

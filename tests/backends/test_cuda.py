@@ -23,12 +23,15 @@ from rune import dtypes
 from rune.backends import cuda, forks
 from rune.backends.cuda_kernels import CONDITIONS, STEPS
 from rune.backends.cuda_staging import MOST, SIZES, Staging
+from rune.backends.profiled import Meter
 from rune.core.types import ArrayType
 from rune.errors import DeviceError, OutOfMemory
+from rune.lowering.pipeline import stages
+from tests.backends import cuda_fake
 from tests.backends.cuda_fake import BASE, Code, FakeCuda, opened, plan_for
 from tests.backends.plans import run
 from tests.support.close import near, same
-from tests.support.lowering import f32
+from tests.support.lowering import f32, program_of
 
 GRAPHS, NO_CONDITIONALS = 13000, 12000  # versions of the driver
 
@@ -317,3 +320,46 @@ def test_the_kernels_of_the_executor_are_those_that_graphs_name():
 
     assert all(f"void {name}(" in STEPS for name in named)
     assert all(f"void {name}(" in CONDITIONS for name in conditions)
+
+
+# --- profiles and counts ----------------------------------------------------------------------
+
+
+def test_a_profiled_plan_is_walked_by_the_host_with_events_around_each_launch(
+    device: Any, fake: FakeCuda
+):
+    program = program_of(lambda x: rnp.cumsum(rnp.cumsum(x) * 0.5), f32(64))
+    lowered = stages(program, cuda_fake.TARGET)
+    device.record(lowered.plan)  # which lets the driver know its kernels
+    with rune.configure(cache_dir=""):
+        timed = device.record_timed(lowered.plan, Meter(lowered, "cuda:0"))
+
+    with rune.debug.profile() as seen:
+        (result,) = timed([device.copy_in(np.ones(64, np.float32))])
+    wanted = np.cumsum(np.cumsum(np.ones(64)) * 0.5).astype(np.float32)
+    near(wanted, device.copy_out(result, f32(64)), relative=1e-6, why="sums of halves")
+    assert "cuGraphLaunch" not in fake.log
+    steps = seen.plans[0].steps
+    assert sum(s.calls for s in steps) == 2
+    assert [s.seconds for s in steps] == [1e-3 * s.calls for s in steps]  # a command each
+
+
+def test_a_call_is_in_flight_until_its_event_has_come(device: Any, fake: FakeCuda):
+    executable = device.record(plan_for(lambda x: x + 1.0, f32(8)))
+    given = device.copy_in(np.ones(8, np.float32))
+    executable([given])
+    assert (device.work_stats().submitted, device.work_stats().in_flight) == (1, 1)
+
+    device.synchronize()
+    assert device.work_stats().in_flight == 0
+
+
+def test_a_lost_device_has_nothing_in_flight(device: Any, fake: FakeCuda):
+    executable = device.record(plan_for(lambda x: x + 1.0, f32(8)))
+    given = device.copy_in(np.ones(8, np.float32))
+    executable([given])
+    fake.fault = Code.CUDA_ERROR_ILLEGAL_ADDRESS
+
+    with pytest.raises(DeviceError):
+        executable([given])
+    assert device.work_stats().in_flight == 0

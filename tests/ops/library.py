@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rune.core.primitive import Primitive
+from tests.ops import library_fourier, library_sorting
 from tests.ops.use import Use
 
-USES: tuple[Use, ...] = ()
+USES: tuple[Use, ...] = (*library_sorting.USES, *library_fourier.USES)
 
 
 def uses(primitive: Primitive) -> list[Use]:

@@ -14,6 +14,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from scipy import special
 
@@ -321,6 +322,102 @@ def _bitcast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
     return np.frombuffer(x.tobytes(), dtype).reshape(x.shape)
 
 
+def _shear(x: np.ndarray, *, axes: tuple, strides: tuple, dilations: tuple) -> np.ndarray:
+    first = x.ndim - len(axes)
+    shape = list(x.shape)
+    for n, (axis, s, d) in enumerate(zip(axes, strides, dilations, strict=True)):
+        shape[axis] = len(range(0, x.shape[axis] - (x.shape[first + n] - 1) * d, s))
+
+    def element(at: tuple) -> Any:
+        where = list(at)
+        for n, (axis, s, d) in enumerate(zip(axes, strides, dilations, strict=True)):
+            where[axis] = at[axis] * s + at[first + n] * d
+        return x[tuple(where)]
+
+    return _each(tuple(shape), x.dtype, element)
+
+
+def _conv_general_dilated(
+    x: np.ndarray, w: np.ndarray, *, strides: tuple, padding: tuple, lhs_dilation: tuple,
+    rhs_dilation: tuple, specs: tuple, groups: tuple,
+) -> np.ndarray:  # fmt: skip
+    """Sums over (feature, place in the kernel), one element of the result after the other."""
+    x, w = x.transpose(specs[0]), w.transpose(specs[1])
+    (batches, _), (outs, ins), sizes = x.shape[:2], w.shape[:2], w.shape[2:]
+    wholes = [
+        (n - 1) * d + 1 + lo + hi
+        for n, d, (lo, hi) in zip(x.shape[2:], lhs_dilation, padding, strict=True)
+    ]
+    counts = [
+        len(range(0, n - (k - 1) * d, s))
+        for n, k, d, s in zip(wholes, sizes, rhs_dilation, strides, strict=True)
+    ]
+
+    def place(at: tuple, k: tuple) -> tuple | None:
+        found = []
+        for o, i, s, d, gap, (lo, _), n in zip(
+            at, k, strides, rhs_dilation, lhs_dilation, padding, x.shape[2:], strict=True
+        ):
+            inside, rest = divmod(o * s + i * d - lo, gap)
+            if rest or not 0 <= inside < n:
+                return None
+            found.append(inside)
+        return tuple(found)
+
+    def element(at: tuple) -> Any:
+        n, o, *where = at
+        group = o // (outs // max(groups))
+        batch = n + (group * (batches // groups[1]) if groups[1] > 1 else 0)
+        first = group * ins if groups[0] > 1 else 0
+        total = 0
+        for c in range(ins):
+            for k in np.ndindex(*sizes):
+                source = place(tuple(where), k)
+                if source is not None:
+                    total = total + plain(x[(batch, first + c, *source)]) * plain(w[(o, c, *k)])
+        return typed(total, x.dtype)
+
+    found = _each((batches // groups[1], outs, *counts), x.dtype, element)
+    return found.transpose(np.argsort(specs[2]))
+
+
+def _reduce_window(
+    x: np.ndarray, *, combine: str, window: tuple, strides: tuple, padding: tuple,
+    base_dilation: tuple, window_dilation: tuple,
+) -> np.ndarray:  # fmt: skip
+    """The elements that a window holds, combined in order; those of padding do not count."""
+    fold: Callable[[Any, Any], Any] = {
+        "add": operator.add, "mul": operator.mul, "max": max, "min": min, "and": operator.and_,
+        "or": operator.or_,
+    }[combine]  # fmt: skip
+    counts = [
+        len(range(0, (n - 1) * b + 1 + lo + hi - (k - 1) * d, s))
+        for n, k, s, (lo, hi), b, d in zip(
+            x.shape, window, strides, padding, base_dilation, window_dilation, strict=True
+        )
+    ]
+    info = ml_dtypes.iinfo(x.dtype) if x.dtype in dtypes.INTEGER else None
+    empty = {
+        "add": 0, "mul": 1, "and": -1, "or": 0,
+        "max": info.min if info else -math.inf, "min": info.max if info else math.inf,
+    }[combine]  # fmt: skip
+
+    def element(at: tuple) -> Any:
+        held = []
+        for k in np.ndindex(*window):
+            places = [
+                divmod(o * s + i * d - lo, b)
+                for o, i, s, d, (lo, _), b in zip(
+                    at, k, strides, window_dilation, padding, base_dilation, strict=True
+                )
+            ]
+            if all(rest == 0 and 0 <= p < n for (p, rest), n in zip(places, x.shape, strict=True)):
+                held.append(plain(x[tuple(p for p, _ in places)]))
+        return typed(functools.reduce(fold, held) if held else empty, x.dtype)
+
+    return _each(tuple(counts), x.dtype, element)
+
+
 WHOLE: dict[str, Callable[..., np.ndarray]] = {
     "broadcast": _broadcast, "reshape": _reshape, "transpose": _transpose, "slice": _slice,
     "pad": _pad, "reverse": _reverse, "concatenate": _concatenate,
@@ -331,6 +428,8 @@ WHOLE: dict[str, Callable[..., np.ndarray]] = {
     "cumsum": _cumulative(operator.add), "cumprod": _cumulative(operator.mul),
     "cummax": _cumulative(max), "cummin": _cumulative(min),
     "dot_general": _dot_general, "gather": _gather,
+    "shear": _shear, "conv_general_dilated": _conv_general_dilated,
+    "reduce_window": _reduce_window,
     "scatter": _scatter(lambda old, new: new), "scatter_add": _scatter(operator.add),
     "scatter_mul": _scatter(operator.mul),
     "scatter_min": _scatter(min), "scatter_max": _scatter(max),

@@ -307,6 +307,76 @@ def _movements() -> dict[str, list[Sample]]:
     }  # fmt: skip
 
 
+def _sheared() -> list[Sample]:
+    cases = [
+        ((5, 3), (0,), (1,), (1,)), ((2, 9, 2, 3), (1,), (2,), (3,)),
+        ((7, 6, 2, 3), (0, 1), (1, 2), (3, 1)), ((6, 7, 2, 3), (1, 0), (1, 2), (3, 1)),
+        ((2, 3), (0,), (1,), (1,)),
+    ]  # fmt: skip
+    return [
+        _of(ops.shear, Operand(x), axes=a, strides=s, dilations=d) for x, a, s, d in cases
+    ]
+
+
+# array, kernel, strides, padding, dilations of both, groups of features and of batches
+CONVOLUTIONS: list[tuple] = [
+    ((2, 3, 5, 6), (4, 3, 3, 2), (1, 1), ((1, 1), (0, 1)), (1, 1), (1, 1), (1, 1)),
+    ((1, 2, 7), (3, 2, 2), (2,), ((2, -1),), (2,), (3,), (1, 1)),
+    ((2, 4, 4, 5), (6, 2, 2, 3), (2, 1), ((0, 1), (1, 1)), (1, 2), (1, 1), (2, 1)),
+    ((4, 2, 4, 5), (6, 2, 2, 3), (1, 3), ((-1, 1), (1, 1)), (1, 1), (2, 1), (1, 2)),
+    ((2, 2, 3, 4, 3), (2, 1, 2, 1, 2), (1, 1, 1), ((0, 0),) * 3, (1,) * 3, (1,) * 3, (2, 1)),
+    ((2, 3), (4, 3), (), (), (), (), (1, 1)), ((0, 2, 4), (3, 2, 2), (1,), ((0, 0),), (1,), (1,), (1, 1)),
+]  # fmt: skip
+
+
+def _convolutions() -> list[Sample]:
+    plain = [_conv(*case, specs=(tuple(range(len(case[0]))),) * 3) for case in CONVOLUTIONS]
+    orders = [
+        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)), ((1, 0, 2, 3), (1, 0, 3, 2), (1, 0, 2, 3)),
+        ((3, 1, 0, 2), (0, 2, 1, 3), (3, 2, 1, 0)),
+    ]  # fmt: skip
+    moved = [
+        _conv(_ordered(x, specs[0]), _ordered(w, specs[1]), *rest, specs=specs)
+        for specs in orders for x, w, *rest in (CONVOLUTIONS[n] for n in (0, 2, 3))
+    ]  # fmt: skip
+    return [*plain, *moved]
+
+
+def _ordered(shape: tuple[int, ...], spec: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(shape[spec.index(axis)] for axis in range(len(shape)))
+
+
+def _conv(
+    x: tuple, w: tuple, strides: tuple, padding: tuple, left: tuple, right: tuple, groups: tuple,
+    specs: tuple,
+) -> Sample:  # fmt: skip
+    return _of(
+        ops.conv_general_dilated, Operand(x, f64, 0.2), Operand(w, f64, 0.2), strides=strides, padding=padding,
+        lhs_dilation=left, rhs_dilation=right, specs=specs, groups=groups,
+    )  # fmt: skip
+
+
+# operand, window, strides, padding, dilations of both
+SLIDES: list[tuple] = [
+    ((5, 6), (3, 2), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)),
+    ((2, 7), (1, 3), (1, 2), ((0, 0), (1, 1)), (1, 1), (1, 1)),
+    ((4, 5), (2, 2), (2, 1), ((1, 0), (2, -1)), (2, 1), (1, 2)),
+    ((6,), (3,), (3,), ((0, 0),), (1,), (2,)), ((3,), (1,), (1,), ((0, 0),), (1,), (1,)),
+]  # fmt: skip
+
+
+def _slides() -> list[Sample]:
+    found = []
+    for combine in ("add", "mul", "max", "min", "and", "or"):
+        dtype = i32 if combine in ("and", "or") else f64
+        for shape, window, strides, padding, base, dilation in SLIDES:
+            found.append(_of(
+                ops.reduce_window, Operand(shape, dtype, 0.2, 2.0), combine=combine, window=window,
+                strides=strides, padding=padding, base_dilation=base, window_dilation=dilation,
+            ))  # fmt: skip
+    return found
+
+
 WORD = Operand((), dtypes.u32, 0, (1 << 32) - 1)
 WORDS = Operand((2,), dtypes.u32, 0, (1 << 32) - 1)
 GENERATORS = ("threefry2x32", "philox4x32")
@@ -348,6 +418,9 @@ SAMPLES: dict[str, list[Sample]] = {
     **{p.name: _arguments(p) for p in (ops.argmax, ops.argmin)},
     **{p.name: _cumulatives(p) for p in (ops.cumsum, ops.cumprod, ops.cummax, ops.cummin)},
     "dot_general": _dots(),
+    "shear": _sheared(),
+    "conv_general_dilated": _convolutions(),
+    "reduce_window": _slides(),
     "gather": _gathers(ops.gather),
     **{p.name: _scatters(p) for p in SCATTERS},
     "dynamic_slice": _dynamic_slices(),

@@ -1,6 +1,6 @@
 """Calls that SciPy and rune.scipy both understand; a file for each module, joined here.
 
-    case("gammaln", lambda sp, x: sp.special.gammaln(x), pos(2, 3), module="scipy")
+case("gammaln", lambda sp, x: sp.special.gammaln(x), pos(2, 3), module="scipy")
 """
 
 from __future__ import annotations

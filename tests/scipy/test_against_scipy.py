@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scipy.cases import CASES
 from tests.numpy.spelling import Case
+from tests.scipy.cases import CASES
 from tests.support import surface_laws as laws
 
 each = pytest.mark.parametrize("case", CASES, ids=str)

@@ -166,7 +166,7 @@ class _Steps:
         """A call of a library."""
         operands = _values(equation.operands, self.values)
         name, parameters = call_of(equation)
-        return Routine(name, self.results(equation), operands, parameters)
+        return Routine(name, self.results(equation), operands, parameters, equation.frame)
 
     def control(self, equation: Equation) -> Repeat | Choose:
         """A loop or a branch, with the kernels of its programs."""
@@ -192,11 +192,13 @@ class _Steps:
         """The kernel of one group: a new one, or one that was written before."""
         written = write_kernel(self.state, group, self.stored, self.target, self.taken)
         name = self.names.get(written.kernel)
+        members = [self.state.roots[m] for m in group.members]
         if name is None:
-            members = [self.state.roots[m] for m in group.members]
             name = self.names[written.kernel] = f"{_base_name(members)}_{len(self.names)}"
         operands = _values(written.inputs, self.values)
-        return Invoke(name, _values(written.outputs, self.values), operands)
+        return Invoke(
+            name, _values(written.outputs, self.values), operands, members[-1].equation.frame
+        )
 
 
 def _values(atoms: Iterable[Atom], values: dict[Var, Value]) -> tuple[Value, ...]:

@@ -1,0 +1,98 @@
+"""What functions of rune.lax take: arrays of one dtype and one shape, without promotion.
+
+A Python scalar adapts to arrays of its kind (a float to floats). Shapes are equal, or of one rank
+with sizes 1 that stretch, or there are rank-0 operands beside ranked ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.errors import DtypeError, ShapeError
+from rune.numpy.arguments import value
+from rune.ops.promote import promoted
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Unary = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
+_KINDS = (frozenset({dtypes.bool_}), dtypes.INTEGER, dtypes.FLOATING, dtypes.COMPLEX)
+
+
+def _kind(dtype: np.dtype) -> int:
+    return next(k for k, found in enumerate(_KINDS) if dtype in found)
+
+
+def alike(name: str, *xs: Any) -> list[Any]:
+    """Operands of one dtype and one shape or rank 0.
+
+    Errors: DtypeError for dtypes that differ, ShapeError for shapes that do.
+    """
+    given = [value(name, x) for x in xs]
+    types = [type_of(x) for x in given]
+    strong = {t.dtype for t in types if not t.weak} or {t.dtype for t in types}
+    mixed = len(strong) > 1 or len({_kind(t.dtype) for t in types}) > 1
+    if mixed:
+        raise DtypeError(
+            f"{name}: cannot mix dtypes ({', '.join(map(str, types))})",
+            hint="functions of rune.lax do not promote; those of rune.numpy do",
+        )
+    if len({t.ndim for t in types if t.ndim}) > 1:
+        raise ShapeError(
+            f"{name}: cannot mix ranks ({', '.join(map(str, types))})",
+            hint="functions of rune.lax do not add axes; those of rune.numpy do",
+        )
+    return promoted(name, *given)
+
+
+def given_axes(name: str, x: Any, axes: Sequence[int]) -> tuple[int, ...]:
+    """Axes of `x`, counted from the front. Errors: ShapeError for one that is not there."""
+    ndim = type_of(x).ndim
+    found = tuple(int(a) for a in axes)
+    if any(not -ndim <= a < ndim for a in found):
+        raise ShapeError(f"{name}: cannot take axes {found} of {type_of(x)}")
+    return tuple(a % ndim for a in found)
+
+
+def documented(function: Function, name: str, doc: str, call: str, shown: str) -> Function:
+    """`function` under its public name, its docstring made of a sentence and an example."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{doc}\n\n    >>> from rune import lax\n    >>> lax.{call}\n    {shown}\n"
+    return function
+
+
+def unary(name: str, rule: Unary, doc: str, call: str, shown: str) -> Unary:
+    """A function of one array, documented by a sentence and an example."""
+
+    def function(x: Any) -> Any:
+        return rule(value(name, x))
+
+    return documented(function, name, doc, f"{name}({call})", shown)
+
+
+def binary(name: str, rule: Binary, doc: str, call: str, shown: str) -> Binary:
+    """A function of two arrays that are alike, documented by a sentence and an example."""
+
+    def function(x: Any, y: Any) -> Any:
+        return rule(*alike(name, x, y))
+
+    return documented(function, name, doc, f"{name}({call})", shown)
+
+
+def weak(text: str) -> str:
+    """How a number made of Python floats prints."""
+    return f"Array({text}, f32*[], cpu:0)"
+
+
+def whole(text: str) -> str:
+    """How a number made of Python integers prints."""
+    return f"Array({text}, i32*[], cpu:0)"
+
+
+def truth(text: str) -> str:
+    """How a truth value prints."""
+    return f"Array({text}, bool[], cpu:0)"

@@ -1,0 +1,179 @@
+"""Integers and floats by their bits: logic, shifts, other dtypes of the same bits, fewer bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import literal_like, type_of
+from rune.errors import DtypeError, ShapeError
+from rune.lax.arguments import alike, binary, unary, whole
+from rune.numpy.arguments import value
+from rune.ops import conventions
+from rune.ops.scalars import bit_width
+
+bitwise_not = unary("bitwise_not", ops.logical_not, "~x.", "0", whole("-1"))
+bitwise_and = binary("bitwise_and", ops.logical_and, "x & y.", "6, 3", whole("2"))
+bitwise_or = binary("bitwise_or", ops.logical_or, "x | y.", "6, 3", whole("7"))
+bitwise_xor = binary("bitwise_xor", ops.logical_xor, "x ^ y.", "6, 3", whole("5"))
+population_count = unary("population_count", ops.popcount, "Bits that are 1.", "7", whole("3"))
+clz = unary("clz", ops.clz, "Zero bits before the first 1.", "1", whole("31"))
+shift_left = binary(
+    "shift_left",
+    ops.shl,
+    "x · 2^y; 0 where y is not less than the width.",
+    "3, 2",
+    whole("12"),
+)
+
+
+def _as_unsigned(x: Any, signed: bool) -> Any:
+    dtype = type_of(x).dtype
+    kind = "int" if signed else "uint"
+    return ops.bitcast(x, dtype=np.dtype(f"{kind}{bit_width(dtype)}"))
+
+
+def _shift_right(x: Any, y: Any, arithmetic: bool) -> Any:
+    """By bits of another signedness, where x's own shift is not the one asked for."""
+    dtype = type_of(x).dtype
+    if (dtype in dtypes.SIGNED) == arithmetic:
+        return ops.shr(x, y)
+    shifted = ops.shr(_as_unsigned(x, arithmetic), _as_unsigned(y, arithmetic))
+    return ops.bitcast(shifted, dtype=dtype)
+
+
+shift_right_arithmetic = binary(
+    "shift_right_arithmetic", lambda x, y: _shift_right(x, y, True),
+    "x / 2^y, copies of the sign bit coming in.", "-8, 1", whole("-4"),
+)  # fmt: skip
+shift_right_logical = binary(
+    "shift_right_logical", lambda x, y: _shift_right(x, y, False),
+    "The bits of x moved right by y, zeros coming in.", "-8, 28",
+    "Array(15, i32[], cpu:0)",
+)  # fmt: skip
+
+
+# --- conversion -------------------------------------------------------------------------------
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """The numbers in another dtype; of complex numbers as real ones, the real part.
+
+    >>> from rune import lax
+    >>> lax.convert_element_type(1.5, "i32")
+    Array(1, i32[], cpu:0)
+    """
+    return conventions.astype(value("convert_element_type", operand), dtypes.as_dtype(new_dtype))
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits read as another dtype.
+
+    A narrower dtype gives a last axis more, the low bits first; a wider one takes the last axis,
+    whose size must be the ratio of the widths.
+
+    >>> from rune import lax
+    >>> lax.bitcast_convert_type(1.0, "u16")
+    Array([    0, 16256], u16[2], cpu:0)
+    """
+    x, new = value("bitcast_convert_type", operand), dtypes.as_dtype(new_dtype)
+    old_bits, new_bits = bit_width(type_of(x).dtype), bit_width(new)
+    if new_bits == old_bits:
+        return ops.bitcast(x, dtype=new)
+    if new_bits < old_bits:
+        return _divided(x, new, old_bits // new_bits)
+    return _joined(x, new, new_bits // old_bits)
+
+
+def _bits(dtype: np.dtype) -> np.dtype:
+    return np.dtype(f"uint{bit_width(dtype)}")
+
+
+def _divided(x: Any, new: np.dtype, ratio: int) -> Any:
+    bits = ops.bitcast(x, dtype=_bits(type_of(x).dtype))
+    shape = (*type_of(x).shape, ratio)
+    wide = ops.broadcast(bits, shape=shape, axes=tuple(range(len(shape) - 1)))
+    dtype = type_of(bits).dtype
+    by = ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtype)
+    moved = ops.shr(wide, ops.mul(by, literal_like(bit_width(new), by)))
+    mask = literal_like((1 << bit_width(new)) - 1, moved)
+    return ops.bitcast(ops.convert(ops.logical_and(moved, mask), dtype=_bits(new)), dtype=new)
+
+
+def _joined(x: Any, new: np.dtype, ratio: int) -> Any:
+    type = type_of(x)
+    if not type.shape or type.shape[-1] != ratio:
+        raise ShapeError(
+            f"bitcast_convert_type: cannot read {type} as {dtypes.short(new)} "
+            f"(a last axis of size {ratio} required)"
+        )
+    wide = ops.convert(ops.bitcast(x, dtype=_bits(type.dtype)), dtype=_bits(new))
+    by = ops.iota(shape=type.shape, axis=type.ndim - 1, dtype=_bits(new))
+    moved = ops.shl(wide, ops.mul(by, literal_like(bit_width(type.dtype), by)))
+    return ops.bitcast(ops.reduce_or(moved, axes=(type.ndim - 1,)), dtype=new)
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """The numbers rounded to so many bits, kept in their own dtype.
+
+    Beyond the range of the exponent they become infinite, below it zero, as XLA says.
+
+    >>> from rune import lax
+    >>> lax.reduce_precision(1.2345678, 8, 7)
+    Array(1.234375, f32[], cpu:0)
+    """
+    x = value("reduce_precision", operand)
+    dtype = type_of(x).dtype
+    if dtype not in dtypes.FLOATING:
+        raise DtypeError(f"reduce_precision: cannot round {type_of(x)} (floating dtype required)")
+    rounded = _rounded_mantissa(x, np.finfo(dtype).nmant - mantissa_bits)
+    top = 2.0 ** (1 << (exponent_bits - 1))
+    least = 2.0 ** (2 - (1 << (exponent_bits - 1)))
+    size = ops.abs(rounded)
+    infinite = ops.copysign(literal_like(np.inf, x), rounded)
+    zero = ops.copysign(literal_like(0, x), rounded)
+    if top <= float(np.finfo(dtype).max):
+        rounded = ops.select(ops.ge(size, literal_like(top, x)), infinite, rounded)
+    if least > float(np.finfo(dtype).smallest_normal):
+        rounded = ops.select(ops.lt(size, literal_like(least, x)), zero, rounded)
+    return ops.select(ops.ne(x, x), x, rounded)
+
+
+def _rounded_mantissa(x: Any, dropped: int) -> Any:
+    """To the nearest number without the last `dropped` bits, halves to even."""
+    if dropped <= 0:
+        return x
+    dtype = type_of(x).dtype
+    bits = ops.bitcast(x, dtype=_bits(dtype))
+    last = ops.logical_and(ops.shr(bits, literal_like(dropped, bits)), literal_like(1, bits))
+    half = ops.add(last, literal_like((1 << (dropped - 1)) - 1, bits))
+    mask = literal_like(((1 << bit_width(dtype)) - 1) ^ ((1 << dropped) - 1), bits)
+    rounded = ops.bitcast(ops.logical_and(ops.add(bits, half), mask), dtype=dtype)
+    return ops.select(ops.is_finite(x), rounded, x)
+
+
+def mulhi(x: Any, y: Any) -> Any:
+    """The upper half of the product of two integers of one dtype.
+
+    By half words: the product of the low halves gives a carry to the sum of the cross products.
+    Source: Warren, Hacker's Delight, section 8-2.
+
+    >>> from rune import lax
+    >>> import numpy as np
+    >>> lax.mulhi(np.uint8(200), np.uint8(200))
+    Array(156, u8[], cpu:0)
+    """
+    a, b = alike("mulhi", x, y)
+    dtype = type_of(a).dtype
+    if dtype not in dtypes.INTEGER:
+        raise DtypeError(f"mulhi: cannot multiply {type_of(a)} (integers required)")
+    half = literal_like(bit_width(dtype) // 2, a)
+    mask = literal_like((1 << (bit_width(dtype) // 2)) - 1, a)
+    a_low, a_high = ops.logical_and(a, mask), ops.shr(a, half)
+    b_low, b_high = ops.logical_and(b, mask), ops.shr(b, half)
+    carry = shift_right_logical(ops.mul(a_low, b_low), half)
+    cross = ops.add(ops.mul(a_high, b_low), carry)
+    low = ops.add(ops.mul(a_low, b_high), ops.logical_and(cross, mask))
+    return ops.add(ops.add(ops.mul(a_high, b_high), ops.shr(cross, half)), ops.shr(low, half))

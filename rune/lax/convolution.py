@@ -1,0 +1,417 @@
+"""Convolutions under the names of jax.lax, over one primitive (ops/convolution.py).
+
+Layouts are named by `dimension_numbers`: a ConvDimensionNumbers, three strings such as
+("NHWC", "HWIO", "NHWC") (batch N, features C, in and out features I and O, spatial axes any other
+letters), or None for NCHW, OIHW, NCHW. Precision arguments are accepted and change nothing: the
+products of f32 are f32 everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.core.types import Shape
+from rune.dims import Size
+from rune.errors import ArgumentError, ShapeError
+from rune.ops.sliding import reach, window_count
+
+Ints = tuple[int, ...]
+Pads = Sequence[tuple[Size, Size]]
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Axes by role: (batch, feature, *spatial) of lhs and out, (out, in, *spatial) of rhs."""
+
+    lhs_spec: Sequence[int]
+    rhs_spec: Sequence[int]
+    out_spec: Sequence[int]
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """The axes that `dimension_numbers` names, as ConvDimensionNumbers.
+
+    Errors: ArgumentError for strings that do not name the axes, ShapeError for ranks that differ.
+
+    >>> import rune
+    >>> rune.lax.conv_dimension_numbers((1, 5, 5, 3), (3, 3, 3, 8), ("NHWC", "HWIO", "NHWC"))
+    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
+    """
+    if len(lhs_shape) != len(rhs_shape):
+        raise ShapeError(
+            f"conv_dimension_numbers: cannot convolve {len(lhs_shape)} axes with {len(rhs_shape)}"
+        )
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    if dimension_numbers is None:
+        axes = tuple(range(len(lhs_shape)))
+        return ConvDimensionNumbers(axes, axes, axes)
+    if isinstance(dimension_numbers, list | tuple) and len(dimension_numbers) == 3:
+        return _named(len(lhs_shape), *dimension_numbers)
+    raise ArgumentError(
+        f"conv_dimension_numbers: cannot use {dimension_numbers!r} (three strings required)",
+        hint='for example ("NHWC", "HWIO", "NHWC")',
+    )
+
+
+def _named(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNumbers:
+    for spec, roles in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
+        if len(spec) != rank or len(set(spec)) != rank or not set(roles) <= set(spec):
+            raise ArgumentError(
+                f"conv_dimension_numbers: cannot name {rank} axes by {spec!r} "
+                f"(one letter for each required, {roles[0]} and {roles[1]} among them)"
+            )
+    spatial = [c for c in rhs if c not in "OI"]
+    if any({c for c in spec if c not in "NC"} != set(spatial) for spec in (lhs, out)):
+        raise ArgumentError(
+            f"conv_dimension_numbers: cannot use {lhs!r}, {rhs!r}, {out!r} "
+            "(spatial axes are named differently)"
+        )
+    return ConvDimensionNumbers(*(
+        (*map(spec.index, roles), *map(spec.index, spatial))
+        for spec, roles in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
+    ))  # fmt: skip
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Ints]:
+    """The axes of lhs, rhs and out by role, from three strings.
+
+    >>> import rune
+    >>> rune.lax.conv_general_permutations(("NWC", "WIO", "NWC"))
+    [(0, 2, 1), (2, 1, 0), (0, 2, 1)]
+    """
+    lhs, rhs, out = dimension_numbers
+    return [tuple(spec) for spec in _named(len(lhs), lhs, rhs, out)]
+
+
+# --- padding ----------------------------------------------------------------------------------
+
+
+def padtype_to_pads(
+    in_shape: Sequence[Size], window_shape: Sequence[Size], window_strides: Sequence[int],
+    padding: str,
+) -> list[tuple[Size, Size]]:  # fmt: skip
+    """The padding that a word means, for each axis: (low, high).
+
+    padding: "VALID" none; "SAME" as much as gives ceil(size / stride) windows, the odd one at the
+             end; "SAME_LOWER" the same with the odd one at the start.
+    Errors: ArgumentError for another word.
+
+    >>> import rune
+    >>> rune.lax.padtype_to_pads((8,), (4,), (1,), "SAME")
+    [(1, 2)]
+    """
+    word = str(padding).upper()
+    if word not in ("SAME", "SAME_LOWER", "VALID"):
+        raise ArgumentError(
+            f"padding: cannot use {padding!r} (SAME, SAME_LOWER, VALID, or pairs of numbers)"
+        )
+    if word == "VALID":
+        return [(0, 0)] * len(window_shape)
+    found: list[tuple[Size, Size]] = []
+    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        total = _same_total(size, window, stride)
+        half, other = total // 2, total - total // 2
+        found.append((half, other) if word == "SAME" else (other, half))
+    return found
+
+
+def _same_total(size: Size, window: Size, stride: int) -> Size:
+    if stride == 1:
+        return window - 1  # whatever the size, which may be symbolic
+    count = -(-size // stride)
+    total = (count - 1) * stride + window - size
+    return total if not isinstance(total, int) else max(total, 0)
+
+
+def pads_of(
+    name: str, padding: Any, shape: Sequence[Size], window: Sequence[Size], strides: Sequence[int]
+) -> tuple[tuple[Size, Size], ...]:
+    """Padding as pairs, from a word, pairs, or single numbers for both ends.
+
+    Errors: ArgumentError for anything else, or one entry too many or few.
+    """
+    if isinstance(padding, str):
+        return tuple(padtype_to_pads(shape, window, strides, padding))
+    pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in padding)
+    if len(pairs) != len(window) or any(len(p) != 2 for p in pairs):
+        raise ArgumentError(
+            f"{name}: cannot pad {len(window)} axes by {padding} (a pair for each required)"
+        )
+    return pairs  # type: ignore[return-value]
+
+
+def _ints(name: str, what: str, values: Sequence[int] | None, rank: int) -> Ints:
+    found = (1,) * rank if values is None else tuple(map(int, values))
+    if len(found) != rank:
+        raise ArgumentError(f"{name}: cannot use {what} {found} for {rank} axes (one each)")
+    return found
+
+
+# --- convolutions -----------------------------------------------------------------------------
+
+
+def _operands(lhs: Any, rhs: Any, preferred: Any) -> tuple[Any, Any]:
+    """Both operands in the dtype of the result, or in the wider `preferred` one."""
+    lhs, rhs = rnp.asarray(lhs), rnp.asarray(rhs)
+    dtype = rnp.result_type(lhs, rhs) if preferred is None else dtypes.as_dtype(preferred)
+    return rnp.astype(lhs, dtype), rnp.astype(rhs, dtype)
+
+
+def conv_general_dilated(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Pads,
+    lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
+    precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Sums of products of the windows of `lhs` with the kernel `rhs`, which is not flipped.
+
+    Shapes: lhs [N, C, *S], rhs [O, C / feature_group_count, *K] -> [N / batch_group_count, O, *T],
+            axes in the order that `dimension_numbers` names.
+    padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per spatial axis; negative ones crop.
+    lhs_dilation, rhs_dilation: elements of the array and of the kernel stand so many apart, zeros
+            between them.
+    Types:  one numeric dtype; operands are converted to `preferred_element_type`. Half types
+            accumulate in f32.
+    Errors: ArgumentError, ShapeError for parameters that do not fit.
+    Source: the definition of XLA's ConvGeneralDilated; derivatives in ops/convolution.py.
+
+    >>> import rune, rune.numpy as rnp
+    >>> x, w = rnp.arange(4.0).reshape(1, 1, 4), rnp.ones((1, 1, 2))
+    >>> rune.lax.conv_general_dilated(x, w, (1,), "VALID")
+    Array([[[1., 3., 5.]]], f32[1,1,3], cpu:0)
+    """
+    name = "conv_general_dilated"
+    lhs, rhs = _operands(lhs, rhs, preferred_element_type)
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    rank = lhs.ndim - 2
+    strides = _ints(name, "strides", window_strides, rank)
+    left = _ints(name, "lhs_dilation", lhs_dilation, rank)
+    right = _ints(name, "rhs_dilation", rhs_dilation, rank)
+    spread = [reach(lhs.shape[a], d) for a, d in zip(numbers.lhs_spec[2:], left, strict=True)]
+    window = [reach(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], right, strict=True)]
+    if isinstance(padding, str) and padding.upper() != "VALID" and any(d != 1 for d in left):
+        raise ArgumentError(
+            f"{name}: cannot pad by {padding!r} with lhs_dilation {left} (the words do not say "
+            "which output is meant)",
+            hint="conv_transpose, or pairs of numbers",
+        )
+    return ops.conv_general_dilated(
+        lhs, rhs, strides=strides, padding=pads_of(name, padding, spread, window, strides),
+        lhs_dilation=left, rhs_dilation=right, specs=tuple(map(tuple, numbers)),
+        groups=(feature_group_count, batch_group_count),
+    )  # fmt: skip
+
+
+def conv(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """`conv_general_dilated` in the order NCHW, OIHW with neither dilation nor groups."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, preferred_element_type=preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Pads,
+    lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """`conv_general_dilated` in the order NCHW, OIHW without groups."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+# --- transposed -------------------------------------------------------------------------------
+
+
+def conv_transpose(
+    lhs: Any, rhs: Any, strides: Sequence[int], padding: str | Pads,
+    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
+    transpose_kernel: bool = False, precision: Any = None, preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:  # fmt: skip
+    """A convolution over an array whose elements stand `strides` apart: upsampling.
+
+    dimension_numbers: None means channels last, ("NHWC", "HWIO", "NHWC") and its kin.
+    transpose_kernel:  the kernel is flipped and its features swapped, so that the result is the
+                       gradient of a convolution with that kernel.
+    padding: the words mean the padding of the convolution that this one undoes. Pairs pad this
+             one's own input, or with `use_consistent_padding` are those of the one undone.
+    Source: Zeiler et al. 2010, Deconvolutional networks; sizes as in arXiv:1603.07285.
+
+    >>> import rune, rune.numpy as rnp
+    >>> x, w = rnp.ones((1, 2, 1)), rnp.ones((2, 1, 1))
+    >>> rune.lax.conv_transpose(x, w, (2,), "VALID").reshape(-1)
+    Array([1., 1., 1., 1.], f32[4], cpu:0)
+    """
+    lhs, rhs = _operands(lhs, rhs, preferred_element_type)
+    rank = lhs.ndim - 2
+    given = dimension_numbers
+    numbers = conv_dimension_numbers(
+        lhs.shape, rhs.shape, _channels_last(rank) if given is None else given
+    )
+    strides = _ints("conv_transpose", "strides", strides, rank)
+    dilation = _ints("conv_transpose", "rhs_dilation", rhs_dilation, rank)
+    sizes = [reach(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)]
+    if isinstance(padding, str):
+        pads = [_undone(k, s, padding) for k, s in zip(sizes, strides, strict=True)]
+    elif use_consistent_padding:
+        pads = [(k - 1 - lo, k - 1 - hi) for k, (lo, hi) in zip(sizes, padding, strict=True)]
+    else:
+        pads = padding
+    if transpose_kernel:
+        rhs = rnp.flip(rhs, tuple(numbers.rhs_spec[2:]))
+        out, inner, *spatial = numbers.rhs_spec
+        numbers = numbers._replace(rhs_spec=(inner, out, *spatial))
+    return conv_general_dilated(lhs, rhs, (1,) * rank, pads, strides, dilation, numbers)
+
+
+def _channels_last(rank: int) -> ConvDimensionNumbers:
+    outer = (0, rank + 1, *range(1, rank + 1))
+    return ConvDimensionNumbers(outer, (rank + 1, rank, *range(rank)), outer)
+
+
+def _undone(size: Size, stride: int, padding: str) -> tuple[Size, Size]:
+    """The padding under which a convolution of one step undoes the sizes of one of `stride`."""
+    word = padding.upper()
+    if word == "SAME":
+        total = size + stride - 2
+        low = size - 1 if stride > size - 1 else -(-total // 2)
+    elif word == "VALID":
+        total = size + stride - 2 + max(size - stride, 0)
+        low = size - 1
+    else:
+        raise ArgumentError(f"conv_transpose: cannot pad by {padding!r} (SAME or VALID)")
+    return low, total - low
+
+
+# --- patches ----------------------------------------------------------------------------------
+
+
+def conv_general_dilated_patches(
+    lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: str | Pads,
+    lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """The windows that a convolution meets, as features: C times the elements of a window.
+
+    Shapes: lhs [N, C, *S] -> [N, C·∏filter_shape, *T]; feature c·∏K + k is element k, row-major,
+            of the window in feature c.
+
+    >>> import rune, rune.numpy as rnp
+    >>> x = rnp.arange(3.0).reshape(1, 1, 3)
+    >>> rune.lax.conv_general_dilated_patches(x, (2,), (1,), "VALID")
+    Array([[[0., 1.],
+            [1., 2.]]], f32[1,2,2], cpu:0)
+    """
+    (lhs, _), filters = _operands(lhs, lhs, preferred_element_type), tuple(filter_shape)
+    rank = len(filters)
+    shape = (1, 1, *filters)
+    if dimension_numbers is None or isinstance(dimension_numbers, ConvDimensionNumbers):
+        numbers = conv_dimension_numbers(lhs.shape, shape, dimension_numbers)
+    else:
+        numbers = conv_dimension_numbers(lhs.shape, lhs.shape, dimension_numbers)
+    features = lhs.shape[numbers.lhs_spec[1]]
+    count = int(np.prod(filters))
+    # Each output feature is one element of the window: a kernel with a single 1.
+    kernel = rnp.eye(count, dtype=lhs.dtype).reshape(count, 1, *filters)
+    kernel = rnp.tile(kernel, (features, 1, *(1,) * rank))
+    order = [0] * (rank + 2)
+    for role, axis in enumerate(numbers.rhs_spec):
+        order[axis] = role
+    return conv_general_dilated(
+        lhs, rnp.transpose(kernel, order), window_strides, padding, lhs_dilation, rhs_dilation,
+        numbers, feature_group_count=features,
+    )  # fmt: skip
+
+
+def conv_general_dilated_local(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Pads,
+    filter_shape: Sequence[int], lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:  # fmt: skip
+    """A convolution with a kernel of its own at every place of the result.
+
+    Shapes: lhs [N, C, *S], rhs [O, C·∏filter_shape, *T] -> [N, O, *T], features of the kernel in
+            the order of `conv_general_dilated_patches`.
+    """
+    lhs, rhs = _operands(lhs, rhs, None)
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    patches = conv_general_dilated_patches(
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers
+    )
+    found = ops.dot_general(  # [*T, N, O]
+        rnp.transpose(patches, (*numbers.out_spec[2:], *numbers.out_spec[:2])),
+        rnp.transpose(rhs, (*numbers.rhs_spec[2:], *numbers.rhs_spec[:2])),
+        dimension_numbers=_local_numbers(lhs.ndim - 2),
+    )
+    rank = lhs.ndim - 2
+    order = [0] * (rank + 2)
+    for axis, place in zip(numbers.out_spec, (rank, rank + 1, *range(rank)), strict=True):
+        order[axis] = place
+    return rnp.transpose(found, order)
+
+
+def _local_numbers(rank: int) -> Any:
+    spatial = tuple(range(rank))
+    return ((rank + 1,), (rank + 1,)), (spatial, spatial)
+
+
+# --- shapes -----------------------------------------------------------------------------------
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], strides: Sequence[int], pads: Any,
+    batch_group_count: int = 1,
+) -> Shape:  # fmt: skip
+    """The shape of a convolution in the order NCHW, OIHW.
+
+    >>> import rune
+    >>> rune.lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (1, 1), "SAME")
+    (1, 4, 8, 8)
+    """
+    pairs = pads_of("conv_shape_tuple", pads, lhs_shape[2:], rhs_shape[2:], strides)
+    spatial = (
+        window_count(size + lo + hi, window, stride, 1)
+        for size, window, stride, (lo, hi) in zip(
+            lhs_shape[2:], rhs_shape[2:], strides, pairs, strict=True
+        )
+    )
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], window_strides: Sequence[int],
+    padding: Any, dimension_numbers: Any,
+) -> Shape:  # fmt: skip
+    """The shape of a convolution whose axes `dimension_numbers` names."""
+    numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    shapes = ([s[a] for a in spec] for s, spec in zip((lhs_shape, rhs_shape), numbers))
+    found = conv_shape_tuple(*shapes, window_strides, padding)
+    return tuple(found[list(numbers.out_spec).index(a)] for a in range(len(found)))
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], window_strides: Sequence[int],
+    padding: Any, dimension_numbers: Any,
+) -> Shape:  # fmt: skip
+    """The shape of `conv_transpose`, axes named by `dimension_numbers`."""
+    numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    lhs, rhs = ([s[a] for a in spec] for s, spec in zip((lhs_shape, rhs_shape), numbers))
+    pairs = padding
+    if isinstance(padding, str):
+        pairs = [_undone(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)]
+    spread = [reach(size, s) for size, s in zip(lhs[2:], window_strides, strict=True)]
+    found = conv_shape_tuple([*lhs[:2], *spread], rhs, (1,) * len(spread), pairs)
+    return tuple(found[list(numbers.out_spec).index(a)] for a in range(len(found)))

@@ -1,0 +1,397 @@
+"""Shapes and places: broadcasting, reshaping, slicing, padding, joining. Nothing is computed.
+
+Sizes and axes are static; axes may count from the end. Source: XLA operation semantics.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.core.types import Shape
+from rune.dims import product
+from rune.errors import ShapeError
+from rune.lax.arguments import alike, given_axes
+from rune.numpy import creation, joining, shapes
+from rune.numpy.arguments import shape_of, static_int, static_ints, static_size, value, values
+from rune.ops import conventions
+from rune.ops.promote import broadcast_shape, broadcast_to
+
+# --- broadcasting -----------------------------------------------------------------------------
+
+
+def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
+    """The array repeated along new leading axes of these sizes.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.broadcast(rnp.ones(3), (2,)).shape
+    (2, 3)
+    """
+    x = value("broadcast", operand)
+    shape = (*shape_of("broadcast", sizes), *type_of(x).shape)
+    return broadcast_in_dim(x, shape, range(len(shape) - type_of(x).ndim, len(shape)))
+
+
+def broadcast_in_dim(
+    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+) -> Any:
+    """The array at these axes of `shape`, in ascending order; size 1 stretches.
+
+    Errors: ShapeError where a size is neither 1 nor that of its axis.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.broadcast_in_dim(rnp.arange(2), (2, 3), (0,))
+    Array([[0, 0, 0],
+           [1, 1, 1]], i32[2,3], cpu:0)
+    """
+    x, target = value("broadcast_in_dim", operand), shape_of("broadcast_in_dim", shape)
+    axes = static_ints("broadcast_in_dim", "an axis", tuple(broadcast_dimensions))
+    sizes = type_of(x).shape
+    fits = len(axes) == len(sizes) and tuple(sorted(set(axes))) == axes
+    if not fits or not all(
+        0 <= a < len(target) and d in (1, target[a]) for a, d in zip(axes, sizes, strict=False)
+    ):
+        raise ShapeError(
+            f"broadcast_in_dim: cannot broadcast {type_of(x)} to {target} at axes {axes}"
+        )
+    kept = [k for k, (a, d) in enumerate(zip(axes, sizes, strict=True)) if d == target[a]]
+    if len(kept) < len(sizes):
+        x = ops.reshape(x, shape=tuple(sizes[k] for k in kept))
+    return ops.broadcast(x, shape=target, axes=tuple(axes[k] for k in kept))
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """The array with leading axes of size 1, so that it has `rank` axes.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.broadcast_to_rank(rnp.ones(3), 2).shape
+    (1, 3)
+    """
+    found = value("broadcast_to_rank", x)
+    more = rank - type_of(found).ndim
+    if more < 0:
+        raise ShapeError(f"broadcast_to_rank: cannot give {type_of(found)} the rank {rank}")
+    return ops.reshape(found, shape=(*(1,) * more, *type_of(found).shape))
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """The array broadcast, by NumPy's rules, to the shape of another.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.broadcast_like(rnp.ones(3), rnp.ones((2, 3))).shape
+    (2, 3)
+    """
+    x, like = value("broadcast_like", arr), value("broadcast_like", like_arr)
+    return broadcast_to("broadcast_like", x, type_of(like).shape)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+    """The shape that arrays of these shapes broadcast to.
+
+    Errors: ShapeError names the axis that conflicts.
+
+    >>> from rune import lax
+    >>> lax.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    found = [shape_of("broadcast_shapes", s) for s in shapes]
+    return broadcast_shape("broadcast_shapes", *found) if found else ()
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """The array repeated `reps` times along its axes.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.tile(rnp.arange(2), (2,))
+    Array([0, 1, 0, 1], i32[4], cpu:0)
+    """
+    return joining.tile(operand, tuple(reps))
+
+
+# --- shapes -----------------------------------------------------------------------------------
+
+
+def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Any:
+    """The elements, in row-major order, in another shape.
+
+    dimensions: the order in which the axes of the operand are read, all of them.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.reshape(rnp.arange(4).reshape(2, 2), (4,), dimensions=(1, 0))
+    Array([0, 2, 1, 3], i32[4], cpu:0)
+    """
+    x = value("reshape", operand)
+    if dimensions is not None:
+        x = transpose(x, dimensions)
+    return conventions.reshape(x, shape_of("reshape", new_sizes))
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """The axes from `start_dimension` to before `stop_dimension` as one.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.collapse(rnp.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
+    x = value("collapse", operand)
+    shape = type_of(x).shape
+    first, last, _ = builtins.slice(start_dimension, stop_dimension).indices(len(shape))
+    return ops.reshape(x, shape=(*shape[:first], product(shape[first:last]), *shape[last:]))
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """The array without these axes, which have size 1.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.squeeze(rnp.ones((2, 1)), (1,)).shape
+    (2,)
+    """
+    return shapes.squeeze(value("squeeze", array), tuple(dimensions))
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """The array with new axes of size 1 at these places of the result.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.expand_dims(rnp.ones(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    return shapes.expand_dims(value("expand_dims", array), tuple(dimensions))
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """The axes in another order: axis i of the result is axis permutation[i] of the operand.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.transpose(rnp.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    return shapes.transpose(value("transpose", operand), tuple(permutation))
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """The elements in reverse order along these axes.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.rev(rnp.arange(3), (0,))
+    Array([2, 1, 0], i32[3], cpu:0)
+    """
+    x = value("rev", operand)
+    return ops.reverse(x, axes=given_axes("rev", x, dimensions))
+
+
+# --- slices -----------------------------------------------------------------------------------
+
+
+def slice(
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """The elements from `start_indices` to before `limit_indices`, every `strides`-th.
+
+    Errors: ShapeError for a slice that leaves the array, as NumPy's slices do not.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.slice(rnp.arange(6), (1,), (6,), (2,))
+    Array([1, 3, 5], i32[3], cpu:0)
+    """
+    x = value("slice", operand)
+    steps = (1,) * type_of(x).ndim if strides is None else tuple(strides)
+    start, limit = tuple(start_indices), tuple(limit_indices)
+    return ops.slice_(x, start=start, limit=limit, stride=steps)
+
+
+def slice_in_dim(
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Any:
+    """A slice along one axis; negative indices count from the end.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.slice_in_dim(rnp.arange(6), -3, None)
+    Array([3, 4, 5], i32[3], cpu:0)
+    """
+    x = value("slice_in_dim", operand)
+    (found,) = given_axes("slice_in_dim", x, (axis,))
+    shape = type_of(x).shape
+    first = _from_front(0 if start_index is None else start_index, shape[found])
+    last = _from_front(shape[found] if limit_index is None else limit_index, shape[found])
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[found], limits[found], strides[found] = first, last, stride
+    return slice(x, starts, limits, strides)
+
+
+def _from_front(index: Any, size: Any) -> Any:
+    return index + size if index < 0 else index
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """One position along an axis, which keeps size 1 unless `keepdims` is false.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.index_in_dim(rnp.arange(6), -1)
+    Array([5], i32[1], cpu:0)
+    """
+    x = value("index_in_dim", operand)
+    (found,) = given_axes("index_in_dim", x, (axis,))
+    size = type_of(x).shape[found]
+    at = _from_front(static_size("index_in_dim", "an index", index), size)
+    if not 0 <= at < size:
+        raise ShapeError(f"index_in_dim: cannot take {index} of {type_of(x)} (axis {found})")
+    picked = slice_in_dim(x, at, at + 1, axis=found)
+    return picked if keepdims else squeeze(picked, (found,))
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """`padding_value` before, after and between the elements along each axis.
+
+    padding_config: (low, high, interior) for each axis; low and high may be negative, which
+                    takes elements away.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.pad(rnp.array([1, 2]), 0, [(1, 0, 1)])
+    Array([0, 1, 0, 2], i32[4], cpu:0)
+    """
+    x, fill = alike("pad", operand, padding_value)
+    config = [tuple(c) for c in padding_config]
+    if len(config) != type_of(x).ndim or any(len(c) != 3 or c[2] < 0 for c in config):
+        raise ShapeError(
+            f"pad: cannot pad {type_of(x)} by {config} ((low, high, interior >= 0) for each axis)"
+        )
+    low, high, interior = (tuple(c[k] for c in config) for k in range(3))
+    return ops.pad(x, fill, low=low, high=high, interior=interior)
+
+
+# --- joining and splitting --------------------------------------------------------------------
+
+
+def concatenate(operands: Any, dimension: int) -> Any:
+    """Arrays of one dtype and rank, joined along an axis.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.concatenate([rnp.zeros(1), rnp.ones(2)], 0)
+    Array([0., 1., 1.], f32[3], cpu:0)
+    """
+    found = values("concatenate", operands)
+    (axis,) = given_axes("concatenate", found[0], (dimension,))
+    return ops.concatenate(*found, axis=axis)
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """Pieces of these sizes along an axis, which they fill.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.split(rnp.arange(3), (1, 2))
+    [Array([0], i32[1], cpu:0), Array([1, 2], i32[2], cpu:0)]
+    """
+    x = value("split", operand)
+    (found,) = given_axes("split", x, (axis,))
+    ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
+    if not ends or ends[-1] != type_of(x).shape[found]:
+        raise ShapeError(f"split: cannot split axis {found} of {type_of(x)} into {tuple(sizes)}")
+    return [
+        slice_in_dim(x, end - size, end, axis=found) for size, end in zip(sizes, ends, strict=True)
+    ]
+
+
+def stack(operands: Any, axis: int = 0) -> Any:
+    """Arrays of one shape along a new axis.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.stack([rnp.zeros(2), rnp.ones(2)]).shape
+    (2, 2)
+    """
+    return joining.stack(operands, axis)
+
+
+def unstack(operand: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices along an axis, without it.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> [int(x) for x in lax.unstack(rnp.arange(3))]
+    [0, 1, 2]
+    """
+    return tuple(joining.unstack(operand, axis=axis))
+
+
+# --- creation ---------------------------------------------------------------------------------
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+    """An array of one value. Without a dtype it is that of the value.
+
+    >>> from rune import lax
+    >>> lax.full((2,), 1.5, "f32")
+    Array([1.5, 1.5], f32[2], cpu:0)
+    """
+    return creation.full(shape_of("full", shape), fill_value, dtype)
+
+
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None
+) -> Any:
+    """An array of one value, of the shape and dtype of `x` where others are not given.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.full_like(rnp.ones(2), 3)
+    Array([3., 3.], f32[2], cpu:0)
+    """
+    return creation.full_like(x, fill_value, dtype, shape)
+
+
+def empty(shape: Sequence[int], dtype: Any) -> Any:
+    """An array of zeros: nothing here is ever uninitialised.
+
+    >>> from rune import lax
+    >>> lax.empty((2,), "i32")
+    Array([0, 0], i32[2], cpu:0)
+    """
+    return creation.zeros(shape_of("empty", shape), dtype)
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """0, 1, 2, …
+
+    >>> from rune import lax
+    >>> lax.iota("f32", 3)
+    Array([0., 1., 2.], f32[3], cpu:0)
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+    """0, 1, 2, … along one axis, the same along all others.
+
+    >>> from rune import lax
+    >>> lax.broadcasted_iota("i32", (2, 2), 1)
+    Array([[0, 1],
+           [0, 1]], i32[2,2], cpu:0)
+    """
+    sizes, axis = shape_of("iota", shape), static_int("iota", "an axis", dimension)
+    if not -len(sizes) <= axis < len(sizes):
+        raise ShapeError(f"iota: cannot count along axis {axis} of the shape {sizes}")
+    return ops.iota(shape=sizes, axis=axis % len(sizes), dtype=dtypes.as_dtype(dtype))

@@ -1,0 +1,164 @@
+"""Products of arrays: dot_general, its short forms, and products of rows by groups.
+
+Sums are kept in f32 where elements have fewer bits. `precision` is taken and has no effect: every
+product is computed in the precision of its dtype.
+Source: XLA operation semantics, DotGeneral and RaggedDot.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from rune import dtypes, ops
+from rune.core.interpreter import literal_like, type_of
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.numpy.arguments import value
+
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+
+
+class Precision(enum.Enum):
+    """Names of precisions, for code that passes them: all of them mean the highest."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+
+PrecisionLike = Any
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Sums of products over contracted axes, batch axes hand in hand.
+
+    dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
+    preferred_element_type:  the dtype of sums and result; that of the operands by default
+    The result's axes: batch axes, the others of lhs, the others of rhs.
+    Errors: DtypeError for operands of different dtypes, ShapeError for sizes that differ.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.dot_general(rnp.ones((2, 3)), rnp.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
+    (2, 4)
+    """
+    a, b = value("dot_general", lhs), value("dot_general", rhs)
+    (ca, cb), (ba, bb) = dimension_numbers
+    numbers = ((_axes(a, ca), _axes(b, cb)), (_axes(a, ba), _axes(b, bb)))
+    if preferred_element_type is None:
+        return _batch_first(a, b, numbers)
+    wanted = dtypes.as_dtype(preferred_element_type)
+    if type_of(a).dtype != type_of(b).dtype:
+        raise DtypeError(f"dot_general: cannot multiply {type_of(a)} by {type_of(b)}")
+    wide = wanted if wanted.itemsize > type_of(a).dtype.itemsize else type_of(a).dtype
+    return ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted)
+
+
+def _axes(x: Any, axes: Sequence[int]) -> tuple[int, ...]:
+    ndim = type_of(x).ndim
+    return tuple(int(a) % ndim if ndim else int(a) for a in axes)
+
+
+def _batch_first(a: Any, b: Any, numbers: Any) -> Any:
+    return ops.dot_general(a, b, dimension_numbers=numbers)
+
+
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The product of vectors and matrices, or what `dimension_numbers` say.
+
+    Errors: ShapeError for operands that are neither vectors nor matrices.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.dot(rnp.ones(3), rnp.ones(3))
+    Array(3., f32[], cpu:0)
+    """
+    a, b = value("dot", lhs), value("dot", rhs)
+    if dimension_numbers is None:
+        ranks = type_of(a).ndim, type_of(b).ndim
+        if not all(1 <= r <= 2 for r in ranks):
+            raise ShapeError(
+                f"dot: cannot multiply {type_of(a)} by {type_of(b)} (vectors or matrices required)",
+                hint="dot_general takes batch axes; rune.numpy.matmul broadcasts them",
+            )
+        dimension_numbers = (((ranks[0] - 1,), (0,)), ((), ()))
+    return dot_general(a, b, dimension_numbers, precision, preferred_element_type)
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
+    """Matrices times matrices, the leading axes being the same batch axes of both.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.batch_matmul(rnp.ones((5, 2, 3)), rnp.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
+    a, b = value("batch_matmul", lhs), value("batch_matmul", rhs)
+    ndim = type_of(a).ndim
+    if ndim < 2 or type_of(b).ndim != ndim:
+        raise ShapeError(
+            f"batch_matmul: cannot multiply {type_of(a)} by {type_of(b)} (equal ranks, 2 or more)"
+        )
+    batch = tuple(range(ndim - 2))
+    return dot_general(a, b, (((ndim - 1,), (ndim - 2,)), (batch, batch)), precision)
+
+
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+) -> Any:
+    """Rows of `lhs` [m, k] times the matrix of their group in `rhs` [groups, k, n].
+
+    group_sizes:  how many consecutive rows each group has, integers [groups]; rows beyond their
+                  sum give zeros
+    Each row meets every matrix, and those of other groups count as zero: m·groups·k·n products.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> both = rnp.array([[[1.0]], [[10.0]]])
+    >>> lax.ragged_dot(rnp.ones((3, 1)), both, rnp.array([2, 1]))[:, 0]
+    Array([ 1.,  1., 10.], f32[3], cpu:0)
+    """
+    if group_offset is not None:
+        raise ArgumentError("ragged_dot: cannot use group_offset= (one device has all groups)")
+    a, b, sizes = (value("ragged_dot", x) for x in (lhs, rhs, group_sizes))
+    ta, tb = type_of(a), type_of(b)
+    if ta.ndim != 2 or tb.ndim != 3 or type_of(sizes).shape != tb.shape[:1]:
+        raise ShapeError(
+            f"ragged_dot: cannot multiply {ta} by {tb} in groups of {type_of(sizes)} "
+            "([m, k], [groups, k, n] and [groups] required)"
+        )
+    shape = (tb.shape[0], ta.shape[0])
+    ends = ops.cumsum(sizes, axis=0, reverse=False)
+    row = ops.iota(shape=shape, axis=1, dtype=type_of(ends).dtype)
+    last = ops.broadcast(ends, shape=shape, axes=(0,))
+    first = ops.broadcast(ops.sub(ends, sizes), shape=shape, axes=(0,))
+    inside = ops.logical_and(ops.ge(row, first), ops.lt(row, last))
+    spread = (tb.shape[0], *ta.shape)
+    rows = ops.select(
+        ops.broadcast(inside, shape=spread, axes=(0, 1)),
+        ops.broadcast(a, shape=spread, axes=(1, 2)), literal_like(0, a),
+    )  # fmt: skip
+    return dot_general(
+        rows, b, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type
+    )  # fmt: skip

@@ -1,0 +1,222 @@
+"""Reductions and scans along axes: sums, products, extrema, bits, any monoid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune import dtypes, ops, tree
+from rune.control import associative_scan
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.dims import product
+from rune.errors import ArgumentError, ShapeError
+from rune.lax import bits, elementwise
+from rune.lax.arguments import given_axes
+from rune.lax.movement import reshape, transpose
+from rune.numpy.arguments import value
+from rune.numpy.transcendental import logaddexp
+from rune.transforms.vmap import vmap
+
+Reduction = Callable[..., Any]
+
+_TEXT = """{doc}
+
+    Axes count from the front or the end, and are absent from the result.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.{name}(rnp.array({given}), (1,))
+    {shown}
+    """
+
+
+def _reduction(name: str, primitive: Callable[..., Any], doc: str, given: str, shown: str) -> Any:
+    def function(operand: Any, axes: Sequence[int]) -> Any:
+        x = value(name, operand)
+        return primitive(x, axes=given_axes(name, x, axes))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _TEXT.format(name=name, doc=doc, given=given, shown=shown)
+    return function
+
+
+_FLOATS, _WHOLE, _BOOLS = "[[1.0, 3.0]]", "[[6, 3]]", "[[True, False]]"
+reduce_sum = _reduction(
+    "reduce_sum", ops.reduce_sum, "The sum over axes, in the operand's dtype.", _FLOATS,
+    "Array([4.], f32[1], cpu:0)",
+)  # fmt: skip
+reduce_prod = _reduction(
+    "reduce_prod", ops.reduce_prod, "The product over axes.", _FLOATS, "Array([3.], f32[1], cpu:0)"
+)
+reduce_max = _reduction(
+    "reduce_max", ops.reduce_max, "The greatest over axes; NaN where there is one.", _FLOATS,
+    "Array([3.], f32[1], cpu:0)",
+)  # fmt: skip
+reduce_min = _reduction(
+    "reduce_min", ops.reduce_min, "The least over axes; NaN where there is one.", _FLOATS,
+    "Array([1.], f32[1], cpu:0)",
+)  # fmt: skip
+reduce_and = _reduction(
+    "reduce_and", ops.reduce_and, "The bits that all elements have.", _WHOLE,
+    "Array([2], i32[1], cpu:0)",
+)  # fmt: skip
+reduce_or = _reduction(
+    "reduce_or", ops.reduce_or, "The bits that some element has.", _BOOLS,
+    "Array([ True], bool[1], cpu:0)",
+)  # fmt: skip
+
+
+def _xor(x: Any, *, axes: tuple[int, ...]) -> Any:
+    return reduce(x, ops.zero_like(x), bits.bitwise_xor, axes)
+
+
+reduce_xor = _reduction(
+    "reduce_xor", _xor, "The bits that an odd number of elements has.", _WHOLE,
+    "Array([5], i32[1], cpu:0)",
+)  # fmt: skip
+
+# Monoids with a primitive of their own, by the function that combines two elements.
+_KNOWN: dict[Callable[..., Any], Primitive] = {
+    elementwise.add: ops.reduce_sum,
+    elementwise.mul: ops.reduce_prod,
+    elementwise.max: ops.reduce_max,
+    elementwise.min: ops.reduce_min,
+    bits.bitwise_and: ops.reduce_and,
+    bits.bitwise_or: ops.reduce_or,
+}
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+) -> Any:
+    """All elements along `dimensions` combined, each result beginning with its initial value.
+
+    operands, init_values:  trees of the same structure; arrays of one shape, and rank-0 values
+    computation:  an associative function of two trees of rank-0 values, with the initial values as
+                  its neutral element: in which order elements are combined is not said. `lax.add`,
+                  `mul`, `max`, `min`, `bitwise_and` and `bitwise_or` become reductions of their
+                  own; any other is applied to halves of the arrays, log2(size) times.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.reduce(rnp.arange(1.0, 5.0), 1.0, lambda x, y: x * y, (0,))
+    Array(24., f32[], cpu:0)
+    """
+    leaves, treedef = tree.flatten(operands)
+    firsts = tree.leaves(init_values)
+    if not leaves or len(firsts) != len(leaves):
+        raise ArgumentError(
+            f"reduce: cannot reduce {len(leaves)} arrays with {len(firsts)} initial values"
+        )
+    xs = [value("reduce", x) for x in leaves]
+    starts = [ops.cast(value("reduce", f), type_of(x).dtype) for f, x in zip(firsts, xs)]
+    axes = given_axes("reduce", xs[0], dimensions)
+    if any(type_of(x).shape != type_of(xs[0]).shape for x in xs):
+        raise ShapeError("reduce: cannot reduce arrays of different shapes together")
+    known = _KNOWN.get(computation) if len(xs) == 1 else None
+    if known is not None:
+        return tree.unflatten(treedef, [computation(known(xs[0], axes=axes), starts[0])])
+    found = _folded(_over_arrays(computation, treedef), [_rows(x, axes) for x in xs], starts)
+    return tree.unflatten(treedef, found)
+
+
+def _rows(x: Any, axes: tuple[int, ...]) -> Any:
+    """The reduced axes as one, in front."""
+    shape = type_of(x).shape
+    kept = tuple(a for a in range(len(shape)) if a not in axes)
+    moved = transpose(x, (*axes, *kept))
+    return reshape(moved, (product(shape[a] for a in axes), *(shape[a] for a in kept)))
+
+
+def _over_arrays(computation: Callable[..., Any], treedef: Any) -> Callable[..., list[Any]]:
+    """The function of scalars on whole arrays, flat."""
+
+    def combine(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+        shape = type_of(first[0]).shape
+
+        def one(*leaves: Any) -> list[Any]:
+            half = len(leaves) // 2
+            a, b = (tree.unflatten(treedef, x) for x in (leaves[:half], leaves[half:]))
+            return tree.leaves(computation(a, b))
+
+        flat = [reshape(x, (product(shape),)) for x in (*first, *second)]
+        return [reshape(x, shape) for x in vmap(one)(*flat)]
+
+    return combine
+
+
+def _folded(combine: Callable[..., list[Any]], rows: list[Any], starts: list[Any]) -> list[Any]:
+    """Halves combined until one row is left, which the initial values lead."""
+    shape = type_of(rows[0]).shape[1:]
+    found = [ops.fit(s, shape) for s in starts]
+    count = type_of(rows[0]).shape[0]
+    while count > 1:
+        half = count // 2
+        merged = combine([x[:half] for x in rows], [x[half : 2 * half] for x in rows])
+        rest = [x[2 * half :] for x in rows]
+        rows = [ops.concatenate(m, r, axis=0) for m, r in zip(merged, rest, strict=True)]
+        count -= half
+    return combine(found, [x[0] for x in rows]) if count else found
+
+
+def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..., Any]:
+    def function(operand: Any, axis: int, index_dtype: Any) -> Any:
+        x = value(name, operand)
+        (found,) = given_axes(name, x, (axis,))
+        return primitive(x, axis=found, dtype=dtypes.as_dtype(index_dtype))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""The first position of the {which} along an axis, or of a NaN.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.{name}(rnp.array([1.0, 3.0, 0.0]), 0, "i32")
+    Array({shown}, i32[], cpu:0)
+    """
+    return function
+
+
+argmax = _arg("argmax", ops.argmax, "greatest", "1")
+argmin = _arg("argmin", ops.argmin, "least", "2")
+
+
+# --- cumulative -------------------------------------------------------------------------------
+
+
+def _cumulative(name: str, primitive: Primitive, what: str, shown: str) -> Callable[..., Any]:
+    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        x = value(name, operand)
+        (found,) = given_axes(name, x, (axis,))
+        return primitive(x, axis=found, reverse=bool(reverse))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""The {what} of all elements up to each one; `reverse`: from each one on.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.{name}(rnp.array([1.0, 3.0, 2.0]))
+    Array({shown}, f32[3], cpu:0)
+    """
+    return function
+
+
+cumsum = _cumulative("cumsum", ops.cumsum, "sum", "[1., 4., 6.]")
+cumprod = _cumulative("cumprod", ops.cumprod, "product", "[1., 3., 6.]")
+cummax = _cumulative("cummax", ops.cummax, "greatest", "[1., 3., 3.]")
+cummin = _cumulative("cummin", ops.cummin, "least", "[1., 1., 1.]")
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """log of the sum of exp of all elements up to each one, without overflow on the way.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.cumlogsumexp(rnp.zeros(2)).round(4)
+    Array([0.    , 0.6931], f32[2], cpu:0)
+    """
+    x = value("cumlogsumexp", operand)
+    return associative_scan(logaddexp, x, reverse=bool(reverse), axis=axis)

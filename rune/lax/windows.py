@@ -1,0 +1,155 @@
+"""reduce_window under the name of jax.lax, and the named sums, products and extrema of windows.
+
+A monoid is recognised by the function that combines two elements: of rune.numpy, rune.lax or
+`operator`, or any that traces to one of these operations. Any other associative function is folded
+over the elements of the windows, in halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import ops, tree
+from rune.core.types import ArrayType, Shape
+from rune.dims import Size
+from rune.errors import ArgumentError
+from rune.lax.convolution import Pads, pads_of
+from rune.ops.sliding import reach, windows
+from rune.ops.window_reductions import MONOIDS, Slide, counts, fields_of
+from rune.transforms.stage import make_program
+
+NAMES = {"add": "add", "mul": "mul", "max": "max", "min": "min", "logical_and": "and",
+         "logical_or": "or"}  # fmt: skip
+
+
+def reduce_window(
+    operand: Any, init_value: Any, computation: Callable[..., Any],
+    window_dimensions: Sequence[Size], window_strides: Sequence[int] | None = None,
+    padding: str | Pads = "VALID", base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:  # fmt: skip
+    """Every window of `operand` combined to one element by an associative `computation`.
+
+    Shapes: operand [*D] -> the number of windows along each axis; `operand` and `init_value` may
+            be trees, whose leaves are then combined together.
+    init_value: what each window starts from, and what padding holds.
+    padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per axis.
+    Errors: ArgumentError, ShapeError for parameters that do not fit.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.lax.reduce_window(rnp.arange(5.0), 0.0, rnp.add, (2,), (2,))
+    Array([1., 5.], f32[2], cpu:0)
+    """
+    leaves, treedef = tree.flatten(operand)
+    arrays = [rnp.asarray(x) for x in leaves]
+    inits = [
+        rnp.astype(rnp.asarray(v), x.dtype)
+        for v, x in zip(treedef.flatten_up_to(init_value), arrays, strict=True)
+    ]
+    slide = slide_of(
+        arrays[0].shape, window_dimensions, window_strides, padding, base_dilation,
+        window_dilation,
+    )  # fmt: skip
+    combine = _monoid(computation, arrays[0]) if len(arrays) == 1 else None
+    if combine is not None and _is_identity(inits[0], combine):
+        found = [ops.reduce_window(arrays[0], combine=combine, **fields_of(slide))]
+    else:
+        found = _folded(arrays, inits, _on_leaves(computation, treedef), slide)
+    return tree.unflatten(treedef, found)
+
+
+def slide_of(
+    shape: Shape, window: Sequence[Size], strides: Sequence[int] | None, padding: Any,
+    base_dilation: Sequence[int] | None, window_dilation: Sequence[int] | None,
+) -> Slide:  # fmt: skip
+    """The parameters by axis. Errors: ArgumentError unless there is one for each axis."""
+    ones = (1,) * len(shape)
+    given = [tuple(window), *(
+        ones if v is None else tuple(v) for v in (strides, base_dilation, window_dilation)
+    )]  # fmt: skip
+    if any(len(values) != len(shape) for values in given):
+        raise ArgumentError(
+            f"reduce_window: cannot slide {given[0]} over {len(shape)} axes (strides {given[1]}, "
+            f"dilations {given[2]} and {given[3]}; one number per axis required)"
+        )
+    window, strides, base, dilation = given
+    whole = [reach(n, d) for n, d in zip(shape, base, strict=True)]
+    spans = [reach(k, d) for k, d in zip(window, dilation, strict=True)]
+    pads = pads_of("reduce_window", padding, whole, spans, strides)
+    return Slide(tuple(window), tuple(strides), pads, tuple(base), tuple(dilation))
+
+
+def _monoid(computation: Callable[..., Any], like: Any) -> str | None:
+    """The name of the operation that `computation` is, or None."""
+    scalar = ArrayType((), like.dtype)
+    program = make_program(computation)(scalar, scalar)
+    if len(program.equations) != 1:
+        return None
+    (equation,) = program.equations
+    name = NAMES.get(equation.primitive.name)
+    is_plain = set(equation.operands) == set(program.inputs)
+    is_result = program.outputs == equation.results
+    return name if is_plain and is_result else None
+
+
+def _is_identity(value: Any, combine: str) -> bool:
+    """Whether a known value is the monoid's identity."""
+    if not hasattr(value, "__array__"):
+        return False
+    try:
+        known = np.asarray(value)
+    except TypeError:  # traced: its value is not known
+        return False
+    return bool(known == np.asarray(MONOIDS[combine].identity(known.dtype)).astype(known.dtype))
+
+
+def _on_leaves(computation: Callable[..., Any], treedef: Any) -> Callable[..., list[Any]]:
+    def combine(left: list[Any], right: list[Any]) -> list[Any]:
+        whole = computation(tree.unflatten(treedef, left), tree.unflatten(treedef, right))
+        return tree.leaves(whole)
+
+    return combine
+
+
+def _folded(
+    arrays: list[Any], inits: list[Any], combine: Callable[..., list[Any]], slide: Slide
+) -> list[Any]:
+    """All elements of the windows along one axis, combined by halves."""
+    ndim = len(slide.window)
+    axes = tuple(range(ndim))
+    shown = []
+    for x, init in zip(arrays, inits, strict=True):
+        padded = ops.pad(x, init, **slide.pads)
+        found = windows(padded, axes, slide.window, slide.strides, slide.window_dilation)
+        shown.append(rnp.reshape(found, (*counts(x.shape, slide), -1)))
+    while shown[0].shape[-1] > 1:
+        half = shown[0].shape[-1] // 2
+        pairs = combine(
+            [x[..., : 2 * half : 2] for x in shown], [x[..., 1 : 2 * half : 2] for x in shown]
+        )
+        shown = [
+            rnp.concatenate([p, x[..., 2 * half :]], -1) for p, x in zip(pairs, shown, strict=True)
+        ]
+    starts = [rnp.broadcast_to(v, x.shape[:-1]) for v, x in zip(inits, shown, strict=True)]
+    return combine(starts, [x[..., 0] for x in shown])
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Shape, window_dimensions: Sequence[Size], window_strides: Sequence[int],
+    padding: Any, base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Shape:  # fmt: skip
+    """The shape of `reduce_window`.
+
+    >>> import rune
+    >>> rune.lax.reduce_window_shape_tuple((5, 5), (2, 2), (2, 1), "VALID")
+    (2, 4)
+    """
+    shape = tuple(operand_shape)
+    return counts(shape, slide_of(
+        shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    ))  # fmt: skip

@@ -1,0 +1,376 @@
+"""rune.numpy.fft: discrete Fourier transforms, by NumPy's names.
+
+    fft ifft  fft2 ifft2  fftn ifftn      complex
+    rfft irfft  rfft2 irfft2  rfftn irfftn      of real numbers: half of the frequencies
+    hfft ihfft      of Hermitian signals, whose spectrum is real
+    fftfreq rfftfreq  fftshift ifftshift      the frequencies, and zero in the middle
+
+Dtypes keep their width: f32 and c64 give f32 and c64, f64 and c128 their like; narrower floats
+count as f32, integers as their default float. Any length is transformed in O(n log n). `norm` says
+what a transform of n numbers is divided by: "backward", forwards nothing and backwards n;
+"forward", the other way round; "ortho", both times sqrt(n).
+
+Every transform is one primitive: linear, so it is its own derivative, and batched by its axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rune import dtypes, ops
+from rune.core.interpreter import literal, type_of
+from rune.dims import Size, product
+from rune.errors import ArgumentError, DimensionError, ShapeError
+from rune.numpy.arguments import floating, inexact, static_size, value
+from rune.numpy.creation import arange
+from rune.numpy.shapes import roll
+from rune.ops import conventions as c
+from rune.ops.complex_numbers import WHOLE
+from rune.ops.family import size_value, wide
+from rune.transforms.placement import device_put
+
+_NORMS = ("backward", "ortho", "forward")
+_INVERSE = ("ifft", "irfft")
+_SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def fft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The discrete Fourier transform along one axis.
+
+    Result: y[k] = sum_j a[j] exp(-2πi jk/n), for k from 0 to n-1.
+    n:      the length: `a` is cut or padded with zeros at its end; by default what it has.
+    Errors: ShapeError for no elements, AxisError, ArgumentError for another `norm`.
+    Source: Stockham's mixed-radix and Bluestein's algorithms (rune.ops.fourier).
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.fft(rnp.array([1.0, 2.0, 3.0, 4.0]))
+    Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], c64[4], cpu:0)
+    """
+    return _along_one("fft", "fft", a, n, axis, norm)
+
+
+def ifft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `fft`: y[j] = 1/n sum_k a[k] exp(2πi jk/n).
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.ifft(rnp.array([4.0, 0.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], c64[4], cpu:0)
+    """
+    return _along_one("ifft", "ifft", a, n, axis, norm)
+
+
+def rfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The transform of real numbers: frequencies 0 to n//2; the others are their conjugates.
+
+    Errors: DtypeError for complex numbers; else as `fft`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.rfft(rnp.array([1.0, 2.0, 3.0, 4.0]))
+    Array([10.+0.j, -2.+2.j, -2.+0.j], c64[3], cpu:0)
+    """
+    return _along_one("rfft", "rfft", a, n, axis, norm)
+
+
+def irfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `rfft`: n real numbers, by default 2(m - 1) from m frequencies.
+
+    What cannot be in a spectrum of real numbers, imaginary parts at 0 and n/2, is ignored.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.irfft(rnp.fft.rfft(rnp.array([1.0, 2.0, 3.0])), n=3)
+    Array([1., 2., 3.], f32[3], cpu:0)
+    """
+    return _along_one("irfft", "irfft", a, n, axis, norm)
+
+
+def hfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The real spectrum of a signal that is Hermitian in time, given by its first half.
+
+    Shapes: m numbers along the axis -> n frequencies, by default 2(m - 1).
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.hfft(rnp.array([1.0, 1.0, 1.0]))
+    Array([4., 0., 0., 0.], f32[4], cpu:0)
+    """
+    x = _as_complex("hfft", a)
+    return _along_one("hfft", "irfft", c.conj(x), n, axis, _SWAPPED[_checked_norm("hfft", norm)])
+
+
+def ihfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `hfft`: the first n//2 + 1 numbers of a Hermitian signal.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.ihfft(rnp.array([4.0, 0.0, 0.0, 0.0])).real
+    Array([1., 1., 1.], f32[3], cpu:0)
+    """
+    norm = _SWAPPED[_checked_norm("ihfft", norm)]
+    return c.conj(_along_one("ihfft", "rfft", a, n, axis, norm))
+
+
+# --- several axes -------------------------------------------------------------------------------
+
+
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The transform along several axes.
+
+    s:      the length along each of `axes`; -1 keeps what there is.
+    axes:   by default all, or the last len(s).
+    Errors: as `fft`; ArgumentError where `s` and `axes` differ in number.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.fftn(rnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], c64[2,2], cpu:0)
+    """
+    return _along("fftn", "fft", a, s, axes, norm)
+
+
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The inverse of `fftn`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.ifftn(rnp.ones((2, 2)))
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], c64[2,2], cpu:0)
+    """
+    return _along("ifftn", "ifft", a, s, axes, norm)
+
+
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The transform of real numbers along several axes; the last one is halved.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.rfftn(rnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], c64[2,2], cpu:0)
+    """
+    return _along("rfftn", "rfft", a, s, axes, norm)
+
+
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The inverse of `rfftn`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.irfftn(rnp.fft.rfftn(rnp.ones((2, 3))), s=(2, 3))
+    Array([[1., 1., 1.],
+           [1., 1., 1.]], f32[2,3], cpu:0)
+    """
+    return _along("irfftn", "irfft", a, s, axes, norm)
+
+
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`fftn` along two axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.fft2(rnp.eye(2)).real
+    Array([[2., 0.],
+           [0., 2.]], f32[2,2], cpu:0)
+    """
+    return _along("fft2", "fft", a, s, _two("fft2", axes), norm)
+
+
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`ifftn` along two axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.ifft2(2.0 * rnp.eye(2)).real
+    Array([[1., 0.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    return _along("ifft2", "ifft", a, s, _two("ifft2", axes), norm)
+
+
+def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`rfftn` along two axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.rfft2(rnp.eye(2)).real
+    Array([[2., 0.],
+           [0., 2.]], f32[2,2], cpu:0)
+    """
+    return _along("rfft2", "rfft", a, s, _two("rfft2", axes), norm)
+
+
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`irfftn` along two axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.irfft2(rnp.ones((1, 3)))
+    Array([[1., 0., 0., 0.]], f32[1,4], cpu:0)
+    """
+    return _along("irfft2", "irfft", a, s, _two("irfft2", axes), norm)
+
+
+def _two(name: str, axes: Any) -> Any:
+    if not isinstance(axes, tuple | list) or len(axes) != 2:
+        raise ArgumentError(f"{name}: cannot use axes={axes!r} (two axes required)")
+    return axes
+
+
+# --- what they share ----------------------------------------------------------------------------
+
+
+def _along_one(name: str, kind: str, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
+    return _along(name, kind, a, None if n is None else (n,), (axis,), norm)
+
+
+def _along(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+    """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
+    norm = _checked_norm(name, norm)
+    x = _as_real(name, a) if kind == "rfft" else _as_complex(name, a)
+    numbers = _axes(name, x, s, axes)
+    if not numbers:
+        return x if kind != "irfft" else c.real(x)
+    sizes = _lengths(name, kind, x, s, numbers)
+    held = list(sizes)
+    if kind == "irfft":
+        held[-1] = sizes[-1] // 2 + 1
+    x = _resized(x, dict(zip(numbers, held, strict=True)))
+    odd = kind == "irfft" and _is_odd(name, x, sizes[-1])
+    return _normed(ops.fft(x, kind=kind, axes=numbers, odd=odd), kind, product(sizes), norm)
+
+
+def _is_odd(name: str, x: Any, size: Size) -> bool:
+    parity = size % 2
+    if isinstance(parity, int):
+        return parity == 1
+    raise DimensionError(
+        f"{name}: cannot transform {type_of(x)} to length {size} (which may be even or odd)",
+        "declare the size as 2*k or 2*k + 1 in dims",
+    )
+
+
+def _checked_norm(name: str, norm: str | None) -> str:
+    if norm is not None and norm not in _NORMS:
+        raise ArgumentError(f"{name}: cannot use norm={norm!r} (one of {', '.join(_NORMS)})")
+    return norm or "backward"
+
+
+def _as_real(name: str, a: Any) -> Any:
+    x = floating(name, value(name, a))
+    return c.astype(x, wide(type_of(x).dtype))
+
+
+def _as_complex(name: str, a: Any) -> Any:
+    x = inexact(name, value(name, a))
+    dtype = type_of(x).dtype
+    return c.astype(x, dtype if dtype in dtypes.COMPLEX else WHOLE[wide(dtype)])
+
+
+def _axes(name: str, x: Any, s: Any, axes: Any) -> tuple[int, ...]:
+    """The axes, from the front; by default all, or as many at the end as there are sizes."""
+    found = type_of(x)
+    if axes is None and s is not None:
+        axes = tuple(range(-len(s), 0))
+    if s is not None and len(s) != len(axes):
+        raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(axes)} axes")
+    return c.normalised_axes(name, None if axes is None else tuple(axes), found)
+
+
+def _lengths(name: str, kind: str, x: Any, s: Any, axes: Sequence[int]) -> list[Size]:
+    """The length of the transform along each axis."""
+    shape = type_of(x).shape
+    own = [shape[axis] for axis in axes]
+    if kind == "irfft":
+        own[-1] = 2 * (own[-1] - 1)
+    given = own if s is None else [static_size(name, "a length", size) for size in s]
+    sizes = [mine if size == -1 else size for size, mine in zip(given, own, strict=True)]
+    for axis, size in zip(axes, sizes, strict=True):
+        if size < 1:
+            raise ShapeError(f"{name}: cannot transform {type_of(x)} (axis {axis}: length {size})")
+    return sizes
+
+
+def _resized(x: Any, sizes: dict[int, Size]) -> Any:
+    """x cut, or padded with zeros, at the end of its axes."""
+    found = type_of(x)
+    high = tuple(sizes.get(axis, d) - d for axis, d in enumerate(found.shape))
+    if all(isinstance(by, int) and by == 0 for by in high):
+        return x
+    none = (0,) * found.ndim
+    return ops.pad(x, literal(0, found.dtype), low=none, high=high, interior=none)
+
+
+def _normed(y: Any, kind: str, total: Size, norm: str) -> Any:
+    """y as the primitive gives it, divided backwards alone, scaled to `norm`."""
+    if norm == "backward":
+        return y
+    backwards = kind in _INVERSE
+
+    def scaled(part: Any) -> Any:
+        dtype = type_of(part).dtype
+        n = size_value(total, dtype)
+        if norm == "ortho":
+            n = ops.sqrt(n)
+        return (ops.mul if backwards else ops.div)(part, n)
+
+    return c.by_parts(scaled, y)
+
+
+# --- frequencies --------------------------------------------------------------------------------
+
+
+def fftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequency of each result of `fft`: 0, 1, … -2, -1, over n times the sample spacing d.
+
+    Errors: ArgumentError for a length below 1.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.fftfreq(5, 0.2)
+    Array([ 0.,  1.,  2., -2., -1.], f32[5], cpu:0)
+    """
+    n = _positive("fftfreq", n)
+    k = arange(n)
+    return _frequencies((k + n // 2) % n - n // 2, n, d, dtype, device)
+
+
+def rfftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequency of each result of `rfft`: 0, 1, … n//2, over n times the sample spacing d.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.rfftfreq(5, 0.2)
+    Array([0., 1., 2.], f32[3], cpu:0)
+    """
+    n = _positive("rfftfreq", n)
+    return _frequencies(arange(n // 2 + 1), n, d, dtype, device)
+
+
+def _positive(name: str, n: Any) -> Size:
+    size = static_size(name, "a length", n)
+    if size < 1:
+        raise ArgumentError(f"{name}: cannot list the frequencies of length {size} (1 or more)")
+    return size
+
+
+def _frequencies(k: Any, n: Size, d: Any, dtype: Any, device: Any) -> Any:
+    found = c.astype(k, dtypes.as_dtype(float if dtype is None else dtype)) / (n * d)
+    return found if device is None else device_put(found, device)
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """The frequency 0 moved from the beginning of the axes to their middle, n//2.
+
+    axes: an axis or several; by default all.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.fftshift(rnp.arange(5))
+    Array([3, 4, 0, 1, 2], i32[5], cpu:0)
+    """
+    return _shifted("fftshift", x, axes, lambda size: size // 2)
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """The inverse of `fftshift`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fft.ifftshift(rnp.arange(5))
+    Array([2, 3, 4, 0, 1], i32[5], cpu:0)
+    """
+    return _shifted("ifftshift", x, axes, lambda size: -(size // 2))
+
+
+def _shifted(name: str, x: Any, axes: Any, by: Any) -> Any:
+    x = value(name, x)
+    numbers = c.normalised_axes(name, axes, type_of(x))
+    return roll(x, tuple(by(type_of(x).shape[axis]) for axis in numbers), numbers)

@@ -1,0 +1,121 @@
+"""Floats taken apart into a fraction and a power of two, and put together again: exactly.
+
+A float is sign, exponent field and fraction field; a power of two is made by writing its exponent
+field. So nothing here rounds, save a result too small to be a normal number.
+
+Source: IEEE 754-2019, section 3.4 (binary interchange formats).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.errors import DtypeError
+from rune.numpy.arguments import floating, value
+from rune.numpy.types import finfo
+from rune.ops import conventions as c
+from rune.ops.promote import broadcast_together, constant
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the exponent of a dtype stands, and what is added to it."""
+
+    fraction_bits: int
+    bias: int
+    whole: np.dtype  # integers of the same width
+
+
+def _layout(dtype: np.dtype) -> _Layout:
+    whole = {2: dtypes.i16, 4: dtypes.i32, 8: dtypes.i64}.get(dtype.itemsize)
+    if whole is None:
+        raise DtypeError(f"frexp: cannot take {dtypes.short(dtype)} apart (16 bits or more needed)")
+    limits = finfo(dtype)
+    return _Layout(int(limits.nmant), int(limits.maxexp) - 1, whole)
+
+
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """(m, e) with x = m 2**e and 0.5 <= |m| < 1; (x, 0) for 0, infinities and NaN.
+
+    Types:  m as x (integers as floats), e i32. The derivative of m is 2**-e.
+    Errors: DtypeError for complex numbers and for floats of 8 bits.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.frexp(rnp.array([8.0, -0.75]))
+    (Array([ 0.5 , -0.75], f32[2], cpu:0), Array([4, 0], i32[2], cpu:0))
+    """
+    x = floating("frexp", value("frexp", x))
+    layout = _layout(type_of(x).dtype)
+    lift = layout.fraction_bits + 1
+    tiny = constant(float(finfo(type_of(x).dtype).tiny), x)
+    # A subnormal number has no exponent of its own until it is made large.
+    is_small = ops.lt(ops.abs(x), tiny)
+    seen = ops.select(is_small, ops.mul(x, constant(2.0**lift, x)), x)
+    field = _exponent_field(ops.stop_gradient(seen), layout)
+    exponent = ops.sub(field, constant(layout.bias - 1, field))
+    lifted = ops.select(is_small, ops.sub(exponent, constant(lift, exponent)), exponent)
+    regular = ops.logical_and(c.is_finite(x), ops.ne(x, constant(0, x)))
+    kept = ops.select(regular, lifted, constant(0, lifted))
+    return _times_power_of_two(x, ops.neg(kept)), kept
+
+
+def _exponent_field(x: Any, layout: _Layout) -> Any:
+    bits = ops.bitcast(x, dtype=layout.whole)
+    field = ops.shr(bits, constant(layout.fraction_bits, bits))
+    return ops.cast(ops.logical_and(field, constant(2 * layout.bias + 1, field)), dtypes.i32)
+
+
+def ldexp(x1: Any, x2: Any, /) -> Any:
+    """x1 2**x2, without overflow on the way.
+
+    Types:  x1 floating (integers as floats), x2 integers -> x1's dtype.
+    Errors: DtypeError for exponents that are no integers, and for complex numbers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.ldexp(rnp.array([0.5, -0.75]), rnp.array([4, 0]))
+    Array([ 8.  , -0.75], f32[2], cpu:0)
+    """
+    x, exponent = floating("ldexp", value("ldexp", x1)), value("ldexp", x2)
+    if type_of(exponent).dtype not in dtypes.INTEGER | {dtypes.bool_}:
+        raise DtypeError(f"ldexp: cannot use {type_of(exponent)} as exponents (integers required)")
+    return _times_power_of_two(x, c.astype(exponent, dtypes.i32))
+
+
+def _times_power_of_two(x: Any, exponent: Any) -> Any:
+    """x 2**exponent in three steps, since no single power of two spans the whole range."""
+    layout = _layout(type_of(x).dtype)
+    x, exponent = broadcast_together("ldexp", [x, exponent])
+    for _ in range(3):
+        low, high = (constant(e, exponent) for e in (1 - layout.bias, layout.bias))
+        step = ops.min(ops.max(exponent, low), high)
+        x = ops.mul(*broadcast_together("ldexp", [x, _power_of_two(step, x, layout)]))
+        exponent = ops.sub(exponent, step)
+    return x
+
+
+def _power_of_two(exponent: Any, like: Any, layout: _Layout) -> Any:
+    field = ops.cast(ops.add(exponent, constant(layout.bias, exponent)), layout.whole)
+    bits = ops.shl(field, constant(layout.fraction_bits, field))
+    return ops.bitcast(bits, dtype=type_of(like).dtype)
+
+
+def spacing(x: Any, /) -> Any:
+    """The distance from x to the next number away from 0, with the sign of x; NaN of infinities.
+
+    >>> import rune.numpy as rnp
+    >>> float(rnp.spacing(rnp.float32(1.0))) == 2.0**-23
+    True
+    """
+    x = floating("spacing", value("spacing", x))
+    size = ops.abs(x)
+    step = ops.sub(ops.nextafter(size, constant(np.inf, x)), size)
+    found = ops.select(ops.lt(x, constant(0, x)), ops.neg(step), step)
+    return ops.select(c.is_finite(x), found, constant(np.nan, x))
+
+
+__all__ = ["frexp", "ldexp", "spacing"]

@@ -1,0 +1,277 @@
+"""Functions of functions: over slices, over indices, by cases, and lifted to whole arrays.
+
+What NumPy does by a Python loop is done by `vmap`, so a function is traced once, and everything
+here can be compiled and differentiated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from functools import partial, wraps
+from typing import Any
+
+from rune import dtypes, ops, tree
+from rune.core.interpreter import type_of
+from rune.core.types import Shape
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import rank, shape_of, value
+from rune.numpy.logic import where
+from rune.numpy.ufuncs import ufunc
+from rune.ops import conventions as c
+from rune.ops.promote import broadcast_shape
+from rune.transforms.vmap import vmap
+
+Function = Callable[..., Any]
+
+
+def apply_along_axis(
+    func1d: Function, axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:  # fmt: skip
+    """func1d(slice, *args, **kwargs) of every slice along an axis, which its results replace.
+
+    Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.apply_along_axis(lambda row: row[::-1].cumsum(), 1, rnp.array([[1, 2], [3, 4]]))
+    Array([[2, 3],
+           [4, 7]], i32[2,2], cpu:0)
+    """
+    x = value("apply_along_axis", arr)
+    at = c.normalised_axis("apply_along_axis", axis, type_of(x))
+
+    def of_slice(row: Any) -> Any:
+        return func1d(row, *args, **kwargs)
+
+    for _ in range(at):
+        of_slice = vmap(of_slice)
+    for _ in range(rank(x) - 1 - at):
+        of_slice = vmap(of_slice, in_axes=-1, out_axes=-1)
+    return of_slice(x)
+
+
+def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
+    """func(a, axis) for one axis after the other; axes that func removes are put back.
+
+    Errors: ShapeError when a result has another rank.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.apply_over_axes(rnp.sum, rnp.ones((2, 3, 4)), (0, 2)).shape
+    (1, 3, 1)
+    """
+    x = value("apply_over_axes", a)
+    for axis in c.normalised_axes("apply_over_axes", axes, type_of(x)):
+        found = func(x, axis)
+        if rank(found) not in (rank(x), rank(x) - 1):
+            raise ShapeError(
+                f"apply_over_axes: cannot use {type_of(found)} (rank {rank(x)} required)"
+            )
+        x = found if rank(found) == rank(x) else c.expand_dims(found, axis)
+    return x
+
+
+def fromfunction(
+    function: Function, shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:  # fmt: skip
+    """function(i, j, ...) of the positions in an array of a shape; elementwise in its arguments.
+
+    Shapes: the function is called on scalars and mapped over each axis, as in JAX.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fromfunction(lambda i, j: i + 10 * j, (2, 2), dtype=int)
+    Array([[ 0, 10],
+           [ 1, 11]], i32[2,2], cpu:0)
+    """
+    sizes, found = shape_of("fromfunction", shape), dtypes.as_dtype(dtype)
+    mapped = partial(function, **kwargs)
+    for axis in reversed(range(len(sizes))):
+        mapped = vmap(mapped, in_axes=tuple(0 if i == axis else None for i in range(len(sizes))))
+    return mapped(*(ops.iota(shape=(size,), axis=0, dtype=found) for size in sizes))
+
+
+def piecewise(
+    x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any
+) -> Any:  # fmt: skip
+    """For each element the function (or number) of the last condition that holds; else 0.
+
+    One function more than conditions is for where none holds. All functions are evaluated
+    everywhere; where a function is not chosen it has no derivative, not even a NaN.
+
+    Types:  as x.
+    Errors: ArgumentError when the counts do not fit.
+
+    >>> import rune.numpy as rnp
+    >>> x = rnp.array([-2.0, 0.0, 3.0])
+    >>> rnp.piecewise(x, [x < 0, x > 0], [lambda v: -v, 10.0, 5.0])
+    Array([ 2.,  5., 10.], f32[3], cpu:0)
+    """
+    x = value("piecewise", x)
+    conditions = [value("piecewise", v) for v in _conditions(condlist, x)]
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise ArgumentError(
+            f"piecewise: cannot match {len(conditions)} conditions to {len(funclist)} functions"
+        )
+    out, covered = c.astype(_zero(x), type_of(x).dtype), None
+    for condition, function in zip(conditions, funclist):
+        out = where(condition, _on(function, x, condition, args, kw), out)
+        covered = condition if covered is None else ops.logical_or(covered, condition)
+    if len(funclist) > len(conditions):
+        rest = ops.logical_not(covered) if covered is not None else value("piecewise", True)
+        out = where(rest, _on(funclist[-1], x, rest, args, kw), out)
+    return out
+
+
+def _conditions(condlist: Any, x: Any) -> list[Any]:
+    """One condition, or several, as a list of masks."""
+    if isinstance(condlist, list | tuple):
+        if condlist and isinstance(condlist[0], bool | int) and rank(x):
+            raise ArgumentError("piecewise: cannot take a list of truths (use rune.numpy.array)")
+        found = list(condlist)
+    else:
+        found = [condlist] if rank(condlist) == rank(x) else list(condlist)
+    return [c.astype(value("piecewise", v), dtypes.bool_) for v in found]
+
+
+def _zero(x: Any) -> Any:
+    return (
+        ops.mul(c.astype(x, dtypes.i32), 0) if type_of(x).dtype == dtypes.bool_ else ops.sub(x, x)
+    )
+
+
+def _on(function: Any, x: Any, chosen: Any, args: tuple, kw: dict) -> Any:
+    """A function of the chosen elements; the others are constants to it."""
+    dtype = type_of(x).dtype
+    if not callable(function):
+        return c.astype(value("piecewise", function), dtype)
+    is_floating = dtype in dtypes.INEXACT
+    seen = where(chosen, x, ops.stop_gradient(x)) if is_floating else x
+    return c.astype(value("piecewise", function(seen, *args, **kw)), dtype)
+
+
+# --- vectorize --------------------------------------------------------------------------------
+
+_NAMES = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"
+_SIGNATURE = re.compile(rf"{_NAMES}(?:\s*,\s*{_NAMES})*")
+
+
+def vectorize(
+    pyfunc: Function, *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+) -> Function:
+    """A function that broadcasts one of scalars, or of the core shapes that a signature names.
+
+    signature: like "(n,m),(m)->(n)", as of NumPy's generalised ufuncs.
+    excluded:  positions and names of arguments that are passed on as they are.
+    Errors:    ShapeError when core sizes disagree; ArgumentError for a signature that is none.
+
+    >>> import rune.numpy as rnp
+    >>> lengths = rnp.vectorize(lambda v: (v @ v) ** 0.5, signature="(n)->()")
+    >>> lengths(rnp.array([[3.0, 4.0], [6.0, 8.0]]))
+    Array([ 5., 10.], f32[2], cpu:0)
+    """
+    cores = _parsed(signature) if signature is not None else None
+
+    @wraps(pyfunc)
+    def lifted(*args: Any, **kwargs: Any) -> Any:
+        names = {k: v for k, v in kwargs.items() if k in excluded}
+        free = [i for i in range(len(args)) if i not in excluded]
+        keys = [k for k in kwargs if k not in names]
+
+        def of_arrays(*found: Any) -> Any:
+            given = dict(zip((*free, *keys), found, strict=True))
+            whole = [given.get(i, a) for i, a in enumerate(args)]
+            return pyfunc(*whole, **names, **{k: given[k] for k in keys})
+
+        arrays = [value("vectorize", args[i]) for i in free]
+        arrays += [value("vectorize", kwargs[k]) for k in keys]
+        return _mapped(of_arrays, arrays, *(cores or ([()] * len(arrays), None)))
+
+    return lifted
+
+
+Cores = list[tuple[str, ...]]
+
+
+def _parsed(signature: str) -> tuple[Cores, Cores]:
+    """The names of the core axes of every argument and result."""
+    sides = signature.split("->")
+    if len(sides) != 2 or not all(_SIGNATURE.fullmatch(s.strip()) for s in sides):
+        raise ArgumentError(f"vectorize: cannot read the signature {signature!r}")
+    left, right = (
+        [tuple(re.findall(r"\w+", group)) for group in re.findall(_NAMES, s)] for s in sides
+    )
+    return left, right
+
+
+def _mapped(function: Function, arrays: list[Any], cores: Cores, outs: Cores | None) -> Any:
+    if len(arrays) != len(cores):
+        raise ArgumentError(
+            f"vectorize: cannot call with {len(arrays)} arrays (the signature has {len(cores)})"
+        )
+    sizes: dict[str, Any] = {}
+    loops = [_loop_shape(x, core, sizes) for x, core in zip(arrays, cores, strict=True)]
+    common = broadcast_shape("vectorize", *loops) if loops else ()
+    arrays = [_without_ones(x, loop) for x, loop in zip(arrays, loops, strict=True)]
+    checked = partial(_checked, function, outs, sizes)
+    for axis in range(1, len(common) + 1):  # from the last loop axis outwards
+        maps = tuple(0 if axis <= len(s) and s[-axis] != 1 else None for s in loops)
+        lanes = common[-axis]
+        checked = vmap(checked, in_axes=maps, axis_size=lanes)
+    return checked(*arrays)
+
+
+def _loop_shape(x: Any, core: tuple[str, ...], sizes: dict[str, Any]) -> Shape:
+    """The axes in front of the core ones, whose sizes are noted by name."""
+    shape = type_of(x).shape
+    if len(shape) < len(core):
+        raise ShapeError(f"vectorize: cannot use {type_of(x)} for ({','.join(core)})")
+    first = len(shape) - len(core)
+    _note(core, shape[first:], sizes)
+    return shape[:first]
+
+
+def _note(core: tuple[str, ...], shape: Shape, sizes: dict[str, Any]) -> None:
+    for name, size in zip(core, shape, strict=True):
+        known = int(name) if name.isdigit() else sizes.setdefault(name, size)
+        if known != size:
+            raise ShapeError(f"vectorize: cannot use size {size} for {name} (it is {known})")
+
+
+def _without_ones(x: Any, loop: Shape) -> Any:
+    kept = tuple(d for d in loop if d != 1)
+    return c.reshape(x, (*kept, *type_of(x).shape[len(loop) :]))
+
+
+def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs: Any) -> Any:
+    """The core call. Errors: ShapeError when a result is not what the signature says."""
+    found = function(*xs)
+    if outs is None:
+        return found
+    leaves = tree.leaves(found)
+    if len(leaves) != len(outs):
+        raise ArgumentError(
+            f"vectorize: cannot return {len(leaves)} arrays (the signature has {len(outs)})"
+        )
+    for leaf, core in zip(leaves, outs, strict=True):
+        shape = type_of(value("vectorize", leaf)).shape
+        if len(shape) != len(core):
+            raise ShapeError(f"vectorize: cannot return the shape {shape} for ({','.join(core)})")
+        _note(core, shape, sizes)
+    return found
+
+
+def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A ufunc of a function of scalars, which is broadcast over arrays.
+
+    >>> import rune.numpy as rnp
+    >>> length = rnp.frompyfunc(lambda x, y: (x * x + y * y) ** 0.5, 2, 1, identity=0.0)
+    >>> length.reduce(rnp.array([1.0, 2.0, 2.0]))
+    Array(3., f32[], cpu:0)
+    """
+    if nin < 1 or nout < 1:
+        raise ArgumentError(f"frompyfunc: cannot take {nin} arguments to {nout} results")
+    return ufunc(vectorize(func), nin, nout, identity=identity)
+
+
+__all__ = [
+    "apply_along_axis", "apply_over_axes", "fromfunction", "frompyfunc", "piecewise", "vectorize",
+]  # fmt: skip

@@ -1,0 +1,354 @@
+"""Positions: of grids, of diagonals and triangles, flat and by axis; and the index tricks.
+
+`mgrid`, `ogrid`, `r_`, `c_`, `s_` and `index_exp` are objects to be indexed, as in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.numpy.arguments import rank, shape_of, static_int, value
+from rune.numpy.creation import arange, array, meshgrid
+from rune.numpy.joining import concatenate
+from rune.numpy.logic import nonzero
+from rune.numpy.matrices import tril_indices, triu_indices
+from rune.numpy.sequences import linspace
+from rune.ops import conventions as c
+from rune.ops.family import size_value
+from rune.ops.operators import Operators
+from rune.ops.promote import broadcast_to, constant
+
+
+def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+    """The position along each axis, of every element of an array of a shape.
+
+    Shapes: (N_0, N_1, ...) -> [axes, N_0, N_1, ...]; with `sparse` a tuple of [1, ..., N_i, ..., 1].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.indices((2, 2))[1]
+    Array([[0, 1],
+           [0, 1]], i32[2,2], cpu:0)
+    """
+    sizes = shape_of("indices", dimensions)
+    found = dtypes.canonical(dtypes.i64) if dtype is None else dtypes.as_dtype(dtype)
+    n = len(sizes)
+    thin = [
+        ops.iota(shape=tuple(sizes[i] if i == axis else 1 for i in range(n)), axis=axis, dtype=found)
+        for axis in range(n)
+    ]  # fmt: skip
+    if sparse:
+        return tuple(thin)
+    if not thin:
+        return ops.iota(shape=(0,), axis=0, dtype=found)
+    wide = [c.expand_dims(broadcast_to("indices", x, sizes), 0) for x in thin]
+    return wide[0] if n == 1 else ops.concatenate(*wide, axis=0)
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Vectors as index arrays of a grid: x[ix_(rows, columns)] is the block they name.
+
+    Shapes: [N_0], [N_1], ... -> [N_0, 1, ...], [1, N_1, ...], ...; a bool vector names its places.
+    Errors: ShapeError unless every argument has rank 1.
+
+    >>> import rune.numpy as rnp
+    >>> [i.shape for i in rnp.ix_(rnp.arange(2), rnp.arange(3))]
+    [(2, 1), (1, 3)]
+    """
+    found = []
+    for axis, given in enumerate(args):
+        x = array(given) if isinstance(given, list | tuple) else value("ix_", given)
+        if rank(x) != 1:
+            raise ShapeError(f"ix_: cannot use {type_of(x)} (rank 1 required)")
+        x = nonzero(x)[0] if type_of(x).dtype == dtypes.bool_ else x
+        size = type_of(x).shape[0]
+        whole = x if size != 0 else c.astype(x, dtypes.i32)
+        found.append(c.reshape(whole, tuple(size if i == axis else 1 for i in range(len(args)))))
+    return tuple(found)
+
+
+# --- diagonals and triangles ------------------------------------------------------------------
+
+
+def diag_indices(n: Size, ndim: int = 2) -> tuple[Any, ...]:
+    """The positions of the diagonal of an array with `ndim` axes of size n.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.diag_indices(2)
+    (Array([0, 1], i32[2], cpu:0), Array([0, 1], i32[2], cpu:0))
+    """
+    if n < 0 or ndim < 0:
+        raise ArgumentError(f"diag_indices: cannot use n={n} and ndim={ndim} (one is negative)")
+    return (arange(n),) * static_int("diag_indices", "a number of axes", ndim)
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """`diag_indices` for an array. Errors: ShapeError unless all axes have one size.
+
+    >>> import rune.numpy as rnp
+    >>> len(rnp.diag_indices_from(rnp.zeros((2, 2, 2))))
+    3
+    """
+    found = type_of(value("diag_indices_from", arr))
+    if found.ndim < 2 or any(d != found.shape[0] for d in found.shape):
+        raise ShapeError(
+            f"diag_indices_from: cannot take the diagonal of {found} (2 or more equal sizes)"
+        )
+    return diag_indices(found.shape[0], found.ndim)
+
+
+def _of_matrix(name: str, arr: Any) -> tuple[int, int]:
+    found = type_of(value(name, arr))
+    if found.ndim != 2:
+        raise ShapeError(f"{name}: cannot take a triangle of {found} (rank 2 required)")
+    rows, columns = (static_int(name, "a size", d) for d in found.shape)
+    return rows, columns
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """`tril_indices` for a matrix.
+
+    >>> import rune.numpy as rnp
+    >>> len(rnp.tril_indices_from(rnp.zeros((3, 3)))[0])
+    6
+    """
+    rows, columns = _of_matrix("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """`triu_indices` for a matrix.
+
+    >>> import rune.numpy as rnp
+    >>> len(rnp.triu_indices_from(rnp.zeros((3, 3)), 1)[0])
+    3
+    """
+    rows, columns = _of_matrix("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any, ...]:
+    """The positions that mask_func(ones((n, n)), k) leaves nonzero.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.mask_indices(2, rnp.triu)[1]
+    Array([0, 1, 1], i32[3], cpu:0)
+    """
+    size = static_int("mask_indices", "a size", n)
+    ones = ops.broadcast(np.ones((), np.int32), shape=(size, size), axes=())
+    return nonzero(mask_func(ones, k))
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """A copy with `val` on the diagonal, repeated as needed; `wrap` goes on below a tall matrix.
+
+    Errors: ArgumentError unless inplace=False; ShapeError below rank 2 or for unequal sizes above.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fill_diagonal(rnp.zeros((2, 2)), 5.0, inplace=False)
+    Array([[5., 0.],
+           [0., 5.]], f32[2,2], cpu:0)
+    """
+    if inplace:
+        raise ArgumentError(
+            "fill_diagonal: cannot write into an array (arrays are immutable)",
+            hint="fill_diagonal(..., inplace=False) returns a changed copy",
+        )
+    x = value("fill_diagonal", a)
+    shape = type_of(x).shape
+    if len(shape) < 2 or (len(shape) > 2 and any(d != shape[0] for d in shape)):
+        raise ShapeError(f"fill_diagonal: cannot fill {type_of(x)} (a matrix or equal sizes)")
+    step = 1 + sum(int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape) - 1))
+    total = int(np.prod(shape, dtype=np.int64))
+    end = total if wrap or len(shape) > 2 else min(total, shape[1] * shape[1])
+    places = np.arange(0, end, step)
+    given = array(val) if isinstance(val, list | tuple) else value("fill_diagonal", val)
+    values = c.reshape(given, -1)
+    if not len(places) or 0 in type_of(values).shape:
+        return x
+    chosen = values[np.arange(len(places)) % type_of(values).shape[0]]
+    return c.reshape(c.reshape(x, -1).at[places].set(chosen, unique_indices=True), shape)
+
+
+# --- flat positions ---------------------------------------------------------------------------
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """The position along each axis that a flat (row-major) position means; clipped to the array.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.unravel_index(rnp.array([5, -1]), (2, 3))
+    (Array([1, 1], i32[2], cpu:0), Array([2, 2], i32[2], cpu:0))
+    """
+    x = _integers("unravel_index", indices)
+    sizes = shape_of("unravel_index", shape)
+    dtype = type_of(x).dtype
+    total = size_value(_product(sizes), dtype)
+    x = ops.select(ops.lt(x, constant(0, x)), ops.add(x, total), x)
+    x = c.clip(x, 0, ops.sub(total, constant(1, total)))
+    found: list[Any] = []
+    for size in reversed(sizes):
+        count = size_value(size, dtype)
+        found.insert(0, c.remainder(x, count))
+        x = c.floor_divide(x, count)
+    return tuple(found)
+
+
+def ravel_multi_index(
+    multi_index: Sequence[Any], dims: Any, mode: Any = "clip", order: str = "C"
+) -> Any:
+    """The flat position of the positions along each axis.
+
+    mode:   "clip" (the default, since compiled programs raise nothing) or "wrap", or one an axis;
+            "raise" is for concrete positions. order: "C" or "F".
+    Errors: ArgumentError for another mode, or for a position out of bounds with "raise".
+
+    >>> import rune.numpy as rnp
+    >>> rnp.ravel_multi_index((rnp.array([1, 0]), rnp.array([2, 1])), (2, 3))
+    Array([5, 1], i32[2], cpu:0)
+    """
+    sizes = shape_of("ravel_multi_index", dims)
+    parts = [_integers("ravel_multi_index", x) for x in multi_index]
+    modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
+    if len(parts) != len(sizes) or len(modes) != len(sizes) or order not in ("C", "F"):
+        raise ArgumentError(
+            f"ravel_multi_index: cannot match {len(parts)} positions and {len(modes)} modes to "
+            f"{len(sizes)} axes (order {order!r})"
+        )
+    pairs = [_bounded(x, d, m) for x, d, m in zip(parts, sizes, modes, strict=True)]
+    found: Any = 0
+    steps = list(zip(pairs, sizes, strict=True))
+    for x, size in steps if order == "C" else reversed(steps):
+        found = found * size_value(size, type_of(x).dtype) + x
+    return found
+
+
+def _bounded(x: Any, size: Size, mode: str) -> Any:
+    count = size_value(size, type_of(x).dtype)
+    if mode == "wrap":
+        return c.remainder(x, count)
+    if mode == "raise":
+        if bool(np.any((np.asarray(x) < 0) | (np.asarray(x) >= np.asarray(count)))):
+            raise ArgumentError(f"ravel_multi_index: cannot place {x} in an axis of size {size}")
+        return x
+    if mode != "clip":
+        raise ArgumentError(f"ravel_multi_index: cannot use mode={mode!r} (clip, wrap or raise)")
+    return c.clip(x, 0, ops.sub(count, constant(1, count)))
+
+
+def _integers(name: str, x: Any) -> Any:
+    found = value(name, x)
+    if type_of(found).dtype not in dtypes.INTEGER:
+        raise DtypeError(f"{name}: cannot use {type_of(found)} as positions (integers required)")
+    return found
+
+
+def _product(sizes: Sequence[Size]) -> Size:
+    total: Size = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+# --- objects to be indexed --------------------------------------------------------------------
+
+
+def _counted(name: str, part: Any) -> Any:
+    """The values of a slice: start:stop:step, or start:stop:count with an imaginary count."""
+    if not isinstance(part, slice):
+        raise ArgumentError(f"{name}: cannot use {part!r} (a slice start:stop:step required)")
+    start = 0 if part.start is None else part.start
+    if part.stop is None:
+        raise ArgumentError(f"{name}: cannot count without an end ({part})")
+    if isinstance(part.step, complex):
+        return linspace(start, part.stop, int(abs(part.step)))
+    return arange(start, part.stop, 1 if part.step is None else part.step)
+
+
+class _Grid:
+    """mgrid (dense) and ogrid (sparse): coordinates of the grid that slices span."""
+
+    def __init__(self, name: str, *, sparse: bool):
+        self.name, self.sparse = name, sparse
+
+    def __repr__(self) -> str:
+        return f"rune.numpy.{self.name}"
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return _counted(self.name, key)
+        vectors = c.same_dtype(self.name, *(_counted(self.name, k) for k in key))
+        found = meshgrid(*vectors, indexing="ij", sparse=self.sparse)
+        if self.sparse:
+            return tuple(found)
+        return ops.concatenate(*(c.expand_dims(x, 0) for x in found), axis=0)
+
+
+class _Joined:
+    """r_ and c_: arrays, numbers and slices joined along an axis.
+
+    A string first is NumPy's directive, "axis", "axis,rank" or "axis,rank,place of the new axes".
+    """
+
+    def __init__(self, name: str, axis: int, least: int, start: int):
+        self.name, self.directive = name, (axis, least, start)
+
+    def __repr__(self) -> str:
+        return f"rune.numpy.{self.name}"
+
+    def __getitem__(self, key: Any) -> Any:
+        items = list(key) if isinstance(key, tuple) else [key]
+        axis, least, start = self.directive
+        if items and isinstance(items[0], str):
+            axis, least, start = self._directive(items.pop(0))
+        return concatenate([self._part(x, least, start) for x in items], axis)
+
+    def _directive(self, text: str) -> tuple[int, int, int]:
+        try:
+            given = [int(part) for part in text.split(",")]
+        except ValueError:
+            raise ArgumentError(f"{self.name}: cannot follow {text!r} ('axis,rank,place')") from None
+        return tuple((*given, *(0, 1, -1)[len(given) :])[:3])  # type: ignore[return-value]
+
+    def _part(self, item: Any, least: int, start: int) -> Any:
+        if isinstance(item, slice):
+            made = _counted(self.name, item)
+        else:
+            made = array(item) if not isinstance(item, Operators) else item
+        missing = least - rank(made)
+        if missing <= 0:
+            return made
+        place = start if start >= 0 else start + missing + rank(made) + (1 if start == -1 else 1)
+        first = least - rank(made) if start == -1 else min(place, missing)
+        shape = ((1,) * first, type_of(made).shape, (1,) * (missing - first))
+        return c.reshape(made, sum(shape, ()))
+
+
+class _Index:
+    """s_ and index_exp: the index itself, to be kept and used later."""
+
+    def __init__(self, name: str, *, tuples: bool):
+        self.name, self.tuples = name, tuples
+
+    def __repr__(self) -> str:
+        return f"rune.numpy.{self.name}"
+
+    def __getitem__(self, key: Any) -> Any:
+        return (key,) if self.tuples and not isinstance(key, tuple) else key
+
+
+mgrid, ogrid = _Grid("mgrid", sparse=False), _Grid("ogrid", sparse=True)
+r_, c_ = _Joined("r_", 0, 1, -1), _Joined("c_", -1, 2, 0)
+s_, index_exp = _Index("s_", tuples=False), _Index("index_exp", tuples=True)
+
+__all__ = [
+    "c_", "diag_indices", "diag_indices_from", "fill_diagonal", "index_exp", "indices", "ix_",
+    "mask_indices", "mgrid", "ogrid", "r_", "ravel_multi_index", "s_", "tril_indices_from",
+    "triu_indices_from", "unravel_index",
+]  # fmt: skip

@@ -1,0 +1,118 @@
+"""Sequences from one number to another: in equal steps, or by equal factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.core.types import Shape
+from rune.dims import Dim, Size, at_most
+from rune.errors import ArgumentError
+from rune.numpy.arguments import static_size, value
+from rune.ops import conventions as c
+from rune.ops import family
+from rune.ops.complex_numbers import PART
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, promoted
+
+
+def linspace(
+    start: Any, stop: Any, num: Size = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
+
+    Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linspace(0.0, 1.0, 3)
+    Array([0. , 0.5, 1. ], f32[3], cpu:0)
+    """
+    num = static_size("linspace", "a count", num)
+    if num < 0:
+        raise ArgumentError(f"linspace: cannot make {num} values")
+    start, stop = (value("linspace", x) for x in (start, stop))
+    start, stop = promoted("linspace", start, stop, kind="inexact")
+    parts = num - 1 if endpoint else num
+    found = type_of(start).dtype
+    made = _between(start, stop, num, parts, endpoint)
+    target = found if dtype is None else dtypes.as_dtype(dtype)
+    if target in dtypes.INTEGER:
+        made = ops.floor(made)
+    at = c.normalised_axis("linspace", axis, type_of(made))
+    order = list(range(1, type_of(made).ndim))
+    order.insert(at, 0)
+    made = c.astype(c.transpose(made, order), target)
+    if not retstep:
+        return made
+    step = ops.div(ops.sub(stop, start), _number(parts, found) if parts != 0 else math.nan)
+    return made, step
+
+
+def _number(size: Size, dtype: np.dtype) -> Any:
+    return family.size_value(size, dtype) if isinstance(size, Dim) else as_type(size, dtype)
+
+
+def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:
+    shape = type_of(start).shape or type_of(stop).shape
+    dtype = type_of(start).dtype
+    steps = PART.get(dtype, dtype)
+    counted = ops.iota(shape=(num, *shape), axis=0, dtype=steps)
+    t = ops.div(counted, ops.max(_number(parts, steps), as_type(1, steps)))
+    t = c.astype(t, dtype)
+    ends = [broadcast_to("linspace", x, (num, *shape)) for x in (start, stop)]
+    mixed = ops.add(ops.mul(ends[0], ops.sub(as_type(1, dtype), t)), ops.mul(ends[1], t))
+    # 1 - t and t need not add up to 1 in floats; the last value is exactly stop.
+    if not endpoint or at_most(num, 1):
+        return mixed
+    return ops.select(ops.eq(t, as_type(1, dtype)), ends[1], mixed)
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """Values evenly spaced on a log scale, from base**start to base**stop.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.logspace(0.0, 2.0, 3)
+    Array([  1.,  10., 100.], f32[3], cpu:0)
+    """
+    made = c.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return made if dtype is None else c.astype(made, dtypes.as_dtype(dtype))
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Values of which each is the same multiple of the one before, from start to stop.
+
+    Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`. Neither may be 0: NaN.
+    Types:  real ends of different signs give NaN; complex ends go along a spiral.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.geomspace(1.0, 8.0, 4)
+    Array([1., 2., 4., 8.], f32[4], cpu:0)
+    """
+    ends = promoted(
+        "geomspace", value("geomspace", start), value("geomspace", stop), kind="inexact"
+    )
+    start, stop = (broadcast_to("geomspace", x, _common_shape(ends)) for x in ends)
+    ratio = ops.div(stop, start)
+    made = linspace(ops.mul(ratio, constant(0, ratio)), ops.log(ratio), num, endpoint, axis=axis)
+    at = c.normalised_axis("geomspace", axis, type_of(made))
+    spread = [broadcast_to("geomspace", c.expand_dims(x, at), type_of(made).shape)
+              for x in (start, stop)]  # fmt: skip
+    out = ops.mul(spread[0], ops.exp(made))
+    if endpoint and num > 1:
+        number = ops.iota(shape=type_of(made).shape, axis=at, dtype=dtypes.i32)
+        out = ops.select(ops.eq(number, constant(num - 1, number)), spread[1], out)
+    return out if dtype is None else c.astype(out, dtypes.as_dtype(dtype))
+
+
+def _common_shape(values: Sequence[Any]) -> Shape:
+    return broadcast_shape("geomspace", *(type_of(v).shape for v in values))

@@ -1,0 +1,93 @@
+"""The functions of rune.numpy that are ufuncs, as in JAX: those with laws to reduce by.
+
+A row gives the function, its identity, and the reductions and updates that mean the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.primitive import Primitive
+from rune.numpy import arithmetic, logic, reductions, transcendental
+from rune.numpy.arguments import value
+from rune.numpy.ufuncs import Function, Ways, ufunc
+from rune.ops import conventions as c
+from rune.ops import statistics as st
+
+
+def _extremum(reduce: Function) -> Function:
+    def reduced(
+        x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
+    ) -> Any:
+        return reduce(_in(x, dtype), axis, out, keepdims, initial, where)
+
+    return reduced
+
+
+def _truth(reduce: Function, combine: Function) -> Function:
+    def reduced(
+        x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
+    ) -> Any:
+        found = _in(reduce(x, axis, out, keepdims, where=where), dtype)
+        return found if initial is None else combine(found, value("reduce", initial))
+
+    return reduced
+
+
+def _in(x: Any, dtype: Any) -> Any:
+    return x if dtype is None else c.astype(x, dtypes.as_dtype(dtype))
+
+
+def _running(primitive: Primitive) -> Function:
+    def accumulated(x: Any, axis: int, dtype: Any) -> Any:
+        return st.cumulative(primitive.name, primitive, _in(x, dtype), axis)
+
+    return accumulated
+
+
+def _running_truth(primitive: Primitive) -> Function:
+    """Of truths, which are counted as 0 and 1."""
+
+    def accumulated(x: Any, axis: int, dtype: Any) -> Any:
+        ones = c.astype(c.astype(x, dtypes.bool_), dtypes.i32)
+        return _in(st.cumulative(primitive.name, primitive, ones, axis), dtype or bool)
+
+    return accumulated
+
+
+def _ufunc(function: Function, identity: Any = None, ways: Ways | None = None) -> ufunc:
+    return ufunc(function, 2, 1, identity=identity, ways=ways)
+
+
+add = _ufunc(arithmetic.add, 0, Ways(reductions.sum, reductions.cumsum, "add"))
+multiply = _ufunc(arithmetic.multiply, 1, Ways(reductions.prod, reductions.cumprod, "multiply"))
+subtract = _ufunc(arithmetic.subtract, None, Ways(at="subtract"))
+maximum = _ufunc(
+    arithmetic.maximum, None, Ways(_extremum(reductions.max), _running(ops.cummax), "max")
+)
+minimum = _ufunc(
+    arithmetic.minimum, None, Ways(_extremum(reductions.min), _running(ops.cummin), "min")
+)
+logical_and = _ufunc(
+    logic.logical_and, True,
+    Ways(_truth(reductions.all, logic.logical_and), _running_truth(ops.cummin)),
+)  # fmt: skip
+logical_or = _ufunc(
+    logic.logical_or, False,
+    Ways(_truth(reductions.any, logic.logical_or), _running_truth(ops.cummax)),
+)  # fmt: skip
+logical_xor = _ufunc(logic.logical_xor, False)
+bitwise_and = _ufunc(logic.bitwise_and, -1)
+bitwise_or = _ufunc(logic.bitwise_or, 0)
+bitwise_xor = _ufunc(logic.bitwise_xor, 0)
+logaddexp = _ufunc(transcendental.logaddexp, -np.inf)
+logaddexp2 = _ufunc(transcendental.logaddexp2, -np.inf)
+negative = ufunc(arithmetic.negative, 1, 1)
+
+__all__ = [
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2", "logical_and",
+    "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract",
+]  # fmt: skip

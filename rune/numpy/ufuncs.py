@@ -1,0 +1,237 @@
+"""ufunc: an elementwise function with reduce, accumulate, outer, at and reduceat, as NumPy has.
+
+Those of rune.numpy stand in standard_ufuncs.py and reduce by reductions of their own. `frompyfunc`
+makes one of any function of scalars: it reduces by a `scan`, one element after the other, since
+nothing is known of its laws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rune import dtypes, ops
+from rune.control import fori_loop, scan
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import rank, refuse, value
+from rune.ops import conventions as c
+from rune.ops.at import AtIndex
+from rune.ops.conventions import Axis
+from rune.ops.promote import as_type, broadcast_to, broadcast_together
+from rune.ops.subscript import read
+from rune.transforms.vmap import vmap
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How a ufunc reduces faster than one element after the other; None where it cannot.
+
+    reduce:     (x, axis, dtype, None, keepdims, initial, where) -> array
+    accumulate: (x, axis, dtype) -> array
+    at:         the method of x.at[index] of the same meaning
+    """
+
+    reduce: Function | None = None
+    accumulate: Function | None = None
+    at: str | None = None
+
+
+class ufunc:
+    """An elementwise function of arrays that broadcast, with NumPy's methods.
+
+    func:     of arrays of one shape, or of scalars.
+    identity: the value of a reduction over nothing; None where there is none.
+    Errors:   ArgumentError from reduce and its kin unless nin is 2 and nout 1.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.add.reduce(rnp.array([[1, 2], [3, 4]])), rnp.multiply.outer(rnp.arange(2), rnp.arange(2))
+    (Array([4, 6], i32[2], cpu:0), Array([[0, 0],
+           [0, 1]], i32[2,2], cpu:0))
+    """
+
+    def __init__(
+        self, func: Function, /, nin: int, nout: int, *, name: str | None = None,
+        nargs: int | None = None, identity: Any = None, ways: Ways | None = None,
+    ):  # fmt: skip
+        self.func, self.nin, self.nout = func, nin, nout
+        self.nargs = nin + nout if nargs is None else nargs
+        self.identity, self._ways = identity, ways or Ways()
+        self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "ufunc")
+        self.__module__, self.__doc__, self.__wrapped__ = "rune.numpy", func.__doc__, func
+
+    def __call__(self, *args: Any) -> Any:
+        return self.func(*args)
+
+    def __repr__(self) -> str:
+        return f"<ufunc {self.__name__!r}>"
+
+    def __reduce__(self) -> Any:
+        return self.__qualname__
+
+    def _binary(self, method: str) -> None:
+        if (self.nin, self.nout) != (2, 1):
+            raise ArgumentError(
+                f"{self.__name__}.{method}: cannot combine pairs with {self.nin} arguments and "
+                f"{self.nout} results (2 and 1 required)"
+            )
+
+    def reduce(
+        self, a: Any, axis: Axis = 0, dtype: Any = None, out: None = None, keepdims: bool = False,
+        initial: Any = None, where: Any = None,
+    ) -> Any:  # fmt: skip
+        """All elements along axes combined, from the first to the last.
+
+        Errors: ArgumentError over nothing without identity or `initial`; or for several axes of a
+                function that is not known to be associative.
+        """
+        self._binary("reduce")
+        refuse(f"{self.__name__}.reduce", out=out)
+        x = value(self.__name__, a)
+        if self._ways.reduce is not None:
+            return self._ways.reduce(x, axis, dtype, None, keepdims, initial, where)
+        axis = 0 if axis is None and rank(x) == 1 else axis
+        if not isinstance(axis, int):
+            raise ArgumentError(f"{self.__name__}.reduce: cannot reduce over {axis} (one axis)")
+        at = c.normalised_axis(self.__name__, axis, type_of(x))
+        found = self._folded(_in(x, dtype), at, initial, where)
+        return c.expand_dims(found, at) if keepdims else found
+
+    def _folded(self, x: Any, axis: int, initial: Any, where: Any) -> Any:
+        first = self.identity if initial is None else initial
+        if first is None and where is not None:
+            raise ArgumentError(f"{self.__name__}.reduce: cannot use where= without initial=")
+        rows, masks = _rows(x, axis), None
+        if first is None:
+            if type_of(rows).shape[0] == 0:
+                raise ArgumentError(f"{self.__name__}.reduce: cannot reduce {type_of(x)} to none")
+            start, rows = read(rows, 0), read(rows, slice(1, None))
+        else:
+            shape, dtype = type_of(rows).shape[1:], type_of(rows).dtype
+            start = broadcast_to(self.__name__, as_type(first, dtype), shape)
+        if where is not None:
+            masks = _rows(
+                broadcast_to(self.__name__, value("where", where), type_of(x).shape), axis
+            )
+
+        def step(total: Any, row: tuple[Any, Any]) -> tuple[Any, None]:
+            new = self._like(total, total, row[0])
+            return new if row[1] is None else _choose(row[1], new, total), None
+
+        return scan(step, start, (rows, masks))[0]
+
+    def _like(self, kept: Any, *args: Any) -> Any:
+        """The function's value in the dtype of what is carried along."""
+        return ops.convert(self.func(*args), dtype=type_of(kept).dtype, weak=type_of(kept).weak)
+
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """All elements up to each one along an axis, combined."""
+        self._binary("accumulate")
+        refuse(f"{self.__name__}.accumulate", out=out)
+        x = value(self.__name__, a)
+        at = c.normalised_axis(self.__name__, axis, type_of(x))
+        if self._ways.accumulate is not None:
+            return self._ways.accumulate(x, at, dtype)
+        rows = _rows(_in(x, dtype), at)
+        if type_of(rows).shape[0] == 0:
+            return x
+
+        def step(total: Any, row: Any) -> tuple[Any, Any]:
+            new = self._like(total, total, row)
+            return new, new
+
+        first = read(rows, 0)
+        rest = scan(step, first, read(rows, slice(1, None)))[1]
+        return _from_rows(ops.concatenate(c.expand_dims(first, 0), rest, axis=0), at)
+
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """The function of every element of A with every element of B.
+
+        Shapes: A [*M], B [*N] -> [*M, *N].
+        """
+        self._binary("outer")
+        left, right = value(self.__name__, A), value(self.__name__, B)
+        wide = c.reshape(left, (*type_of(left).shape, *(1,) * rank(right)))
+        return self(wide, right)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+        """A copy in which a[indices] is combined with b, as often as an index is named.
+
+        Errors: ArgumentError unless inplace=False: arrays are immutable.
+        """
+        if inplace:
+            raise ArgumentError(
+                f"{self.__name__}.at: cannot write into an array (arrays are immutable)",
+                hint="at(..., inplace=False) returns a changed copy",
+            )
+        x = value(self.__name__, a)
+        if self.nin == 1:
+            return AtIndex(x, indices).apply(self.func)
+        if self._ways.at is not None:
+            return getattr(AtIndex(x, indices), self._ways.at)(value(self.__name__, b))
+        self._binary("at")
+        return self._one_by_one(x, indices, value(self.__name__, b))
+
+    def _one_by_one(self, x: Any, indices: Any, b: Any) -> Any:
+        """Element by element of b, since no scatter knows the function."""
+        shape = type_of(x).shape
+        places = read(c.reshape(ops.iota(shape=(c.size_of(x),), axis=0, dtype=dtypes.i32), shape),
+                      indices)  # fmt: skip
+        flat, where_to = c.reshape(x, -1), c.reshape(places, -1)
+        given = c.reshape(broadcast_to(self.__name__, b, type_of(places).shape), -1)
+
+        def change(i: Any, done: Any) -> Any:
+            place = read(where_to, i)
+            old = read(done, place)
+            return AtIndex(done, place).set(self._like(old, old, read(given, i)))
+
+        return c.reshape(fori_loop(0, type_of(where_to).shape[0], change, flat), shape)
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Any:
+        """The elements from each index up to the next combined; a single one where none lie between.
+
+        Shapes: a [*A, N, *B], indices [K] -> [*A, K, *B].
+        """
+        self._binary("reduceat")
+        refuse(f"{self.__name__}.reduceat", out=out)
+        x, starts = value(self.__name__, a), value(self.__name__, indices)
+        if rank(starts) != 1:
+            raise ShapeError(f"{self.__name__}.reduceat: cannot use {type_of(starts)} (rank 1)")
+        at = c.normalised_axis(self.__name__, axis, type_of(x))
+        rows = _rows(_in(x, dtype), at)
+        starts = c.astype(starts, dtypes.i32)
+        size = as_type(type_of(rows).shape[0], dtypes.i32)
+        ends = ops.concatenate(read(starts, slice(1, None)), c.expand_dims(size, 0), axis=0)
+
+        def of_part(start: Any, end: Any) -> Any:
+            def step(i: Any, total: Any) -> Any:
+                inside = ops.logical_and(ops.gt(i, start), ops.lt(i, end))
+                return _choose(inside, self._like(total, total, read(rows, i)), total)
+
+            return fori_loop(0, type_of(rows).shape[0], step, read(rows, start))
+
+        return _from_rows(vmap(of_part)(starts, ends), at)
+
+
+def _choose(mask: Any, x: Any, y: Any) -> Any:
+    return ops.select(*broadcast_together("ufunc", [mask, x, y]))
+
+
+def _in(x: Any, dtype: Any) -> Any:
+    return x if dtype is None else c.astype(x, dtypes.as_dtype(dtype))
+
+
+def _rows(x: Any, axis: int) -> Any:
+    """The slices along an axis as rows."""
+    return c.transpose(x, (axis, *(i for i in range(rank(x)) if i != axis)))
+
+
+def _from_rows(rows: Any, axis: int) -> Any:
+    order = list(range(1, rank(rows)))
+    order.insert(axis, 0)
+    return c.transpose(rows, order)

@@ -1,0 +1,160 @@
+"""Divisors and multiples of integers, and bits packed into bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune import dtypes, ops
+from rune.control import while_loop
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, DtypeError
+from rune.numpy.arguments import static_int, value
+from rune.ops import conventions as c
+from rune.ops import statistics as st
+from rune.ops.promote import as_type, broadcast_together, constant, promoted
+
+_WEIGHTS = (128, 64, 32, 16, 8, 4, 2, 1)
+
+
+def _whole(name: str, x1: Any, x2: Any) -> list[Any]:
+    """The magnitudes of two arrays of integers, in one dtype and one shape."""
+    found = promoted(name, value(name, x1), value(name, x2))
+    if type_of(found[0]).dtype not in dtypes.INTEGER:
+        raise DtypeError(f"{name}: cannot take {type_of(found[0])} (integer dtype required)")
+    shape = type_of(found[0]).shape or type_of(found[1]).shape
+    spread = [x if type_of(x).shape == shape else _spread(x, shape) for x in found]
+    return [c.absolute(x) for x in spread]
+
+
+def _spread(x: Any, shape: Any) -> Any:
+    return ops.broadcast(x, shape=shape, axes=())
+
+
+def gcd(x1: Any, x2: Any, /) -> Any:
+    """The greatest common divisor, by Euclid's algorithm; gcd(0, n) is |n|.
+
+    Errors: DtypeError for what is no integer.
+    Source: Knuth, The Art of Computer Programming 2, 4.5.2, algorithm A.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.gcd(rnp.array([12, -18]), 8)
+    Array([4, 2], i32[2], cpu:0)
+    """
+    return _gcd(*_whole("gcd", x1, x2))
+
+
+def _gcd(x: Any, y: Any) -> Any:
+    def unfinished(pair: tuple[Any, Any]) -> Any:
+        return st.any(ops.ne(pair[1], constant(0, pair[1])))
+
+    def step(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+        large, small = pair
+        zero, one = constant(0, small), constant(1, small)
+        done = ops.eq(small, zero)
+        rest = ops.rem(large, ops.select(done, one, small))
+        return ops.select(done, large, small), ops.select(done, zero, rest)
+
+    return while_loop(unfinished, step, (x, y))[0]
+
+
+def lcm(x1: Any, x2: Any, /) -> Any:
+    """The least common multiple; 0 where one of the numbers is 0.
+
+    Errors: DtypeError for what is no integer.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.lcm(rnp.array([4, 0]), 6)
+    Array([12,  0], i32[2], cpu:0)
+    """
+    x, y = _whole("lcm", x1, x2)
+    divisor = _gcd(x, y)
+    safe = ops.select(ops.eq(divisor, constant(0, divisor)), constant(1, divisor), divisor)
+    return ops.mul(ops.div(x, safe), y)
+
+
+# --- bits -------------------------------------------------------------------------------------
+
+
+def _order(name: str, bitorder: str) -> tuple[int, ...]:
+    if bitorder not in ("big", "little"):
+        raise ArgumentError(f"{name}: cannot use bitorder={bitorder!r} ('big' or 'little')")
+    return _WEIGHTS if bitorder == "big" else _WEIGHTS[::-1]
+
+
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Eight truths along an axis as one u8; the last byte is filled up with zeros.
+
+    Shapes: [*A, N, *B] -> [*A, ceil(N / 8), *B]; flattened first for axis None.
+    Errors: DtypeError unless the dtype is bool or an integer.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.packbits(rnp.array([1, 0, 1]))
+    Array([160], u8[1], cpu:0)
+    """
+    weights = _order("packbits", bitorder)
+    x = value("packbits", a)
+    if type_of(x).dtype not in dtypes.INTEGER | {dtypes.bool_}:
+        raise DtypeError(f"packbits: cannot pack {type_of(x)} (bool or integer dtype required)")
+    x, last = _axis_last("packbits", x, axis)
+    *lead, size = type_of(x).shape
+    truth = c.astype(c.astype(x, dtypes.bool_), dtypes.u8)
+    low, high = (0,) * len(lead), (0,) * len(lead)
+    full = ops.pad(
+        truth, constant(0, truth), low=(*low, 0), high=(*high, -size % 8), interior=(*low, 0)
+    )
+    bits = ops.reshape(full, shape=(*lead, (size + 7) // 8, 8))
+    weighted = ops.mul(*broadcast_together("packbits", [bits, _row(weights)]))
+    return c.swapaxes(st.sum(weighted, -1, dtypes.u8), last, -1)
+
+
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Any:
+    """The eight bits of each u8 along an axis, as 0 and 1; `count` of them, or all but -count.
+
+    Shapes: [*A, N, *B] -> [*A, 8 N, *B]; flattened first for axis None.
+    Errors: DtypeError unless the dtype is u8.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.unpackbits(rnp.array([160], "u8"), count=3)
+    Array([1, 0, 1], u8[3], cpu:0)
+    """
+    weights = _order("unpackbits", bitorder)
+    x = value("unpackbits", a)
+    if type_of(x).dtype != dtypes.u8:
+        raise DtypeError(f"unpackbits: cannot unpack {type_of(x)} (u8 required)")
+    x, last = _axis_last("unpackbits", x, axis)
+    *lead, size = type_of(x).shape
+    masked = ops.logical_and(
+        *broadcast_together("unpackbits", [c.expand_dims(x, -1), _row(weights)])
+    )
+    bits = ops.cast(ops.ne(masked, constant(0, masked)), dtypes.u8)
+    flat = ops.reshape(bits, shape=(*lead, 8 * size))
+    if count is not None:
+        flat = _counted(flat, static_int("unpackbits", "a count", count))
+    return c.swapaxes(flat, last, -1)
+
+
+def _counted(x: Any, count: int) -> Any:
+    """The first `count` elements of the last axis, zeros behind; all but -count."""
+    size = type_of(x).shape[-1]
+    wanted = count if count >= 0 else max(size + count, 0)
+    zeros = (0,) * (type_of(x).ndim - 1)
+    return ops.pad(
+        x, constant(0, x), low=(*zeros, 0), high=(*zeros, wanted - size), interior=(*zeros, 0)
+    )
+
+
+def _row(weights: tuple[int, ...]) -> Any:
+    return ops.concatenate(*(c.expand_dims(as_type(w, dtypes.u8), 0) for w in weights), axis=0)
+
+
+def _axis_last(name: str, x: Any, axis: int | None) -> tuple[Any, int]:
+    """The array with an axis exchanged for the last one, and where that axis was."""
+    if axis is None:
+        x, axis = c.reshape(x, -1), 0
+    at = c.normalised_axis(name, axis, type_of(x))
+    return c.swapaxes(x, at, -1), at
+
+
+__all__ = ["gcd", "lcm", "packbits", "unpackbits"]

@@ -1,0 +1,389 @@
+"""conv_general_dilated: sums of products of windows with a kernel, in any number of dimensions.
+
+`specs` = (lhs, rhs, out) name the axes by role: (batch, feature, *spatial) of the array and of the
+result, (out feature, in feature, *spatial) of the kernel. As everywhere in machine learning the
+kernel is not flipped. Padding may be negative; gaps of zeros are laid into the array by
+`lhs_dilation`, into the kernel by `rhs_dilation`. With groups, each group of features (or of
+batches) meets its own part of the kernel.
+
+One equation until lowering; then the windows are a view of the padded array (sliding.py), and the
+sum is a dot_general over the kernel's axes and the input features: the matrix of patches is never
+made where the reader of a dot can walk a view. Derivatives are convolutions with axes renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType, Shape
+from rune.dims import Size
+from rune.errors import ShapeError
+from rune.ops.arithmetic import zero_like
+from rune.ops.contraction import dot_general
+from rune.ops.family import KINDS, Batched, broadcast, require, reshape, same_dtype, wide
+from rune.ops.movement import inverse, move_axis, pad, reverse, transpose
+from rune.ops.sliding import reach, shear, window_count, windows
+
+Ints = tuple[int, ...]
+Pads = tuple[tuple[Size, Size], ...]
+Specs = tuple[Ints, Ints, Ints]
+
+
+@dataclass(frozen=True, slots=True)
+class Conv:
+    """All parameters of a convolution. `groups` = (of features, of batches), one of them 1."""
+
+    strides: Ints
+    padding: Pads
+    lhs_dilation: Ints
+    rhs_dilation: Ints
+    specs: Specs
+    groups: tuple[int, int] = (1, 1)
+
+    @property
+    def rank(self) -> int:
+        """The number of spatial axes."""
+        return len(self.strides)
+
+    @property
+    def pads(self) -> dict[str, tuple]:
+        """The parameters of `pad` for the array in the order batch, feature, spatial."""
+        return {
+            "low": (0, 0, *(lo for lo, _ in self.padding)),
+            "high": (0, 0, *(hi for _, hi in self.padding)),
+            "interior": (0, 0, *(d - 1 for d in self.lhs_dilation)),
+        }
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether anything is added to the array, or cropped."""
+        return any(v != 0 for values in self.pads.values() for v in values)
+
+
+def fields_of(conv: Conv) -> dict[str, Any]:
+    """The parameters of the primitive."""
+    names = ("strides", "padding", "lhs_dilation", "rhs_dilation", "specs", "groups")
+    return {name: getattr(conv, name) for name in names}
+
+
+def _pick(shape: Shape, spec: Ints) -> Shape:
+    return tuple(shape[a] for a in spec)
+
+
+def _arranged(shape: Sequence[Size], spec: Ints) -> Shape:
+    """Sizes given by role, in the order of the axes."""
+    return tuple(shape[k] for k in inverse(spec))
+
+
+# --- type -------------------------------------------------------------------------------------
+
+
+def _refuse(lhs: ArrayType, rhs: ArrayType, why: str) -> ShapeError:
+    return ShapeError(f"conv_general_dilated: cannot convolve {lhs} with {rhs} ({why})")
+
+
+def _check_ranks(lhs: ArrayType, rhs: ArrayType, conv: Conv) -> None:
+    fields = (conv.padding, conv.lhs_dilation, conv.rhs_dilation)
+    if {len(f) for f in fields} != {conv.rank} or {lhs.ndim, rhs.ndim} != {conv.rank + 2}:
+        raise _refuse(lhs, rhs, f"{conv.rank} strides for {lhs.ndim - 2} spatial axes")
+    if any(s < 1 for s in (*conv.strides, *conv.lhs_dilation, *conv.rhs_dilation, *conv.groups)):
+        raise _refuse(lhs, rhs, "strides, dilations and groups are at least 1")
+    if any(sorted(spec) != list(range(lhs.ndim)) for spec in conv.specs):
+        raise _refuse(lhs, rhs, f"axes {conv.specs}")
+    if min(conv.groups) != 1:
+        raise _refuse(lhs, rhs, "groups of features or of batches, not both")
+
+
+def _check_groups(lhs: ArrayType, rhs: ArrayType, conv: Conv) -> None:
+    batch, features = _pick(lhs.shape, conv.specs[0])[:2]
+    out_features, in_features = _pick(rhs.shape, conv.specs[1])[:2]
+    of_features, of_batches = conv.groups
+    if features != in_features * of_features:
+        raise _refuse(
+            lhs, rhs,
+            f"{features} input features in {of_features} groups against {in_features} of the "
+            "kernel",
+        )  # fmt: skip
+    if out_features % (of_features * of_batches) != 0 or batch % of_batches != 0:
+        raise _refuse(
+            lhs, rhs,
+            f"{out_features} output features and {batch} batches in groups {conv.groups}",
+        )  # fmt: skip
+
+
+def _type_rule(lhs: ArrayType, rhs: ArrayType, **params: Any) -> ArrayType:
+    conv = Conv(**params)
+    require("conv_general_dilated", KINDS["numeric"], "numeric", lhs, rhs)
+    dtype = same_dtype("conv_general_dilated", lhs, rhs)
+    _check_ranks(lhs, rhs, conv)
+    _check_groups(lhs, rhs, conv)
+    batch = _pick(lhs.shape, conv.specs[0])[0] // conv.groups[1]
+    out_features = _pick(rhs.shape, conv.specs[1])[0]
+    spatial = _counts(lhs.shape, rhs.shape, conv)
+    if any(isinstance(size, int) and size < 0 for size in spatial):
+        raise _refuse(lhs, rhs, f"padding {conv.padding} crops more than there is")
+    shape = _arranged((batch, out_features, *spatial), conv.specs[2])
+    return ArrayType(shape, dtype, lhs.weak and rhs.weak)
+
+
+def _counts(lhs: Shape, rhs: Shape, conv: Conv) -> Shape:
+    """The spatial sizes of the result."""
+    found = []
+    for k in range(conv.rank):
+        low, high = conv.padding[k]
+        whole = reach(lhs[conv.specs[0][k + 2]], conv.lhs_dilation[k]) + low + high
+        size = rhs[conv.specs[1][k + 2]]
+        if isinstance(whole, int) and whole < 0:
+            return (-1,)
+        found.append(window_count(whole, size, conv.strides[k], conv.rhs_dilation[k]))
+    return tuple(found)
+
+
+# --- expansion --------------------------------------------------------------------------------
+
+
+def _transposed(x: Any, permutation: Ints) -> Any:
+    return x if permutation == tuple(range(len(permutation))) else transpose(
+        x, permutation=permutation
+    )  # fmt: skip
+
+
+def _grouped(x: Any, axis: int, groups: int) -> Any:
+    """`x` with `axis` divided into groups, which are given an axis of their own in front."""
+    shape = type_of(x).shape
+    divided = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
+    return move_axis(reshape(x, shape=divided), axis, 0)
+
+
+def _expand(lhs: Any, rhs: Any, **params: Any) -> Any:
+    conv = Conv(**params)
+    x, w = _transposed(lhs, conv.specs[0]), _transposed(rhs, conv.specs[1])
+    if conv.is_padded:
+        x = pad(x, zero_like(x), **conv.pads)
+    groups = max(conv.groups)
+    if groups > 1:  # x [g, n, c, *S], w [g, o, c, *K]
+        x = _grouped(x, 0 if conv.groups[1] > 1 else 1, groups)
+        w = _grouped(w, 0, groups)
+    lead = int(groups > 1)
+    axes = tuple(range(2 + lead, 2 + lead + conv.rank))
+    sizes = type_of(w).shape[2 + lead :]
+    patches = windows(x, axes, sizes, conv.strides, conv.rhs_dilation)
+    return _product(patches, w, conv, lead)
+
+
+def _product(patches: Any, w: Any, conv: Conv, lead: int) -> Any:
+    """The dot of patches [g?, n, c, *O, *K] with w [g?, o, c, *K] in the order nearest to the
+    result's, and from there to the result.
+    """
+    batch, feature, *spatial = conv.specs[2]
+    rank, first = conv.rank, min(spatial, default=len(conv.specs[2]))
+    inner = (1 + lead, *range(2 + lead + rank, 2 + lead + 2 * rank))  # c, *K of the patches
+    of_kernel = tuple(range(1 + lead, 2 + lead + rank))  # c, *K of w
+    group = tuple(range(lead))
+    if batch < feature < first:
+        return _batch_first(patches, w, conv, lead, inner, of_kernel)
+    if feature < first:
+        numbers = ((of_kernel, inner), (group, group))
+        found = dot_general(w, patches, dimension_numbers=numbers)  # [g?, o, n, *O]
+        roles = (1, 0, *range(2, 2 + rank))  # where n, o, *O stand
+    else:
+        numbers = ((inner, of_kernel), (group, group))
+        found = dot_general(patches, w, dimension_numbers=numbers)  # [g?, n, *O, o]
+        roles = (0, 1 + rank, *range(1, 1 + rank))
+    return _placed(found, lead, roles, conv.specs[2])
+
+
+def _batch_first(
+    patches: Any, w: Any, conv: Conv, lead: int, inner: Ints, of_kernel: Ints
+) -> Any:
+    """[n, g?, o, *O]: one product for each batch, all of which share the kernel."""
+    batches, ndim = type_of(patches).shape[lead], type_of(w).ndim
+    shape = (batches, *type_of(w).shape)
+    shared = broadcast(w, shape=shape, axes=tuple(range(1, ndim + 1)))
+    at = ((0, *range(1, 1 + lead)), (lead, *range(lead)))
+    numbers = ((tuple(a + 1 for a in of_kernel), inner), at)
+    found = dot_general(shared, patches, dimension_numbers=numbers)
+    if lead:
+        n, g, o, *rest = type_of(found).shape
+        found = reshape(found, shape=(n, g * o, *rest))
+    return _transposed(found, inverse(conv.specs[2]))
+
+
+def _placed(found: Any, lead: int, roles: Ints, spec: Ints) -> Any:
+    """[g?, …] to the order of `spec`, groups joined with the features; `roles` says what is
+    where without the groups.
+    """
+    if lead:
+        feature = roles[1]
+        found = move_axis(found, 0, feature)
+        shape = type_of(found).shape
+        joined = shape[feature] * shape[feature + 1]
+        found = reshape(found, shape=(*shape[:feature], joined, *shape[feature + 2 :]))
+    return _transposed(found, tuple(roles[k] for k in inverse(spec)))
+
+
+# --- meaning ----------------------------------------------------------------------------------
+
+
+def _reference(lhs: np.ndarray, rhs: np.ndarray, **params: Any) -> np.ndarray:
+    conv = Conv(**params)
+    x, w = np.transpose(lhs, conv.specs[0]), np.transpose(rhs, conv.specs[1])
+    assert pad.reference is not None and shear.reference is not None
+    if conv.is_padded:
+        x = pad.reference(x, np.zeros((), x.dtype), **conv.pads)
+    of_features, of_batches = conv.groups
+    groups, sizes = max(conv.groups), w.shape[2:]
+    batch, features, *spatial = x.shape
+    x = x.reshape(of_batches, batch // of_batches, of_features, features // of_features, *spatial)
+    spread = np.broadcast_to(x[(..., *(None,) * conv.rank)], (*x.shape, *sizes))
+    axes = tuple(range(4, 4 + conv.rank))
+    patches = shear.reference(
+        spread, axes=axes, strides=conv.strides, dilations=conv.rhs_dilation
+    )  # [bg, n, fg, c, *O, *K], one of bg and fg being 1
+    last = tuple(range(4 + conv.rank, 4 + 2 * conv.rank))
+    patches = np.transpose(patches, (0, 2, 1, *axes, 3, *last))
+    out, total = patches.shape[2 : 3 + conv.rank], w.shape[1:]
+    kind = wide(lhs.dtype)
+    left = patches.reshape(groups, int(np.prod(out)), int(np.prod(total))).astype(kind, copy=False)
+    right = w.reshape(groups, w.shape[0] // groups, int(np.prod(total))).astype(kind, copy=False)
+    found = np.matmul(left, right.swapaxes(1, 2)).astype(lhs.dtype, copy=False)
+    found = found.reshape(groups, *out, w.shape[0] // groups)  # [g, n, *O, o]
+    found = np.moveaxis(found, 0, -2).reshape(*out, w.shape[0])
+    order = np.moveaxis(found, -1, 1)  # n, o, *O
+    return np.ascontiguousarray(np.transpose(order, inverse(conv.specs[2])))
+
+
+# --- derivatives ------------------------------------------------------------------------------
+
+
+def _transpose(ct: Any, linear: Batched, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
+    conv = Conv(**params)
+    if linear[0]:
+        return [_wrt_lhs(ct, lhs.shape, rhs, conv), None]
+    return [None, _wrt_rhs(ct, lhs, rhs.shape, conv)]
+
+
+def _wrt_lhs(ct: Any, shape: Shape, rhs: Any, conv: Conv) -> Any:
+    """ct convolved with the kernel flipped, strides and gaps changing places.
+
+    An element of the array at i·gap meets the kernel's element k in the window that starts
+    k·dilation before it; counted from the kernel's end, that is again a convolution.
+    """
+    x_spec, w_spec, y_spec = conv.specs
+    sizes = type_of(rhs).shape
+    padding = []
+    for k in range(conv.rank):
+        spread = reach(sizes[w_spec[k + 2]], conv.rhs_dilation[k]) - 1
+        low = spread - conv.padding[k][0]
+        inner = reach(type_of(ct).shape[y_spec[k + 2]], conv.strides[k])
+        padding.append((low, reach(shape[x_spec[k + 2]], conv.lhs_dilation[k]) + spread - inner - low))
+    groups, of_batches = max(conv.groups), conv.groups[1]
+    kernel = reverse(rhs, axes=tuple(w_spec[2:]))
+    kernel, spec = _features_swapped(kernel, w_spec, groups)
+    back = Conv(
+        conv.lhs_dilation, tuple(padding), conv.strides, conv.rhs_dilation,
+        (y_spec, spec, x_spec), (groups, 1),
+    )  # fmt: skip
+    found = conv_general_dilated(ct, kernel, **fields_of(back))
+    return _groups_moved(found, x_spec[1], x_spec[0], of_batches)
+
+
+def _features_swapped(kernel: Any, spec: Ints, groups: int) -> tuple[Any, Ints]:
+    """The kernel whose out features are its in features, group by group, and its axes."""
+    out, inner, *spatial = spec
+    return _groups_moved(kernel, out, inner, groups), (inner, out, *spatial)
+
+
+def _groups_moved(x: Any, source: int, target: int, groups: int) -> Any:
+    """[g r] at `source` becomes r, and t at `target` becomes [g t]."""
+    if groups == 1:
+        return x
+    shape = type_of(x).shape
+    divided = (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :])
+    moved = move_axis(reshape(x, shape=divided), source, target)
+    found = type_of(moved).shape
+    joined = groups * found[target + 1]
+    return reshape(moved, shape=(*found[:target], joined, *found[target + 2 :]))
+
+
+def _wrt_rhs(ct: Any, lhs: Any, shape: Shape, conv: Conv) -> Any:
+    """The array convolved with ct: batches are what is summed over, and features are batches."""
+    x_spec, w_spec, y_spec = conv.specs
+    sizes, counts = type_of(lhs).shape, type_of(ct).shape
+    padding = []
+    for k in range(conv.rank):
+        low = conv.padding[k][0]
+        spread = reach(shape[w_spec[k + 2]], conv.rhs_dilation[k]) - 1
+        window = reach(counts[y_spec[k + 2]], conv.strides[k])
+        whole = reach(sizes[x_spec[k + 2]], conv.lhs_dilation[k])
+        padding.append((low, spread + window - whole - low))
+    swapped = (
+        (x_spec[1], x_spec[0], *x_spec[2:]), (y_spec[1], y_spec[0], *y_spec[2:]),
+        (w_spec[1], w_spec[0], *w_spec[2:]),
+    )  # fmt: skip
+    of_features, of_batches = conv.groups
+    back = Conv(
+        conv.rhs_dilation, tuple(padding), conv.lhs_dilation, conv.strides, swapped,
+        (of_batches, of_features),
+    )  # fmt: skip
+    return conv_general_dilated(lhs, ct, **fields_of(back))
+
+
+# --- lanes ------------------------------------------------------------------------------------
+
+
+def _batch(batched: Batched, size: Any, lhs: Any, rhs: Any, **params: Any) -> tuple[Any, bool]:
+    """Lanes of the array are batches, lanes of the kernel features, lanes of both groups."""
+    conv = Conv(**params)
+    (x_batch, x_feature), (w_out, _), y_spec = conv.specs[0][:2], conv.specs[1][:2], conv.specs[2]
+    of_features, of_batches = conv.groups
+    if batched[0] and batched[1]:
+        axis = x_batch if of_batches > 1 else x_feature
+        groups = (of_features, of_batches * size) if of_batches > 1 else (of_features * size, 1)
+        x, w = _folded(lhs, axis, 1), _folded(rhs, w_out, 1)
+        found = conv_general_dilated(x, w, **fields_of(replace(conv, groups=groups)))
+        return _unfolded(found, y_spec[1], size, 1), True
+    if batched[0]:
+        found = conv_general_dilated(_folded(lhs, x_batch, of_batches), rhs, **params)
+        return _unfolded(found, y_spec[0], size, 1), True
+    groups = max(conv.groups)
+    found = conv_general_dilated(lhs, _folded(rhs, w_out, groups), **params)
+    return _unfolded(found, y_spec[1], size, groups), True
+
+
+def _folded(x: Any, axis: int, groups: int) -> Any:
+    """Lanes [B, …] put into `axis`: [g, n] there becomes [g, B, n]."""
+    shape = type_of(x).shape
+    lanes, inner = shape[0], shape[1:]
+    divided = (lanes, *inner[:axis], groups, inner[axis] // groups, *inner[axis + 1 :])
+    moved = move_axis(reshape(x, shape=divided), 0, axis + 1)
+    return reshape(moved, shape=(*inner[:axis], lanes * inner[axis], *inner[axis + 1 :]))
+
+
+def _unfolded(y: Any, axis: int, lanes: Any, groups: int) -> Any:
+    """[g, B, n] in `axis` back to lanes [B, …] and [g, n] there."""
+    shape = type_of(y).shape
+    rest = shape[axis] // (groups * lanes)
+    divided = (*shape[:axis], groups, lanes, rest, *shape[axis + 1 :])
+    moved = move_axis(reshape(y, shape=divided), axis + 1, 0)
+    return reshape(moved, shape=(lanes, *shape[:axis], groups * rest, *shape[axis + 1 :]))
+
+
+conv_general_dilated: Primitive = Primitive(
+    "conv_general_dilated", "contraction", _type_rule, _reference,
+    jvp=(
+        lambda dx, x, w, y, **params: conv_general_dilated(dx, w, **params),
+        lambda dw, x, w, y, **params: conv_general_dilated(x, dw, **params),
+    ),
+    transpose=_transpose,
+    batch=_batch,
+    expand=_expand,
+)  # fmt: skip
+
+PRIMITIVES = (conv_general_dilated,)

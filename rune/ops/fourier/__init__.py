@@ -1,0 +1,157 @@
+"""fft: discrete Fourier transforms along any axes, of any length.
+
+    fft, ifft    complex -> complex   y[k] = sum_j x[j] exp(∓2πi jk/n); the inverse divided by n
+    rfft         real -> complex      the first n//2 + 1 of the last axis, which tell the others
+    irfft        complex -> real      its inverse; the length is 2(m - 1), and one more if `odd`
+
+`axes` are in NumPy's order: the last is the one that a real transform halves. On the CPU NumPy
+computes what is short, and what is in no compiled program; the rest, and everything on devices,
+are the kernels of expansion.py.
+
+Every kind is linear, and its own derivative. The matrix of a complex transform is symmetric, so
+it is its own transpose. The real one and its inverse are each other's transpose, but for weights:
+every frequency but 0 and n/2 stands for two.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal, type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.dims import Size, product
+from rune.errors import ShapeError
+from rune.ops.arithmetic import add, div, eq, logical_or, mul, select
+from rune.ops.complex_numbers import PART, WHOLE, complex, conj, imag, real
+from rune.ops.creation import iota
+from rune.ops.family import Batched, require, size_value
+from rune.ops.fourier.expansion import expand
+from rune.ops.fourier.lengths import radices
+from rune.ops.movement import pad
+
+Axes = tuple[int, ...]
+_TAKES = {
+    "fft": (dtypes.COMPLEX, "complex"),
+    "ifft": (dtypes.COMPLEX, "complex"),
+    "rfft": (frozenset(WHOLE), "f32 or f64"),
+    "irfft": (dtypes.COMPLEX, "complex"),
+}
+GENERATED_FROM = 1 << 15  # elements, from which on generated kernels are faster than NumPy
+
+
+def _type(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> ArrayType:
+    require(kind, *_TAKES[kind], x)
+    if len(set(axes)) != len(axes) or any(not 0 <= axis < x.ndim for axis in axes):
+        raise ShapeError(f"{kind}: cannot transform {x} (axes {axes})")
+    shape = list(x.shape)
+    if kind == "irfft":
+        shape[axes[-1]] = _real_length(shape[axes[-1]], odd)
+    for axis in axes:
+        if shape[axis] == 0 or x.shape[axis] == 0:
+            raise ShapeError(f"{kind}: cannot transform {x} (axis {axis} has no elements)")
+    if kind == "rfft":
+        shape[axes[-1]] = shape[axes[-1]] // 2 + 1
+    dtype = {"rfft": WHOLE, "irfft": PART}.get(kind, {}).get(x.dtype, x.dtype)
+    return ArrayType(tuple(shape), dtype)
+
+
+def _real_length(frequencies: Size, odd: bool) -> Size:
+    return 2 * (frequencies - 1) + int(odd)
+
+
+def _reference(x: np.ndarray, *, kind: str, axes: Axes, odd: bool) -> np.ndarray:
+    sizes = [x.shape[axis] for axis in axes]
+    if kind == "irfft":
+        sizes[-1] = 2 * (sizes[-1] - 1) + odd
+    found = _NUMPY[kind](x, s=sizes, axes=axes)
+    dtype = {"rfft": WHOLE, "irfft": PART}.get(kind, {}).get(x.dtype, x.dtype)
+    return found.astype(dtype, copy=False)
+
+
+_NUMPY: dict[str, Any] = {
+    "fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.fft.rfftn, "irfft": np.fft.irfftn,
+}  # fmt: skip
+
+
+def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
+    """Whether NumPy is faster: on few elements, and on lengths that need a convolution."""
+    out = _type(x, kind=kind, axes=axes, odd=odd)
+    whole = x if kind == "rfft" else out
+    lengths = [whole.shape[axis] for axis in axes]
+    if out.is_symbolic:
+        return True
+    return math.prod(whole.shape) < GENERATED_FROM or any(radices(n) is None for n in lengths)
+
+
+# --- derivatives --------------------------------------------------------------------------------
+
+
+def _transpose(ct: Any, linear: Batched, x: ArrayType, **params: Any) -> list[Any]:
+    rule = {"rfft": _transpose_real, "irfft": _transpose_inverse_real}.get(params["kind"])
+    return [fft(ct, **params) if rule is None else rule(ct, x, params["axes"])]
+
+
+def _transpose_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
+    """Of rfft: the inverse of the conjugate, each frequency that stands for two halved."""
+    *_, last = axes
+    n = x.shape[last]
+    parity = n % 2
+    if not isinstance(parity, int):
+        return _transpose_real_whole(ct, axes, n)
+    found = fft(_weighted(conj(ct), last, n, 0.5), kind="irfft", axes=axes, odd=parity == 1)
+    return mul(found, size_value(product(x.shape[axis] for axis in axes), x.dtype))
+
+
+def _transpose_real_whole(ct: Any, axes: Axes, n: Size) -> Any:
+    """The same where nobody knows whether n is odd: the transform among n - n//2 - 1 zeros."""
+    shape = type_of(ct).shape
+    none = (0,) * len(shape)
+    high = tuple(n - d if k == axes[-1] else 0 for k, d in enumerate(shape))
+    whole = pad(ct, literal(0, type_of(ct).dtype), low=none, high=high, interior=none)
+    return real(fft(whole, kind="fft", axes=axes, odd=False))
+
+
+def _transpose_inverse_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
+    """Of irfft: the conjugate of the transform, each frequency that stands for two doubled."""
+    found = type_of(ct)
+    spectrum = conj(fft(ct, kind="rfft", axes=axes, odd=False))
+    weighted = _weighted(spectrum, axes[-1], found.shape[axes[-1]], 2)
+    total = size_value(product(found.shape[axis] for axis in axes), found.dtype)
+    return _scaled(weighted, div(literal(1, found.dtype), total))
+
+
+def _weighted(x: Any, axis: int, n: Size, weight: float) -> Any:
+    """x times `weight`, but for frequencies 0 and n/2."""
+    dtype = PART[type_of(x).dtype]
+    k = iota(shape=type_of(x).shape, axis=axis, dtype=dtypes.i32)
+    is_last = eq(add(k, k), size_value(n, dtypes.i32))
+    is_end = logical_or(eq(k, literal(0, dtypes.i32)), is_last)
+    return _scaled(x, select(is_end, literal(1, dtype), literal(weight, dtype)))
+
+
+def _scaled(x: Any, factor: Any) -> Any:
+    return complex(mul(real(x), factor), mul(imag(x), factor))
+
+
+def _batch(
+    batched: Batched, size: Any, x: Any, *, kind: str, axes: Axes, odd: bool
+) -> tuple[Any, bool]:
+    return fft(x, kind=kind, axes=tuple(axis + 1 for axis in axes), odd=odd), True
+
+
+fft: Primitive = Primitive(
+    "fft", "fourier", _type, _reference,
+    jvp=(lambda dx, x, y, **params: fft(dx, **params),),
+    transpose=_transpose,
+    batch=_batch,
+    lower=Library(_pays),
+    expand=expand,
+)  # fmt: skip
+
+PRIMITIVES = (fft,)

@@ -1,0 +1,70 @@
+"""Pieces of a pair of arrays along one axis: cut, join, reshape, multiply by a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rune.core.interpreter import literal, type_of
+from rune.core.types import Shape
+from rune.dims import Size
+from rune.ops import movement, pairs
+from rune.ops.family import broadcast, reshape
+from rune.ops.pairs import Pair
+
+
+def shape_of(x: Pair) -> Shape:
+    """The shape of both parts."""
+    return type_of(x[0]).shape
+
+
+def cut(x: Pair, axis: int, start: Size, limit: Size, stride: int = 1) -> Pair:
+    """x[..., start:limit:stride, ...]."""
+    shape = shape_of(x)
+    low = tuple(start if k == axis else 0 for k in range(len(shape)))
+    high = tuple(limit if k == axis else d for k, d in enumerate(shape))
+    steps = tuple(stride if k == axis else 1 for k in range(len(shape)))
+    real, imag = (movement.slice_(v, start=low, limit=high, stride=steps) for v in x)
+    return real, imag
+
+
+def join(pieces: Sequence[Pair], axis: int) -> Pair:
+    """The pieces one after the other along `axis`."""
+    if len(pieces) == 1:
+        return pieces[0]
+    real, imag = (movement.concatenate(*part, axis=axis) for part in zip(*pieces, strict=True))
+    return real, imag
+
+
+def reverse(x: Pair, axis: int) -> Pair:
+    """x[..., ::-1, ...]."""
+    real, imag = (movement.reverse(v, axes=(axis,)) for v in x)
+    return real, imag
+
+
+def split_axis(x: Pair, axis: int, sizes: tuple[Size, ...], count: int = 1) -> Pair:
+    """`count` axes from `axis` on, replaced by axes of these sizes."""
+    shape = shape_of(x)
+    made = (*shape[:axis], *sizes, *shape[axis + count :])
+    real, imag = (v if made == shape else reshape(v, shape=made) for v in x)
+    return real, imag
+
+
+def lengthen(x: Pair, axis: int, size: Size) -> Pair:
+    """Zeros behind x, up to `size`."""
+    shape = shape_of(x)
+    high = tuple(size - d if k == axis else 0 for k, d in enumerate(shape))
+    none = (0,) * len(shape)
+    zero = literal(0, type_of(x[0]).dtype)
+    real, imag = (movement.pad(v, zero, low=none, high=high, interior=none) for v in x)
+    return real, imag
+
+
+def spread(factors: Pair, axes: tuple[int, ...], shape: Shape) -> Pair:
+    """A pair whose axes stand at `axes` of `shape`, repeated along the others."""
+    real, imag = (broadcast(v, shape=shape, axes=axes) for v in factors)
+    return real, imag
+
+
+def times(x: Pair, factors: Pair, axis: int) -> Pair:
+    """x times a vector along `axis`."""
+    return pairs.mul(x, spread(factors, (axis,), shape_of(x)))

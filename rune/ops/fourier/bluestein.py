@@ -1,0 +1,53 @@
+"""Transforms of any length as convolutions: with jk = (j² + k² - (k-j)²)/2 a sum over j of
+x[j] exp(-2πi jk/n) is a convolution with the chirp exp(πi j²/n), between two products with it.
+
+The circular convolution has a power of two as its length, at least 2n - 1, and is computed by
+transforms of that length.
+
+Source: L. I. Bluestein 1970, "A linear filtering approach to the computation of discrete Fourier
+transform", IEEE Trans. Audio Electroacoustics 18(4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rune.core.interpreter import literal, literal_like, type_of
+from rune.ops import arithmetic as a
+from rune.ops import pairs
+from rune.ops.fourier.along import cut, lengthen, shape_of, times
+from rune.ops.fourier.lengths import padded_length, radices
+from rune.ops.fourier.roots import indices, square_modulo, unit_roots
+from rune.ops.fourier.stages import transform_by_stages
+from rune.ops.pairs import Pair
+
+
+def transform_by_convolution(x: Pair, axis: int) -> Pair:
+    """The transform along `axis`."""
+    n, dtype = shape_of(x)[axis], type_of(x[0]).dtype
+    size = padded_length(n)
+    stages = radices(size)
+    assert stages is not None
+    chirp = _chirp(indices(n, 2 * n), n, dtype)
+    x = lengthen(times(x, chirp, axis), axis, size)
+    spectrum = transform_by_stages(x, axis, stages)
+    filtered = times(spectrum, transform_by_stages(_filter(n, size, dtype), 0, stages), axis)
+    # The inverse transform is the transform with the parts exchanged, before and after.
+    imag, real = transform_by_stages((filtered[1], filtered[0]), axis, stages)
+    found = times(cut((real, imag), axis, 0, n), chirp, axis)
+    return pairs.times(found, literal(1 / size, dtype))
+
+
+def _chirp(k: np.ndarray, n: int, dtype: np.dtype) -> Pair:
+    """exp(-πi k²/n)."""
+    return unit_roots(square_modulo(k, 2 * n), 2 * n, dtype)
+
+
+def _filter(n: int, size: int, dtype: np.dtype) -> Pair:
+    """exp(πi k²/n) for -n < k < n, at k modulo `size`; zero elsewhere."""
+    k = indices(size, 2 * n)
+    distance = a.min(k, a.sub(literal_like(size, k), k))
+    is_inside = a.lt(distance, literal_like(n, k))
+    real, imag = _chirp(a.select(is_inside, distance, literal_like(0, k)), n, dtype)
+    zero = literal(0, dtype)
+    return a.select(is_inside, real, zero), a.select(is_inside, a.neg(imag), zero)

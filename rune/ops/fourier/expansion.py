@@ -1,0 +1,183 @@
+"""Transforms in rune's own operations, for every executor: what `fft` becomes on a device.
+
+Everything is one forward transform of pairs (real, imaginary) along one axis: the inverse is the
+same with the parts exchanged before and after; several axes go one after the other; a real one of
+even length is a complex one of half the length, of neighbours taken as parts.
+
+Source: the real transform, Sorensen, Jones, Heideman & Burrus 1987, "Real-valued fast Fourier
+transform algorithms", IEEE Trans. ASSP 35(6), §II.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal, literal_like, type_of
+from rune.dims import product
+from rune.ops import arithmetic as a
+from rune.ops import complex_numbers as c
+from rune.ops import pairs
+from rune.ops.creation import iota
+from rune.ops.family import reshape, size_value, zeros_like
+from rune.ops.fourier.along import cut, join, reverse, shape_of, split_axis, spread, times
+from rune.ops.fourier.bluestein import transform_by_convolution
+from rune.ops.fourier.lengths import radices
+from rune.ops.fourier.roots import indices, unit_roots
+from rune.ops.fourier.stages import transform_by_stages
+from rune.ops.movement import concatenate
+from rune.ops.pairs import Pair
+from rune.ops.repeat import repeat
+from rune.ops.windows import dynamic_slice
+
+Axes = tuple[int, ...]
+
+
+def expand(x: Any, *, kind: str, axes: Axes, odd: bool) -> Any:
+    """The transform `kind` of x along `axes`, by stages of kernels."""
+    if kind == "fft":
+        return c.complex(*_forward(_parts(x), axes))
+    if kind == "ifft":
+        return c.complex(*_scaled(_inverse(_parts(x), axes), axes))
+    *others, last = axes
+    if kind == "rfft":
+        return c.complex(*_forward(_of_real(x, last), tuple(others)))
+    found = _scaled(_inverse(_parts(x), tuple(others)), tuple(others))
+    return _to_real(found, last, odd)
+
+
+def _parts(x: Any) -> Pair:
+    return c.real(x), c.imag(x)
+
+
+def _swapped(x: Pair) -> Pair:
+    return x[1], x[0]
+
+
+def _forward(x: Pair, axes: Sequence[int]) -> Pair:
+    """The transform along every one of `axes`."""
+    for axis in reversed(axes):
+        x = _transform(x, axis)
+    return x
+
+
+def _inverse(x: Pair, axes: Sequence[int]) -> Pair:
+    """The inverse transform, without division by the number of elements."""
+    return _swapped(_forward(_swapped(x), axes))
+
+
+def _scaled(x: Pair, axes: Sequence[int]) -> Pair:
+    return pairs.times(x, _reciprocal(x, product(shape_of(x)[axis] for axis in axes)))
+
+
+def _reciprocal(x: Pair, size: Any) -> Any:
+    dtype = type_of(x[0]).dtype
+    return a.div(literal(1, dtype), size_value(size, dtype))
+
+
+def _transform(x: Pair, axis: int) -> Pair:
+    """The transform along one axis."""
+    n = shape_of(x)[axis]
+    if not isinstance(n, int):
+        return _by_summation(x, axis)
+    stages = radices(n)
+    if stages is None:
+        return transform_by_convolution(x, axis)
+    return transform_by_stages(x, axis, stages)
+
+
+def _by_summation(x: Pair, axis: int) -> Pair:
+    """The definition, for a length that is known when the program runs: n steps over n elements."""
+    shape, dtype = shape_of(x), type_of(x[0]).dtype
+    n = shape[axis]
+    count = size_value(n, dtypes.i32)
+    k = iota(shape=(n,), axis=0, dtype=dtypes.i32)
+    sizes = tuple(1 if d == axis else size for d, size in enumerate(shape))
+    rest = tuple(d for d in range(len(shape)) if d != axis)
+
+    def step(j: Any, turns: Any, *sums: Any) -> list[Any]:
+        starts = [j if d == axis else np.int32(0) for d in range(len(shape))]
+        row = (dynamic_slice(v, *starts, sizes=sizes) for v in x)
+        real, imag = (reshape(v, shape=tuple(shape[d] for d in rest)) for v in row)
+        turned = times(spread((real, imag), rest, shape), unit_roots(turns, count, dtype), axis)
+        # turns = jk mod n, one k further for the next j: products would not fit in 32 bits.
+        after = a.add(turns, k)
+        after = a.select(a.lt(after, count), after, a.sub(after, count))
+        return [after, *map(a.add, sums, turned)]
+
+    _, *sums = repeat(n, step, zeros_like(k), *map(zeros_like, x))
+    return sums[0], sums[1]
+
+
+# --- real transforms ----------------------------------------------------------------------------
+
+
+def _of_real(x: Any, axis: int) -> Pair:
+    """Frequencies 0 to n//2 of real numbers."""
+    n = type_of(x).shape[axis]
+    if not isinstance(n, int) or n % 2:
+        found = _transform((x, zeros_like(x)), axis)
+        return cut(found, axis, 0, n // 2 + 1)
+    half = n // 2
+    pair = split_axis((x, x), axis, (half, 2))
+    z = _transform(_neighbours(pair, axis), axis)
+    z = join([z, cut(z, axis, 0, 1)], axis)
+    even, odd = _sum_and_difference(z, axis)
+    # The transforms of the elements at even places, and of those at odd ones times i.
+    turned = times(pairs.over_i(odd), _half_turn(n, axis, odd), axis)
+    return pairs.times(pairs.add(even, turned), literal(0.5, type_of(x).dtype))
+
+
+def _neighbours(x: Pair, axis: int) -> Pair:
+    """[h, 2] -> the elements at even places and those at odd ones."""
+    sizes = shape_of(x)
+    parts = [split_axis(cut(x, axis + 1, k, k + 1), axis, (sizes[axis],), 2)[0] for k in (0, 1)]
+    return parts[0], parts[1]
+
+
+def _sum_and_difference(z: Pair, axis: int) -> tuple[Pair, Pair]:
+    """z[k] ± conj(z[h-k]) for k from 0 to h."""
+    other = pairs.conj(reverse(z, axis))
+    return pairs.add(z, other), pairs.sub(z, other)
+
+
+def _half_turn(n: int, axis: int, x: Pair) -> Pair:
+    """exp(-2πi k/n) along an axis of x."""
+    size = shape_of(x)[axis]
+    return unit_roots(indices(size, n), n, type_of(x[0]).dtype)
+
+
+def _to_real(x: Pair, axis: int, odd: bool) -> Any:
+    """The real numbers whose frequencies from 0 on are x."""
+    half = shape_of(x)[axis] - 1
+    n = 2 * half + int(odd)
+    if not isinstance(n, int) or odd:
+        return _to_real_whole(x, axis, n)
+    x = x[0], _without_ends(x[1], axis, half)
+    even, odds = _sum_and_difference(x, axis)
+    odds = times(pairs.times_i(odds), pairs.conj(_half_turn(n, axis, x)), axis)
+    z = cut(pairs.add(even, odds), axis, 0, half)
+    found = pairs.times(_inverse(z, (axis,)), _reciprocal(z, n))
+    places = split_axis(found, axis, (half, 1))
+    both = concatenate(*places, axis=axis + 1)
+    shape = shape_of(x)
+    return reshape(both, shape=(*shape[:axis], n, *shape[axis + 1 :]))
+
+
+def _without_ends(x: Any, axis: int, last: int) -> Any:
+    """x with zeros at both ends: imaginary parts that a transform of real numbers cannot have."""
+    shape = type_of(x).shape
+    k = iota(shape=shape, axis=axis, dtype=dtypes.i32)
+    is_end = a.logical_or(a.eq(k, literal_like(0, k)), a.eq(k, literal_like(last, k)))
+    return a.select(is_end, literal(0, type_of(x).dtype), x)
+
+
+def _to_real_whole(x: Pair, axis: int, n: Any) -> Any:
+    """The same by all n frequencies: those from 1 on return, conjugated, from the other end."""
+    size = shape_of(x)[axis]
+    mirrored = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))
+    found = _inverse(join([x, mirrored], axis), (axis,))[0]
+    return a.mul(found, _reciprocal(x, n))

@@ -1,0 +1,49 @@
+"""How a length is transformed: the radices of its stages, or what else serves.
+
+A length splits into factors of 4, 2 and odd primes. A stage multiplies by a matrix as wide as its
+radix, so lengths with a large prime factor are turned into a convolution of a length that splits
+well (bluestein.py).
+"""
+
+from __future__ import annotations
+
+import functools
+
+MOST = 64  # a radix beyond this costs more than a convolution
+
+
+def prime_factors(n: int) -> tuple[int, ...]:
+    """The prime factors of n > 0 in ascending order.
+
+    >>> prime_factors(360)
+    (2, 2, 2, 3, 3, 5)
+    """
+    found, divisor = [], 2
+    while divisor * divisor <= n:
+        while n % divisor == 0:
+            found.append(divisor)
+            n //= divisor
+        divisor += 1
+    return (*found, n) if n > 1 else tuple(found)
+
+
+@functools.lru_cache(maxsize=1024)
+def radices(n: int) -> tuple[int, ...] | None:
+    """The radices of the stages of a transform of length n, large ones first; None beyond MOST.
+
+    The last is the smallest, since it joins its results in place of storing them apart.
+
+    >>> radices(360), radices(8), radices(1), radices(67)
+    ((5, 3, 3, 4, 2), (4, 2), (), None)
+    """
+    primes = prime_factors(n)
+    if primes and primes[-1] > MOST:
+        return None
+    twos = primes.count(2)
+    odd = sorted((p for p in primes if p != 2), reverse=True)
+    return (*odd, *(4,) * (twos // 2), *(2,) * (twos % 2))
+
+
+def padded_length(n: int) -> int:
+    """The power of two in which a circular convolution of length n does not meet itself."""
+    return 1 << (2 * n - 2).bit_length()

@@ -1,0 +1,234 @@
+"""cholesky: the lower triangular L with L Lᴴ = A. Only the lower triangle of A is read.
+
+A lane whose matrix is not positive definite is NaN in its lower triangle, and no other lane is
+touched. There the derivative is NaN as well; elsewhere it is that of the lower triangle that is
+read, so the result does not depend on what stands above the diagonal.
+
+Reference:  LAPACK's potrf by way of NumPy; from 256 rows on by blocks of columns, so that nearly
+            all of the work is done by matrix products (measured: four times as fast at 1024).
+Expansion:  left-looking by blocks of columns: a block minus L times its own rows of L, then column
+            after column within the block. Tiny matrices are written out, vectorised over lanes.
+Source:     Golub & Van Loan 4e, §4.2; derivative: Murray 2016, arXiv:1602.07527, eq. 8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.ops.arithmetic import add, div, eq, ge, gt, mul, ne, select, sub
+from rune.ops.family import broadcast
+from rune.ops.linalg.small import is_small, over_matrices
+from rune.ops.linalg.triangular import triangular_solve
+from rune.ops.matrix_helpers import (
+    adjoint,
+    as_dtype_of,
+    batch_leading,
+    conjugate,
+    corner,
+    diagonal,
+    elements,
+    eye,
+    from_elements,
+    full,
+    grown_by_identity,
+    is_static,
+    keep,
+    lower_triangle,
+    matmul,
+    nan_like,
+    next_multiple,
+    number,
+    put,
+    real_part,
+    require_matrices,
+    require_square,
+    rows,
+    scaled_columns,
+    steps,
+    window,
+    zeros,
+)
+from rune.ops.transcendental import sqrt
+
+BLOCK = 32  # columns that the expansion takes together
+PANEL = 64  # columns that the reference takes together, once there are LARGE
+LARGE = 256
+
+
+def _type(a: ArrayType) -> ArrayType:
+    require_matrices("cholesky", a)
+    require_square("cholesky", a)
+    return a.strong()
+
+
+# --- reference --------------------------------------------------------------------------------
+
+
+def _reference(a: np.ndarray) -> np.ndarray:
+    try:
+        return _factored(a)
+    except np.linalg.LinAlgError:
+        return over_matrices(_or_nan, a)
+
+
+def _factored(a: np.ndarray) -> np.ndarray:
+    n = a.shape[-1]
+    return np.linalg.cholesky(a) if n < LARGE else over_matrices(_by_panels, a)
+
+
+def _or_nan(a: np.ndarray) -> np.ndarray:
+    try:
+        return _factored(a)
+    except np.linalg.LinAlgError:
+        return np.tril(np.full(a.shape, nan_like(a)))
+
+
+def _by_panels(a: np.ndarray) -> np.ndarray:
+    n = a.shape[0]
+    out = np.zeros_like(a)
+    for start in range(0, n, PANEL):
+        end = min(start + PANEL, n)
+        panel = a[start:, start:end] - out[start:, :start] @ out[start:end, :start].conj().T
+        top = np.linalg.cholesky(panel[: end - start])
+        out[start:end, start:end] = top
+        out[end:, start:end] = panel[end - start :] @ np.linalg.inv(top).conj().T
+    return out
+
+
+# --- expansion --------------------------------------------------------------------------------
+
+
+def _expand(a: Any) -> Any:
+    if is_small(type_of(a)):
+        return _written_out(a)
+    shape = type_of(a).shape
+    found = _blocked(a) if is_static(shape) and shape[-1] > BLOCK else _columns(a, a, np.int32(0))
+    return _or_all_nan(found)
+
+
+def _blocked(a: Any) -> Any:
+    n = type_of(a).shape[-1]
+    size = next_multiple(n, BLOCK)
+    padded = grown_by_identity(a, size)
+
+    def step(k: Any, out: Any) -> list[Any]:
+        start = mul(k, np.int32(BLOCK))
+        own = window(out, -2, start, BLOCK)
+        panel = sub(window(padded, -1, start, BLOCK), matmul(out, adjoint(own)))
+        return [put(out, -1, start, _columns(padded, panel, start))]
+
+    (out,) = steps(size // BLOCK, step, zeros(padded))
+    return corner(out, n, n)
+
+
+def _columns(a: Any, panel: Any, start: Any) -> Any:
+    """Columns of L, from those of A less what earlier columns give. `start` is the first's number.
+
+    Shapes: a [*B, N, N], panel [*B, N, K] -> [*B, N, K].
+    """
+    shape = type_of(a).shape
+    row = rows((*shape[:-1], 1))
+
+    def step(j: Any, out: Any) -> list[Any]:
+        here = add(start, j)
+        own = window(out, -2, here, 1)
+        column = sub(window(panel, -1, j, 1), matmul(out, adjoint(own)))
+        pivot = real_part(window(column, -2, here, 1))
+        root = as_dtype_of(sqrt(_positive(pivot)), column)
+        root = broadcast(root, shape=type_of(column).shape, axes=tuple(range(len(shape))))
+        below = select(eq(row, here), root, div(column, root))
+        return [put(out, -1, j, keep(ge(row, here), below))]
+
+    (out,) = steps(type_of(panel).shape[-1], step, zeros(panel))
+    return out
+
+
+def _positive(pivot: Any) -> Any:
+    """The pivot, or NaN where it is not positive."""
+    return select(gt(pivot, number(0, pivot)), pivot, nan_like(pivot))
+
+
+def _or_all_nan(factor: Any) -> Any:
+    """All NaN in lanes that failed: what failed once has reached the last diagonal element."""
+    shape = type_of(factor).shape
+    n = shape[-1]
+    if n == 0:
+        return factor
+    last = real_part(window(window(factor, -1, np.int32(_last(n)), 1), -2, np.int32(_last(n)), 1))
+    failed = broadcast(ne(last, last), shape=shape, axes=tuple(range(len(shape))))
+    return select(failed, lower_triangle(full(nan_like(factor), shape)), factor)
+
+
+def _last(n: Any) -> int:
+    # A window is clamped to the matrix, so any large number names the last of a symbolic size.
+    return n - 1 if isinstance(n, int) else np.iinfo(np.int32).max
+
+
+def _written_out(a: Any) -> Any:
+    """Every element of L as one expression over the lanes."""
+    given, lead = elements(a), type_of(a).shape[:-2]
+    n = len(given)
+    factor: list[list[Any]] = [[number(0, a)] * n for _ in range(n)]
+    for j in range(n):
+        pivot = real_part(_less_products(given[j][j], factor[j][:j], factor[j][:j]))
+        root = as_dtype_of(sqrt(_positive(pivot)), a)
+        factor[j][j] = root
+        for i in range(j + 1, n):
+            factor[i][j] = div(_less_products(given[i][j], factor[i][:j], factor[j][:j]), root)
+    if n == 0:
+        return a
+    failed = ne(real_part(factor[-1][-1]), real_part(factor[-1][-1]))
+    whole = [
+        [select(failed, nan_like(a), factor[i][j]) if j <= i else factor[i][j] for j in range(n)]
+        for i in range(n)
+    ]
+    return from_elements(whole, lead)
+
+
+def _less_products(x: Any, left: list[Any], right: list[Any]) -> Any:
+    for p, q in zip(left, right, strict=True):
+        x = sub(x, mul(p, conjugate(q)))
+    return x
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp(da: Any, a: Any, factor: Any) -> Any:
+    """L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with a halved diagonal."""
+    inside = adjoint(triangular_solve(factor, _hermitian(da), lower=True, unit_diagonal=False))
+    inside = adjoint(triangular_solve(factor, inside, lower=True, unit_diagonal=False))
+    return matmul(factor, half_lower(inside))
+
+
+def _hermitian(a: Any) -> Any:
+    """The Hermitian matrix with the lower triangle of `a`."""
+    below = lower_triangle(a, -1)
+    real_diagonal = as_dtype_of(real_part(diagonal(a)), a)
+    on = scaled_columns(eye(type_of(a).shape, type_of(a).dtype), real_diagonal)
+    return add(add(below, adjoint(below)), on)
+
+
+def half_lower(x: Any) -> Any:
+    """The lower triangle, its diagonal halved."""
+    shape = type_of(x).shape
+    halves = sub(full(number(1, x), shape), mul(eye(shape, type_of(x).dtype), number(0.5, x)))
+    return mul(lower_triangle(x), halves)
+
+
+def _pays(a: ArrayType) -> bool:
+    return not is_small(a)
+
+
+cholesky: Primitive = Primitive(
+    "cholesky", "linalg", _type, _reference,
+    jvp=(_jvp,),
+    batch=batch_leading(lambda: cholesky),
+    lower=Library(_pays), expand=_expand,
+)  # fmt: skip

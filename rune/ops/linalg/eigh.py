@@ -1,0 +1,206 @@
+"""eigh: eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns.
+
+Only the triangle that is named is read, and of the diagonal only the real part. A matrix that is
+not finite gives NaN.
+
+Derivative: that of the triangle that is read. With Ȧ in the basis of the eigenvectors, X = Vᴴ Ȧ V,
+the eigenvalues move by X's diagonal, which is well defined where they are simple and one choice
+where they are not; the eigenvectors by V F∘X, F_ij = 1 / (w_j - w_i) and 0 on the diagonal, so that
+a column does not turn its own phase.
+Where two eigenvalues are equal their eigenvectors are not differentiable: their tangents are
+infinite or NaN. Those of the eigenvalues stay finite.
+
+Expansion:  Jacobi's rotations from both sides, until what is off the diagonal is below the rounding
+            of the whole; relative accuracy of a few ulps of the norm.
+Source:     Golub & Van Loan 4e, §8.5; derivative: Giles 2008, §3.1; Boeddeker et al. 2017,
+            arXiv:1701.00392, §4.2 for the complex case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from rune.core.program import Equation
+from rune.core.types import ArrayType
+from rune.ops.arithmetic import add, div, eq, gt, logical_and, lt, mul, select, sub
+from rune.ops.family import broadcast, reduce_sum
+from rune.ops.linalg import jacobi
+from rune.ops.linalg.lapack import routine
+from rune.ops.matrix_helpers import (
+    adjoint,
+    as_dtype_of,
+    batch_leading,
+    columns,
+    conjugate,
+    corner,
+    diagonal,
+    eye,
+    full,
+    grown,
+    hermitian,
+    keep,
+    matmul,
+    number,
+    off_diagonal,
+    part,
+    permuted_rows,
+    real_dtype,
+    real_part,
+    require_matrices,
+    require_square,
+    rows,
+    scaled_columns,
+    swapped,
+)
+from rune.ops.reduction import reduce_or
+from rune.ops.repeat import repeat, repeat_while
+
+
+def _type(a: ArrayType, *, lower: bool, vectors: bool) -> tuple[ArrayType, ...]:
+    dtype = require_matrices("eigh", a)
+    require_square("eigh", a)
+    values = ArrayType(a.shape[:-1], real_dtype(dtype))
+    return (values, a.strong()) if vectors else (values,)
+
+
+# --- reference --------------------------------------------------------------------------------
+
+_VALUES = {
+    low: routine(f"eigvalsh_{name}", lambda a, uplo=name[0].upper(): np.linalg.eigvalsh(a, uplo))
+    for low, name in ((True, "lo"), (False, "up"))
+}
+_BOTH = {
+    low: routine(f"eigh_{name}", lambda a, uplo=name[0].upper(): np.linalg.eigh(a, uplo))
+    for low, name in ((True, "lo"), (False, "up"))
+}
+
+
+def _reference(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
+    return _BOTH[lower](a) if vectors else (_VALUES[lower](a),)
+
+
+# --- expansion --------------------------------------------------------------------------------
+
+
+def _expand(a: Any, *, lower: bool, vectors: bool) -> list[Any]:
+    shape = type_of(a).shape
+    n = shape[-1]
+    scale = jacobi.unit_scale(hermitian(a, lower))
+    scaled = div(hermitian(a, lower), as_dtype_of(jacobi.over_matrices(scale, shape), a))
+    size = jacobi.even_size(n)
+    work, basis = _diagonalised(grown(scaled, size, size), vectors)
+    found = part(real_part(diagonal(work)), -1, 0, n)
+    order = jacobi.ascending(found)
+    values = _in_order(mul(found, broadcast(scale, shape=shape[:-1], axes=_leading(shape))), order)
+    if not vectors:
+        return [values]
+    return [values, swapped(permuted_rows(swapped(corner(basis, n, n)), order))]
+
+
+def _leading(shape: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(range(len(shape) - 2))
+
+
+def _in_order(w: Any, order: Any) -> Any:
+    shape = type_of(w).shape
+    made = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
+    return reduce_sum(made, axes=(len(shape),))
+
+
+def _diagonalised(a: Any, vectors: bool) -> tuple[Any, Any]:
+    """A diagonal matrix similar to `a`, as nearly as rounding allows, and the basis."""
+    shape, dtype = type_of(a).shape, type_of(a).dtype
+
+    def more(sweep: Any, work: Any, *_: Any) -> Any:
+        unfinished = reduce_or(_is_far(work), axes=_leading(shape))
+        return logical_and(lt(sweep, np.int32(jacobi.SWEEPS)), unfinished)
+
+    def sweep(number_: Any, *carry: Any) -> list[Any]:
+        steps = repeat(shape[-1] - 1, lambda _, *xs: _step(*xs), *carry)
+        return [add(number_, np.int32(1)), *steps]
+
+    carry = (a, full(eye(shape, dtype), shape)) if vectors else (a,)
+    _, work, *basis = repeat_while(more, sweep, np.int32(0), *carry)
+    return work, basis[0] if vectors else None
+
+
+def _is_far(work: Any) -> Any:
+    """Whether what is off the diagonal is above the rounding of the matrix. bool[*B]"""
+    axes = (type_of(work).ndim - 2, type_of(work).ndim - 1)
+    off, whole = (reduce_sum(_squares(x), axes=axes) for x in (off_diagonal(work), work))
+    unit = np.finfo(real_dtype(type_of(work).dtype)).eps
+    return gt(off, mul(whole, number(unit**2, whole)))
+
+
+def _squares(x: Any) -> Any:
+    return real_part(mul(conjugate(x), x))
+
+
+def _step(work: Any, *basis: Any) -> list[Any]:
+    """All pairs turned so that their product vanishes, and seated anew."""
+    shape = type_of(work).shape
+    half = shape[-1] // 2
+    on = real_part(diagonal(work))
+    product = diagonal(part(part(work, -1, half, shape[-1]), -2, 0, half))
+    c, s = jacobi.rotations(part(on, -1, 0, half), part(on, -1, half, shape[-1]), product)
+    # Both sides are turned as columns: what is turned is Hermitian.
+    both = jacobi.turned(adjoint(jacobi.turned(work, c, s)), c, s)
+    both = select(jacobi.is_pair(shape), number(0, both), both)
+    seated = jacobi.moved_on(adjoint(jacobi.moved_on(both)))
+    return [seated, *(jacobi.moved_on(jacobi.turned(b, c, s)) for b in basis)]
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    (a,), (da,) = primals, tangents
+    w, v = eigh(a, lower=params["lower"], vectors=True)
+    turned = matmul(hermitian(da, params["lower"]), v)
+    dw = reduce_sum(real_part(mul(conjugate(v), turned)), axes=(type_of(v).ndim - 2,))
+    if not params["vectors"]:
+        return [w], [dw]
+    inside = matmul(adjoint(v), turned)
+    return [w, v], [dw, matmul(v, mul(as_dtype_of(inverse_gaps(w), inside), inside))]
+
+
+def inverse_gaps(w: Any) -> Any:
+    """1 / (w_j - w_i), and 0 on the diagonal; infinite where two are equal. [*B, N] -> [*B, N, N]
+
+    The divisor on the diagonal is replaced before the division, so that derivatives of this one
+    are finite there.
+    """
+    *lead, n = type_of(w).shape
+    shape = (*lead, n, n)
+    first = broadcast(w, shape=shape, axes=tuple(range(len(lead) + 1)))
+    second = broadcast(w, shape=shape, axes=(*range(len(lead)), len(lead) + 1))
+    same = eq(rows(shape), columns(shape))
+    gap = select(same, number(1, w), sub(second, first))
+    return select(same, number(0, w), div(number(1, w), gap))
+
+
+def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    """Without the vectors where nobody reads them."""
+    if not equation.params["vectors"] or wanted[1]:
+        return equation
+    params = {**equation.params, "vectors": False}
+    return replace(equation, results=equation.results[:1], params=params)
+
+
+eigh: Primitive = Primitive(
+    "eigh", "linalg", _type, _reference,
+    multiple_results=True,
+    jvp_equation=_jvp,
+    batch=batch_leading(lambda: eigh),
+    dead_code=_dead_code,
+    lower=Library(), expand=_expand,
+)  # fmt: skip

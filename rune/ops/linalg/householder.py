@@ -1,0 +1,210 @@
+"""Householder reflections in rune's own primitives: a factorisation by blocks, and their product.
+
+Reflection k is H = I - tau v vᴴ with v zero above row k and one in it. A block of them is
+H₁ … H_b = I - V T Vᴴ with T upper triangular (the compact WY form), so that all other columns see
+products of matrices. Signs are LAPACK's: R's diagonal is real and has the sign opposite to what it
+replaces; a column that is zero already has tau 0.
+Source: Golub & Van Loan 4e, §5.2; Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.ops.arithmetic import add, div, eq, ge, gt, lt, mul, neg, select, sub
+from rune.ops.complex_numbers import imag
+from rune.ops.family import reduce_sum, reshape
+from rune.ops.matrix_helpers import (
+    adjoint,
+    as_dtype_of,
+    columns,
+    conjugate,
+    corner,
+    eye,
+    full,
+    grown,
+    is_static,
+    keep,
+    matmul,
+    next_multiple,
+    number,
+    part,
+    put,
+    real_part,
+    rows,
+    spread,
+    steps,
+    window,
+    zeros,
+)
+from rune.ops.transcendental import sqrt
+
+BLOCK = 16  # reflections applied together
+
+
+def block_size(count: Size) -> Size:
+    """Reflections in a block: all of a symbolic or small number."""
+    return BLOCK if is_static((count,)) and count > BLOCK else count
+
+
+# --- factorisation ----------------------------------------------------------------------------
+
+
+def factorise(a: Any, count: Size) -> list[Any]:
+    """R and below it the vectors, and the factors tau of `count` reflections.
+
+    Shapes: a [*B, M, N] -> [*B, M, N], [*B, count].
+    """
+    *lead, m, n = type_of(a).shape
+    block = block_size(count)
+    if block == count:
+        packed, taus = _panel(a, np.int32(0), count)
+        return [packed, reshape(taus, shape=(*lead, count))]
+    reach = next_multiple(count, block)
+    wide = grown(a, m, n if n > reach else reach)
+
+    def step(k: Any, work: Any, taus: Any) -> list[Any]:
+        start = mul(k, np.int32(block))
+        packed, own = _panel(window(work, -1, start, block), start, block)
+        moved = _applied_on_the_right(work, packed, own, start, block)
+        return [put(moved, -1, start, packed), put(taus, -2, start, own)]
+
+    first = full(number(0, a), (*lead, reach, 1))
+    packed, taus = steps(reach // block, step, wide, first)
+    return [corner(packed, m, n), reshape(part(taus, -2, 0, count), shape=(*lead, count))]
+
+
+def _applied_on_the_right(work: Any, packed: Any, taus: Any, start: Any, block: int) -> Any:
+    """The block's Qᴴ on the columns behind it."""
+    v = unit_vectors(packed, start)
+    inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
+    behind = ge(columns(type_of(work).shape), add(start, np.int32(block)))
+    return select(behind, sub(work, matmul(v, inner)), work)
+
+
+def _panel(a: Any, start: Any, count: Size) -> list[Any]:
+    """The first `count` columns reflected, from row `start` on. taus are [*B, count, 1]."""
+    shape = type_of(a).shape
+    column = columns(shape)
+
+    def step(k: Any, work: Any, taus: Any) -> list[Any]:
+        here = add(start, k)
+        v, tau, head, packed = _reflection(window(work, -1, k, 1), here)
+        inner = matmul(adjoint(v), work)
+        change = mul(
+            spread(v, shape),
+            spread(mul(spread(conjugate(tau), type_of(inner).shape), inner), shape),
+        )
+        work = select(gt(column, k), sub(work, change), work)
+        return [put(work, -1, k, packed), put(taus, -2, k, tau)]
+
+    return steps(count, step, a, full(number(0, a), (*shape[:-2], count, 1)))
+
+
+def _reflection(x: Any, here: Any) -> tuple[Any, Any, Any, Any]:
+    """v with v = 1 in row `here`, tau, the new element there, and the column as it is kept.
+
+    Shapes: x [*B, M, 1] -> [*B, M, 1], [*B, 1, 1], [*B, 1, 1], [*B, M, 1].
+    """
+    shape = type_of(x).shape
+    row, last = rows(shape), len(shape) - 2
+    head = _summed(keep(eq(row, here), x), last)
+    tail = keep(gt(row, here), x)
+    rest = _summed(_squares(tail), last)
+    tau, beta, scale = _scalars(head, rest)
+    below = mul(tail, spread(scale, shape))
+    v = select(eq(row, here), number(1, x), below)
+    kept = select(gt(row, here), below, select(eq(row, here), spread(beta, shape), x))
+    return v, tau, beta, kept
+
+
+def _summed(x: Any, axis: int) -> Any:
+    shape = type_of(x).shape
+    return reshape(reduce_sum(x, axes=(axis,)), shape=(*shape[:axis], 1, *shape[axis + 1 :]))
+
+
+def _squares(x: Any) -> Any:
+    if type_of(x).dtype not in dtypes.COMPLEX:
+        return mul(x, x)
+    re, im = real_part(x), imag(x)
+    return add(mul(re, re), mul(im, im))
+
+
+def _scalars(head: Any, rest: Any) -> tuple[Any, Any, Any]:
+    """tau, the new head, and what the tail is multiplied by, of |tail|² = rest."""
+    re = real_part(head)
+    is_done = eq(rest, number(0, rest))
+    whole = add(_squares(head), rest)
+    if type_of(head).dtype in dtypes.COMPLEX:
+        is_done = select(is_done, eq(imag(head), number(0, re)), is_done)
+    norm = sqrt(whole)
+    beta = select(lt(re, number(0, re)), norm, neg(norm))
+    safe = select(is_done, number(1, beta), beta)
+    full_beta = as_dtype_of(safe, head)
+    tau = div(sub(full_beta, head), full_beta)
+    gap = select(is_done, number(1, head), sub(head, full_beta))
+    none = number(0, head)
+    return (
+        select(is_done, none, tau),
+        select(is_done, head, as_dtype_of(beta, head)),
+        select(is_done, none, div(number(1, head), gap)),
+    )
+
+
+# --- blocks of reflections --------------------------------------------------------------------
+
+
+def unit_vectors(packed: Any, start: Any) -> Any:
+    """The vectors of reflections start, start + 1, …: zeros above and ones in their own row."""
+    shape = type_of(packed).shape
+    row, own = rows(shape), add(columns(shape), start)
+    return select(eq(row, own), number(1, packed), keep(gt(row, own), packed))
+
+
+def triangular_factor(v: Any, taus: Any) -> Any:
+    """T of I - V T Vᴴ. Shapes: [*B, M, K], [*B, K, 1] -> [*B, K, K]."""
+    gram = matmul(adjoint(v), v)
+    shape = type_of(gram).shape
+    row = rows((*shape[:-1], 1))
+
+    def step(k: Any, t: Any) -> list[Any]:
+        tau = spread(window(taus, -2, k, 1), (*shape[:-1], 1))
+        before = keep(lt(row, k), window(gram, -1, k, 1))
+        column = neg(mul(tau, matmul(t, before)))
+        return [put(t, -1, k, select(eq(row, k), tau, column))]
+
+    (found,) = steps(shape[-1], step, zeros(gram))
+    return found
+
+
+def product(packed: Any, taus: Any, width: Size) -> Any:
+    """The first `width` columns of H₁ H₂ …, from the last block to the first.
+
+    Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
+    """
+    *lead, m, count = type_of(packed).shape
+    start = eye((*lead, m, width), type_of(packed).dtype)
+    taus = reshape(taus, shape=(*lead, count, 1))
+    block = block_size(count)
+    if block == count:
+        v = unit_vectors(packed, np.int32(0))
+        return _reflected(start, v, triangular_factor(v, taus))
+    reach = next_multiple(count, block)
+    packed, taus = grown(packed, m, reach), grown(taus, reach, 1)
+
+    def step(i: Any, q: Any) -> list[Any]:
+        first = mul(sub(np.int32(reach // block - 1), i), np.int32(block))
+        v = unit_vectors(window(packed, -1, first, block), first)
+        return [_reflected(q, v, triangular_factor(v, window(taus, -2, first, block)))]
+
+    (found,) = steps(reach // block, step, start)
+    return found
+
+
+def _reflected(x: Any, v: Any, t: Any) -> Any:
+    return sub(x, matmul(v, matmul(t, matmul(adjoint(v), x))))

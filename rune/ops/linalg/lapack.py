@@ -1,0 +1,77 @@
+"""NumPy's LAPACK in the dtype of the operand, with NaN for a matrix that has no answer.
+
+`np.linalg` computes in f64 whatever it is given, and refuses a whole batch for one matrix that
+fails. The generalised ufuncs that it is made of have loops for f32 and c64, at half the time, and
+leave NaN in the results of a matrix that fails alone. Where a NumPy has no ufunc of the name,
+`np.linalg` is called, matrix by matrix, to the same end.
+
+Some routines never return when they meet an infinity, so a matrix that is not finite is answered
+with NaN before it gets there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError, _umath_linalg
+
+Arrays = tuple[np.ndarray, ...]
+
+
+def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) -> Callable[..., Any]:
+    """A routine of one batch of matrices -> array or arrays, of the operand's precision.
+
+    public:    the function of np.linalg that means the same
+    complex64: whether the ufunc has a loop for it; where it has none, c128 is computed and rounded
+    """
+    found = getattr(_umath_linalg, name, None)
+    inner = functools.partial(_each, public) if found is None else found
+    wide = found is None or not complex64
+
+    def run(x: np.ndarray) -> Any:
+        single = x.dtype in (np.float32, np.complex64)
+        widened = x.astype(np.complex128) if wide and x.dtype == np.complex64 else x
+        finite = np.isfinite(widened).all((-2, -1), keepdims=True)
+        safe = widened if finite.all() else np.where(finite, widened, 0)
+        out = inner(safe)
+        outs = [out] if isinstance(out, np.ndarray) else list(out)
+        outs = [_narrowed(_spoilt(o, finite), single) for o in outs]
+        return outs[0] if isinstance(out, np.ndarray) else tuple(outs)
+
+    return run
+
+
+def _spoilt(out: np.ndarray, finite: np.ndarray) -> np.ndarray:
+    """NaN in the results of matrices that are not finite."""
+    if finite.all():
+        return out
+    flags = finite[..., 0] if out.ndim == finite.ndim - 1 else finite
+    return np.where(flags, out, np.array(np.nan, out.dtype))
+
+
+def _narrowed(out: np.ndarray, single: bool) -> np.ndarray:
+    if not single:
+        return out
+    dtype = np.complex64 if np.iscomplexobj(out) else np.float32
+    return out.astype(dtype, copy=False)
+
+
+def _each(public: Callable[..., Any], x: np.ndarray) -> Any:
+    """`public` on every matrix by itself, NaN where it raises."""
+    flat = x.reshape(-1, *x.shape[-2:])
+    kinds = public(np.eye(*x.shape[-2:], dtype=x.dtype))
+    several = not isinstance(kinds, np.ndarray)
+    kinds = tuple(kinds) if several else (kinds,)
+    outs = [np.full((len(flat), *k.shape), np.nan, k.dtype) for k in kinds]
+    for lane, matrix in enumerate(flat):
+        try:
+            found = public(matrix)
+        except LinAlgError:
+            continue
+        for out, value in zip(outs, found if several else (found,), strict=True):
+            out[lane] = value
+    outs = [o.reshape(*x.shape[:-2], *o.shape[1:]) for o in outs]
+    return tuple(outs) if several else outs[0]

@@ -1,0 +1,216 @@
+"""LU factorisation in rune's own primitives: by blocks of columns, or written out if tiny.
+
+A block is eliminated column by column, its rows exchanged through masks. Then the whole matrix takes
+the block's permutation by one gather, the rows of U right of the block come from its unit lower
+triangle, and what remains loses their product.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.ops.arithmetic import abs as absolute
+from rune.ops.arithmetic import (
+    add,
+    div,
+    eq,
+    ge,
+    gt,
+    logical_and,
+    logical_or,
+    mul,
+    ne,
+    select,
+    sub,
+)
+from rune.ops.complex_numbers import imag, real
+from rune.ops.creation import iota
+from rune.ops.family import fit, reduce_sum, reshape
+from rune.ops.linalg.small import is_small
+from rune.ops.linalg.triangular import triangular_solve
+from rune.ops.matrix_helpers import (
+    columns,
+    corner,
+    elements,
+    from_elements,
+    full,
+    grown,
+    is_static,
+    keep,
+    matmul,
+    next_multiple,
+    number,
+    part,
+    permuted_rows,
+    put,
+    rows,
+    smaller,
+    spread,
+    steps,
+    window,
+)
+from rune.ops.movement import concatenate
+from rune.ops.reduction import argmax
+
+BLOCK = 32
+
+
+def expand(a: Any) -> list[Any]:
+    """lu, pivots, permutation."""
+    if is_small(type_of(a)):
+        return _written_out(a)
+    *lead, m, n = type_of(a).shape
+    count = smaller(m, n)
+    if is_static((m, n)) and count > BLOCK:
+        return _blocked(a, count)
+    return _eliminated(a, np.int32(0), count)
+
+
+def size(x: Any) -> Any:
+    """|re| + |im|, by which pivots are chosen."""
+    if type_of(x).dtype not in dtypes.COMPLEX:
+        return absolute(x)
+    return add(absolute(real(x)), absolute(imag(x)))
+
+
+# --- columns ----------------------------------------------------------------------------------
+
+
+def _eliminated(a: Any, start: Any, count: Any) -> list[Any]:
+    """The first `count` columns eliminated from row `start` on.
+
+    Shapes: a [*B, M, N] -> lu [*B, M, N], pivots [*B, count], permutation [*B, M].
+    """
+    shape = type_of(a).shape
+    *lead, m, _ = shape
+    row, column = rows(shape), columns(shape)
+    order = iota(shape=(*lead, m, 1), axis=len(lead), dtype=dtypes.i32)
+    pivots = full(np.int32(0), (*lead, count, 1))
+
+    def step(k: Any, work: Any, pivots: Any, order: Any) -> list[Any]:
+        here = add(start, k)
+        chosen = _pivot_row(window(work, -1, k, 1), here)
+        work, order = _exchanged(work, here, chosen), _exchanged(order, here, chosen)
+        top = window(work, -2, here, 1)
+        pivot = window(top, -1, k, 1)
+        safe = select(eq(pivot, number(0, pivot)), number(1, pivot), pivot)
+        below = logical_and(gt(row, here), eq(column, k))
+        work = select(below, div(work, spread(safe, shape)), work)
+        left = keep(gt(rows((*shape[:-1], 1)), here), window(work, -1, k, 1))
+        right = keep(gt(columns((*lead, 1, shape[-1])), k), top)
+        work = sub(work, mul(spread(left, shape), spread(right, shape)))
+        return [work, put(pivots, -2, k, chosen), order]
+
+    lu, pivots, order = steps(count, step, a, pivots, order)
+    return [lu, reshape(pivots, shape=(*lead, count)), reshape(order, shape=(*lead, m))]
+
+
+def _pivot_row(column: Any, here: Any) -> Any:
+    """The row of the greatest element from `here` on. Shapes: [*B, M, 1] -> i32[*B, 1, 1]."""
+    shape = type_of(column).shape
+    sizes = size(column)
+    open_ = select(ge(rows(shape), here), sizes, number(-1, sizes))
+    found = argmax(open_, axis=len(shape) - 2, dtype=dtypes.i32)
+    return reshape(found, shape=(*shape[:-2], 1, 1))
+
+
+def _exchanged(x: Any, here: Any, chosen: Any) -> Any:
+    """Row `here` and row `chosen`, which each lane has its own of, exchanged."""
+    shape = type_of(x).shape
+    row = rows(shape)
+    is_chosen = eq(row, spread(chosen, shape))
+    first = window(x, -2, here, 1)
+    second = reduce_sum(keep(is_chosen, x), axes=(len(shape) - 2,))
+    second = reshape(second, shape=type_of(first).shape)
+    moved = select(is_chosen, spread(first, shape), x)
+    return select(eq(row, here), spread(second, shape), moved)
+
+
+# --- blocks -----------------------------------------------------------------------------------
+
+
+def _blocked(a: Any, count: int) -> list[Any]:
+    *lead, m, n = type_of(a).shape
+    reach = next_multiple(count, BLOCK)
+    height, width = max(m, reach), max(n, reach)
+    order = iota(shape=(*lead, height, 1), axis=len(lead), dtype=dtypes.i32)
+    pivots = full(np.int32(0), (*lead, reach, 1))
+
+    def step(k: Any, work: Any, pivots: Any, order: Any) -> list[Any]:
+        start = mul(k, np.int32(BLOCK))
+        done, swaps, own = _eliminated(window(work, -1, start, BLOCK), start, BLOCK)
+        moved = put(permuted_rows(work, own), -1, start, done)
+        swaps = reshape(swaps, shape=(*lead, BLOCK, 1))
+        return [_updated(moved, start, done), put(pivots, -2, start, swaps),
+                permuted_rows(order, own)]  # fmt: skip
+
+    lu, pivots, order = steps(reach // BLOCK, step, grown(a, height, width), pivots, order)
+    pivots = reshape(part(pivots, -2, 0, count), shape=(*lead, count))
+    return [corner(lu, m, n), pivots, reshape(part(order, -2, 0, m), shape=(*lead, m))]
+
+
+def _updated(work: Any, start: Any, done: Any) -> Any:
+    """Rows of U right of the block, and what is below them less L times these rows."""
+    end = add(start, np.int32(BLOCK))
+    own = window(work, -2, start, BLOCK)
+    right = ge(columns(type_of(own).shape), end)
+    triangle = window(done, -2, start, BLOCK)
+    solved = triangular_solve(triangle, own, lower=True, unit_diagonal=True)
+    work = put(work, -2, start, select(right, solved, own))
+    left = keep(ge(rows(type_of(done).shape), end), done)
+    return sub(work, matmul(left, keep(right, solved)))
+
+
+# --- tiny matrices ----------------------------------------------------------------------------
+
+
+def _written_out(a: Any) -> list[Any]:
+    """Every element as one expression over the lanes."""
+    *lead, m, n = type_of(a).shape
+    work = elements(a)
+    order = [[np.asarray(i, np.int32)] for i in range(m)]
+    pivots: list[Any] = []
+    for k in range(min(m, n)):
+        chosen = _greatest([row[k] for row in work[k:]], k)
+        pivots.append(chosen)
+        for i in range(k + 1, m):
+            is_chosen = eq(chosen, np.int32(i))
+            _exchange(is_chosen, work[k], work[i])
+            _exchange(is_chosen, order[k], order[i])
+        _eliminate(work, k)
+    lu = from_elements(work, tuple(lead)) if m and n else a
+    return [lu, _joined(pivots, tuple(lead)), _joined([x for (x,) in order], tuple(lead))]
+
+
+def _joined(numbers: list[Any], lead: tuple) -> Any:
+    """i32[*B, K] of the numbers, each over the lanes."""
+    if not numbers:
+        return full(np.int32(0), (*lead, 0))
+    return concatenate(*(reshape(fit(x, lead), shape=(*lead, 1)) for x in numbers), axis=len(lead))
+
+
+def _greatest(column: list[Any], first: int) -> Any:
+    """The number, counted from `first`, of the greatest element."""
+    best, found = size(column[0]), np.asarray(first, np.int32)
+    for i, x in enumerate(map(size, column[1:]), first + 1):
+        # NaN counts as greatest, as in NumPy's argmax.
+        is_more = logical_or(gt(x, best), logical_and(ne(x, x), eq(best, best)))
+        found, best = select(is_more, np.asarray(i, np.int32), found), select(is_more, x, best)
+    return found
+
+
+def _exchange(where: Any, first: list[Any], second: list[Any]) -> None:
+    for j, (p, q) in enumerate(zip(first, second, strict=True)):
+        first[j], second[j] = select(where, q, p), select(where, p, q)
+
+
+def _eliminate(work: list[list[Any]], k: int) -> None:
+    pivot = work[k][k]
+    safe = select(eq(pivot, number(0, pivot)), number(1, pivot), pivot)
+    for row in work[k + 1 :]:
+        row[k] = div(row[k], safe)
+        row[k + 1 :] = [sub(x, mul(row[k], y)) for x, y in zip(row[k + 1 :], work[k][k + 1 :])]

@@ -1,0 +1,162 @@
+"""qr, and the reflections it is made of: geqrf and householder_product.
+
+    qr(a, full_matrices)            Q with orthonormal columns, R upper triangular, A = Q R
+    geqrf(a)                        R with the vectors of the reflections below it, and their taus
+    householder_product(a, taus)    the first columns of the reflections' product
+
+R's diagonal may have either sign (LAPACK's). qr has a derivative: of tall matrices (M >= N), of
+wide ones through their leading square, of a complete Q up to the choice among the columns that
+complete it, which are taken not to turn among themselves. It needs the leading min(M, N) columns to
+be independent, and is infinite or NaN where they are not. The reflections have none.
+Source: derivative, Walter & Lehmann 2010, arXiv:1009.6112; Liao et al. 2019, arXiv:1903.09650.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.errors import ShapeError, TransformError
+from rune.ops.arithmetic import add, neg, sub
+from rune.ops.linalg import householder, qr_numpy
+from rune.ops.linalg.triangular import triangular_solve
+from rune.ops.matrix_helpers import (
+    adjoint,
+    as_dtype_of,
+    batch_leading,
+    corner,
+    diagonal,
+    from_diagonal,
+    grown,
+    lower_triangle,
+    matmul,
+    part,
+    real_part,
+    require_matrices,
+    smaller,
+    swapped,
+    upper_triangle,
+)
+from rune.ops.movement import concatenate
+
+# --- reflections ------------------------------------------------------------------------------
+
+_NO_DERIVATIVE = "reflections: differentiate qr, or what is made of its Q and R, instead"
+
+
+def _refused(name: str) -> Any:
+    def refuse(primals: Any, tangents: Any, params: Any) -> Any:
+        raise TransformError(f"jvp: cannot differentiate {name} ({_NO_DERIVATIVE})")
+
+    return refuse
+
+
+def _geqrf_type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
+    require_matrices("geqrf", a)
+    *lead, m, n = a.shape
+    return a.strong(), ArrayType((*lead, smaller(m, n)), a.dtype)
+
+
+def _geqrf_expand(a: Any) -> list[Any]:
+    return householder.factorise(a, smaller(*type_of(a).shape[-2:]))
+
+
+geqrf: Primitive = Primitive(
+    "geqrf", "linalg", _geqrf_type, qr_numpy.geqrf,
+    batch=batch_leading(lambda: geqrf), multiple_results=True, jvp_equation=_refused("geqrf"),
+    lower=Library(), expand=_geqrf_expand,
+)  # fmt: skip
+
+
+def _product_type(a: ArrayType, taus: ArrayType) -> ArrayType:
+    require_matrices("householder_product", a)
+    m, n, k = *a.shape[-2:], taus.shape[-1]
+    if taus.dtype != a.dtype or taus.shape[:-1] != a.shape[:-2] or not k <= n <= m:
+        raise ShapeError(
+            f"householder_product: cannot multiply the reflections {a} with {taus} "
+            f"(rows >= columns >= reflections required, of one dtype)"
+        )
+    return a.strong()
+
+
+def _product_expand(a: Any, taus: Any) -> Any:
+    n = type_of(a).shape[-1]
+    return householder.product(part(a, -1, 0, type_of(taus).shape[-1]), taus, n)
+
+
+householder_product: Primitive = Primitive(
+    "householder_product", "linalg", _product_type, qr_numpy.householder_product,
+    jvp=(NOT_DIFFERENTIABLE(_NO_DERIVATIVE), NOT_DIFFERENTIABLE(_NO_DERIVATIVE)),
+    batch=batch_leading(lambda: householder_product),
+    lower=Library(), expand=_product_expand,
+)  # fmt: skip
+
+
+# --- qr ---------------------------------------------------------------------------------------
+
+
+def _width(a: ArrayType, full_matrices: bool) -> Size:
+    m, n = a.shape[-2:]
+    return m if full_matrices else smaller(m, n)
+
+
+def _type(a: ArrayType, *, full_matrices: bool) -> tuple[ArrayType, ArrayType]:
+    require_matrices("qr", a)
+    *lead, m, n = a.shape
+    width = _width(a, full_matrices)
+    return ArrayType((*lead, m, width), a.dtype), ArrayType((*lead, width, n), a.dtype)
+
+
+def _expand(a: Any, *, full_matrices: bool) -> list[Any]:
+    m, n = type_of(a).shape[-2:]
+    count, width = smaller(m, n), _width(type_of(a), full_matrices)
+    packed, taus = householder.factorise(a, count)
+    q = householder.product(part(packed, -1, 0, count), taus, width)
+    return [q, part(upper_triangle(packed), -2, 0, width)]
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    ((a,), (da,)) = primals, tangents
+    m, n = type_of(a).shape[-2:]
+    q, r = qr(a, **params)
+    k = smaller(m, n)
+    lead_q, lead_r = part(q, -1, 0, k), corner(r, k, k)
+    dq, dr = _tall_jvp(lead_q, lead_r, part(da, -1, 0, k))
+    if k != n:  # R₂ = Qᴴ A₂
+        change = sub(part(da, -1, k, n), matmul(dq, part(r, -1, k, n)))
+        dr = concatenate(dr, matmul(adjoint(q), change), axis=type_of(a).ndim - 1)
+    if type_of(q).shape[-1] != k:
+        rest = part(q, -1, k, m)
+        turned = neg(matmul(lead_q, matmul(adjoint(dq), rest)))
+        dq, dr = concatenate(dq, turned, axis=type_of(a).ndim - 1), grown(dr, m, n)
+    return [q, r], [dq, dr]
+
+
+def _tall_jvp(q: Any, r: Any, da: Any) -> tuple[Any, Any]:
+    """Of A = Q R with a square R: with C = Qᴴ Ȧ R⁻¹ and the skew W of C's lower triangle,
+    Q̇ = Ȧ R⁻¹ - Q (C - W), Ṙ = (C - W) R.
+    """
+    over = swapped(triangular_solve(swapped(r), swapped(da), lower=True, unit_diagonal=False))
+    inside = matmul(adjoint(q), over)
+    below = lower_triangle(inside, -1)
+    skew = sub(below, adjoint(below))
+    on = diagonal(inside)
+    skew = add(skew, from_diagonal(sub(on, as_dtype_of(real_part(on), on))))
+    upper = sub(inside, skew)
+    return sub(over, matmul(q, upper)), matmul(upper, r)
+
+
+qr: Primitive = Primitive(
+    "qr", "linalg", _type, lambda a, *, full_matrices: qr_numpy.qr(a, full_matrices),
+    batch=batch_leading(lambda: qr), multiple_results=True, jvp_equation=_jvp,
+    lower=Library(), expand=_expand,
+)  # fmt: skip
+
+__all__ = ["geqrf", "householder_product", "qr"]

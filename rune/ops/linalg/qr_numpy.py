@@ -1,0 +1,75 @@
+"""Householder reflections in NumPy: whole factorisations by panels, and the product of reflections.
+
+NumPy factorises in double precision and one lane after the other; from LARGE columns on panels are
+left to it, and all that is behind a panel is products of matrices in the matrices' own precision.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rune.ops.linalg.small import over_matrices
+
+PANEL = 64
+LARGE = 128
+
+
+def geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R with the vectors below it, and taus. Shapes: [*B, M, N] -> [*B, M, N], [*B, K]."""
+    if min(a.shape[-2:]) < LARGE:
+        packed, taus = np.linalg.qr(a, mode="raw")
+        return np.swapaxes(packed, -1, -2).astype(a.dtype), taus.astype(a.dtype)
+    lead, count = a.shape[:-2], min(a.shape[-2:])
+    packed, taus = np.array(a), np.zeros((*lead, count), a.dtype)
+    for lane in np.ndindex(*lead):
+        _factorise(packed[lane], taus[lane])
+    return packed, taus
+
+
+def _factorise(a: np.ndarray, taus: np.ndarray) -> None:
+    count = len(taus)
+    for start in range(0, count, PANEL):
+        end = min(start + PANEL, count)
+        packed, own = np.linalg.qr(a[start:, start:end], mode="raw")
+        a[start:, start:end], taus[start:end] = packed.T, own
+        if end < a.shape[1]:
+            v, t = _block(a[start:, start:end], taus[start:end])
+            a[start:, end:] -= v @ (t.conj().T @ (v.conj().T @ a[start:, end:]))
+
+
+def _block(packed: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """V and T of H₁ H₂ … = I - V T Vᴴ."""
+    v = np.tril(packed, -1)
+    np.fill_diagonal(v, 1)
+    # With tau = 0 a reflection is the identity, and so it is with v = 0 and any tau.
+    v = np.where(taus == 0, np.zeros((), v.dtype), v)
+    inverse = np.triu(v.conj().T @ v, 1)
+    np.fill_diagonal(inverse, 1 / np.where(taus == 0, np.ones((), v.dtype), taus))
+    return v, np.linalg.inv(inverse)
+
+
+def householder_product(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
+    """The first N columns of H₁ H₂ … H_K. Shapes: [*B, M, N], [*B, K] -> [*B, M, N]."""
+    return over_matrices(lambda p, t: _product(p, t[0], p.shape[1]), a, taus[..., None, :])
+
+
+def _product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarray:
+    out = np.eye(a.shape[0], width, dtype=a.dtype)
+    for start in reversed(range(0, len(taus), PANEL)):
+        end = min(start + PANEL, len(taus))
+        v, t = _block(a[start:, start:end], taus[start:end])
+        out[start:, start:] -= v @ (t @ (v.conj().T @ out[start:, start:]))
+    return out
+
+
+def qr(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Q and R; Q is square if full_matrices."""
+    if min(a.shape[-2:]) < LARGE:
+        q, r = np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
+        return q.astype(a.dtype), r.astype(a.dtype)
+    packed, taus = geqrf(a)
+    rows, count = a.shape[-2], taus.shape[-1]
+    width = rows if full_matrices else count
+    vectors = packed[..., :, :count]
+    q = over_matrices(lambda p, t: _product(p, t[0], width), vectors, taus[..., None, :])
+    return q, np.triu(packed[..., :width, :])

@@ -1,0 +1,177 @@
+"""linear_solve: X with A X = B, given factors of A; linear in B.
+
+The operands are a, its lu and permutation, and b. The factors say nothing that `a` does not, so they
+carry no derivative: the rule is the implicit one, X' = A⁻¹ (B' - A' X), through the same factors.
+A singular A gives infinities and NaN; nothing is raised.
+
+`transposed` solves Aᵀ X = B by the same factors, which is what reverse mode asks for.
+Source: implicit differentiation, Giles 2008, §2.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import ZERO, Primitive
+from rune.core.types import ArrayType
+from rune.errors import DtypeError
+from rune.ops.arithmetic import eq, neg, select
+from rune.ops.creation import stop_gradient
+from rune.ops.family import Batched, broadcast, reduce_sum, reshape
+from rune.ops.linalg.lu import lu
+from rune.ops.linalg.small import is_small
+from rune.ops.linalg.triangular import (
+    require_right_side,
+    right_side_rows,
+    solve_in_numpy,
+    triangular_solve,
+)
+from rune.ops.matrix_helpers import (
+    batch_leading,
+    columns,
+    keep,
+    matmul,
+    part,
+    permuted_rows,
+    require_matrices,
+    require_square,
+    swapped,
+)
+from rune.ops.matrix_helpers import rows as row_numbers
+from rune.ops.movement import concatenate
+
+
+def solve(a: Any, b: Any) -> Any:
+    """X with A X = B. Shapes: [*B, N, N], [*B, N, K] -> [*B, N, K]."""
+    factors, _, order = lu(stop_gradient(a))
+    return linear_solve(a, factors, order, b, transposed=False)
+
+
+def _type(
+    a: ArrayType, factors: ArrayType, order: ArrayType, b: ArrayType, *, transposed: bool
+) -> ArrayType:
+    require_matrices("linear_solve", a, factors, b)
+    require_square("linear_solve", factors)
+    require_right_side("linear_solve", a, b)
+    if order.dtype != dtypes.i32:
+        raise DtypeError(f"linear_solve: cannot permute by {order} (i32 required)")
+    return b.strong()
+
+
+# --- reference --------------------------------------------------------------------------------
+
+
+def _reference(
+    a: np.ndarray, factors: np.ndarray, order: np.ndarray, b: np.ndarray, *, transposed: bool
+) -> np.ndarray:
+    if not transposed:
+        moved = np.take_along_axis(b, order[..., None], axis=-2)
+        return _through(factors, moved, False)
+    found = _through(np.swapaxes(factors, -1, -2), b, True)
+    return np.take_along_axis(found, np.argsort(order, axis=-1)[..., None], axis=-2)
+
+
+def _through(factors: np.ndarray, b: np.ndarray, upper_first: bool) -> np.ndarray:
+    """Both triangles: the lower one first. In transposed factors the upper one is the unit one."""
+    below = solve_in_numpy(factors, b, lower=True, unit_diagonal=not upper_first)
+    return solve_in_numpy(factors, below, lower=False, unit_diagonal=upper_first)
+
+
+# --- expansion --------------------------------------------------------------------------------
+
+
+def _expand(a: Any, factors: Any, order: Any, b: Any, *, transposed: bool) -> Any:
+    if not transposed:
+        return _both(factors, _permuted(b, order), False)
+    return _permuted_back(_both(swapped(factors), b, True), order)
+
+
+def _both(factors: Any, b: Any, upper_first: bool) -> Any:
+    below = triangular_solve(factors, b, lower=True, unit_diagonal=not upper_first)
+    return triangular_solve(factors, below, lower=False, unit_diagonal=upper_first)
+
+
+def _permuted(b: Any, order: Any) -> Any:
+    """Row order[i] of `b` as row i; of tiny matrices by selection, which needs no array."""
+    if not is_small(_as_matrix(order)):
+        return permuted_rows(b, order)
+    rows, numbers = right_side_rows(b), _numbers(order)
+    if not rows:
+        return b
+    return concatenate(*(_chosen(rows, n) for n in numbers), axis=type_of(b).ndim - 2)
+
+
+def _permuted_back(x: Any, order: Any) -> Any:
+    """Row i of `x` as row order[i]."""
+    shape = type_of(order).shape
+    if is_small(_as_matrix(order)):
+        rows, numbers = right_side_rows(x), _numbers(order)
+        if not rows:
+            return x
+        made = [_chosen(rows, _place(numbers, i)) for i in range(len(rows))]
+        return concatenate(*made, axis=type_of(x).ndim - 2)
+    pairs = (*shape, shape[-1])
+    at = eq(broadcast(order, shape=pairs, axes=tuple(range(len(shape)))), columns(pairs))
+    return permuted_rows(x, reduce_sum(keep(at, row_numbers(pairs)), axes=(len(shape) - 1,)))
+
+
+def _as_matrix(order: Any) -> ArrayType:
+    shape = type_of(order).shape
+    return ArrayType((*shape, shape[-1]), dtypes.i32)
+
+
+def _numbers(order: Any) -> list[Any]:
+    *lead, n = type_of(order).shape
+    cut = [part(order, -1, i, i + 1) for i in range(n)]
+    return [reshape(x, shape=tuple(lead)) for x in cut]
+
+
+def _place(numbers: list[Any], i: int) -> Any:
+    """Where number i stands."""
+    found = np.asarray(0, np.int32)
+    for k, number in enumerate(numbers[1:], 1):
+        found = select(eq(number, np.int32(i)), np.asarray(k, np.int32), found)
+    return found
+
+
+def _chosen(rows: list[Any], number: Any) -> Any:
+    """The row of that number, in each lane. Shapes: K rows [*B, 1, N], i32[*B] -> [*B, 1, N]."""
+    shape = type_of(rows[0]).shape
+    number = broadcast(number, shape=shape, axes=tuple(range(type_of(number).ndim)))
+    found = rows[0]
+    for k, row in enumerate(rows[1:], 1):
+        found = select(eq(number, np.int32(k)), row, found)
+    return found
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp_a(da: Any, a: Any, factors: Any, order: Any, b: Any, x: Any, *, transposed: bool) -> Any:
+    change = matmul(swapped(da) if transposed else da, x)
+    return neg(linear_solve(a, factors, order, change, transposed=transposed))
+
+
+def _jvp_b(db: Any, a: Any, factors: Any, order: Any, b: Any, x: Any, *, transposed: bool) -> Any:
+    return linear_solve(a, factors, order, db, transposed=transposed)
+
+
+def _transpose(
+    ct: Any, linear: Batched, a: Any, factors: Any, order: Any, b: Any, *, transposed: bool
+) -> list[Any]:
+    found = linear_solve(a, factors, order, ct, transposed=not transposed)
+    return [None, None, None, found]
+
+
+linear_solve: Primitive = Primitive(
+    "linear_solve", "linalg", _type, _reference,
+    jvp=(_jvp_a, ZERO, ZERO, _jvp_b),
+    transpose=_transpose,
+    batch=batch_leading(lambda: linear_solve),
+    lower=Library(lambda a, *others, transposed: not is_small(a)), expand=_expand,
+)  # fmt: skip

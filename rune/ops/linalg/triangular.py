@@ -1,0 +1,255 @@
+"""triangular_solve: X with A X = B, for A triangular; linear in B.
+
+Only the triangle that is named is read, and with a unit diagonal not even that. A zero on the
+diagonal gives infinities and NaN, as division does; nothing is raised. The other side, transposes
+and adjoints are spelled by transposing (`rune.lax.linalg.triangular_solve`), which costs nothing.
+
+Reference:  substitution, all lanes of small matrices at once; from 64 rows on by blocks, whose
+            diagonal blocks are inverted first, so that nearly all work is done by matrix products.
+Expansion:  the same. Tiny matrices are written out, vectorised over lanes.
+Source:     Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & Higham 1992,
+            IMA J. Numer. Anal. 12(1); derivative: Giles 2008, §2.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.errors import ShapeError
+from rune.ops.arithmetic import div, eq, mul, neg, sub
+from rune.ops.creation import iota
+from rune.ops.family import Batched, broadcast, reduce_sum, reshape
+from rune.ops.linalg.small import is_small, lanes_first, lanes_last, over_matrices, prefers_lanes
+from rune.ops.matrix_helpers import (
+    batch_leading,
+    corner,
+    elements,
+    eye,
+    grown,
+    grown_by_identity,
+    is_static,
+    keep,
+    lower_triangle,
+    matmul,
+    next_multiple,
+    part,
+    put,
+    require_matrices,
+    require_square,
+    spread,
+    steps,
+    swapped,
+    upper_triangle,
+    window,
+    zeros,
+)
+from rune.ops.movement import concatenate, reverse
+
+BLOCK = 32  # rows of a diagonal block
+LARGE = 64  # rows from which blocks are worth it
+
+
+def _type(a: ArrayType, b: ArrayType, *, lower: bool, unit_diagonal: bool) -> ArrayType:
+    require_matrices("triangular_solve", a, b)
+    require_right_side("triangular_solve", a, b)
+    return b.strong()
+
+
+def require_right_side(name: str, a: ArrayType, b: ArrayType) -> None:
+    """Errors: ShapeError unless `a` is square, of as many rows as `b`."""
+    if require_square(name, a) != b.shape[-2]:
+        raise ShapeError(
+            f"{name}: cannot solve {a} for {b} ({a.shape[-1]} unknowns, {b.shape[-2]} rows)"
+        )
+
+
+# --- reference --------------------------------------------------------------------------------
+
+
+def solve_in_numpy(a: np.ndarray, b: np.ndarray, *, lower: bool, unit_diagonal: bool) -> np.ndarray:
+    """The meaning in NumPy."""
+    if not lower:  # from the last unknown to the first
+        flipped = solve_in_numpy(
+            a[..., ::-1, ::-1], b[..., ::-1, :], lower=True, unit_diagonal=unit_diagonal
+        )
+        return flipped[..., ::-1, :]
+    if a.ndim > 2 and prefers_lanes(a):
+        found = _substituted_lanes(lanes_last(a), lanes_last(b), unit_diagonal)
+        return lanes_first(found, b.shape[:-2])
+    one = _solved_in_blocks if a.shape[-1] >= LARGE else _substituted
+    return over_matrices(lambda p, q: one(p, q, unit_diagonal), a, b)
+
+
+def _substituted(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
+    out = np.array(b)
+    for i in range(a.shape[0]):
+        if i:
+            out[i] -= a[i, :i] @ out[:i]
+        if not unit:
+            out[i] /= a[i, i]
+    return out
+
+
+def _substituted_lanes(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
+    # a [N, N, B], b [N, K, B]
+    out = np.array(b)
+    for i in range(a.shape[0]):
+        for j in range(i):
+            out[i] -= a[i, j] * out[j]
+        if not unit:
+            out[i] /= a[i, i]
+    return out
+
+
+def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
+    n, size = a.shape[0], next_multiple(a.shape[0], BLOCK)
+    whole = np.eye(size, dtype=a.dtype)
+    whole[:n, :n] = a
+    blocks = [whole[k : k + BLOCK, k : k + BLOCK] for k in range(0, size, BLOCK)]
+    units = np.broadcast_to(np.eye(BLOCK, dtype=a.dtype)[..., None], (BLOCK, BLOCK, len(blocks)))
+    inverses = _substituted_lanes(np.stack(blocks, -1), units, unit)
+    out = np.array(b)
+    for number_, start in enumerate(range(0, n, BLOCK)):
+        end = min(start + BLOCK, n)
+        rest = out[start:end] - a[start:end, :start] @ out[:start]
+        out[start:end] = inverses[: end - start, : end - start, number_] @ rest
+    return out
+
+
+# --- expansion --------------------------------------------------------------------------------
+
+
+def _expand(a: Any, b: Any, *, lower: bool, unit_diagonal: bool) -> Any:
+    if is_small(type_of(a)):
+        return _written_out(a, b, lower, unit_diagonal)
+    if not lower:
+        last = type_of(a).ndim - 1
+        flipped = _forward(
+            reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal
+        )
+        return reverse(flipped, axes=(last - 1,))
+    return _forward(a, b, unit_diagonal)
+
+
+def _forward(a: Any, b: Any, unit: bool) -> Any:
+    n = type_of(a).shape[-1]
+    if is_static((n,)) and n > LARGE:
+        return _in_blocks(a, b, unit)
+    return _by_rows(a, b, unit)
+
+
+def _by_rows(a: Any, b: Any, unit: bool) -> Any:
+    """Unknown after unknown; those to come are still zero."""
+    below = lower_triangle(a, -1)
+
+    def step(i: Any, out: Any) -> list[Any]:
+        rest = sub(window(b, -2, i, 1), matmul(window(below, -2, i, 1), out))
+        if not unit:
+            pivot = window(window(a, -2, i, 1), -1, i, 1)
+            rest = div(rest, spread(pivot, type_of(rest).shape))
+        return [put(out, -2, i, rest)]
+
+    (out,) = steps(type_of(a).shape[-1], step, zeros(b))
+    return out
+
+
+def _in_blocks(a: Any, b: Any, unit: bool) -> Any:
+    n, count = type_of(a).shape[-1], type_of(b).shape[-1]
+    size = next_multiple(n, BLOCK)
+    whole = lower_triangle(grown_by_identity(a, size))
+    sides = grown(b, size, count)
+    inverses = _diagonal_inverses(whole, unit)
+
+    def step(k: Any, out: Any) -> list[Any]:
+        start = mul(k, np.int32(BLOCK))
+        # Unknowns from `start` on are still zero, so that the triangle needs no mask.
+        rest = sub(window(sides, -2, start, BLOCK), matmul(window(whole, -2, start, BLOCK), out))
+        return [put(out, -2, start, matmul(window(inverses, -2, start, BLOCK), rest))]
+
+    (out,) = steps(size // BLOCK, step, zeros(sides))
+    return corner(out, n, count)
+
+
+def _diagonal_inverses(a: Any, unit: bool) -> Any:
+    """Inverses of the diagonal blocks. Shapes: [*B, N, N] -> [*B, N, BLOCK]."""
+    *lead, n, _ = type_of(a).shape
+    count, first = n // BLOCK, len(lead)
+    grid = reshape(a, shape=(*lead, count, BLOCK, count, BLOCK))
+    row, column = (
+        iota(shape=type_of(grid).shape, axis=first + i, dtype=dtypes.i32) for i in (0, 2)
+    )
+    blocks = reduce_sum(keep(eq(row, column), grid), axes=(first + 2,))
+    inverses = _by_rows(blocks, eye((*lead, count, BLOCK, BLOCK), type_of(a).dtype), unit)
+    return reshape(inverses, shape=(*lead, n, BLOCK))
+
+
+def _written_out(a: Any, b: Any, lower: bool, unit: bool) -> Any:
+    given, sides = elements(a), right_side_rows(b)
+    n = len(given)
+    order = range(n) if lower else reversed(range(n))
+    out: list[Any] = [None] * n
+    done: list[int] = []
+    for i in order:
+        value = sides[i]
+        for j in done:
+            value = sub(value, times_row(given[i][j], out[j]))
+        out[i] = value if unit else over_row(value, given[i][i])
+        done.append(i)
+    return concatenate(*out, axis=type_of(b).ndim - 2) if n else b
+
+
+def right_side_rows(b: Any) -> list[Any]:
+    """The rows of right-hand sides, each [*B, 1, K]."""
+    return [part(b, -2, i, i + 1) for i in range(type_of(b).shape[-2])]
+
+
+def times_row(x: Any, row: Any) -> Any:
+    """An element times a row. Shapes: [*B], [*B, 1, K] -> [*B, 1, K]."""
+    return mul(_beside(x, row), row)
+
+
+def over_row(row: Any, x: Any) -> Any:
+    """A row divided by an element."""
+    return div(row, _beside(x, row))
+
+
+def _beside(x: Any, row: Any) -> Any:
+    shape = type_of(row).shape
+    return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp_a(da: Any, a: Any, b: Any, x: Any, *, lower: bool, unit_diagonal: bool) -> Any:
+    """-A⁻¹ Ȧ X, of the triangle that is read."""
+    k = 1 if unit_diagonal else 0
+    read = lower_triangle(da, -k) if lower else upper_triangle(da, k)
+    return neg(triangular_solve(a, matmul(read, x), lower=lower, unit_diagonal=unit_diagonal))
+
+
+def _transpose(
+    ct: Any, linear: Batched, a: Any, b: Any, *, lower: bool, unit_diagonal: bool
+) -> list[Any]:
+    found = triangular_solve(swapped(a), ct, lower=not lower, unit_diagonal=unit_diagonal)
+    return [None, found]
+
+
+def _pays(a: ArrayType, b: ArrayType, **params: bool) -> bool:
+    return not is_small(a)
+
+
+triangular_solve: Primitive = Primitive(
+    "triangular_solve", "linalg", _type, solve_in_numpy,
+    jvp=(_jvp_a, lambda db, a, b, x, **params: triangular_solve(a, db, **params)),
+    transpose=_transpose,
+    batch=batch_leading(lambda: triangular_solve),
+    lower=Library(_pays), expand=_expand,
+)  # fmt: skip

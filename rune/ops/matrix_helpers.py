@@ -1,0 +1,346 @@
+"""What algorithms on matrices share: products, adjoints, triangles, windows at running positions.
+
+Matrices are the last two axes, with any number of leading batch axes, and all operands of one
+algorithm have the same ones. Sizes that change from step to step do not exist here: an algorithm
+keeps its arrays whole and masks what does not take part (`rows`, `columns`, `keep`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal, literal_like, type_of
+from rune.core.primitive import Primitive, Rule
+from rune.core.types import ArrayType, Shape
+from rune.dims import Size
+from rune.errors import DtypeError, ShapeError
+from rune.ops.arithmetic import add, cast, eq, ge, gt, le, mul, ne, select
+from rune.ops.complex_numbers import conj, real
+from rune.ops.contraction import dot_general
+from rune.ops.creation import iota
+from rune.ops.family import Batched, broadcast, fit, reduce_sum, reshape, same_dtype, types_text
+from rune.ops.index_dims import IndexDims
+from rune.ops.indexing import gather
+from rune.ops.movement import concatenate, pad, slice_, spread_batches, transpose
+from rune.ops.repeat import repeat
+from rune.ops.windows import dynamic_slice, dynamic_update_slice
+
+LAPACK = frozenset({dtypes.f32, dtypes.f64, dtypes.c64, dtypes.c128})
+
+# --- types ------------------------------------------------------------------------------------
+
+
+def require_matrices(name: str, *types: ArrayType) -> np.dtype:
+    """The one dtype of matrices with equal batch axes.
+
+    Errors: DtypeError unless it is f32, f64, c64 or c128; ShapeError for a rank below 2 or batch
+            axes that differ.
+    """
+    dtype = same_dtype(name, *types)
+    if dtype not in LAPACK:
+        raise DtypeError(
+            f"{name}: cannot take {types_text(types)} (f32, f64, c64 or c128 required)",
+            hint="rune.numpy.linalg converts; primitives take the four dtypes of LAPACK",
+        )
+    if any(t.ndim < 2 for t in types) or any(t.shape[:-2] != types[0].shape[:-2] for t in types):
+        raise ShapeError(
+            f"{name}: cannot take {types_text(types)} (matrices with equal batch axes required)"
+        )
+    return dtype
+
+
+def require_square(name: str, a: ArrayType) -> Size:
+    """The size of square matrices. Errors: ShapeError."""
+    if a.shape[-2] != a.shape[-1]:
+        raise ShapeError(
+            f"{name}: cannot take {a} (square matrices required: "
+            f"{a.shape[-2]} rows, {a.shape[-1]} columns)"
+        )
+    return a.shape[-1]
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of complex numbers; a real dtype itself."""
+    return {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}.get(dtype, dtype)
+
+
+def is_static(shape: Sequence[Size]) -> bool:
+    """Whether no size is symbolic."""
+    return all(isinstance(d, int) for d in shape)
+
+
+def batch_leading(primitive: Callable[[], Primitive]) -> Rule:
+    """Batch rule of an operation on the last axes: one more leading axis."""
+
+    def batch(batched: Batched, size: Any, *args: Any, **params: Any) -> tuple[Any, Any]:
+        out = primitive()(*spread_batches(batched, size, args), **params)
+        return (out, [True] * len(out)) if primitive().multiple_results else (out, True)
+
+    return batch
+
+
+# --- numbers ----------------------------------------------------------------------------------
+
+
+def real_part(x: Any) -> Any:
+    """The real part; a real value itself."""
+    return real(x) if type_of(x).dtype in dtypes.COMPLEX else x
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate; a real value itself."""
+    return conj(x) if type_of(x).dtype in dtypes.COMPLEX else x
+
+
+def as_dtype_of(x: Any, like: Any) -> Any:
+    """A real value as a number of the dtype of `like`."""
+    return cast(x, type_of(like).dtype)
+
+
+def number(value: Any, like: Any) -> np.ndarray:
+    """A rank-0 constant of the dtype of `like`."""
+    return literal_like(value, like)
+
+
+def nan_like(x: Any) -> np.ndarray:
+    """Not a number; of complex numbers, in both parts."""
+    dtype = type_of(x).dtype
+    return np.asarray(complex(np.nan, np.nan) if dtype in dtypes.COMPLEX else np.nan).astype(dtype)
+
+
+# --- products ---------------------------------------------------------------------------------
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """Matrix product. Shapes: [*B, M, K], [*B, K, N] -> [*B, M, N]."""
+    n = type_of(a).ndim - 2
+    lead = tuple(range(n))
+    return dot_general(a, b, dimension_numbers=(((n + 1,), (n,)), (lead, lead)))
+
+
+def swapped(a: Any) -> Any:
+    """The transposed matrices."""
+    n = type_of(a).ndim
+    return transpose(a, permutation=(*range(n - 2), n - 1, n - 2))
+
+
+def adjoint(a: Any) -> Any:
+    """The conjugate transposed matrices."""
+    return conjugate(swapped(a))
+
+
+def scaled_columns(a: Any, d: Any) -> Any:
+    """A diag(d). Shapes: [*B, M, N], [*B, N] -> [*B, M, N]."""
+    n = type_of(a).ndim
+    return mul(a, broadcast(d, shape=type_of(a).shape, axes=(*range(n - 2), n - 1)))
+
+
+def scaled_rows(d: Any, a: Any) -> Any:
+    """diag(d) A. Shapes: [*B, M], [*B, M, N] -> [*B, M, N]."""
+    n = type_of(a).ndim
+    return mul(broadcast(d, shape=type_of(a).shape, axes=tuple(range(n - 1))), a)
+
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+def rows(shape: Shape) -> Any:
+    """The row number at every place of matrices, i32."""
+    return iota(shape=shape, axis=len(shape) - 2, dtype=dtypes.i32)
+
+
+def columns(shape: Shape) -> Any:
+    """The column number at every place of matrices, i32."""
+    return iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
+
+
+def keep(mask: Any, x: Any) -> Any:
+    """`x` where the mask holds, zero elsewhere."""
+    return select(mask, x, number(0, x))
+
+
+def lower_triangle(a: Any, k: int = 0) -> Any:
+    """Zeros above diagonal k."""
+    row, column = _band(type_of(a).shape, k)
+    return keep(ge(row, column), a)
+
+
+def upper_triangle(a: Any, k: int = 0) -> Any:
+    """Zeros below diagonal k."""
+    row, column = _band(type_of(a).shape, k)
+    return keep(le(row, column), a)
+
+
+def _band(shape: Shape, k: int) -> tuple[Any, Any]:
+    row = rows(shape)
+    return (row if k == 0 else add(row, np.int32(k))), columns(shape)
+
+
+def eye(shape: Shape, dtype: np.dtype) -> Any:
+    """Ones on the diagonal of matrices of this shape."""
+    return cast(eq(rows(shape), columns(shape)), dtype)
+
+
+def with_unit_diagonal(a: Any) -> Any:
+    """The matrices with ones on the diagonal."""
+    shape = type_of(a).shape
+    return select(eq(rows(shape), columns(shape)), number(1, a), a)
+
+
+def diagonal(a: Any) -> Any:
+    """The diagonal. Shapes: [*B, M, N] -> [*B, min(M, N)]."""
+    *lead, m, n = type_of(a).shape
+    count = smaller(m, n)
+    on = keep(eq(rows((*lead, m, n)), columns((*lead, m, n))), a)
+    return reduce_sum(on, axes=(len(lead) + (1 if count is m else 0),))
+
+
+def from_diagonal(d: Any) -> Any:
+    """Diagonal matrices. Shapes: [*B, N] -> [*B, N, N]."""
+    *lead, n = type_of(d).shape
+    shape = (*lead, n, n)
+    return keep(
+        eq(rows(shape), columns(shape)),
+        broadcast(d, shape=shape, axes=(*range(len(lead)), len(lead) + 1)),
+    )
+
+
+def hermitian(a: Any, lower: bool = True) -> Any:
+    """The Hermitian matrices with this triangle of `a`; imaginary parts on the diagonal are lost."""
+    triangle = lower_triangle(a, -1) if lower else upper_triangle(a, 1)
+    on = from_diagonal(as_dtype_of(real_part(diagonal(a)), a))
+    return add(add(triangle, adjoint(triangle)), on)
+
+
+def off_diagonal(a: Any) -> Any:
+    """The matrices with zeros on the diagonal."""
+    shape = type_of(a).shape
+    return keep(ne(rows(shape), columns(shape)), a)
+
+
+# --- windows ----------------------------------------------------------------------------------
+
+
+def part(a: Any, axis: int, start: Size, limit: Size) -> Any:
+    """The elements start to limit of one axis; both are sizes."""
+    shape = type_of(a).shape
+    axis %= len(shape)
+    low = tuple(start if i == axis else 0 for i in range(len(shape)))
+    high = tuple(limit if i == axis else d for i, d in enumerate(shape))
+    return slice_(a, start=low, limit=high, stride=(1,) * len(shape))
+
+
+def corner(a: Any, m: Size, n: Size) -> Any:
+    """The first m rows and n columns."""
+    *lead, p, q = type_of(a).shape
+    if (p, q) == (m, n):
+        return a
+    first = (0,) * (len(lead) + 2)
+    return slice_(a, start=first, limit=(*lead, m, n), stride=(1,) * (len(lead) + 2))
+
+
+def window(a: Any, axis: int, start: Any, size: Size) -> Any:
+    """`size` elements of one axis from `start`, a value."""
+    shape = type_of(a).shape
+    axis %= len(shape)
+    sizes = tuple(size if i == axis else d for i, d in enumerate(shape))
+    return dynamic_slice(a, *_starts(len(shape), axis, start), sizes=sizes)
+
+
+def put(a: Any, axis: int, start: Any, update: Any) -> Any:
+    """`a` with a window of one axis replaced."""
+    ndim = type_of(a).ndim
+    return dynamic_update_slice(a, update, *_starts(ndim, axis % ndim, start))
+
+
+def _starts(ndim: int, axis: int, start: Any) -> list[Any]:
+    return [start if i == axis else np.zeros((), np.int32) for i in range(ndim)]
+
+
+def grown(a: Any, m: Size, n: Size) -> Any:
+    """The matrices padded by zeros to m rows and n columns, below and on the right."""
+    *lead, p, q = type_of(a).shape
+    if (p, q) == (m, n):
+        return a
+    none = (0,) * (len(lead) + 2)
+    return pad(a, number(0, a), low=none, high=(*none[2:], m - p, n - q), interior=none)
+
+
+def grown_by_identity(a: Any, n: Size) -> Any:
+    """Square matrices padded to size n, with ones on what is new of the diagonal."""
+    shape = type_of(a).shape
+    size = shape[-1]
+    if size == n:
+        return a
+    padded = grown(a, n, n)
+    row, column = rows(type_of(padded).shape), columns(type_of(padded).shape)
+    new = gt(row, literal(size - 1, dtypes.i32))
+    return select(new, cast(eq(row, column), type_of(a).dtype), padded)
+
+
+def permuted_rows(a: Any, order: Any) -> Any:
+    """Row order[i] of `a` as row i. Shapes: [*B, M, N], i32[*B, K] -> [*B, K, N]."""
+    *lead, _, n = type_of(a).shape
+    first, batch = len(lead), tuple(range(len(lead)))
+    dims = IndexDims((first + 1,), (first,), (first,), batch, batch)
+    indices = reshape(order, shape=(*type_of(order).shape, 1))
+    sizes = (*(1 for _ in lead), 1, n)
+    return gather(a, indices, number(0, a), dims=dims, slice_sizes=sizes, mode="promise_in_bounds")
+
+
+def spread(x: Any, shape: Shape) -> Any:
+    """`x`, of as many axes, broadcast to `shape` where it has size 1."""
+    return broadcast(x, shape=shape, axes=tuple(range(len(shape))))
+
+
+def full(value: Any, shape: Shape) -> Any:
+    """A rank-0 value at every place."""
+    return broadcast(value, shape=shape, axes=())
+
+
+def zeros(like: Any) -> Any:
+    """Zeros of the shape and dtype of `like`."""
+    return full(number(0, like), type_of(like).shape)
+
+
+def steps(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
+    """`repeat`, whose body is not even written down for no steps: it may look at what is not."""
+    return list(carry) if count == 0 else repeat(count, body, *carry)
+
+
+def smaller(m: Size, n: Size) -> Size:
+    """The smaller of two sizes."""
+    return m if m == n or m < n else n
+
+
+def next_multiple(n: int, block: int) -> int:
+    """The least multiple of `block` that is not below n."""
+    return -(-n // block) * block
+
+
+# --- elements ---------------------------------------------------------------------------------
+
+
+def elements(a: Any) -> list[list[Any]]:
+    """Small matrices element by element, each an array over the lanes [*B]."""
+    *lead, m, n = type_of(a).shape
+    return [[_element(a, tuple(lead), i, j) for j in range(n)] for i in range(m)]
+
+
+def _element(a: Any, lead: Shape, i: int, j: int) -> Any:
+    low, high = (*(0 for _ in lead), i, j), (*lead, i + 1, j + 1)
+    return reshape(slice_(a, start=low, limit=high, stride=(1,) * len(low)), shape=lead)
+
+
+def from_elements(entries: Sequence[Sequence[Any]], lead: Shape) -> Any:
+    """The matrices of these elements; rank-0 elements are the same in all lanes."""
+    n = len(lead)
+    made = [
+        concatenate(*(reshape(fit(x, lead), shape=(*lead, 1, 1)) for x in row), axis=n + 1)
+        for row in entries
+    ]
+    return concatenate(*made, axis=n)

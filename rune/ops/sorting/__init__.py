@@ -1,0 +1,140 @@
+"""Sorting along the last axis: `sort` of several arrays by the first of them, `top_k`, search.
+
+    sort     operands of one shape -> the same, their rows permuted alike so that the first
+             `num_keys` are in lexicographic order; elements that are equal keep their order
+    top_k    x, k -> the k last elements in that order, the last one first, and their positions
+
+The order is total: NaN after all numbers, -0 equal to 0, complex numbers by their real and then
+their imaginary part, False before True. Tangents go where their elements go.
+
+order.py: the order with NumPy, which is the meaning. network.py: on a device. searching.py: where
+a value belongs in sorted rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, ShapeError
+from rune.ops.creation import iota
+from rune.ops.family import Batched, types_text
+from rune.ops.movement import slice_, spread_batches
+from rune.ops.sorting import network, order
+from rune.ops.sorting.network import take_last as take_last
+from rune.ops.sorting.searching import search_sorted
+
+Rules = tuple[list[Any], list[Any]]
+
+
+def positions_like(x: Any) -> Any:
+    """The position of every element along the last axis, as i32."""
+    shape = type_of(x).shape
+    return iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
+
+
+def last_axis(name: str, x: ArrayType) -> Any:
+    """The size of the axis that is sorted. Errors: ShapeError for rank 0."""
+    if not x.shape:
+        raise ShapeError(f"{name}: cannot order {x} (at least one axis required)")
+    return x.shape[-1]
+
+
+def _moved(tangents: Sequence[Any], positions: Any) -> list[Any]:
+    return [None if t is None else take_last(t, positions) for t in tangents]
+
+
+# --- sort -------------------------------------------------------------------------------------
+
+
+def _sort_type(*types: ArrayType, num_keys: int) -> tuple[ArrayType, ...]:
+    if not 1 <= num_keys <= len(types):
+        raise ArgumentError(f"sort: cannot sort {len(types)} arrays by {num_keys} of them")
+    last_axis("sort", types[0])
+    if any(t.shape != types[0].shape for t in types):
+        raise ShapeError(f"sort: cannot sort {types_text(types)} together (shapes differ)")
+    return types
+
+
+def _sort_reference(*operands: np.ndarray, num_keys: int) -> tuple[np.ndarray, ...]:
+    if len(operands) == 1:
+        return (order.sorted_rows(operands[0]),)
+    found = order.permutation(operands[:num_keys])
+    return tuple(order.take_rows(x, found) for x in operands)
+
+
+def _sort_expand(*operands: Any, num_keys: int) -> list[Any]:
+    if len(operands) == 1 and type_of(operands[0]).dtype not in dtypes.INEXACT:
+        return [network.sort_integers(operands[0])]
+    found = network.permutation(operands[:num_keys])
+    return [take_last(x, found) for x in operands]
+
+
+def _sort_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
+    *outs, positions = sort(*primals, positions_like(primals[0]), **params)
+    return outs, _moved(tangents, positions)
+
+
+def _sort_batch(batched: Batched, size: Any, *operands: Any, num_keys: int) -> Rules:
+    outs = sort(*spread_batches(batched, size, operands), num_keys=num_keys)
+    return outs, [True] * len(outs)
+
+
+sort: Primitive = Primitive(
+    "sort", "sorting", _sort_type, _sort_reference, jvp_equation=_sort_jvp, batch=_sort_batch,
+    lower=Library(), expand=_sort_expand, multiple_results=True,
+)  # fmt: skip
+
+
+def argsort(x: Any) -> Any:
+    """The i32 positions, along the last axis, that put `x` into order; ties keep theirs."""
+    return sort(x, positions_like(x), num_keys=1)[1]
+
+
+# --- top_k ------------------------------------------------------------------------------------
+
+
+def _top_k_type(x: ArrayType, *, k: int) -> tuple[ArrayType, ...]:
+    size = last_axis("top_k", x)
+    if k < 0 or not k <= size:
+        raise ArgumentError(f"top_k: cannot take {k} of {size} elements ({x})")
+    found = x.with_shape((*x.shape[:-1], k))
+    return found, ArrayType(found.shape, dtypes.i32)
+
+
+def _top_k_reference(x: np.ndarray, *, k: int) -> tuple[np.ndarray, ...]:
+    positions = order.largest(x, k)
+    return order.take_rows(x, positions), positions.astype(np.int32)
+
+
+def _top_k_expand(x: Any, *, k: int) -> list[Any]:
+    keys = [network.reversed_order(key) for key in network.ordered(x)]
+    found = network.permutation(keys)
+    shape = type_of(x).shape
+    limit, none = (*shape[:-1], k), (0,) * len(shape)
+    positions = slice_(found, start=none, limit=limit, stride=(1,) * len(shape))
+    return [take_last(x, positions), positions]
+
+
+def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
+    values, positions = top_k(*primals, **params)
+    return [values, positions], [*_moved(tangents, positions), None]
+
+
+def _top_k_batch(batched: Batched, size: Any, x: Any, *, k: int) -> Rules:
+    return top_k(x, k=k), [True, True]
+
+
+top_k: Primitive = Primitive(
+    "top_k", "sorting", _top_k_type, _top_k_reference, jvp_equation=_top_k_jvp,
+    batch=_top_k_batch, lower=Library(), expand=_top_k_expand, multiple_results=True,
+)  # fmt: skip
+
+PRIMITIVES = (sort, top_k, search_sorted)

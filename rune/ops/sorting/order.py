@@ -1,0 +1,121 @@
+"""The order of keys with NumPy: each becomes unsigned 32-bit words, most significant first.
+
+Words of equal rank compare as the keys do: NaN after all numbers, -0 equal to 0, complex numbers
+by their real and then their imaginary part, False before True. A stable sort of one word packs it
+with its position into 64 bits, which no two elements then share, so that NumPy's vectorised sort
+serves; several words are sorted from the last to the first.
+Source: least significant digit first, Knuth, The Art of Computer Programming 3, section 5.2.5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from rune import dtypes
+from rune.ops.scalars import NIBBLES
+
+_NATIVE = frozenset({dtypes.f32, dtypes.f64, dtypes.bool_}) | (dtypes.INTEGER - set(NIBBLES))
+_HALF = np.uint64(32)
+
+
+def sorted_rows(x: np.ndarray) -> np.ndarray:
+    """`x` sorted along its last axis."""
+    if x.dtype not in _NATIVE:
+        return take_rows(x, permutation([x]))
+    found = np.sort(x, axis=-1)
+    if x.dtype in dtypes.FLOATING and np.signbit(x[x == 0]).any():
+        found[found == 0] = x[x == 0]  # a row has as many zeros as before, and keeps their order
+    return found
+
+
+def permutation(keys: Sequence[np.ndarray]) -> np.ndarray:
+    """The positions, along the last axis, that put the keys into order; ties keep theirs."""
+    words = [w for key in keys for w in words_of(key)]
+    order = _order(words.pop())
+    while words:
+        word = take_rows(words.pop(), order)
+        order = take_rows(order, _order(word))
+    return order
+
+
+def largest(x: np.ndarray, k: int) -> np.ndarray:
+    """The positions of the k last elements in order, the last first; of a tie the first first."""
+    words = [~w for w in words_of(x)]
+    if len(words) > 1:
+        return permutation(words)[..., :k]
+    packed = _packed(words[0])
+    if 0 < k < packed.shape[-1]:
+        packed = np.partition(packed, k - 1, axis=-1)[..., :k]
+    return _positions(np.sort(packed, axis=-1))[..., :k]
+
+
+def search_keys(x: np.ndarray) -> np.ndarray:
+    """Numbers, or records of them, for which NumPy's searchsorted goes by the order."""
+    if x.dtype in _NATIVE:
+        return x
+    words = words_of(x)
+    if len(words) == 1:
+        return words[0]
+    halves = [(a.astype(np.uint64) << _HALF) | b for a, b in zip(words[::2], words[1::2])]
+    if len(halves) == 1:
+        return halves[0]
+    pairs = np.stack([h.astype(">u8") for h in halves], axis=-1)
+    return pairs.view("S16")[..., 0]  # bytes compare from the first one on
+
+
+def words_of(key: np.ndarray) -> list[np.ndarray]:
+    """u32 arrays, most significant first, that compare as the elements of `key` do."""
+    if key.dtype in dtypes.COMPLEX:
+        return [*words_of(key.real), *words_of(key.imag)]
+    if key.dtype in (dtypes.f64, dtypes.i64, dtypes.u64):
+        wide = _ordered_bits(key, np.dtype(np.uint64))
+        return [(wide >> _HALF).astype(np.uint32), wide.astype(np.uint32)]
+    if key.dtype in dtypes.FLOATING:
+        return [_ordered_bits(key.astype(np.float32), np.dtype(np.uint32))]
+    if key.dtype in dtypes.SIGNED:
+        return [_ordered_bits(key.astype(np.int32), np.dtype(np.uint32))]
+    return [key.astype(np.uint32)]
+
+
+def _ordered_bits(x: np.ndarray, unsigned: np.dtype) -> np.ndarray:
+    """Numbers of the width of `unsigned`, as unsigned integers in the same order."""
+    if x.dtype == unsigned:
+        return x
+    sign = unsigned.type(1 << (8 * unsigned.itemsize - 1))
+    if x.dtype.kind == "i":
+        return np.ascontiguousarray(x).view(unsigned) ^ sign
+    signed = np.dtype(f"i{unsigned.itemsize}")
+    bits = np.ascontiguousarray(x + x.dtype.type(0)).view(signed)  # -0 + 0 is 0
+    turned = bits >> (8 * unsigned.itemsize - 1)  # all ones where negative
+    turned |= np.iinfo(signed).min
+    turned ^= bits
+    found = turned.view(unsigned)
+    found[np.isnan(x)] = ~unsigned.type(0)
+    return found
+
+
+def take_rows(x: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """For every place the element of the same row at that position: take_along_axis, sooner."""
+    if x.ndim > 1:
+        starts = np.arange(math.prod(x.shape[:-1])) * x.shape[-1]
+        positions = positions + starts.reshape(*x.shape[:-1], 1)
+    if not positions.size:
+        return np.empty(positions.shape, x.dtype)
+    return np.take(x.reshape(-1), positions)
+
+
+def _packed(word: np.ndarray) -> np.ndarray:
+    assert word.shape[-1] <= 1 << 32
+    positions = np.arange(word.shape[-1], dtype=np.uint64)
+    return (word.astype(np.uint64) << _HALF) | positions
+
+
+def _positions(packed: np.ndarray) -> np.ndarray:
+    return packed.astype(np.uint32).astype(np.int64)
+
+
+def _order(word: np.ndarray) -> np.ndarray:
+    return _positions(np.sort(_packed(word), axis=-1))

@@ -1,0 +1,79 @@
+"""search_sorted: where values belong in rows that are sorted, by halving.
+
+    x [*B, N] sorted, values [*B, M] -> i32 [*B, M]: how many elements of the row are less than the
+    value (side "left"), or not greater (side "right")
+
+The order is that of `sort`: NaN after all numbers, complex numbers by their parts. Derivatives are
+zero; a row that is not sorted gives some number in 0…N.
+Source: binary search, Knuth, The Art of Computer Programming 3, section 6.2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal, type_of
+from rune.core.lower import Library
+from rune.core.primitive import ZERO, Primitive
+from rune.core.types import ArrayType
+from rune.dims import bounds
+from rune.errors import ShapeError
+from rune.ops.arithmetic import add, logical_and, logical_not, lt, select, shr, sub
+from rune.ops.family import Batched, fit, same_dtype, size_value, types_text
+from rune.ops.movement import spread_batches
+from rune.ops.repeat import repeat
+from rune.ops.sorting import network, order
+
+
+def _type(x: ArrayType, values: ArrayType, *, side: str) -> ArrayType:
+    same_dtype("search_sorted", x, values)
+    if not x.shape or x.shape[:-1] != values.shape[:-1]:
+        raise ShapeError(f"search_sorted: cannot search {types_text((x, values))} (rows differ)")
+    return ArrayType(values.shape, dtypes.i32)
+
+
+def _reference(x: np.ndarray, values: np.ndarray, *, side: str) -> np.ndarray:
+    keys, wanted = order.search_keys(x), order.search_keys(values)
+    rows = keys.reshape(-1, keys.shape[-1]), wanted.reshape(-1, wanted.shape[-1])
+    found = [np.searchsorted(a, v, side) for a, v in zip(*rows, strict=True)]
+    return np.array(found, np.int32).reshape(values.shape)
+
+
+def _expand(x: Any, values: Any, *, side: str) -> Any:
+    rows, wanted = network.ordered(x), network.ordered(values)
+    shape, size = type_of(values).shape, type_of(x).shape[-1]
+    most, one = bounds(size)[1], literal(1, dtypes.i32)
+
+    def step(i: Any, low: Any, high: Any) -> list[Any]:
+        middle = add(low, shr(sub(high, low), one))
+        here = [network.take_last(row, middle) for row in rows]
+        goes_on = _is_before(here, wanted, side)
+        is_open = lt(low, high)
+        after = add(middle, one)
+        return [
+            select(logical_and(is_open, goes_on), after, low),
+            select(logical_and(is_open, logical_not(goes_on)), middle, high),
+        ]
+
+    low, high = (fit(size_value(n, dtypes.i32), shape) for n in (0, size))
+    return repeat(31 if most is None else most.bit_length(), step, low, high)[0] if most else low
+
+
+def _is_before(here: Sequence[Any], wanted: Sequence[Any], side: str) -> Any:
+    if side == "left":
+        return network.less(here, wanted)
+    return logical_not(network.less(wanted, here))
+
+
+def _batch(batched: Batched, size: Any, x: Any, values: Any, *, side: str) -> tuple[Any, bool]:
+    return search_sorted(*spread_batches(batched, size, (x, values)), side=side), True
+
+
+search_sorted: Primitive = Primitive(
+    "search_sorted", "sorting", _type, _reference, (ZERO, ZERO), batch=_batch, lower=Library(),
+    expand=_expand,
+)  # fmt: skip

@@ -1,0 +1,215 @@
+"""Profiles: where the time of compiled programs goes, step by step. Values and text, no running.
+
+A profile gathers while `rune.debug.profile()` is open in a context, or for the whole process with
+RUNE_DEBUG=profile. Executors tell it the time of each step as their device measured it, and what
+the step moved and computed; it adds up. Steps that run one kernel are one row.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields
+
+from rune.counts import Counters, counters
+
+DEBUG = "RUNE_DEBUG"  # environment variable: "profile" profiles the process, printed at its end
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+@dataclass(slots=True)
+class StepProfile:
+    """A step of a compiled program: a kernel, a call of a library, copies.
+
+    seconds:      on the device [s]
+    flops:        scalar operations, a multiply-add as two
+    bytes_moved:  read and written [B]
+    lines:        the user's, "demo.py:3"
+    """
+
+    name: str
+    lines: str
+    calls: int = 0
+    seconds: float = 0.0
+    flops: int = 0
+    bytes_moved: int = 0
+
+    @property
+    def flops_per_second(self) -> float:
+        """Operations in a second."""
+        return self.flops / self.seconds if self.seconds else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes in a second."""
+        return self.bytes_moved / self.seconds if self.seconds else 0.0
+
+
+@dataclass(slots=True)
+class PlanProfile:
+    """A compiled program on one device.
+
+    seconds:      of its calls, from the call until all is done; profiled calls wait [s]
+    arena_bytes:  memory for intermediate values, the most of any call [B]
+    steps:        empty where the device's backend measures no steps
+    """
+
+    name: str
+    device: str
+    calls: int = 0
+    seconds: float = 0.0
+    arena_bytes: int = 0
+    steps: list[StepProfile] = field(default_factory=list)
+
+
+class Profile:
+    """What was measured; printing it gives a table for each compiled program."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._plans: dict[int, tuple[object, PlanProfile]] = {}
+        self._steps: dict[tuple[int, str, str], StepProfile] = {}
+        self._before, self._after = counters(), None
+
+    @property
+    def plans(self) -> tuple[PlanProfile, ...]:
+        """The programs that ran, in the order of their first calls."""
+        with self._lock:
+            return tuple(plan for _, plan in self._plans.values())
+
+    @property
+    def counters(self) -> Counters:
+        """Traces, compilations, runs, and binaries found on disk while it was gathering."""
+        after = self._after or counters()
+        names = [f.name for f in fields(Counters)]
+        return Counters(**{n: getattr(after, n) - getattr(self._before, n) for n in names})
+
+    def end(self) -> None:
+        """Nothing is counted from here on."""
+        self._after = self._after or counters()
+
+    def add_call(
+        self, key: object, name: str, device: str, seconds: float, arena_bytes: int
+    ) -> None:
+        """A call of a program has ended; `key` is the program's own."""
+        with self._lock:
+            plan = self._plan(key, name, device)
+            plan.calls += 1
+            plan.seconds += seconds
+            plan.arena_bytes = max(plan.arena_bytes, arena_bytes)
+
+    def add_step(self, key: object, name: str, device: str, step: StepProfile) -> None:
+        """Steps of a program have ended: their counts are added to those of the same name."""
+        with self._lock:
+            plan = self._plan(key, name, device)
+            found = self._steps.get((id(key), step.name, step.lines))
+            if found is None:
+                found = self._steps[id(key), step.name, step.lines] = StepProfile(
+                    step.name, step.lines
+                )
+                plan.steps.append(found)
+            found.calls += step.calls
+            found.seconds += step.seconds
+            found.flops += step.flops
+            found.bytes_moved += step.bytes_moved
+
+    def _plan(self, key: object, name: str, device: str) -> PlanProfile:
+        # The key is kept alive here, so that its identity stays its own.
+        return self._plans.setdefault(id(key), (key, PlanProfile(name, device)))[1]
+
+    def __str__(self) -> str:
+        seen = self.counters
+        found = (
+            f"{seen.runs} runs, {seen.traces} traces, {seen.compiles} compilations; "
+            f"on disk {seen.disk_hits} of {seen.disk_hits + seen.disk_misses} binaries were found"
+        )
+        return "\n".join([found, *map(plan_text, self.plans)])
+
+    __repr__ = __str__
+
+
+def plan_text(plan: PlanProfile) -> str:
+    """`f on cpu:0: 3 calls, 1.20 ms, arena 4096 B`, and a line for each step, the longest first."""
+    head = f"{plan.name} on {plan.device}: {_counted(plan.calls)}, {_time(plan.seconds)}"
+    rows = [("step", "calls", "time", "share", "GFLOP/s", "GB/s", "line")]
+    whole = sum(s.seconds for s in plan.steps) or 1.0
+    rows += [
+        (
+            s.name, str(s.calls), _time(s.seconds), f"{s.seconds / whole:.0%}",
+            f"{s.flops_per_second / 1e9:.2f}", f"{s.bytes_per_second / 1e9:.2f}", s.lines,
+        )
+        for s in sorted(plan.steps, key=lambda s: -s.seconds)
+    ]  # fmt: skip
+    lines = _aligned(rows) if plan.steps else []
+    return "\n".join([f"{head}, arena {plan.arena_bytes} B", *lines])
+
+
+def _counted(calls: int) -> str:
+    return f"{calls} call{'' if calls == 1 else 's'}"
+
+
+def _time(seconds: float) -> str:
+    for unit, name in _UNITS:
+        if seconds >= unit:
+            return f"{seconds / unit:.2f} {name}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Names and lines to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    last = len(widths) - 1
+    return [
+        "  ".join(
+            cell.ljust(width) if k in (0, last) else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+# --- the one in force -------------------------------------------------------------------------
+
+
+def _of_process() -> Profile | None:
+    """The profile of the whole process, printed at its end, where the environment asks for it."""
+    if "profile" not in os.environ.get(DEBUG, "").split(","):
+        return None
+    made = Profile()
+    atexit.register(lambda: print(made, file=sys.stderr))
+    return made
+
+
+_process = _of_process()
+_current: ContextVar[Profile | None] = ContextVar("rune_profile", default=None)
+
+
+def current() -> Profile | None:
+    """The profile that gathers in this context, or in the process."""
+    return _current.get() or _process
+
+
+def is_of_process() -> bool:
+    """Whether the whole process is profiled."""
+    return _process is not None
+
+
+class gathering:
+    """Inside the block, this profile gathers."""
+
+    __slots__ = ("profile", "token")
+
+    def __init__(self, profile: Profile):
+        self.profile = profile
+
+    def __enter__(self) -> Profile:
+        self.token = _current.set(self.profile)
+        return self.profile
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        _current.reset(self.token)
+        self.profile.end()

@@ -1,0 +1,1 @@
+"""rune.scipy: SciPy's names with JAX's rules."""

@@ -1,0 +1,5 @@
+"""rune.scipy.special"""
+from rune.scipy.special.gammas import *
+from rune.scipy.special.error_functions import *
+from rune.scipy.special.incomplete_gamma import *
+from rune.scipy.special.incomplete_beta import *

@@ -1,0 +1,62 @@
+"""What every special function does with its arguments, and the polynomials they are made of.
+
+`elementwise` takes arrays, NumPy data and Python numbers: they are promoted to one real dtype and
+broadcast to one shape, integers as f32, half types computed in f32 and rounded once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import rune.numpy as rnp
+from rune.errors import DtypeError
+from rune.ops.promote import promoted
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Table = tuple[Sequence[float], Sequence[float]]
+
+
+def reals(name: str, *xs: Any) -> list[Any]:
+    """Arrays of one real dtype and one shape.
+
+    Errors: DtypeError for complex numbers, ShapeError for shapes that do not broadcast.
+    """
+    found = [rnp.asarray(x) for x in promoted(name, *xs, kind="inexact")]
+    if rnp.issubdtype(found[0].dtype, rnp.complexfloating):
+        raise DtypeError(f"{name}: cannot take {found[0].dtype} (real dtype required)")
+    return found if len(found) == 1 else list(rnp.broadcast_arrays(*found))
+
+
+def elementwise(function: Function) -> Function:
+    """A public function of real arrays, from one of arrays of one floating dtype and shape."""
+
+    @functools.wraps(function)
+    def public(*xs: Any) -> Any:
+        found = reals(function.__name__, *xs)
+        dtype = found[0].dtype
+        if rnp.finfo(dtype).bits >= 32:
+            return function(*found)
+        return rnp.astype(function(*(rnp.astype(x, rnp.float32) for x in found)), dtype)
+
+    return public  # type: ignore[return-value]
+
+
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """The sum of coefficients[i] x**i, by Horner's rule."""
+    *lower, total = coefficients
+    for c in reversed(lower):
+        total = total * x + c
+    return total
+
+
+def quotient(x: Any, table: Table) -> Any:
+    """The quotient of the two polynomials of a table."""
+    above, below = table
+    return polynomial(x, above) / polynomial(x, below)
+
+
+def centred(t: Any, at: tuple[float, float]) -> Any:
+    """The variable u of a table that says t = at[0] + at[1] u."""
+    return (t - at[0]) / at[1]

@@ -1,0 +1,80 @@
+"""Gamma and beta densities that keep their digits for large parameters.
+
+A difference of large logarithms loses what they have in common. Here it is written as deviances,
+log1p(u) - u of the small distance u from the mode, and what Stirling's formula leaves over.
+Source: Loader 2000, Fast and accurate computation of binomial probabilities.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune.scipy.special.arguments import polynomial
+from rune.scipy.special.gammas import HALF_LOG_2PI, SHIFT, gamma_of_positive, log_gamma, stirling_series
+from rune.transforms.custom_jvp import custom_jvp
+
+_ODD = tuple(1 / (2 * k + 3) for k in range(18))
+
+
+@custom_jvp
+def log1p_minus(u: Any) -> Any:
+    """log(1 + u) - u, exact near 0."""
+    is_near = rnp.abs(u) < 0.5
+    near = rnp.where(is_near, u, 0.0)
+    # log(1 + u) = 2 artanh(s) with s = u / (2 + u), and u - 2 s = u s.
+    s = near / (2.0 + near)
+    square = s * s
+    series = 2.0 * s * square * polynomial(square, _ODD) - near * s
+    far = rnp.where(is_near, 1.0, u)
+    return rnp.where(is_near, series, rnp.log1p(far) - far)
+
+
+log1p_minus.defjvps(lambda t, y, u: -t * u / (1.0 + u))
+
+
+def stirling_error(z: Any) -> Any:
+    """log Γ(z + 1) - ((z + 1/2) log z - z + log √(2π)), for z > 0."""
+    is_low = z < SHIFT
+    low = rnp.where(is_low, z, 1.0)
+    exact = log_gamma(low + 1.0) - (low + 0.5) * rnp.log(low) + low - HALF_LOG_2PI
+    return rnp.where(is_low, exact, stirling_series(rnp.where(is_low, float(SHIFT), z)))
+
+
+def log_poisson(a: Any, x: Any) -> Any:
+    """log(x**a exp(-x) / Γ(a + 1)), for a >= 0 and x >= 0."""
+    is_low = a < SHIFT
+    low = rnp.where(is_low, a, 0.0)
+    direct = _times_log(low, x) - x - log_gamma(low + 1.0)
+    high = rnp.where(is_low, float(SHIFT), a)
+    far = high * log1p_minus((x - high) / high)
+    far = far - 0.5 * rnp.log(high) - HALF_LOG_2PI - stirling_error(high)
+    return rnp.where(is_low, direct, far)
+
+
+def _times_log(a: Any, x: Any) -> Any:
+    """a log x, and 0 where a is."""
+    return rnp.where(a == 0, 0.0, a * rnp.log(rnp.where(a == 0, 1.0, x)))
+
+
+def poisson(a: Any, x: Any) -> Any:
+    """x**a exp(-x) / Γ(a + 1), for a >= 0 and x >= 0."""
+    is_low = a < SHIFT
+    low = rnp.where(is_low, a, 0.0)
+    # Beyond 900 the exponential is 0 whatever the power, which must stay finite.
+    direct = rnp.power(rnp.minimum(x, 900.0), low) * rnp.exp(-x) / gamma_of_positive(low + 1.0)
+    high = rnp.where(is_low, float(SHIFT), a)
+    deviance = high * log1p_minus((x - high) / high) - stirling_error(high)
+    far = rnp.exp(deviance) / rnp.sqrt(2 * math.pi * high)
+    return rnp.where(is_low, direct, rnp.where(x == rnp.inf, 0.0, far))
+
+
+def log_beta_power(a: Any, b: Any, x: Any, y: Any) -> Any:
+    """log(x**a y**b / B(a, b)), for y = 1 - x and a, b > 0."""
+    apart = x * b - y * a
+    n = a + b
+    deviance = a * log1p_minus(apart / a) + b * log1p_minus(-apart / b)
+    errors = stirling_error(n) - stirling_error(a) - stirling_error(b)
+    half = 0.5 * (rnp.log(a) + rnp.log(b / n)) - HALF_LOG_2PI
+    return deviance + errors + half

@@ -1,0 +1,286 @@
+"""The error function and its kin, and the normal distribution.
+
+erfcx(x) = exp(x²) erfc(x) is a polynomial for x >= 0; logarithms and ratios of tails are made of it,
+so that nothing underflows. Squares in exponents are split in two, so that exp does not magnify
+their rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.scipy.special.arguments import centred, elementwise, quotient
+from rune.scipy.special.tables_error import (
+    DAWSN_FAR,
+    DAWSN_FAR_AT,
+    DAWSN_MIDDLE,
+    DAWSN_MIDDLE_AT,
+    DAWSN_NEAR,
+    ERFC_INV_FAR,
+    ERFC_INV_MID,
+    ERFC_INV_MIDDLE,
+    ERFC_INV_NEAR,
+    ERFCX,
+)
+from rune.transforms.custom_jvp import custom_jvp
+
+_ROOT_PI = math.sqrt(math.pi)
+_ROOT_2 = math.sqrt(2)
+
+
+@elementwise
+def erf(x: Any) -> Any:
+    """The error function, 2/√π times the integral of exp(-t²) from 0 to x.
+
+    >>> from rune.scipy.special import erf
+    >>> erf(0.5)
+    Array(0.5204999, f32*[], cpu:0)
+    """
+    return ops.erf(x)
+
+
+@elementwise
+def erfc(x: Any) -> Any:
+    """1 - erf(x), exact where that is small.
+
+    >>> from rune.scipy.special import erfc
+    >>> erfc(3.0)
+    Array(2.209e-05, f32*[], cpu:0)
+    """
+    return ops.erfc(x)
+
+
+@elementwise
+def erfinv(x: Any) -> Any:
+    """The inverse of erf: infinite at -1 and 1, NaN beyond.
+
+    >>> from rune.scipy.special import erfinv
+    >>> erfinv(0.5)
+    Array(0.47693628, f32*[], cpu:0)
+    """
+    return ops.erf_inv(x)
+
+
+def parts_of_exp(factor: float, x: Any) -> tuple[Any, Any]:
+    """Two factors of exp(factor x²), as exact as exp: of an exact square, and of the small rest.
+
+    factor: a power of two, or the negative of one.  |x| <= 40; beyond, they are those of 40.
+    """
+    grid = 2.0**7 if rnp.finfo(x.dtype).bits == 32 else 2.0**20
+    limited = rnp.clip(x, -40.0, 40.0)
+    coarse = ops.stop_gradient(rnp.round(limited * grid) / grid)
+    rest = (limited - coarse) * (limited + coarse)
+    return rnp.exp(factor * coarse * coarse), rnp.exp(factor * rest)
+
+
+def exp_of_square(factor: float, x: Any) -> Any:
+    """exp(factor x²)."""
+    first, second = parts_of_exp(factor, x)
+    return rnp.where(rnp.abs(x) > 40.0, rnp.exp(factor * x * x), first * second)
+
+
+@custom_jvp
+def _erfcx(x: Any) -> Any:
+    size = rnp.abs(x)
+    q = rnp.where(size == rnp.inf, 1.0, (size - 4.0) / (rnp.minimum(size, 1e30) + 4.0))
+    above = quotient(q, ERFCX) / (1.0 + 2.0 * size)
+    return rnp.where(x < 0, 2.0 * exp_of_square(1.0, x) - above, above)
+
+
+_erfcx.defjvps(lambda t, y, x: t * (2.0 * x * y - 2.0 / _ROOT_PI))
+
+
+@elementwise
+def erfcx(x: Any) -> Any:
+    """exp(x²) erfc(x), which does not underflow.
+
+    >>> from rune.scipy.special import erfcx
+    >>> erfcx(100.0)
+    Array(0.00564161, f32*[], cpu:0)
+    """
+    return _erfcx(x)
+
+
+# --- inverses ---------------------------------------------------------------------------------
+
+
+def erfc_inv_of_small(log_y: Any) -> Any:
+    """The inverse of erfc at exp(log_y), for log_y <= -0.69."""
+    s = rnp.sqrt(-rnp.where(log_y == -rnp.inf, -1.0, log_y))
+    near = quotient(centred(rnp.clip(s, 0.8, 1.4), (1.1, 0.3)), ERFC_INV_NEAR)
+    mid = quotient(centred(rnp.clip(s, 1.4, 3.0), (2.2, 0.8)), ERFC_INV_MID)
+    inverse = 1.0 / rnp.maximum(s, 3.0)
+    middle = quotient(rnp.maximum(inverse, 1 / 8.5), ERFC_INV_MIDDLE)
+    far = quotient(inverse, ERFC_INV_FAR)
+    low = rnp.where(s <= 1.4, near, rnp.where(s <= 3.0, mid, middle))
+    return rnp.where(log_y == -rnp.inf, rnp.inf, s * rnp.where(s <= 8.5, low, far))
+
+
+@custom_jvp
+def _erfcinv(y: Any) -> Any:
+    small = rnp.minimum(y, 2.0 - y)
+    is_tail = small < 0.5
+    tail = erfc_inv_of_small(rnp.log(rnp.where(is_tail, rnp.maximum(small, 0.0), 0.5)))
+    out = rnp.where(is_tail, rnp.where(y < 1.0, tail, -tail), ops.erf_inv(1.0 - y))
+    return rnp.where((y < 0) | (y > 2), rnp.nan, out)
+
+
+_erfcinv.defjvps(lambda t, x, y: -0.5 * _ROOT_PI * t * exp_of_square(1.0, x))
+
+
+@elementwise
+def erfcinv(y: Any) -> Any:
+    """The inverse of erfc: infinite at 0 and 2, NaN beyond.
+
+    >>> from rune.scipy.special import erfcinv
+    >>> erfcinv(1.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return _erfcinv(y)
+
+
+# --- the normal distribution ------------------------------------------------------------------
+
+
+@elementwise
+def ndtr(x: Any) -> Any:
+    """Φ(x), the normal distribution function.
+
+    >>> from rune.scipy.special import ndtr
+    >>> ndtr(0.0)
+    Array(0.5, f32*[], cpu:0)
+    """
+    return normal_cdf(x)
+
+
+@custom_jvp
+def normal_cdf(x: Any) -> Any:
+    """Φ(x) of a floating array."""
+    scaled = x * (1 / _ROOT_2)
+    # erfc would magnify the rounding of x / √2 in the tail.
+    tail = 0.5 * _erfcx(rnp.abs(scaled)) * exp_of_square(-0.5, x)
+    middle = 0.5 * ops.erfc(-scaled)
+    return rnp.where(x < -1.0, tail, middle)
+
+
+normal_cdf.defjvps(lambda t, y, x: t * normal_pdf(x))
+
+
+def normal_pdf(x: Any) -> Any:
+    """exp(-x²/2) / √(2π)."""
+    return exp_of_square(-0.5, x) * (1 / math.sqrt(2 * math.pi))
+
+
+@custom_jvp
+def log_normal_cdf(x: Any) -> Any:
+    """log Φ(x) of a floating array."""
+    low = rnp.minimum(x, -1.0)
+    below = rnp.log(0.5 * _erfcx(-low * (1 / _ROOT_2))) - 0.5 * low * low
+    below = rnp.where(low == -rnp.inf, -rnp.inf, below)
+    above = rnp.log1p(-normal_cdf(-rnp.maximum(x, -1.0)))
+    return rnp.where(x < -1.0, below, above)
+
+
+log_normal_cdf.defjvps(lambda t, y, x: t * math.sqrt(2 / math.pi) / _erfcx(x * (-1 / _ROOT_2)))
+
+
+@elementwise
+def log_ndtr(x: Any) -> Any:
+    """log Φ(x), also where Φ underflows.
+
+    >>> from rune.scipy.special import log_ndtr
+    >>> log_ndtr(-100.0)
+    Array(-5005.524, f32*[], cpu:0)
+    """
+    return log_normal_cdf(x)
+
+
+@custom_jvp
+def normal_ppf(p: Any) -> Any:
+    """The inverse of Φ, of a floating array."""
+    small = rnp.minimum(p, 1.0 - p)
+    is_tail = small < 0.25
+    tail = erfc_inv_of_small(rnp.log(2.0 * rnp.where(is_tail, rnp.maximum(small, 0.0), 0.25)))
+    out = rnp.where(is_tail, rnp.where(p < 0.5, -tail, tail), ops.erf_inv(2.0 * (p - 0.5)))
+    return rnp.where((p < 0) | (p > 1), rnp.nan, _ROOT_2 * out)
+
+
+normal_ppf.defjvps(lambda t, x, p: t / normal_pdf(x))
+
+
+@elementwise
+def ndtri(p: Any) -> Any:
+    """The inverse of Φ: infinite at 0 and 1, NaN beyond.
+
+    >>> from rune.scipy.special import ndtri
+    >>> ndtri(0.975)
+    Array(1.959964, f32*[], cpu:0)
+    """
+    return normal_ppf(p)
+
+
+@custom_jvp
+def _ndtri_exp(y: Any) -> Any:
+    is_low = y < math.log(0.25)
+    tail = -_ROOT_2 * erfc_inv_of_small(math.log(2) + rnp.where(is_low, y, -2.0))
+    return rnp.where(is_low, tail, -normal_ppf(-rnp.expm1(rnp.where(is_low, -1.0, y))))
+
+
+_ndtri_exp.defjvps(lambda t, x, y: t * math.sqrt(math.pi / 2) * _erfcx(-x * (1 / _ROOT_2)))
+
+
+@elementwise
+def ndtri_exp(y: Any) -> Any:
+    """The inverse of log Φ, for y > -780.
+
+    >>> from rune.scipy.special import ndtri_exp
+    >>> ndtri_exp(-100.0)
+    Array(-13.888221, f32*[], cpu:0)
+    """
+    return _ndtri_exp(y)
+
+
+# --- Dawson's function ------------------------------------------------------------------------
+
+
+@custom_jvp
+def _dawsn(x: Any) -> Any:
+    size = rnp.abs(x)
+    near = size * quotient(rnp.minimum(size, 3.0) ** 2, DAWSN_NEAR)
+    t = 1.0 / rnp.maximum(size, 3.0)
+    square = t * t
+    middle = quotient(centred(rnp.maximum(square, 1 / 36), DAWSN_MIDDLE_AT), DAWSN_MIDDLE)
+    far = quotient(centred(rnp.minimum(square, 1 / 36), DAWSN_FAR_AT), DAWSN_FAR)
+    out = rnp.where(size <= 3, near, t * rnp.where(size <= 6, middle, far))
+    return rnp.where(x < 0, -out, out)
+
+
+_dawsn.defjvps(lambda t, y, x: t * (1.0 - 2.0 * x * y))
+
+
+@elementwise
+def dawsn(x: Any) -> Any:
+    """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
+
+    >>> from rune.scipy.special import dawsn
+    >>> dawsn(1.0)
+    Array(0.5380795, f32*[], cpu:0)
+    """
+    return _dawsn(x)
+
+
+@elementwise
+def erfi(x: Any) -> Any:
+    """-i erf(ix), 2/√π times the integral of exp(t²) from 0 to x.
+
+    >>> from rune.scipy.special import erfi
+    >>> erfi(1.0)
+    Array(1.6504258, f32*[], cpu:0)
+    """
+    first, second = parts_of_exp(0.5, x)
+    # Both halves are multiplied to Dawson's integral, so that neither overflows before the result.
+    found = first * (2 / _ROOT_PI * _dawsn(x) * second * second * first)
+    return rnp.where(rnp.abs(x) > 40.0, rnp.sign(x) * rnp.inf, found)

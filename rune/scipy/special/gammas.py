@@ -1,0 +1,305 @@
+"""The gamma function, its logarithm and what is made of them.
+
+Γ below 8 is Γ(x + 8) over a product of eight factors, and from 8 on Stirling's series, whose power
+x**(x - 1/2) is taken of x itself, so that nothing is lost in an exponent. Its logarithm is a
+quotient of polynomials around 1 and 2, where it is zero. Negative numbers are reflected.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune.scipy.special.arguments import elementwise, polynomial, quotient
+from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_ROOT
+from rune.transforms.custom_jvp import custom_jvp
+
+SHIFT = 8  # from where the asymptotic series are exact
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+_PSI_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def stirling_series(x: Any) -> Any:
+    """log Γ(x) - ((x - 1/2) log x - x + log √(2π)) for x >= 8. Source: DLMF 5.11.1."""
+    return polynomial(1.0 / (x * x), _STIRLING) / x
+
+
+def sine_of_pi(x: Any) -> Any:
+    """sin(πx), exact at whole and half numbers."""
+    whole = rnp.round(x)
+    sign = rnp.where(rnp.remainder(whole, 2.0) == 0, 1.0, -1.0)
+    return sign * rnp.sin(math.pi * (x - whole))
+
+
+def _rising_eight(x: Any) -> Any:
+    """x (x + 1) … (x + 7), the factors in pairs that have a sum in common."""
+    t = x * (x + 7.0)
+    return t * (t + 6.0) * ((t + 10.0) * (t + 12.0))
+
+
+def gamma_of_positive(x: Any) -> Any:
+    """Γ(x) for x > 0."""
+    is_low = x < SHIFT
+    overflows = 36.0 if rnp.finfo(x.dtype).bits == 32 else 172.0
+    y = rnp.minimum(rnp.where(is_low, x + float(SHIFT), x), overflows)
+    # What the sum has rounded off, times the logarithmic derivative there.
+    lost = rnp.where(is_low, x - (y - float(SHIFT)), 0.0) * (rnp.log(y) - 0.5 / y)
+    # The power is taken twice by half, so that it does not overflow before the exponential acts.
+    half = rnp.power(y, 0.5 * y - 0.25)
+    found = half * rnp.exp(-y) * half * math.sqrt(2 * math.pi) * rnp.exp(stirling_series(y) + lost)
+    return found / rnp.where(is_low, _rising_eight(rnp.where(is_low, x, 1.0)), 1.0)
+
+
+@custom_jvp
+def _gamma(x: Any) -> Any:
+    size = rnp.abs(x)
+    found = gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
+    reflected = -math.pi / (x * sine_of_pi(x) * found)
+    is_pole = (x < 0) & (x == rnp.floor(x))
+    out = rnp.where(x > 0, found, rnp.where(is_pole, rnp.nan, reflected))
+    # Below the poles that a dtype can tell apart the function is 0.
+    return rnp.where(x == 0.0, 1.0 / x, rnp.where((x < 0) & (found == rnp.inf), 0.0 * x, out))
+
+
+_gamma.defjvps(lambda t, y, x: t * y * digamma(x))
+
+
+@elementwise
+def gamma(x: Any) -> Any:
+    """Γ(x), the integral of t**(x - 1) exp(-t) over t > 0, continued to negative x.
+
+    NaN at the negative integers, infinite at 0.
+    Source: DLMF 5.5.3 and 5.11.3.
+
+    >>> from rune.scipy.special import gamma
+    >>> gamma(5.0)
+    Array(24., f32*[], cpu:0)
+    """
+    return _gamma(x)
+
+
+# --- the logarithm ----------------------------------------------------------------------------
+
+
+def log_gamma_near_one(u: Any) -> Any:
+    """log Γ(1 + u) for |u| <= 1/2, exact near 0."""
+    return u * quotient(u, LGAMMA)
+
+
+def _log_gamma_of_positive(x: Any) -> Any:
+    """log Γ(x) for x > 0."""
+    is_first, is_third = x < 0.5, x > 1.5
+    u = x - rnp.where(is_first, 0.0, rnp.where(is_third, 2.0, 1.0))
+    inside = rnp.where(x <= 2.5, u, 0.0)
+    near = inside * rnp.where(is_third, quotient(inside, LGAMMA_TWO), quotient(inside, LGAMMA))
+    near = near - rnp.log(rnp.where(is_first, x, 1.0))
+    middle = rnp.log(gamma_of_positive(rnp.clip(x, 1.0, float(SHIFT))))
+    far = rnp.maximum(x, float(SHIFT))
+    high = (far - 0.5) * (rnp.log(far) - 1.0) - 0.5 + HALF_LOG_2PI + stirling_series(far)
+    high = rnp.where(far == rnp.inf, far, high)
+    return rnp.where(x <= 2.5, near, rnp.where(x < SHIFT, middle, high))
+
+
+@custom_jvp
+def log_gamma(x: Any) -> Any:
+    """log |Γ(x)| of a floating array."""
+    size = rnp.abs(x)
+    found = _log_gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
+    is_pole = (x <= 0) & (x == rnp.floor(x))
+    below = math.log(math.pi) - rnp.log(rnp.abs(x * sine_of_pi(x))) - found
+    return rnp.where(x > 0, found, rnp.where(is_pole, rnp.inf, below))
+
+
+log_gamma.defjvps(lambda t, y, x: t * digamma(x))
+
+
+@elementwise
+def gammaln(x: Any) -> Any:
+    """log |Γ(x)|; infinite at 0 and the negative integers.
+
+    Source: DLMF 5.5.3 and 5.11.1.
+
+    >>> from rune.scipy.special import gammaln
+    >>> gammaln(1.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return log_gamma(x)
+
+
+@elementwise
+def loggamma(x: Any) -> Any:
+    """log Γ(x) of a real x: NaN below 0, where it is complex.
+
+    >>> from rune.scipy.special import loggamma
+    >>> loggamma(2.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return rnp.where(x < 0, rnp.nan, log_gamma(rnp.abs(x)))
+
+
+@elementwise
+def gammasgn(x: Any) -> Any:
+    """The sign of Γ(x); NaN at the negative integers.
+
+    >>> from rune.scipy.special import gammasgn
+    >>> gammasgn(-0.5)
+    Array(-1., f32*[], cpu:0)
+    """
+    whole = rnp.floor(x)
+    odd = rnp.remainder(whole, 2.0) != 0
+    below = rnp.where(whole == x, rnp.nan, rnp.where(odd, -1.0, 1.0))
+    out = rnp.where(x > 0, 1.0, rnp.where(x == 0, rnp.copysign(1.0, x), below))
+    return rnp.where(rnp.isnan(x), x, out)
+
+
+# --- its derivatives --------------------------------------------------------------------------
+
+
+def _psi_of_positive(x: Any) -> Any:
+    near = rnp.clip(x, 1.0, 2.0)
+    around = ((near - PSI_ROOT[0]) - PSI_ROOT[1]) * quotient(near, PSI)
+    is_low = x < SHIFT
+    low = rnp.where(is_low, x, 1.0)
+    y = rnp.where(is_low, x + float(SHIFT), x)
+    square = 1.0 / (y * y)
+    series = rnp.log(y) - 0.5 / y - polynomial(square, _PSI_SERIES) * square
+    steps = sum(1.0 / (low + float(i)) for i in range(SHIFT))
+    far = series - rnp.where(is_low, steps, 0.0)
+    return rnp.where((x >= 1) & (x <= 2), around, rnp.where(x == rnp.inf, x, far))
+
+
+@custom_jvp
+def _digamma(x: Any) -> Any:
+    positive = rnp.where(x > 0, x, rnp.where(x == 0, 1.0, 1.0 - x))
+    found = _psi_of_positive(positive)
+    part = x - rnp.round(x)
+    below = found - math.pi / rnp.tan(math.pi * rnp.where(part == 0, 0.25, part))
+    below = rnp.where(part == 0, rnp.nan, below)
+    return rnp.where(x > 0, found, rnp.where(x == 0, -1.0 / x, below))
+
+
+_digamma.defjvps(lambda t, y, x: t * _trigamma(x))
+
+
+def _trigamma(x: Any) -> Any:
+    """ψ'(x), of negative x as well. Source: DLMF 5.15.6."""
+    sine = sine_of_pi(x)
+    below = math.pi * math.pi / rnp.where(x > 0, 1.0, sine * sine)
+    found = zeta_of(rnp.full_like(x, 2.0), rnp.where(x > 0, x, 1.0 - x))
+    return rnp.where(x > 0, found, below - found)
+
+
+@elementwise
+def digamma(x: Any) -> Any:
+    """ψ(x) = Γ'(x) / Γ(x); NaN at the negative integers.
+
+    Source: DLMF 5.5.2, 5.5.4 and 5.11.2.
+
+    >>> from rune.scipy.special import digamma
+    >>> digamma(1.0)
+    Array(-0.5772157, f32*[], cpu:0)
+    """
+    return _digamma(x)
+
+
+psi = digamma
+
+
+@elementwise
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of ψ, n a whole number, for x > 0.
+
+    Not differentiable in n.
+
+    >>> from rune.scipy.special import polygamma
+    >>> polygamma(1, 1.0)
+    Array(1.6449341, f32*[], cpu:0)
+    """
+    order = rnp.where(n > 0, n, 1.0)
+    sign = rnp.where(rnp.remainder(order, 2.0) == 0, -1.0, 1.0)
+    high = sign * _gamma(order + 1.0) * zeta_of(order + 1.0, rnp.where(n > 0, x, 1.0))
+    return rnp.where(n == 0, _digamma(rnp.where(n == 0, x, 1.0)), high)
+
+
+# --- the zeta function ------------------------------------------------------------------------
+
+_TERMS = 9
+# B(2k) / (2k)!
+_EULER = (
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
+    1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
+    -174611 / 802857662698291200000, 77683 / 14101100039391805440000,
+)  # fmt: skip
+
+
+@custom_jvp
+def zeta_of(s: Any, q: Any) -> Any:
+    """Σ (q + k)**-s over k >= 0, by Euler and Maclaurin's formula after nine terms.
+
+    Source: DLMF 25.11.5.
+    """
+    total = sum(rnp.power(q + float(k), -s) for k in range(_TERMS))
+    w = q + float(_TERMS)
+    last = rnp.power(w, -s)
+    total = total + last * w / (s - 1.0) + 0.5 * last
+    factor, term = s * last / w, 0.0
+    for k, coefficient in enumerate(_EULER):
+        term = term + coefficient * factor
+        factor = factor * (s + float(2 * k + 1)) * (s + float(2 * k + 2)) / (w * w)
+    # Far out the last terms are inf * 0.
+    return rnp.where(last == 0, rnp.power(q, -s), total + term)
+
+
+def _zeta_wrt_s(t: Any, y: Any, s: Any, q: Any) -> Any:
+    logs = sum(-rnp.log(q + float(k)) * rnp.power(q + float(k), -s) for k in range(_TERMS))
+    return t * (logs + _zeta_tail_wrt_s(s, q + float(_TERMS)))
+
+
+def _zeta_tail_wrt_s(s: Any, w: Any) -> Any:
+    log, last = rnp.log(w), rnp.power(w, -s)
+    total = -last * w / (s - 1.0) * (log + 1.0 / (s - 1.0)) - 0.5 * log * last
+    factor, slope = s * last / w, last / w - log * s * last / w
+    for k, coefficient in enumerate(_EULER):
+        total = total + coefficient * slope
+        a, b = s + float(2 * k + 1), s + float(2 * k + 2)
+        slope = (slope * a * b + factor * (a + b)) / (w * w)
+        factor = factor * a * b / (w * w)
+    return total
+
+
+zeta_of.defjvps(_zeta_wrt_s, lambda t, y, s, q: -t * s * zeta_of(s + 1.0, q))
+
+
+@elementwise
+def _hurwitz(x: Any, q: Any) -> Any:
+    below = rnp.where((q <= 0) & (q == rnp.floor(q)), rnp.inf, rnp.nan)
+    is_good = (x > 1) & (q > 0)
+    found = zeta_of(rnp.where(is_good, x, 2.0), rnp.where(is_good, q, 1.0))
+    out = rnp.where(x == 1, rnp.inf, rnp.where(x < 1, rnp.nan, rnp.where(q > 0, found, below)))
+    return rnp.where(rnp.isnan(x) | rnp.isnan(q), rnp.nan, out)
+
+
+@elementwise
+def _riemann(x: Any) -> Any:
+    is_low = x < 0
+    above = rnp.where(is_low | (x == 1), 2.0, x)
+    found = zeta_of(above, rnp.ones_like(x))
+    low = rnp.where(is_low, x, -1.0)
+    mirror = zeta_of(1.0 - low, rnp.ones_like(x)) * gamma_of_positive(1.0 - low)
+    below = 2.0 * rnp.power(2.0 * math.pi, low - 1.0) * sine_of_pi(0.5 * low) * mirror
+    return rnp.where(is_low, below, rnp.where(x == 1, rnp.inf, found))
+
+
+def zeta(x: Any, q: Any = None) -> Any:
+    """Hurwitz' zeta function, Σ (q + k)**-x over k >= 0; Riemann's, for every x, without q.
+
+    Errors: NaN for x < 1 where q is given, and for q < 0; infinite at x = 1 and at whole q <= 0.
+    Source: DLMF 25.4.2 and 25.11.5.
+
+    >>> from rune.scipy.special import zeta
+    >>> zeta(2.0, 1.0)
+    Array(1.6449341, f32*[], cpu:0)
+    """
+    return _riemann(x) if q is None else _hurwitz(x, q)

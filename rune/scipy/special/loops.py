@@ -1,0 +1,119 @@
+"""Elementwise functions that are limits of a loop, with exact derivatives of every order.
+
+A `Limit` steps a state until its watched numbers stand still, lane by lane: a lane that has
+converged keeps its state, so that no element depends on its neighbours. Its derivative in one
+argument is the limit of the loop that steps state and derivative together, and which waits for
+both; that loop is a `Limit` again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import tree
+from rune.control import while_loop
+from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom_rules import SymbolicZero
+from rune.transforms.forward import jvp
+
+CALM = 2  # steps in a row that must change nothing before a lane is done
+
+
+class State(NamedTuple):
+    """Numbers that are watched, and what else is carried from step to step."""
+
+    watched: tuple[Any, ...]
+    rest: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """start(*args) -> State;  step(n, state, *args) -> State, with n = 1, 2, … as a float.
+
+    Calling it gives a watched number, the one at `result` of the `count` that there are. All
+    arguments are floating arrays of one dtype and shape. `most` bounds the number of steps.
+    """
+
+    start: Callable[..., State]
+    step: Callable[..., State]
+    most: int = 2000
+    count: int = 1
+    result: int = 0
+
+    def __call__(self, *args: Any) -> Any:
+        return _limit(self, *args)
+
+    def partial(self, i: int) -> Limit:
+        """The limit that is the derivative in argument i."""
+
+        def start(*args: Any) -> State:
+            return _beside(*jvp(self.start, args, _unit(args, i)))
+
+        def step(n: Any, state: State, *args: Any) -> State:
+            now, slope = _apart(state)
+            moved = lambda s, *xs: self.step(n, s, *xs)  # noqa: E731
+            return _beside(*jvp(moved, (now, *args), (slope, *_unit(args, i))))
+
+        return Limit(start, step, self.most, 2 * self.count, self.count + self.result)
+
+
+def _unit(args: Sequence[Any], i: int) -> tuple[Any, ...]:
+    """The direction of argument i."""
+    return tuple(rnp.ones_like(a) if k == i else rnp.zeros_like(a) for k, a in enumerate(args))
+
+
+def _beside(now: State, slope: State) -> State:
+    return State((*now.watched, *slope.watched), (*now.rest, *slope.rest))
+
+
+def _apart(state: State) -> tuple[State, State]:
+    watched, rest = len(state.watched) // 2, len(state.rest) // 2
+    first = State(state.watched[:watched], state.rest[:rest])
+    return first, State(state.watched[watched:], state.rest[rest:])
+
+
+def _limit_value(limit: Limit, *args: Any) -> Any:
+    def goes_on(carry: Any) -> Any:
+        n, calm, _ = carry
+        return rnp.any(calm < CALM) & (n <= limit.most)
+
+    def again(carry: Any) -> Any:
+        n, calm, state = carry
+        found = limit.step(n, state, *args)
+        still = _stands_still(state.watched, found.watched)
+        is_done = calm >= CALM
+        kept = tree.map(lambda old, new: rnp.where(is_done, old, new), state, found)
+        return n + 1.0, rnp.where(is_done | still, calm + 1, 0), kept
+
+    first = limit.start(*args)
+    n = rnp.ones((), args[0].dtype)
+    calm = rnp.zeros(args[0].shape, rnp.int32)
+    return while_loop(goes_on, again, (n, calm, first))[2].watched[limit.result]
+
+
+def _stands_still(old: Sequence[Any], new: Sequence[Any]) -> Any:
+    """Whether no watched number moves by more than roundings; NaN does not move any more."""
+    eps = 2 * float(rnp.finfo(new[0].dtype).eps)
+    still = [(abs(b - a) <= eps * abs(b)) | ~rnp.isfinite(b) for a, b in zip(old, new)]
+    out = still[0]
+    for s in still[1:]:
+        out = out & s
+    return out
+
+
+_limit = custom_jvp(_limit_value, nondiff_argnums=(0,))
+
+
+def _limit_jvp(limit: Limit, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    out = _limit(limit, *primals)
+    total = rnp.zeros_like(out)
+    for i, tangent in enumerate(tangents):
+        if not isinstance(tangent, SymbolicZero):
+            total = total + _limit(limit.partial(i), *primals) * tangent
+    return out, total
+
+
+_limit.defjvp(_limit_jvp, symbolic_zeros=True)

@@ -1,0 +1,91 @@
+"""Every public function of rune.numpy and rune.scipy is called by some case of the tables.
+
+The cases are run on a module that writes down which names are asked of it. What a table cannot say
+(files, printing, dtypes) is tested elsewhere, and stands here with the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import rune.numpy as rnp
+import rune.scipy as rsp
+from rune.numpy.types import ScalarType
+from tests.numpy.cases import CASES as NUMPY_CASES
+from tests.numpy.spelling import Case
+from tests.scipy.cases import CASES as SCIPY_CASES
+from tests.support.surface_laws import drawn, silently, single
+
+ELSEWHERE: dict[str, str] = {
+    "put put_along_axis": "tests/numpy/test_indexing.py",
+    "can_cast dtype finfo iinfo isdtype issubdtype promote_types result_type":
+        "tests/numpy/test_promotion.py and doctests",
+    "empty empty_like asarray array": "tests/numpy/test_conventions.py and doctests",
+}  # fmt: skip
+
+
+class Recorder:
+    """A module of which every name asked is written down."""
+
+    def __init__(self, module: ModuleType, asked: set[str], prefix: str = ""):
+        self._module, self._asked, self._prefix = module, asked, prefix
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if isinstance(found, ModuleType):
+            return Recorder(found, self._asked, f"{self._prefix}{name}.")
+        self._asked.add(self._prefix + name)
+        return found
+
+
+def asked_of(cases: list[Case]) -> set[str]:
+    """The names that the cases ask of the module they are given."""
+    asked: set[str] = set()
+    for case in cases:
+        try:
+            silently(case, Recorder(case.ours, asked), single(drawn(case)))
+        except Exception:  # whether the call is right is asked elsewhere
+            continue
+    return asked
+
+
+def is_room(module: Any) -> bool:
+    """Whether a module is one that users import: a name of NumPy's or SciPy's."""
+    return isinstance(module, ModuleType) and module.__name__.split(".")[-1] in {
+        "linalg", "fft", "special", "stats", "signal", "ndimage", "optimize", "integrate",
+        "interpolate", "cluster", "sparse", "spatial",
+    }  # fmt: skip
+
+
+def functions(module: ModuleType, prefix: str = "") -> Iterator[str]:
+    """The public functions of a module and of the rooms in it."""
+    for name, found in vars(module).items():
+        if is_room(found):
+            yield from functions(found, f"{prefix}{name}.")
+        elif not name.startswith("_") and _is_own_function(found):
+            yield prefix + name
+
+
+def _is_own_function(found: Any) -> bool:
+    is_kind = isinstance(found, type | ModuleType | ScalarType)
+    return callable(found) and not is_kind and getattr(found, "__module__", "").startswith("rune.")
+
+
+@pytest.mark.parametrize(
+    ("module", "cases"), [(rnp, NUMPY_CASES), (rsp, SCIPY_CASES)], ids=["numpy", "scipy"]
+)
+def test_every_public_function_is_called_by_a_case(module: ModuleType, cases: list[Case]):
+    elsewhere = {name for names in ELSEWHERE for name in names.split()}
+    public = set(functions(module))
+
+    assert not sorted(public - asked_of(cases) - elsewhere)
+
+
+def test_what_is_tested_elsewhere_is_public_and_in_no_case():
+    elsewhere = {name for names in ELSEWHERE for name in names.split()}
+
+    assert not elsewhere - set(functions(rnp)), "names that are not there"

@@ -1,0 +1,109 @@
+"""Every case again on generated arguments: sizes, strides, shapes that broadcast, and dtypes.
+
+What is generated is said in tests/support/surface_variants.py. This is the test of SciPy's cases,
+too. All variants of a case are one test, which names those that differ.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+import rune
+from tests.numpy.cases import CASES as NUMPY_CASES
+from tests.numpy.spelling import Case
+from tests.scipy.cases import CASES as SCIPY_CASES
+from tests.support.close import near
+from tests.support.surface_differences import DIFFERENCES, excused, matches
+from tests.support.surface_laws import silently
+from tests.support.surface_variants import (
+    Variants,
+    broadcasts,
+    disagreement,
+    is_elementwise_of_two,
+    of_dtypes,
+    sizes,
+    strides,
+)
+
+CASES = [c for c in (*NUMPY_CASES, *SCIPY_CASES) if c.specs and not c.plain]
+ALL: tuple[Variants, ...] = (sizes, strides, of_dtypes)
+each = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def found_to_differ(case: Case, variants: Variants) -> list[tuple[str, str]]:
+    """(variant, how) of those that differ."""
+    outcomes = ((str(v), disagreement(case, v)) for v in variants(case))
+    return [(variant, how) for variant, how in outcomes if how is not None]
+
+
+def unexcused(case: Case, variants: Variants) -> list[str]:
+    """What is not in the table of differences."""
+    differing = found_to_differ(case, variants)
+    return [f"{v}: {how}" for v, how in differing if not excused(case, v, how)]
+
+
+@each
+def test_every_size_gives_the_librarys_value_or_an_error_where_it_has_none(case: Case):
+    assert not unexcused(case, sizes)
+
+
+@each
+def test_strided_arguments_give_what_dense_ones_give(case: Case):
+    assert not unexcused(case, strides)
+
+
+@each
+def test_every_dtype_gives_the_librarys_value_or_an_error_where_it_has_none(case: Case):
+    assert not unexcused(case, of_dtypes)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if is_elementwise_of_two(c)], ids=str)
+def test_two_arguments_broadcast_as_in_the_library(case: Case):
+    assert not unexcused(case, broadcasts)
+
+
+def is_sampled(case: Case) -> bool:
+    """One case in eight, always the same."""
+    return not case.static and zlib.crc32(case.name.encode()) % 8 == 0
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if is_sampled(c)], ids=str)
+def test_a_compiled_call_gives_what_the_eager_one_gives_whatever_sizes_and_dtypes(case: Case):
+    wanted = {"all 0", "odd", "bf16", "f64", "u8"}
+    variants = (v for law in ALL for v in law(case) if str(v) in wanted)
+
+    for v in variants:
+        if disagreement(case, v) is None and not is_error(expected := outcome(case, v.ours)):
+            compiled = rune.jit(lambda *xs: case.call(case.ours, *xs))(*v.ours)
+            near(expected, compiled, relative=v.error * case.slack, why="other order of sums")
+
+
+def outcome(case: Case, args: object) -> object:
+    """What the eager call gives, or its error."""
+    try:
+        return silently(case, case.ours, args)  # type: ignore[arg-type]
+    except Exception as error:
+        return error
+
+
+def is_error(found: object) -> bool:
+    return isinstance(found, Exception)
+
+
+@pytest.mark.parametrize(
+    "pattern", [p for patterns in DIFFERENCES.values() for p in patterns], ids=str
+)
+def test_every_line_of_the_table_of_differences_is_needed(pattern: str):
+    name = pattern.split(" @ ")[0]
+    likely = [c for c in CASES if matches(f"{c} @", (f"{name} @",))]
+    laws = (*ALL, broadcasts)
+
+    assert any(
+        matches(f"{case} @ {variant}: {how}", (pattern,))
+        for case in likely
+        for law in laws
+        if law is not broadcasts or is_elementwise_of_two(case)
+        for variant, how in found_to_differ(case, law)
+    )

@@ -1,0 +1,44 @@
+"""Where rune (as JAX) means something else than NumPy or SciPy, with the reason: reviewed by hand.
+
+A line stands for variants of cases and how they differ, "name @ variant: how", with * for anything.
+A test sees to it that every line is still needed.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+DIFFERENCES: dict[str, tuple[str, ...]] = {
+    "complex numbers have no order: NumPy's is by real part, then by imaginary part": (
+        "* @ c*: raises *ordered dtype required*",
+    ),
+    "a Python integer that the dtype cannot hold is refused": (
+        "* @ u*: raises -* does not fit in u*",
+    ),
+    "a Python float becomes an integer as in astype: it saturates": (
+        "min initial @ u*: gives *", "max where @ u*: gives *",
+    ),
+    "as in JAX, a bool is its own positive and conjugate": (
+        "positive @ bool: gives *", "conj* @ bool: has the dtype *",
+        "squared length @ bool: has the dtype *",
+    ),
+    "as in JAX, a bool is not rounded to an f16": ("round @ bool: raises *", "around @ bool: *"),
+    "as in JAX, the reciprocal of an integer is a float": ("reciprocal @ *: has the dtype *",),
+    "as in JAX, a bool is a mask and no position": ("take * @ bool: raises *cannot index with*",),
+    "as in JAX, angles may be complex": (
+        "deg2rad @ c*: gives *", "rad2deg @ c*: gives *", "radians @ c*: gives *",
+        "degrees @ c*: gives *",
+    ),
+}  # fmt: skip
+
+
+def excused(case: object, variant: object, how: str) -> str | None:
+    """The reason for which a variant of a case may differ in this way."""
+    line = f"{case} @ {variant}: {how}"
+    found = (why for why, patterns in DIFFERENCES.items() if matches(line, patterns))
+    return next(found, None)
+
+
+def matches(line: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a line is one of those that the patterns stand for."""
+    return any(fnmatchcase(line, p) for p in patterns)

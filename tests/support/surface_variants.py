@@ -1,0 +1,239 @@
+"""Every case again by generation: other sizes, strides, shapes that broadcast, and dtypes.
+
+A variant is a case on other arguments, made from those that the case draws. The library (NumPy,
+SciPy) is the oracle of the value, or of there being none: where it raises, rune must raise an error
+of its own. What the two libraries' contracts say differently stands, with the reason, in
+surface_differences.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from rune import dtypes, tree
+from rune.errors import RuneError
+from tests.numpy.spelling import Case
+from tests.support.arrays import array
+from tests.support.surface_laws import drawn, silently
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Arguments for the library and for rune, and the relative error that their dtype allows."""
+
+    label: str
+    theirs: Sequence[Any]
+    ours: Sequence[Any]
+    error: float = 3e-5
+
+    def __str__(self) -> str:
+        return self.label
+
+
+Variants = Callable[[Case], Iterator[Variant]]
+
+# --- sizes ------------------------------------------------------------------------------------
+
+
+def sizes(case: Case) -> Iterator[Variant]:
+    """Each distinct size renamed everywhere: to 0, 1 and odd numbers, all and one at a time."""
+    found = sorted({d for s in case.specs for d in s.shape})
+    for label, to in _renamings(found):
+        specs = [replace(s, shape=tuple(to[d] for d in s.shape)) for s in case.specs]
+        yield _in_single(label, drawn(replace(case, specs=tuple(specs))))
+
+
+def _renamings(sizes: list[int]) -> Iterator[tuple[str, dict[int, int]]]:
+    if not sizes:
+        return
+    for size in (0, 1):
+        yield f"all {size}", dict.fromkeys(sizes, size)
+    yield "odd", dict(zip(sizes, range(5, 99, 2)))
+    for old in sizes if len(sizes) > 1 else ():
+        for size in (0, 1):
+            yield f"{old} to {size}", {s: size if s == old else s for s in sizes}
+
+
+def _in_single(label: str, data: list[np.ndarray]) -> Variant:
+    ours = [array(_rounded(d)) for d in data]
+    return Variant(label, [_widened(_rounded(d)) for d in data], ours)
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    return np.asarray(x, {"f": np.float32, "c": np.complex64}.get(np.asarray(x).dtype.kind))
+
+
+def _widened(x: np.ndarray) -> np.ndarray:
+    """In the dtype in which the library is to compute."""
+    wider = {dtypes.bf16: np.float64, dtypes.f16: np.float64, dtypes.f32: np.float64}
+    return x.astype(wider.get(x.dtype) or {dtypes.c64: np.complex128}.get(x.dtype, x.dtype))
+
+
+# --- strides ----------------------------------------------------------------------------------
+
+
+def strides(case: Case) -> Iterator[Variant]:
+    """Arrays that are views: every other element, reversed, by columns; of rune and of NumPy."""
+    data = [_rounded(d) for d in drawn(case)]
+    theirs = [_widened(d) for d in data]
+    for label, view in _VIEWS.items():
+        yield Variant(label, theirs, [view(d, array) for d in data])
+    yield Variant("views of NumPy", theirs, [_every_other(d, np.asarray) for d in data])
+
+
+def _every_other(x: np.ndarray, made: Any) -> Any:
+    return made(np.repeat(x, 2, -1))[..., ::2] if x.ndim else made(x)
+
+
+def _reversed(x: np.ndarray, made: Any) -> Any:
+    back = (slice(None, None, -1),) * x.ndim
+    return made(x[back].copy())[back]
+
+
+def _by_columns(x: np.ndarray, made: Any) -> Any:
+    return made(x.T.copy()).T
+
+
+_VIEWS = {"every other": _every_other, "reversed": _reversed, "by columns": _by_columns}
+
+# --- broadcasting -----------------------------------------------------------------------------
+
+_PAIRS = (
+    ((3, 1), (1, 4)), ((), (2, 3)), ((2, 3), ()), ((2, 1, 3), (4, 1)), ((0,), (1,)),
+    ((2, 0), (1, 1)), ((5,), (5,)), ((2, 3), (2,)), ((3,), (4,)), ((0,), (3,)),
+)  # fmt: skip
+
+
+def is_elementwise_of_two(case: Case) -> bool:
+    """Whether the case calls a ufunc of two arguments, and does nothing else."""
+    found = getattr(case.oracle, case.name, None)
+    return isinstance(found, np.ufunc) and found.nin == 2 and not found.signature
+
+
+def broadcasts(case: Case) -> Iterator[Variant]:
+    """Pairs of shapes that broadcast, and pairs that do not."""
+    for pair in _PAIRS:
+        specs = [replace(s, shape=shape) for s, shape in zip(case.specs, pair)]
+        label = f"{pair[0]} and {pair[1]}".replace(",)", ")")
+        yield _in_single(label, drawn(replace(case, specs=tuple(specs))))
+
+
+# --- dtypes -----------------------------------------------------------------------------------
+
+DTYPES = (
+    dtypes.bool_, dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64, dtypes.u8, dtypes.u16, dtypes.u32,
+    dtypes.u64, dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64, dtypes.c64, dtypes.c128,
+)  # fmt: skip
+_MASK, _POSITION = ("b",), ("n",)
+
+
+def of_dtypes(case: Case) -> Iterator[Variant]:
+    """All arguments but masks in one dtype; positions into others only in those of integers."""
+    for dtype in DTYPES:
+        data = [
+            _cast(d, dtype) if k in _changed(case, dtype) else np.asarray(_rounded(d))
+            for k, d in enumerate(drawn(case))
+        ]
+        theirs, ours = [_widened(d) for d in data], [array(d, d.dtype) for d in data]
+        yield Variant(
+            dtypes.short(dtype), theirs, ours, max((_error(d.dtype) for d in data), default=0)
+        )
+
+
+def _changed(case: Case, dtype: np.dtype) -> list[int]:
+    kinds = [s.kind for s in case.specs]
+    kept = set(_MASK if set(kinds) - set(_MASK) else ())
+    if set(kinds) - {*_MASK, *_POSITION} and dtype not in dtypes.INTEGER:
+        kept.update(_POSITION)
+    return [k for k, kind in enumerate(kinds) if kind not in kept]
+
+
+def _cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Small numbers of the dtype, near those of x and away from 0 where those are."""
+    x = np.asarray(x)
+    if dtype in dtypes.COMPLEX:
+        return np.asarray(x * (1 + 0.5j) if x.dtype.kind == "f" else x).astype(dtype)
+    real = np.real(x)
+    if dtype in dtypes.INTEGER:
+        whole = np.where(real > 0, np.ceil(real), np.floor(real))
+        return (np.abs(whole) if dtype in dtypes.UNSIGNED else whole).astype(dtype)
+    return real > 0 if dtype == dtypes.bool_ else real.astype(dtype)
+
+
+def _error(dtype: np.dtype) -> float:
+    """What a few roundings make of a number of magnitude 1."""
+    if dtype in dtypes.COMPLEX:
+        return {dtypes.c64: 3e-5, dtypes.c128: 1e-10}[dtype]
+    if dtype not in dtypes.FLOATING:
+        return 3e-5
+    return {dtypes.f64: 1e-10, dtypes.f32: 3e-5}.get(dtype, 16 * float(ml_dtypes.finfo(dtype).eps))
+
+
+# --- agreement --------------------------------------------------------------------------------
+
+_OF_VALUES = (np.linalg.LinAlgError, ZeroDivisionError)
+
+
+def disagreement(case: Case, variant: Variant) -> str | None:
+    """How rune differs from the library, if it does."""
+    expected = _outcome(case, case.oracle, variant.theirs, (Exception,))
+    if isinstance(expected, _OF_VALUES) or _is_out_of_bounds(expected):
+        # Errors about values, which no compiled program can raise: NaN, or a clamped index.
+        _outcome(case, case.ours, variant.ours, (RuneError, OverflowError))
+        return None
+    try:
+        found = _outcome(case, case.ours, variant.ours, (RuneError, OverflowError))
+    except Exception as error:
+        return f"raises {type(error).__name__}, not an error of its own: {error}"
+    if isinstance(expected, Exception):
+        return None if isinstance(found, Exception) else f"gives {found!r} where the oracle raises"
+    if isinstance(found, Exception):
+        return f"raises {str(found).splitlines()[0]}"
+    return _unequal(expected, found, variant.error * case.slack)
+
+
+def _outcome(case: Case, library: Any, args: Sequence[Any], caught: tuple) -> Any:
+    try:
+        return silently(case, library, args)
+    except caught as error:
+        return error
+
+
+def _is_out_of_bounds(expected: Any) -> bool:
+    words = ("out of bounds", "non-empty take")
+    return isinstance(expected, IndexError) and any(w in str(expected) for w in words)
+
+
+def _unequal(expected: Any, found: Any, error: float) -> str | None:
+    left, right = tree.leaves_with_path(expected), tree.leaves_with_path(found)
+    if [tree.keystr(p) for p, _ in left] != [tree.keystr(p) for p, _ in right]:
+        return f"gives another tree, {found!r} for {expected!r}"
+    with np.errstate(all="ignore"):
+        pairs = ((np.asarray(x), np.asarray(y)) for (_, x), (_, y) in zip(left, right))
+        return next((why for x, y in pairs if (why := _differs(x, y, error))), None)
+
+
+def _kind(dtype: np.dtype) -> str:
+    if dtype in dtypes.INTEGER:
+        return "iu"
+    return "f" if dtype in dtypes.FLOATING else dtype.kind
+
+
+def _differs(x: np.ndarray, y: np.ndarray, error: float) -> str | None:
+    if x.shape != y.shape:
+        return f"has the shape {y.shape}, not {x.shape}"
+    if _kind(x.dtype) != _kind(y.dtype):
+        return f"has the dtype {y.dtype}, not {x.dtype}"
+    if _kind(x.dtype) == "iu":  # of 64 bits the library's may be; they wrap alike
+        return None if np.array_equal(x.astype(y.dtype), y) else f"is {y}, not {x}"
+    if x.dtype == bool:
+        return None if np.array_equal(x, y) else f"is {y}, not {x}"
+    y = y.astype(x.dtype)
+    finite = np.abs(x[np.isfinite(x)])
+    limit = max(error, _error(x.dtype)) * max(1.0, float(finite.max(initial=0)))
+    return None if np.allclose(y, x, limit, limit, equal_nan=True) else f"is {y}, not {x}"
