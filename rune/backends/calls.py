@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from rune.backends import shortage
 from rune.backends.callbacks import fill, function_of
 from rune.backends.executor import Concrete, Concretes, Place, result_buffers, static_shape
 from rune.backends.pool import Block, Pool
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, DeviceError
+from rune.errors import ArgumentError, DeviceError, OutOfMemory
 from rune.lowering.plan import Call, Plan, Space, all_steps, slots_of
 
 
@@ -97,6 +98,15 @@ class QueuedExecutable:
         made = self._concretes([a.shape for a in arguments])
         check_dtypes(self.plan, arguments)
         backend.turns.refuse_callback(self.plan.name)
+        try:
+            return self._enqueued(made, arguments, donated)
+        except OutOfMemory as error:
+            raise shortage.of_plan(error, self.plan, made.sizes, backend.target.name) from error
+
+    def _enqueued(
+        self, made: Concrete, arguments: Sequence[DeviceBuffer], donated: Sequence[int]
+    ) -> list[DeviceBuffer]:
+        backend = self.backend
         results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
         with backend.turns.lock:
             arena = [backend.arena(max(1, made.arena_bytes))] if self._uses_arena else []

@@ -27,17 +27,19 @@ from rune.backends import (
     cpu_blas,
     cpu_compile,
     cpu_gemm,
+    cpu_gemm_strided,
     cpu_memory,
     cpu_plan,
     cpu_pool,
     cpu_python,
+    shortage,
 )
 from rune.backends.base import Buffer
 from rune.backends.executor import concrete_type, evaluate, size_values, static_shape
 from rune.backends.pool import MemoryStats
 from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
-from rune.errors import DeviceError, LayoutError
+from rune.errors import DeviceError, LayoutError, OutOfMemory
 from rune.lowering.codegen.llvm_types import SUPPORTED
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Plan
@@ -75,7 +77,7 @@ def _target() -> Target:
         threads_per_workgroup=1,
         shared_bytes=SCRATCH_BYTES,
         scratch_bytes=SCRATCH_BYTES,
-        routines=frozenset({"dot", "numpy"}),
+        routines=frozenset({"dot", "strided_dot", "numpy"}),
     )
 
 
@@ -107,7 +109,13 @@ class CpuBackend:
             pool = parallel() if target.cores > 1 else 0
             return cpu_gemm.gemm_address(dtype, target.cores, pool)
 
-        self.host = cpu_plan.Host(cpu_compile.machine(), abi, target.cores, parallel, dot)
+        def strided_dot(dtype: np.dtype) -> int:
+            pool = parallel() if target.cores > 1 else 0
+            return cpu_gemm_strided.gemm_address(dtype, target.cores, pool)
+
+        self.host = cpu_plan.Host(
+            cpu_compile.machine(), abi, target.cores, parallel, dot, strided_dot
+        )
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""
@@ -173,6 +181,9 @@ class CpuExecutable:
         self.work.begin()
         try:
             return self._run(arguments, donated)
+        except OutOfMemory as error:
+            sizes = size_values(self.plan, [a.shape for a in arguments])
+            raise shortage.of_plan(error, self.plan, sizes, "cpu:0") from error
         finally:
             self.work.end()
 
@@ -208,7 +219,7 @@ class CpuExecutable:
             arena = self._arenas.pop()
         except IndexError:
             arena = _NO_ARENA
-        return arena if len(arena) >= nbytes else cpu_memory.aligned(nbytes)
+        return arena if len(arena) >= nbytes else cpu_memory.arena(nbytes, self.plan.name)
 
     def _layout_for(self, arguments: Sequence[Buffer]) -> _Layout:
         """How to allocate results and arena for these arguments; kept for the next call."""

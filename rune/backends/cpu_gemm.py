@@ -253,7 +253,17 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
         writer.store(value, make.at(words, number, "i64"))
     for number, value in enumerate((by_rows.cast("zext", "i64"), units), len(steps) + 6):
         writer.store(value, make.at(words, number, "i64"))
-    total = batch * units
+    spread(make, words, (batch, m, n, k), batch * units, cores, parallel)
+    signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, i1 %ta, i1 %tb)"
+    return make.text(signature).replace("define internal", "define", 1)
+
+
+def spread(
+    make: Maker, words: Value, sizes: tuple[Value, Value, Value, Value], total: Value, cores: int,
+    parallel: int,
+) -> None:  # fmt: skip
+    """@stripes on `words`, on all cores where the product of these sizes is worth it."""
+    writer, (batch, m, n, k) = make.writer, sizes
     alone = functools.partial(make.call, "stripes", words, make.number(0), total)
 
     def split() -> None:
@@ -269,11 +279,10 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
 
     def clear() -> None:
         zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
-        writer.run("@llvm.memset.p0.i64", c, zero, batch * m * n * shape.bytes, no)
+        count = batch * m * n * make.shape.bytes
+        writer.run("@llvm.memset.p0.i64", Value(writer, "ptr", "%c"), zero, count, no)
 
     writer.either(k.equals(0), clear, lambda: writer.either(total > 0, compute))
-    signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, i1 %ta, i1 %tb)"
-    return make.text(signature).replace("define internal", "define", 1)
 
 
 def _flipped(

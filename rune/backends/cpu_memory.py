@@ -19,7 +19,7 @@ from collections import defaultdict
 import numpy as np
 
 from rune.backends.forks import held
-from rune.backends.pool import About, MemoryStats, Use, largest
+from rune.backends.pool import About, MemoryStats, PoolStats, Use, largest
 from rune.core.types import ArrayType
 from rune.errors import OutOfMemory, user_frame
 
@@ -98,7 +98,14 @@ def stats() -> MemoryStats:
     """Counts of large blocks until now."""
     with _free.lock:
         counts = _free.live, _free.kept, _free.peak, machine_bytes() or None
-        return MemoryStats(*counts, _free.taken, _free.fresh)
+        return MemoryStats.of(host=PoolStats(*counts, _free.taken, _free.fresh))
+
+
+def arena(nbytes: int, plan: str) -> np.ndarray:
+    """Memory for the intermediates of a plan. Errors: OutOfMemory."""
+    if nbytes < LARGE_BYTES:
+        return aligned(nbytes)
+    return np.ndarray((nbytes,), np.uint8, _owner(nbytes, ("arena", plan)))
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

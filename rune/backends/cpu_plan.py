@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from rune import dims
+from rune.backends.cpu_dots import write_dot, write_strided_dot
 from rune.backends.cpu_python import Abi
 from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
@@ -50,7 +51,8 @@ class Host:
     abi: Abi
     cores: int
     parallel: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
-    dot: Callable[[np.dtype], int]  # address of the matrix product of a dtype (cpu_gemm.py)
+    dot: Callable[[np.dtype], int]  # address of the matrix product of a dtype (cpu_gemm.py), ...
+    strided_dot: Callable[[np.dtype], int]  # ... and of views (cpu_gemm_strided.py)
     # Address of i32(ptr words), which calls the Python function of a step (callbacks.py).
     call_back: Callable[[Call], int] | None = None
     clock: Clock | None = None  # times every step
@@ -158,7 +160,9 @@ class _Run:
             case Copy():
                 self.copy(step)
             case Call(routine="dot"):
-                self.dot(step)
+                write_dot(self, step, self.host.dot)
+            case Call(routine="strided_dot"):
+                write_strided_dot(self, step, self.host.strided_dot)
             case Call(routine="callback"):
                 self.call_back(step)
             case Call(routine=routine):
@@ -335,16 +339,6 @@ class _Run:
         writer.do("ret void")
         writer.label(good)
 
-    def dot(self, step: Call) -> None:
-        """A batch of matrix products, dense and row-major."""
-        given = dict(step.parameters)
-        extents = [self.size(_as_size(given[x])) for x in ("batch", "m", "n", "k")]
-        flags = [Value(self.writer, "i1", _bit(given[x])) for x in ("trans_a", "trans_b")]
-        at = [self.pointer(s) for s in (*step.inputs, step.outputs[0])]
-        function = _function(self.host.dot(step.outputs[0].type.dtype))
-        listed = ", ".join(_typed(v) for v in [*at, *extents, *flags])
-        self.writer.do(f"call void {function}({listed})")
-
 
 def _in_turn(
     writer: Writer, first: Value, second: Value, before: str, last: str
@@ -359,15 +353,6 @@ def _in_turn(
 
 def _typed(value: Value) -> str:
     return f"{value.type} {value.text}"
-
-
-def _bit(flag: object) -> str:
-    return "true" if flag else "false"
-
-
-def _as_size(x: object) -> Size:
-    assert isinstance(x, (int, dims.Dim))
-    return x
 
 
 # --- the entry point --------------------------------------------------------------------------

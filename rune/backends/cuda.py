@@ -263,8 +263,9 @@ class CudaBackend:
             self.stream.synchronize()
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the pool until now."""
-        return self.pool.stats()
+        """Counts of the pools until now."""
+        self.check()
+        return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats())
 
     def work_stats(self) -> WorkStats:
         """Counts of calls until now."""

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from rune.backends.pool import PoolStats
+
 SIZES = (1 << 16, 1 << 22)  # of pieces: tables and small arrays, large arrays [B]
 MOST = 4  # pieces of each size
 
@@ -31,6 +33,7 @@ class Staging:
         self._lock = threading.Lock()
         self._driver, self._stream = driver, stream
         self._pieces: dict[int, deque[_Piece]] = {size: deque() for size in SIZES}
+        self._sent = 0
 
     def send(self, address: int, data: np.ndarray) -> None:
         """Enqueue a copy of host bytes (u8) to this address of the device."""
@@ -38,12 +41,21 @@ class Staging:
             with self._lock:
                 self._send(address + at, data[at : at + SIZES[-1]])
 
+    def stats(self) -> PoolStats:
+        """Pieces: live are those whose copy is under way; none is ever given back."""
+        with self._lock:
+            pieces = [p for kept in self._pieces.values() for p in kept]
+            held = sum(p.memory.size for p in pieces)
+            live = sum(p.memory.size for p in pieces if not p.event.query())
+            return PoolStats(live, held - live, held, MOST * sum(SIZES), self._sent, len(pieces))
+
     def _send(self, address: int, part: np.ndarray) -> None:
         piece = self._free(next(size for size in SIZES if part.size <= size))
         pinned = piece.memory[: part.size]
         pinned[...] = part
         self._driver.memcpy_htod_async(address, pinned, self._stream)
         piece.event.record(self._stream)
+        self._sent += 1
 
     def _free(self, size: int) -> _Piece:
         """The piece that was used longest ago, if its copy is done or no more may be made."""

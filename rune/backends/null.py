@@ -33,7 +33,7 @@ from rune.backends.executor import (
     size_bytes,
     static_shape,
 )
-from rune.backends.pool import MemoryStats
+from rune.backends.pool import MemoryStats, PoolStats
 from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import CheckError, DeletedArrayError
@@ -354,7 +354,7 @@ class NullBackend:
 
     def memory_stats(self) -> MemoryStats:
         """Its buffers hold nothing."""
-        return MemoryStats(0, 0, 0, None, 0, 0)
+        return MemoryStats.of(device=PoolStats(0, 0, 0, None, 0, 0))
 
     def work_stats(self) -> WorkStats:
         """Counts of calls until now."""

@@ -23,8 +23,8 @@ import gc
 import heapq
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rune.errors import Frame, OutOfMemory, user_frame
@@ -37,8 +37,8 @@ SHOWN = 5  # blocks that an error lists
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryStats:
-    """Memory of one device in this process. Units: bytes.
+class PoolStats:
+    """Memory of one kind on one device in this process. Units: bytes.
 
     live:         held by arrays and arenas, rounded up to size classes
     cached:       held by the pool, to be used again
@@ -54,6 +54,25 @@ class MemoryStats:
     limit_bytes: int | None
     allocations: int
     raw_allocations: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats(PoolStats):
+    """Memory of one device in this process: that of its arrays, and each pool by its kind.
+
+    device:   arrays and intermediates of programs, in the device's own memory
+    host:     the same, where the host's memory is the device's
+    staging:  host memory through which copies from and to the device go
+    pinned:   the same, where the driver has locked its pages
+    """
+
+    pools: Mapping[str, PoolStats] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, **pools: PoolStats) -> MemoryStats:
+        """Of pools by kind, that of the arrays first."""
+        first = next(iter(pools.values()))
+        return cls(*(getattr(first, f.name) for f in fields(PoolStats)), pools)
 
 
 @dataclass(slots=True, eq=False)
@@ -182,11 +201,11 @@ class Pool:
                 self._raw_free(chunk.handle)
             return before - self._held_bytes
 
-    def stats(self) -> MemoryStats:
+    def stats(self) -> PoolStats:
         """Counts until now."""
         with self._lock:
             self._collect()
-            return MemoryStats(
+            return PoolStats(
                 self._live_bytes, self._cached(), self._peak_bytes,
                 self.limit_bytes, self._allocations, self._raw_allocations,
             )  # fmt: skip

@@ -209,8 +209,11 @@ class VulkanBackend:
         self._opened.device.close()
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the memory that arrays are in."""
-        return self._opened.memory.pool.stats()
+        """Counts of the memory that arrays are in, and of what copies go through."""
+        memory = self._opened.memory
+        if memory.staging is memory.pool:
+            return MemoryStats.of(device=memory.pool.stats())
+        return MemoryStats.of(device=memory.pool.stats(), staging=memory.staging.stats())
 
     def work_stats(self) -> WorkStats:
         """Counts of calls until now."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rune.backends import shortage
 from rune.backends.callbacks import refuse_routines
 from rune.backends.calls import call_python, check_dtypes
 from rune.backends.executor import Concrete, Concretes, Place, result_buffers, static_shape
@@ -40,7 +41,7 @@ from rune.backends.vulkan_record import (
 from rune.backends.vulkan_schedule import schedule
 from rune.backends.vulkan_timed import Timer
 from rune.core.types import ArrayType
-from rune.errors import CompileError
+from rune.errors import CompileError, OutOfMemory
 from rune.lowering.codegen.spirv import SpirvKernel, render
 from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Plan, Space
@@ -183,11 +184,15 @@ class VulkanExecutable:
                 if opened is not self.opened:
                     self._open(opened)
         self._check(arguments, opened)
-        results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
-        prepared = self._prepared.get(id(made))
-        if prepared is None:
-            prepared = self._prepared.setdefault(id(made), _Prepared(self, made))
-        self._run(prepared, arguments, results)
+        try:
+            results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
+            prepared = self._prepared.get(id(made))
+            if prepared is None:
+                prepared = self._prepared.setdefault(id(made), _Prepared(self, made))
+            self._run(prepared, arguments, results)
+        except OutOfMemory as error:
+            device = self._backend.target.name
+            raise shortage.of_plan(error, self.plan, made.sizes, device) from error
         return results
 
     def _run(

@@ -243,7 +243,7 @@ class WgpuBackend:
 
     def memory_stats(self) -> MemoryStats:
         """Counts of the pool until now."""
-        return self.pool.stats()
+        return MemoryStats.of(device=self.pool.stats())
 
     def work_stats(self) -> WorkStats:
         """Counts of calls until now."""

@@ -4,7 +4,7 @@
     scan, map               rows, one after the other         primitive `scan`
     while_loop, fori_loop   as long as a condition holds      primitives `while`, `while_linear`
     associative_scan        all prefixes, in few passes       no primitive of its own
-    custom_linear_solve     x with A x = b, by any solver     primitive `linear_solve`
+    custom_linear_solve     x with A x = b, by any solver     primitive of the same name
     custom_root             x with f(x) = 0, by any solver    a custom_jvp
 
 A function is traced into a program (tracing.py) whose carry keeps its type (carry.py). Rules

@@ -184,7 +184,7 @@ def _batch(
 
 
 linear_solve = Primitive(
-    "linear_solve", "control", _type_rule, transpose=_transpose, batch=_batch,
+    "custom_linear_solve", "control", _type_rule, transpose=_transpose, batch=_batch,
     multiple_results=True, jvp_equation=_jvp,
     run=lambda *args, **params: run_equation(linear_solve, args, params),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),

@@ -44,21 +44,37 @@ from rune.numpy.float_parts import frexp, ldexp, spacing
 from rune.numpy.functional import (
     apply_along_axis, apply_over_axes, fromfunction, frompyfunc, piecewise, vectorize,
 )  # fmt: skip
+from rune.numpy.grids import (
+    c_, diag_indices, diag_indices_from, fill_diagonal, index_exp, indices, ix_, mask_indices,
+    mgrid, ogrid, r_, ravel_multi_index, s_, tril_indices_from, triu_indices_from, unravel_index,
+)  # fmt: skip
+from rune.numpy.host_data import (
+    frombuffer, fromfile, fromiter, fromstring, load, loadtxt, save, savetxt, savez,
+    savez_compressed,
+)  # fmt: skip
 from rune.numpy.indexing import put, put_along_axis, take, take_along_axis
+from rune.numpy.insertion import (
+    block, choose, compress, delete, extract, insert, place, resize, trim_zeros,
+)  # fmt: skip
 from rune.numpy.joining import (
     append, array_split, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, repeat,
     split, stack, tile, unstack, vsplit, vstack,
 )  # fmt: skip
 from rune.numpy.logic import (
-    allclose, argwhere, array_equal, array_equiv, bitwise_count, bitwise_invert, bitwise_left_shift,
-    bitwise_not, bitwise_right_shift, equal, flatnonzero, greater, greater_equal, invert, isclose,
-    isfinite, isinf, isnan, isneginf, isposinf, left_shift, less, less_equal, logical_not, nonzero,
+    allclose, array_equal, array_equiv, bitwise_count, bitwise_invert, bitwise_left_shift,
+    bitwise_not, bitwise_right_shift, equal, greater, greater_equal, invert, isclose,
+    isfinite, isinf, isnan, isneginf, isposinf, left_shift, less, less_equal, logical_not,
     not_equal, right_shift, select, signbit, where,
 )  # fmt: skip
 from rune.numpy.matrices import (
     diag, diagflat, diagonal, eye, identity, trace, tri, tril, tril_indices, triu, triu_indices,
 )  # fmt: skip
 from rune.numpy.padding import pad
+from rune.numpy.printing import (
+    array2string, array_repr, array_str, base_repr, binary_repr, format_float_positional,
+    format_float_scientific, get_printoptions, printoptions, set_printoptions,
+)  # fmt: skip
+from rune.numpy.positions import argwhere, flatnonzero, nonzero
 from rune.numpy.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat,
 )  # fmt: skip
@@ -75,6 +91,9 @@ from rune.numpy.shapes import (
 from rune.numpy.standard_ufuncs import (
     add, bitwise_and, bitwise_or, bitwise_xor, logaddexp, logaddexp2, logical_and, logical_or,
     logical_xor, maximum, minimum, multiply, negative, subtract,
+)  # fmt: skip
+from rune.numpy.sorting import (
+    argpartition, argsort, lexsort, partition, searchsorted, sort, sort_complex,
 )  # fmt: skip
 from rune.numpy.transcendental import (
     acos, acosh, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan,

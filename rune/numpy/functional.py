@@ -19,6 +19,7 @@ from rune.numpy.arguments import rank, shape_of, value
 from rune.numpy.logic import where
 from rune.numpy.ufuncs import ufunc
 from rune.ops import conventions as c
+from rune.ops.family import fit
 from rune.ops.promote import broadcast_shape
 from rune.transforms.vmap import vmap
 
@@ -133,9 +134,7 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
 
 
 def _zero(x: Any) -> Any:
-    return (
-        ops.mul(c.astype(x, dtypes.i32), 0) if type_of(x).dtype == dtypes.bool_ else ops.sub(x, x)
-    )
+    return fit(value("piecewise", 0), type_of(x).shape)
 
 
 def _on(function: Any, x: Any, chosen: Any, args: tuple, kw: dict) -> Any:

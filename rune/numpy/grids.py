@@ -29,7 +29,7 @@ from rune.ops.promote import broadcast_to, constant
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     """The position along each axis, of every element of an array of a shape.
 
-    Shapes: (N_0, N_1, ...) -> [axes, N_0, N_1, ...]; with `sparse` a tuple of [1, ..., N_i, ..., 1].
+    Shapes: (N_0, N_1, ...) -> [axes, N_0, N_1, ...]; with `sparse` [1, ..., N_i, ..., 1] each.
 
     >>> import rune.numpy as rnp
     >>> rnp.indices((2, 2))[1]
@@ -40,8 +40,8 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     found = dtypes.canonical(dtypes.i64) if dtype is None else dtypes.as_dtype(dtype)
     n = len(sizes)
     thin = [
-        ops.iota(shape=tuple(sizes[i] if i == axis else 1 for i in range(n)), axis=axis, dtype=found)
-        for axis in range(n)
+        ops.iota(shape=tuple(d if i == a else 1 for i, d in enumerate(sizes)), axis=a, dtype=found)
+        for a in range(n)
     ]  # fmt: skip
     if sparse:
         return tuple(thin)
@@ -313,7 +313,8 @@ class _Joined:
         try:
             given = [int(part) for part in text.split(",")]
         except ValueError:
-            raise ArgumentError(f"{self.name}: cannot follow {text!r} ('axis,rank,place')") from None
+            why = "'axis,rank,place' required"
+            raise ArgumentError(f"{self.name}: cannot follow {text!r} ({why})") from None
         return tuple((*given, *(0, 1, -1)[len(given) :])[:3])  # type: ignore[return-value]
 
     def _part(self, item: Any, least: int, start: int) -> Any:
@@ -324,8 +325,7 @@ class _Joined:
         missing = least - rank(made)
         if missing <= 0:
             return made
-        place = start if start >= 0 else start + missing + rank(made) + (1 if start == -1 else 1)
-        first = least - rank(made) if start == -1 else min(place, missing)
+        first = min(max(start if start >= 0 else start + missing + 1, 0), missing)
         shape = ((1,) * first, type_of(made).shape, (1,) * (missing - first))
         return c.reshape(made, sum(shape, ()))
 

@@ -11,7 +11,8 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import documented, floating, value, values
+from rune.numpy.arguments import documented, floating, refuse, value, values
+from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.family import fit
@@ -267,8 +268,12 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 # --- choice -----------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(
+    condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
+) -> Any:
     """`x` where the condition is nonzero, else `y`; without them, `nonzero(condition)`.
+
+    size, fill_value: of `nonzero`, and for it alone.
 
     Errors: ArgumentError when only one is given. The derivative of the side that is not chosen
             is 0, but a NaN made by it is a NaN: choose safe operands too.
@@ -278,13 +283,15 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     Array([0., 0., 1.], f32*[3], cpu:0)
     """
     if x is None and y is None:
-        return nonzero(condition)
+        return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
         raise ArgumentError(
             "where: cannot choose between one array and nothing (give both x and y)"
         )
+    refuse("where", size=size, fill_value=fill_value)
     (chosen,) = _truths("where", (condition,))
-    found = [value("where", v) for v in (x, y)]
+    # A Python number goes straight to the common dtype: by way of an array it would be f32 first.
+    found = [v if dtypes.scalar_type(v) else value("where", v) for v in (x, y)]
     dtype, weak = dtypes.promote(*map(scalar_kind, found))
     sides = [as_type(v, dtype, weak) for v in found]
     return ops.select(*broadcast_together("where", [chosen, *sides]))
@@ -307,35 +314,3 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     for condition, choice in reversed(list(zip(conditions, choicelist, strict=True))):
         out = where(condition, choice, out)
     return out
-
-
-def nonzero(a: Any, /) -> tuple[Any, ...]:
-    """Positions of nonzero elements, one array per axis, in row-major order.
-
-    Errors: TracerArrayConversionError for a traced array: the size would depend on data.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.nonzero(rnp.array([0, 5, 7]))
-    (Array([1, 2], i32[2], cpu:0),)
-    """
-    return tuple(value("nonzero", i) for i in np.nonzero(np.asarray(value("nonzero", a))))
-
-
-def flatnonzero(a: Any) -> Any:
-    """Positions of nonzero elements in the flattened array. Errors: as `nonzero`.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.flatnonzero(rnp.array([[0, 5], [7, 0]]))
-    Array([1, 2], i32[2], cpu:0)
-    """
-    return nonzero(c.reshape(value("flatnonzero", a), -1))[0]
-
-
-def argwhere(a: Any) -> Any:
-    """Positions of nonzero elements as rows. Errors: as `nonzero`.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.argwhere(rnp.array([0, 5]))
-    Array([[1]], i32[1,1], cpu:0)
-    """
-    return value("argwhere", np.argwhere(np.asarray(value("argwhere", a))))

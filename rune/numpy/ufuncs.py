@@ -48,9 +48,11 @@ class ufunc:
     Errors:   ArgumentError from reduce and its kin unless nin is 2 and nout 1.
 
     >>> import rune.numpy as rnp
-    >>> rnp.add.reduce(rnp.array([[1, 2], [3, 4]])), rnp.multiply.outer(rnp.arange(2), rnp.arange(2))
-    (Array([4, 6], i32[2], cpu:0), Array([[0, 0],
-           [0, 1]], i32[2,2], cpu:0))
+    >>> rnp.add.reduce(rnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], i32[2], cpu:0)
+    >>> rnp.multiply.outer(rnp.arange(2), rnp.arange(2))
+    Array([[0, 0],
+           [0, 1]], i32[2,2], cpu:0)
     """
 
     def __init__(
@@ -193,7 +195,7 @@ class ufunc:
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Any:
-        """The elements from each index up to the next combined; a single one where none lie between.
+        """The elements from each index up to the next combined; one element where there is no more.
 
         Shapes: a [*A, N, *B], indices [K] -> [*A, K, *B].
         """

@@ -8,6 +8,7 @@
     reduction       prod, max, min, and, or, argmax, argmin; cumulative operations
     contraction     dot_general;  fourier: fft;  sliding: shear, windows;  convolution, window_reductions
     indexing        gather, scatter;  scatters: scatter_mul, …;  windows: dynamic_slice, …
+    linalg          cholesky, lu, qr, solve, …: linear algebra
     creation        iota; stop_gradient;  random: bits and keys (ciphers has the generators)
 
 `PRIMITIVES` is the table from which tests and the rule matrix (`python -m rune.ops`) are made.
@@ -22,6 +23,7 @@ from rune.ops import (
     creation,
     fourier,
     indexing,
+    linalg,
     movement,
     random,
     reduction,
@@ -164,5 +166,9 @@ PRIMITIVES: tuple[Primitive, ...] = (
     *random.PRIMITIVES,
 )
 # Those whose NumPy meaning is a library routine (core/lower.py), each a file of its own family.
-LIBRARY: tuple[Primitive, ...] = (*sorting.PRIMITIVES, *fourier.PRIMITIVES)
+LIBRARY: tuple[Primitive, ...] = (
+    *sorting.PRIMITIVES,
+    *fourier.PRIMITIVES,
+    *linalg.PRIMITIVES,
+)
 BY_NAME = {p.name: p for p in (*PRIMITIVES, *LIBRARY)}

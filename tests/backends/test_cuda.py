@@ -363,3 +363,13 @@ def test_a_lost_device_has_nothing_in_flight(device: Any, fake: FakeCuda):
     with pytest.raises(DeviceError):
         executable([given])
     assert device.work_stats().in_flight == 0
+
+
+def test_pinned_memory_is_a_pool_of_its_own(device: Any, fake: FakeCuda):
+    device.copy_in(np.ones(100, np.float32))
+    pending = device.memory_stats().pools["pinned"]
+    assert (pending.live_bytes, pending.cached_bytes) == (SIZES[0], 0)
+
+    device.synchronize()
+    done = device.memory_stats().pools["pinned"]
+    assert (done.live_bytes, done.cached_bytes, done.allocations) == (0, SIZES[0], 1)

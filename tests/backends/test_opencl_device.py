@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -37,6 +38,7 @@ def python(code: str, **environment: str) -> Any:
 # --- parts of a device ------------------------------------------------------------------------
 
 PARTS = """
+import gc
 import json
 import numpy as np
 import rune
@@ -123,13 +125,13 @@ def test_switched_off_nothing_is_kept(builds):
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The places that calls wait for during the test."""
     seen: list[Any] = []
-    original = opencl_run._Walker.read
+    original = opencl_run.Walker.read
 
     def counted(self: Any, place: Any) -> int:
         seen.append(place)
         return original(self, place)
 
-    monkeypatch.setattr(opencl_run._Walker, "read", counted)
+    monkeypatch.setattr(opencl_run.Walker, "read", counted)
     return seen
 
 
@@ -188,3 +190,61 @@ def test_after_out_of_memory_the_device_works_on(monkeypatch):
             rune.device_put(np.zeros(1 << 22, np.float32), OPENCL)
 
     close(np.float32(6), np.asarray(rune.device_put(np.float32(5), OPENCL) + 1), ulps=0, why="5+1")
+
+
+# --- handles ----------------------------------------------------------------------------------
+
+
+def references() -> tuple[int, int]:
+    """Who refers to context and queue: every event to its queue, programs and buffers to both."""
+    backend: Any = rune.backends.device_named(OPENCL).backend
+    gc.collect()
+    backend.synchronize()
+    assert rune.work_stats(OPENCL).in_flight == 0
+    return backend.context.reference_count, backend.queue.reference_count
+
+
+def test_events_of_calls_are_released():
+    looped = rune.jit(lambda x: rune.fori_loop(0, 9, lambda i, v: rnp.flip(v) + i, x), device=OPENCL)
+    x = rune.device_put(np.ones(50, np.float32), OPENCL)
+    looped(x)
+    before = references()
+
+    for _ in range(20):
+        looped(x)
+    assert references() == before
+
+
+def test_an_event_that_somebody_keeps_would_be_noticed():
+    backend: Any = rune.backends.device_named(OPENCL).backend
+    double = rune.jit(lambda x: x * 2.0, device=OPENCL)
+    x = rune.device_put(np.ones(50, np.float32), OPENCL)
+    double(x)
+    before, kept = references(), []
+    for _ in range(3):
+        double(x)
+        kept.append(backend.last)
+    assert references()[1] > before[1]
+
+
+def test_programs_and_kernels_that_are_dropped_are_released():
+    def cycle(number: int) -> None:
+        f = rune.jit(lambda x: rnp.cumsum(x * number) + number, device=OPENCL)
+        np.asarray(f(np.ones(64, np.float32)))
+
+    cycle(0)
+    before = references()
+    for number in range(1, 6):
+        cycle(number)
+    assert references() == before
+
+
+def test_events_of_profiled_calls_are_released():
+    f = rune.jit(lambda x: rnp.cumsum(rnp.cumsum(x)), device=OPENCL)
+    x = rune.device_put(np.ones(50, np.float32), OPENCL)
+    with rune.debug.profile():
+        f(x)
+        before = references()
+        for _ in range(5):
+            f(x)
+        assert references() == before

@@ -116,6 +116,22 @@ def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
     same(x_before, device.copy_out(buffer, buffer.type))
 
 
+def test_memory_that_copies_go_through_is_a_pool_of_its_own():
+    with opened(is_shared=False) as own:
+        x = own.copy_in(np.ones(1000, np.float32))
+        own.copy_out(x, x.type)
+        pools = own.memory_stats().pools
+
+    assert list(pools) == ["device", "staging"]
+    assert pools["device"].live_bytes > 0
+    assert (pools["staging"].allocations, pools["staging"].live_bytes) == (2, 0)
+
+
+def test_memory_that_host_and_device_share_is_one_pool():
+    with opened(is_shared=True) as own:
+        assert list(own.memory_stats().pools) == ["device"]
+
+
 def test_a_driver_without_memory_is_out_of_memory_and_works_on(own, monkeypatch):
     refused = vulkan_driver.api().VK_ERROR_OUT_OF_DEVICE_MEMORY
     driver = own.opened().device.vk

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.numpy.complex_cases import COMPLEX
+from tests.numpy.function_cases import CALLED
+from tests.numpy.position_cases import POSITIONS
 from tests.numpy.spelling import Case, b, big, case, f, i, n, named, pos, unit
 
 ELEMENTWISE = [
@@ -252,4 +254,7 @@ CREATION = [
     case("triu_indices", lambda xp: list(xp.triu_indices(3, 1)), smooth=False),
 ]  # fmt: skip
 
-CASES = [*ELEMENTWISE, *REDUCTIONS, *SHAPES, *INDEXING, *PRODUCTS, *EINSUM, *CREATION, *COMPLEX]
+CASES = [
+    *ELEMENTWISE, *REDUCTIONS, *SHAPES, *INDEXING, *PRODUCTS, *EINSUM, *CREATION, *COMPLEX,
+    *POSITIONS, *CALLED,
+]  # fmt: skip

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from rune.core.primitive import Primitive
-from tests.ops import library_fourier, library_sorting
+from tests.ops import library_fourier, library_solving, library_sorting
 from tests.ops.use import Use
 
-USES: tuple[Use, ...] = (*library_sorting.USES, *library_fourier.USES)
+USES: tuple[Use, ...] = (
+    *library_sorting.USES,
+    *library_fourier.USES,
+    *library_solving.USES,
+)
 
 
 def uses(primitive: Primitive) -> list[Use]:

@@ -101,6 +101,20 @@ def _cond(x: Any) -> Any:
     return rune.cond(x.sum() > 0.0, lambda v: rnp.sin(v) * v, lambda v: v, x)
 
 
+def _solve(x: Any) -> Any:
+    """A diagonal system whose matrix and right-hand side are both differentiated."""
+    return rune.lax.custom_linear_solve(
+        lambda v: x * v, rnp.sin(x), lambda mv, b: b / mv(rnp.ones_like(b)), symmetric=True
+    )
+
+
+def _solve_by_two(x: Any) -> Any:
+    """A system of a constant matrix, linear in what is given."""
+    return rune.lax.custom_linear_solve(
+        lambda v: 2.0 * v, x, lambda mv, b: b / mv(rnp.ones_like(b)), symmetric=True
+    )
+
+
 def _while(x: Any) -> Any:
     def step(state: Any) -> Any:
         return state[0] + 1, rnp.sin(state[1]) * 1.5
@@ -153,6 +167,7 @@ CALLS: Mapping[str, Sequence[Function]] = {
     "scan": (_scan,),
     "cond": (_cond,),
     "while": (_while, _counted),
+    "custom_linear_solve": (_solve, _linear(_solve_by_two)),
     "while_linear": (_while, _linear_part_of_while),
     "psum": _on_lanes("psum"),
     "pmax": _on_lanes("pmax"),

@@ -4,9 +4,11 @@ Before   %2 = dot_general %0, %1 {dimension_numbers=(((0), (0)), ((), ()))}     
 After    %2 = routine_dot %0, %1 {batch=1, m=512, n=256, k=64, trans_a=True, trans_b=False, ...}
 
 An operand is read where it lies when its elements, seen through views, are in row-major order as
-[batch, m, k] or, transposed, [batch, k, m]; else a view brings it into that order and becomes a
-kernel of its own. Half types are converted to f32 and back, as dot_general's meaning says. For few
-rows a dot that unpacks an operand of fewer bits stays: it reads those bits, and no floats.
+[batch, m, k] or, transposed, [batch, k, m]. Where one is not, and the target can, the dot becomes a
+strided_dot (walks.py): both operands are read through their views. Else a view brings the operand
+into that order and becomes a kernel of its own. Half types are converted to f32 and back, as
+dot_general's meaning says. For few rows a dot that unpacks an operand of fewer bits stays: it reads
+those bits, and no floats.
 
 Invariant: the program computes the same values; a routine_dot's operands are in memory.
 Cost: linear in the number of equations.
@@ -14,7 +16,7 @@ Cost: linear in the number of equations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,12 +31,20 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.host_calls import CALLBACK, function_of, host_call
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.tracing import Definitions, flat_index, generic, trace
+from rune.lowering.kernelize.walks import (
+    Axes,
+    Operand,
+    Walk,
+    call_parameters,
+    is_scattered,
+    strided_dot,
+    walk,
+)
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import free_axes
 from rune.ops.family import reshape
-from rune.ops.movement import transpose
+from rune.ops.movement import slice_, transpose
 
-Axes = tuple[int, ...]
 NATIVE = frozenset({dtypes.f32, dtypes.f64})
 THROUGH_F32 = frozenset({dtypes.bf16, dtypes.f16})
 UNPACKING = 64  # equations that are looked through for a conversion to more bits
@@ -61,28 +71,16 @@ routine_dot = Primitive("routine_dot", "routine", _dot_type, _dot_reference)
 
 def is_routine(equation: Equation) -> bool:
     """True for equations that become calls of library routines."""
-    return equation.primitive in (routine_dot, host_call)
+    return equation.primitive in (routine_dot, strided_dot, host_call)
 
 
 def call_of(equation: Equation) -> tuple[str, tuple[tuple[str, Any], ...]]:
     """The routine that an equation calls, and the static parameters of the call."""
     if equation.primitive is host_call:
         return CALLBACK, (("function", function_of(equation)),)
+    if equation.primitive is strided_dot:
+        return "strided_dot", call_parameters(equation.params)
     return "dot", tuple((name, equation.params[name]) for name in PARAMETERS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Operand:
-    """One side of a dot: its axes by role. `rows` are the free ones."""
-
-    atom: Atom
-    batch: Axes
-    rows: Axes
-    contracted: Axes
-
-    def size(self, axes: Axes) -> Size:
-        """Product of the sizes of `axes`."""
-        return product(self.atom.type.shape[a] for a in axes)
 
 
 def route_dots(program: Program, target: Target) -> Program:
@@ -90,11 +88,12 @@ def route_dots(program: Program, target: Target) -> Program:
     if "dot" not in target.routines:
         return program
     definitions = {v: e for e in program.equations for v in e.results}
-    body = [new for e in program.equations for new in _route(e, definitions) or (e,)]
+    strided = "strided_dot" in target.routines
+    body = [new for e in program.equations for new in _route(e, definitions, strided) or (e,)]
     return program.with_equations(body, program.outputs)
 
 
-def _route(equation: Equation, definitions: Definitions) -> list[Equation]:
+def _route(equation: Equation, definitions: Definitions, strided: bool) -> list[Equation]:
     """The equations in place of a dot; none where it stays."""
     if not isinstance(equation.primitive.lower, Contraction):
         return []
@@ -106,21 +105,74 @@ def _route(equation: Equation, definitions: Definitions) -> list[Equation]:
         return []
     if _unpacks(a, n, definitions) or _unpacks(b, m, definitions):
         return []
-    made: list[Equation] = []
-    left, trans_a = _in_order(a, False, definitions, made)
-    right, trans_b = _in_order(b, True, definitions, made)
-    if dtype in THROUGH_F32:
-        left, right = (_apply(made, convert, x, dtype=dtypes.f32) for x in (left, right))
     shape = equation.results[0].type.shape
-    sizes = dict(zip(PARAMETERS, (a.size(a.batch), m, n, k, trans_a, trans_b)))
-    result = _apply(made, routine_dot, left, right, shape=shape, **sizes)
+    made = _strided(a, b, shape, definitions) if strided else None
+    made = made or _dense(a, b, shape, definitions)
     if dtype in THROUGH_F32:
-        _apply(made, convert, result, dtype=dtype)
+        _apply(made, convert, made[-1].results[0], dtype=dtype)
     made[-1] = replace(made[-1], results=equation.results, frame=equation.frame)
     return made
 
 
-def _unpacks(side: _Operand, rows: Size, definitions: Definitions) -> bool:
+def _dense(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> list[Equation]:
+    """The product of operands in row-major order, packed where they are not."""
+    made: list[Equation] = []
+    left, trans_a = _ordered(a, False, definitions) or (_packed(a, False, made), False)
+    right, trans_b = _ordered(b, True, definitions) or (_packed(b, True, made), False)
+    if a.atom.type.dtype in THROUGH_F32:
+        left, right = (_apply(made, convert, x, dtype=dtypes.f32) for x in (left, right))
+    sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contracted))
+    params = dict(zip(PARAMETERS, (*sizes, trans_a, trans_b)))
+    _apply(made, routine_dot, left, right, shape=shape, **params)
+    return made
+
+
+def _strided(
+    a: Operand, b: Operand, shape: Shape, definitions: Definitions
+) -> list[Equation] | None:
+    """The product of operands through their views, if one of them is not in row-major order."""
+    if _ordered(a, False, definitions) and _ordered(b, True, definitions):
+        return None
+    made: list[Equation] = []
+    found = [walk(side, definitions) for side in (a, b)]
+    walks = [
+        _packed_walk(side, w, right, made) if w is not None and is_scattered(w, right) else w
+        for side, w, right in zip((a, b), found, (False, True), strict=True)
+    ]
+    left, right = walks
+    if left is None or right is None:
+        return None
+    bases = [w.base for w in (left, right)]
+    if a.atom.type.dtype in THROUGH_F32:
+        bases = [_apply(made, convert, x, dtype=dtypes.f32) for x in bases]
+    sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contracted))
+    _apply(
+        made, strided_dot, *bases, shape=shape, sizes=sizes, left=left.params,
+        right=right.params,
+    )  # fmt: skip
+    return made
+
+
+def _packed_walk(side: Operand, seen: Walk, right: bool, made: list[Equation]) -> Walk:
+    """The operand in row-major order, but for batch axes that only repeat it."""
+    shape, batch = side.atom.type.shape, side.batch
+    repeated = tuple(axis for axis in batch if seen.steps[axis] == 0)
+    one = _apply(
+        made, slice_, side.atom, start=(0,) * len(shape), stride=(1,) * len(shape),
+        limit=tuple(1 if axis in repeated else d for axis, d in enumerate(shape)),
+    )  # fmt: skip
+    second, third = (side.contracted, side.rows) if right else (side.rows, side.contracted)
+    order = (*batch, *second, *third)
+    base = _apply(made, transpose, one, permutation=order)
+    steps: dict[int, Size] = {}
+    step: Size = 1
+    for axis in reversed(order):
+        steps[axis] = 0 if axis in repeated else step
+        step = step if axis in repeated else step * shape[axis]
+    return Walk(side, base, 0, tuple(steps[axis] for axis in range(len(shape))))
+
+
+def _unpacks(side: Operand, rows: Size, definitions: Definitions) -> bool:
     """Whether an operand is made of fewer bits, for so few rows that storing it would not pay.
 
     Half types, and what elementwise operations and views make of a narrower dtype.
@@ -150,10 +202,10 @@ def is_unpacking(equation: Equation) -> bool:
     return equation.operands[0].type.dtype.itemsize < equation.results[0].type.dtype.itemsize
 
 
-def _sides(equation: Equation) -> tuple[_Operand, _Operand]:
+def _sides(equation: Equation) -> tuple[Operand, Operand]:
     contracting, batch = equation.params["dimension_numbers"]
     a, b = (
-        _Operand(atom, tuple(bs), free_axes(atom.type.ndim, cs, bs), tuple(cs))
+        Operand(atom, tuple(bs), free_axes(atom.type.ndim, cs, bs), tuple(cs))
         for atom, cs, bs in zip(equation.operands, contracting, batch)
     )
     return a, b
@@ -166,35 +218,33 @@ def _apply(made: list[Equation], primitive: Primitive, *operands: Atom, **params
     return result
 
 
-def _in_order(
-    side: _Operand, right: bool, definitions: Definitions, made: list[Equation]
-) -> tuple[Atom, bool]:
+def _ordered(side: Operand, right: bool, definitions: Definitions) -> tuple[Atom, bool] | None:
     """What to read, and whether transposed: [batch, k, rows] on the left, or on the right
-    [batch, rows, k].
+    [batch, rows, k]. None where the elements lie in neither order.
     """
     indices = generic(side.atom.type.shape)
     base, found = trace(side.atom, indices, definitions)
     half = side.atom.type.dtype in THROUGH_F32
-    if isinstance(base, Var) and not half and _count(base) == _count(side.atom):
-        position = flat_index(found, base.type.shape)
-        rows_first = position == _position(side, indices, (side.rows, side.contracted))
-        rows_last = position == _position(side, indices, (side.contracted, side.rows))
-        if rows_first or rows_last:
-            transposed = rows_first if right else not rows_first
-            return base, transposed
-    return _packed(side, right, made), False
+    if not isinstance(base, Var) or half or _count(base) != _count(side.atom):
+        return None
+    position = flat_index(found, base.type.shape)
+    rows_first = position == _position(side, indices, (side.rows, side.contracted))
+    rows_last = position == _position(side, indices, (side.contracted, side.rows))
+    if not rows_first and not rows_last:
+        return None
+    return base, rows_first if right else not rows_first
 
 
 def _count(atom: Atom) -> Size:
     return product(atom.type.shape)
 
 
-def _position(side: _Operand, indices: tuple, order: tuple[Axes, Axes]) -> Size:
+def _position(side: Operand, indices: tuple, order: tuple[Axes, Axes]) -> Size:
     axes = (*side.batch, *order[0], *order[1])
     return flat_index((indices[a] for a in axes), (side.atom.type.shape[a] for a in axes))
 
 
-def _packed(side: _Operand, right: bool, made: list[Equation]) -> Var:
+def _packed(side: Operand, right: bool, made: list[Equation]) -> Var:
     """A view of the operand in the order that the routine reads."""
     second, third = (side.contracted, side.rows) if right else (side.rows, side.contracted)
     order = (*side.batch, *second, *third)

@@ -42,10 +42,9 @@ from rune.ops.matrix_helpers import (
     corner,
     diagonal,
     eye,
-    full,
+    from_diagonal,
     grown,
     hermitian,
-    keep,
     matmul,
     number,
     off_diagonal,
@@ -56,9 +55,9 @@ from rune.ops.matrix_helpers import (
     require_matrices,
     require_square,
     rows,
-    scaled_columns,
     swapped,
 )
+from rune.ops.movement import concatenate
 from rune.ops.reduction import reduce_or
 from rune.ops.repeat import repeat, repeat_while
 
@@ -73,12 +72,12 @@ def _type(a: ArrayType, *, lower: bool, vectors: bool) -> tuple[ArrayType, ...]:
 # --- reference --------------------------------------------------------------------------------
 
 _VALUES = {
-    low: routine(f"eigvalsh_{name}", lambda a, uplo=name[0].upper(): np.linalg.eigvalsh(a, uplo))
-    for low, name in ((True, "lo"), (False, "up"))
+    True: routine("eigvalsh_lo", lambda a: np.linalg.eigvalsh(a, "L")),
+    False: routine("eigvalsh_up", lambda a: np.linalg.eigvalsh(a, "U")),
 }
 _BOTH = {
-    low: routine(f"eigh_{name}", lambda a, uplo=name[0].upper(): np.linalg.eigh(a, uplo))
-    for low, name in ((True, "lo"), (False, "up"))
+    True: routine("eigh_lo", lambda a: np.linalg.eigh(a, "L")),
+    False: routine("eigh_up", lambda a: np.linalg.eigh(a, "U")),
 }
 
 
@@ -92,13 +91,14 @@ def _reference(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray
 def _expand(a: Any, *, lower: bool, vectors: bool) -> list[Any]:
     shape = type_of(a).shape
     n = shape[-1]
-    scale = jacobi.unit_scale(hermitian(a, lower))
-    scaled = div(hermitian(a, lower), as_dtype_of(jacobi.over_matrices(scale, shape), a))
+    whole = hermitian(a, lower)
+    scale = jacobi.unit_scale(whole)
+    scaled = div(whole, as_dtype_of(jacobi.over_matrices(scale, shape), a))
     size = jacobi.even_size(n)
     work, basis = _diagonalised(grown(scaled, size, size), vectors)
     found = part(real_part(diagonal(work)), -1, 0, n)
     order = jacobi.ascending(found)
-    values = _in_order(mul(found, broadcast(scale, shape=shape[:-1], axes=_leading(shape))), order)
+    values = jacobi.in_order(mul(found, broadcast(scale, shape=shape[:-1], axes=_leading(shape))), order)
     if not vectors:
         return [values]
     return [values, swapped(permuted_rows(swapped(corner(basis, n, n)), order))]
@@ -106,12 +106,6 @@ def _expand(a: Any, *, lower: bool, vectors: bool) -> list[Any]:
 
 def _leading(shape: Sequence[Any]) -> tuple[int, ...]:
     return tuple(range(len(shape) - 2))
-
-
-def _in_order(w: Any, order: Any) -> Any:
-    shape = type_of(w).shape
-    made = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
-    return reduce_sum(made, axes=(len(shape),))
 
 
 def _diagonalised(a: Any, vectors: bool) -> tuple[Any, Any]:
@@ -126,7 +120,7 @@ def _diagonalised(a: Any, vectors: bool) -> tuple[Any, Any]:
         steps = repeat(shape[-1] - 1, lambda _, *xs: _step(*xs), *carry)
         return [add(number_, np.int32(1)), *steps]
 
-    carry = (a, full(eye(shape, dtype), shape)) if vectors else (a,)
+    carry = (a, eye(shape, dtype)) if vectors else (a,)
     _, work, *basis = repeat_while(more, sweep, np.int32(0), *carry)
     return work, basis[0] if vectors else None
 
@@ -148,13 +142,16 @@ def _step(work: Any, *basis: Any) -> list[Any]:
     shape = type_of(work).shape
     half = shape[-1] // 2
     on = real_part(diagonal(work))
+    first, second = part(on, -1, 0, half), part(on, -1, half, shape[-1])
     product = diagonal(part(part(work, -1, half, shape[-1]), -2, 0, half))
-    c, s = jacobi.rotations(part(on, -1, 0, half), part(on, -1, half, shape[-1]), product)
+    turn = jacobi.rotations(first, second, product)
     # Both sides are turned as columns: what is turned is Hermitian.
-    both = jacobi.turned(adjoint(jacobi.turned(work, c, s)), c, s)
+    both = off_diagonal(jacobi.turned(adjoint(jacobi.turned(work, turn)), turn))
     both = select(jacobi.is_pair(shape), number(0, both), both)
-    seated = jacobi.moved_on(adjoint(jacobi.moved_on(both)))
-    return [seated, *(jacobi.moved_on(jacobi.turned(b, c, s)) for b in basis)]
+    on = concatenate(sub(first, turn.e), add(second, turn.e), axis=len(shape) - 2)
+    seated = jacobi.moved_on(add(both, from_diagonal(as_dtype_of(on, work))))
+    of_basis = [jacobi.moved_on(jacobi.turned(b, turn)) for b in basis]
+    return [jacobi.moved_on(adjoint(seated)), *of_basis]
 
 
 # --- derivative -------------------------------------------------------------------------------

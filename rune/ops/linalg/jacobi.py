@@ -11,6 +11,7 @@ Source: Golub & Van Loan 4e, §8.5 (rotations, the parallel ordering); Brent & L
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,9 @@ from rune.ops.arithmetic import (
     logical_or,
     lt,
     mul,
-    ne,
-    neg,
     select,
     sub,
 )
-from rune.ops.complex_numbers import is_complex
 from rune.ops.family import broadcast, reduce_sum, size_value
 from rune.ops.matrix_helpers import (
     as_dtype_of,
@@ -46,12 +44,14 @@ from rune.ops.matrix_helpers import (
     nan_like,
     number,
     part,
+    permuted_rows,
+    real_part,
     rows,
     scaled_columns,
 )
 from rune.ops.movement import concatenate
 from rune.ops.reduction import reduce_max
-from rune.ops.transcendental import rsqrt, sqrt
+from rune.ops.transcendental import sqrt
 
 SWEEPS = 24  # more than any matrix was seen to need: convergence is quadratic
 
@@ -64,22 +64,32 @@ def even_size(n: Size) -> Size:
 # --- a step -----------------------------------------------------------------------------------
 
 
-def rotations(p: Any, q: Any, x: Any) -> tuple[Any, Any]:
-    """c and s such that [[c, s], [-s*, c]] makes [[p, x], [x*, q]] diagonal; the small angles.
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Rotations [[1 - d, s], [-s*, 1 - d]] that make [[p, x], [x*, q]] diagonal: p - e and q + e.
 
-    Types: p, q real and x real or complex, of one shape; c is real, s of x's dtype.
+    What a small rotation leaves as it is gets no rounding, since only differences are kept.
     """
+
+    d: Any  # 1 - cos, real
+    s: Any  # sin times the direction of x
+    e: Any  # what goes from p to q, real
+
+
+def rotations(p: Any, q: Any, x: Any) -> Turn:
+    """The small angles. Types: p, q real and x real or complex, of one shape [*B, N/2]."""
     length = abs(x)
     nothing = eq(length, number(0, length))
-    length = select(nothing, number(1, length), length)
-    tau = div(sub(q, p), mul(number(2, length), length))
-    one = number(1, tau)
+    safe = select(nothing, number(1, length), length)
+    one = number(1, safe)
+    tau = div(sub(q, p), mul(number(2, safe), safe))
     root = sqrt(add(mul(tau, tau), one))
     t = select(ge(tau, number(0, tau)), div(one, add(tau, root)), div(one, sub(tau, root)))
-    t = select(nothing, number(0, t), t)
-    c = rsqrt(add(mul(t, t), one))
-    direction = div(x, as_dtype_of(length, x)) if is_complex(x) else div(x, length)
-    return c, mul(as_dtype_of(mul(t, c), x), direction)
+    c = div(one, sqrt(add(mul(t, t), one)))
+    sine = select(nothing, number(0, t), mul(t, c))
+    lost = div(mul(sine, sine), add(one, c))
+    direction = div(x, as_dtype_of(safe, x))
+    return Turn(lost, mul(as_dtype_of(sine, x), direction), mul(t, length))
 
 
 def halves(a: Any) -> tuple[Any, Any]:
@@ -88,13 +98,13 @@ def halves(a: Any) -> tuple[Any, Any]:
     return part(a, -1, 0, n // 2), part(a, -1, n // 2, n)
 
 
-def turned(a: Any, c: Any, s: Any) -> Any:
-    """Every pair of columns turned by its rotation. Shapes: [*B, M, N], [*B, N/2] -> [*B, M, N]."""
+def turned(a: Any, turn: Turn) -> Any:
+    """Every pair of columns turned by its rotation. Shapes: [*B, M, N] -> [*B, M, N]."""
     left, right = halves(a)
-    c = as_dtype_of(c, a)
-    first = sub(scaled_columns(left, c), scaled_columns(right, conjugate(s)))
-    second = add(scaled_columns(left, s), scaled_columns(right, c))
-    return concatenate(first, second, axis=type_of(a).ndim - 1)
+    d = as_dtype_of(turn.d, a)
+    from_left = add(scaled_columns(left, d), scaled_columns(right, conjugate(turn.s)))
+    to_right = sub(scaled_columns(left, turn.s), scaled_columns(right, d))
+    return concatenate(sub(left, from_left), add(right, to_right), axis=type_of(a).ndim - 1)
 
 
 def moved_on(a: Any) -> Any:
@@ -157,3 +167,23 @@ def ascending(w: Any) -> Any:
     rank = reduce_sum(cast(logical_or(lt(other, own), tie), dtypes.i32), axes=(len(lead) + 1,))
     seat = broadcast(rank, shape=shape, axes=(*range(len(lead)), len(lead) + 1))
     return reduce_sum(select(eq(seat, row), column, np.int32(0)), axes=(len(lead) + 1,))
+
+
+def in_order(w: Any, order: Any) -> Any:
+    """The elements at these positions. Shapes: [*B, N], i32[*B, N] -> [*B, N]."""
+    shape = type_of(w).shape
+    made = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
+    return reduce_sum(made, axes=(len(shape),))
+
+
+# --- lengths ----------------------------------------------------------------------------------
+
+
+def squared_column_lengths(a: Any) -> Any:
+    """Shapes: [*B, M, N] -> [*B, N]; real."""
+    return reduce_sum(real_part(mul(conjugate(a), a)), axes=(type_of(a).ndim - 2,))
+
+
+def column_lengths(a: Any) -> Any:
+    """Shapes: [*B, M, N] -> [*B, N]; real."""
+    return sqrt(squared_column_lengths(a))

@@ -3,3 +3,6 @@ from rune.scipy.special.gammas import *
 from rune.scipy.special.error_functions import *
 from rune.scipy.special.incomplete_gamma import *
 from rune.scipy.special.incomplete_beta import *
+from rune.scipy.special.elementary import *
+from rune.scipy.special.combinatorial import *
+from rune.scipy.special.integrals import *

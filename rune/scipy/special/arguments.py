@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import rune.numpy as rnp
+from rune import tree
 from rune.errors import DtypeError
 from rune.ops.promote import promoted
 
@@ -38,7 +39,8 @@ def elementwise(function: Function) -> Function:
         dtype = found[0].dtype
         if rnp.finfo(dtype).bits >= 32:
             return function(*found)
-        return rnp.astype(function(*(rnp.astype(x, rnp.float32) for x in found)), dtype)
+        out = function(*(rnp.astype(x, rnp.float32) for x in found))
+        return tree.map(lambda x: rnp.astype(x, dtype), out)
 
     return public  # type: ignore[return-value]
 

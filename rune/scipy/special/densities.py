@@ -19,19 +19,18 @@ _ODD = tuple(1 / (2 * k + 3) for k in range(18))
 
 
 @custom_jvp
-def log1p_minus(u: Any) -> Any:
-    """log(1 + u) - u, exact near 0."""
+def deviance(u: Any, ratio: Any) -> Any:
+    """log(ratio) - u for ratio = 1 + u, exact near u = 0 and near u = -1."""
     is_near = rnp.abs(u) < 0.5
     near = rnp.where(is_near, u, 0.0)
     # log(1 + u) = 2 artanh(s) with s = u / (2 + u), and u - 2 s = u s.
     s = near / (2.0 + near)
     square = s * s
     series = 2.0 * s * square * polynomial(square, _ODD) - near * s
-    far = rnp.where(is_near, 1.0, u)
-    return rnp.where(is_near, series, rnp.log1p(far) - far)
+    return rnp.where(is_near, series, rnp.log(rnp.where(is_near, 1.0, ratio)) - u)
 
 
-log1p_minus.defjvps(lambda t, y, u: -t * u / (1.0 + u))
+deviance.defjvps(lambda t, y, u, ratio: -t * u / ratio, None)
 
 
 def stirling_error(z: Any) -> Any:
@@ -48,7 +47,7 @@ def log_poisson(a: Any, x: Any) -> Any:
     low = rnp.where(is_low, a, 0.0)
     direct = _times_log(low, x) - x - log_gamma(low + 1.0)
     high = rnp.where(is_low, float(SHIFT), a)
-    far = high * log1p_minus((x - high) / high)
+    far = high * deviance((x - high) / high, x / high)
     far = far - 0.5 * rnp.log(high) - HALF_LOG_2PI - stirling_error(high)
     return rnp.where(is_low, direct, far)
 
@@ -65,16 +64,14 @@ def poisson(a: Any, x: Any) -> Any:
     # Beyond 900 the exponential is 0 whatever the power, which must stay finite.
     direct = rnp.power(rnp.minimum(x, 900.0), low) * rnp.exp(-x) / gamma_of_positive(low + 1.0)
     high = rnp.where(is_low, float(SHIFT), a)
-    deviance = high * log1p_minus((x - high) / high) - stirling_error(high)
-    far = rnp.exp(deviance) / rnp.sqrt(2 * math.pi * high)
+    exponent = high * deviance((x - high) / high, x / high) - stirling_error(high)
+    far = rnp.exp(exponent) / rnp.sqrt(2 * math.pi * high)
     return rnp.where(is_low, direct, rnp.where(x == rnp.inf, 0.0, far))
 
 
 def log_beta_power(a: Any, b: Any, x: Any, y: Any) -> Any:
     """log(x**a y**b / B(a, b)), for y = 1 - x and a, b > 0."""
-    apart = x * b - y * a
-    n = a + b
-    deviance = a * log1p_minus(apart / a) + b * log1p_minus(-apart / b)
+    n, apart = a + b, x * b - y * a
+    deviances = a * deviance(apart / a, x * n / a) + b * deviance(-apart / b, y * n / b)
     errors = stirling_error(n) - stirling_error(a) - stirling_error(b)
-    half = 0.5 * (rnp.log(a) + rnp.log(b / n)) - HALF_LOG_2PI
-    return deviance + errors + half
+    return deviances + errors + 0.5 * (rnp.log(a) + rnp.log(b / n)) - HALF_LOG_2PI

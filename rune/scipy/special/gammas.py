@@ -53,7 +53,7 @@ def gamma_of_positive(x: Any) -> Any:
 
 
 @custom_jvp
-def _gamma(x: Any) -> Any:
+def gamma_function(x: Any) -> Any:
     size = rnp.abs(x)
     found = gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
     reflected = -math.pi / (x * sine_of_pi(x) * found)
@@ -63,7 +63,7 @@ def _gamma(x: Any) -> Any:
     return rnp.where(x == 0.0, 1.0 / x, rnp.where((x < 0) & (found == rnp.inf), 0.0 * x, out))
 
 
-_gamma.defjvps(lambda t, y, x: t * y * digamma(x))
+gamma_function.defjvps(lambda t, y, x: t * y * digamma(x))
 
 
 @elementwise
@@ -77,7 +77,7 @@ def gamma(x: Any) -> Any:
     >>> gamma(5.0)
     Array(24., f32*[], cpu:0)
     """
-    return _gamma(x)
+    return gamma_function(x)
 
 
 # --- the logarithm ----------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def polygamma(n: Any, x: Any) -> Any:
     """
     order = rnp.where(n > 0, n, 1.0)
     sign = rnp.where(rnp.remainder(order, 2.0) == 0, -1.0, 1.0)
-    high = sign * _gamma(order + 1.0) * zeta_of(order + 1.0, rnp.where(n > 0, x, 1.0))
+    high = sign * gamma_function(order + 1.0) * zeta_of(order + 1.0, rnp.where(n > 0, x, 1.0))
     return rnp.where(n == 0, _digamma(rnp.where(n == 0, x, 1.0)), high)
 
 

@@ -3,7 +3,7 @@
 A continued fraction, on the side of the mode where it converges fast; the other side is its
 complement. The power in front of it is exact for large parameters (densities.py). The derivative in
 x is the density; those in a and b are taken of the loop (loops.py).
-Source: DLMF 8.17.4 and 8.17.22; Press et al., Numerical Recipes 6.4.
+Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3), section 3.
 """
 
 from __future__ import annotations
@@ -21,32 +21,38 @@ from rune.transforms.custom_rules import SymbolicZero
 from rune.transforms.forward import jvp
 
 
-def _start(a: Any, b: Any, x: Any) -> State:
-    d = 1.0 / (1.0 - (a + b) * x / (a + 1.0))
-    return State((d,), (rnp.ones_like(x), d))
+def _below(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """The denominators of the fraction, of which x and y = 1 - x are both given exactly."""
+    last = (a + m) * (a * y - b * x + 1.0 + m * (1.0 + y)) / (a + 2.0 * m + 1.0)
+    return m + m * (b - m) * x / (a + 2.0 * m - 1.0) + last
 
 
-def _step(n: Any, s: State, a: Any, b: Any, x: Any) -> State:
+def _start(a: Any, b: Any, x: Any, y: Any) -> State:
+    first = a * (a * y - b * x + 1.0) / (a + 1.0)
+    return State((first,), (first, rnp.zeros_like(x)))
+
+
+def _step(m: Any, s: State, a: Any, b: Any, x: Any, y: Any) -> State:
     c, d = s.rest
-    even = n * (b - n) * x / ((a + 2.0 * n - 1.0) * (a + 2.0 * n))
-    d = 1.0 / (1.0 + even * d)
-    c = 1.0 + even / c
-    value = s.watched[0] * c * d
-    odd = -(a + n) * (a + b + n) * x / ((a + 2.0 * n) * (a + 2.0 * n + 1.0))
-    d = 1.0 / (1.0 + odd * d)
-    c = 1.0 + odd / c
-    return State((value * c * d,), (c, d))
+    scale = x / (a + 2.0 * m - 1.0)
+    above = (a + m - 1.0) * scale * (a + b + m - 1.0) * m * (b - m) * scale
+    below = _below(m, a, b, x, y)
+    d = 1.0 / (below + above * d)
+    c = below + above / c
+    return State((s.watched[0] * c * d,), (c, d))
 
 
-_fraction = Limit(_start, _step)
+_fraction = Limit(_start, _step)  # x^a y^b / (B(a, b) I_x(a, b)), by Lentz' method
 
 
 def both(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """I_x(a, b) and its complement, for x + y = 1 inside (0, 1) and finite a, b > 0."""
     is_low = x * (a + b + 2.0) < a + 1.0
+    # For a small parameter the small one of the two is the side that converges more slowly.
+    is_low = (is_low | ((b < 0.5) & (x < 0.99))) & ~((a < 0.5) & (a < b) & (y < 0.99))
     a1, b1 = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
     x1, y1 = rnp.where(is_low, x, y), rnp.where(is_low, y, x)
-    found = rnp.exp(log_beta_power(a1, b1, x1, y1)) * _fraction(a1, b1, x1) / a1
+    found = rnp.exp(log_beta_power(a1, b1, x1, y1)) / _fraction(a1, b1, x1, y1)
     return rnp.where(is_low, found, 1.0 - found), rnp.where(is_low, 1.0 - found, found)
 
 
@@ -64,7 +70,8 @@ def _placed(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any]:
 def _guarded(a: Any, b: Any, x: Any, is_upper: bool) -> Any:
     found = both(*_placed(a, b, x))[is_upper]
     is_full = (x >= 1) | ((a == 0) & (b > 0)) | ((b == rnp.inf) & (a < rnp.inf) & (x > 0))
-    is_full = is_full & ~((x == 0) | ((b == 0) & (a > 0)) | ((a == rnp.inf) & (x < 1)))
+    is_none = (x == 0) | ((b == 0) & (a > 0) & (x < 1)) | ((a == rnp.inf) & (x < 1))
+    is_full = is_full & ~is_none
     edge = rnp.where(is_full, 0.0 if is_upper else 1.0, 1.0 if is_upper else 0.0)
     is_known = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)
     is_known = is_known & ~((a == 0) & (b == 0)) & ~((a == rnp.inf) & (b == rnp.inf))

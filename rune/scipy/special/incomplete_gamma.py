@@ -18,7 +18,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops
 from rune.scipy.special.arguments import elementwise, polynomial
-from rune.scipy.special.densities import log1p_minus, poisson
+from rune.scipy.special.densities import deviance, poisson
 from rune.scipy.special.gammas import log_gamma, log_gamma_near_one
 from rune.scipy.special.inversion import invert
 from rune.scipy.special.loops import Limit, State
@@ -59,7 +59,7 @@ _fraction = Limit(_fraction_start, _fraction_step)  # Q Γ(a) exp(x) / x**a, by 
 def _uniform(a: Any, x: Any) -> tuple[Any, Any]:
     """P and Q for large a and x near a."""
     u = (x - a) / a
-    half_square = -log1p_minus(u)  # η² / 2
+    half_square = -deviance(u, x / a)  # η² / 2
     # The square root has no derivative at u = 0, where η is u - u²/3.
     is_near = rnp.abs(u) < 1e-3
     root = rnp.sqrt(2.0 * rnp.where(is_near, 1.0, half_square))

@@ -37,7 +37,7 @@ def invert(function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, hig
         residual, slope = function(s.t)
         below, above = rnp.where(residual < 0, s.t, s.low), rnp.where(residual > 0, s.t, s.high)
         newton = s.t - residual / slope
-        is_inside = (newton > below) & (newton < above)
+        is_inside = (newton >= below) & (newton <= above)
         t = rnp.where(is_inside, newton, below + 0.5 * (above - below))
         t = rnp.where(s.is_done | (residual == 0) | rnp.isnan(residual), s.t, t)
         is_done = s.is_done | (rnp.abs(t - s.t) <= eps * (1.0 + rnp.abs(t)))

@@ -1,0 +1,168 @@
+"""Operands of a product that are read through their views: which element lies where.
+
+A walk says what every axis of an operand adds to the place of an element: axis i, step s, index j
+add s·j. Views of slices, transpositions, broadcasts, reversals and windows are walks, alone and in
+any combination; a padding is not, and is stored first. In a call the axes of one role (batch, rows,
+contracted) become the digits of one index, innermost first, neighbours joined where they run on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Var
+from rune.core.types import ArrayType, Shape
+from rune.dims import Dim, Size, product, substitute
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.tracing import Definitions, flat_index, generic, trace
+
+Axes = tuple[int, ...]
+Digits = tuple[tuple[Size, Size], ...]  # (size, step), innermost first
+SIZES = ("batch", "m", "n", "k")
+ROLES = {
+    "left": ("a_batch", "a_rows", "a_inner"), "right": ("b_batch", "b_columns", "b_inner"),
+}  # fmt: skip
+MAX_DIGITS = 8
+RUN = 4  # neighbours from which a routine reads vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One side of a dot: its axes by role. `rows` are the free ones."""
+
+    atom: Atom
+    batch: Axes
+    rows: Axes
+    contracted: Axes
+
+    def size(self, axes: Axes) -> Size:
+        """Product of the sizes of `axes`."""
+        return product(self.atom.type.shape[a] for a in axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Where the elements of an operand lie in `base`: offset + the sum of index times step."""
+
+    side: Operand
+    base: Var
+    offset: Size
+    steps: tuple[Size, ...]
+
+    def digits(self, axes: Axes) -> Digits:
+        """The index over these axes, in mixed radix."""
+        found: list[tuple[Size, Size]] = []
+        for axis in reversed(axes):
+            size, step = self.side.atom.type.shape[axis], self.steps[axis]
+            if size == 1:
+                continue
+            if found and step == found[-1][0] * found[-1][1]:
+                found[-1] = (found[-1][0] * size, found[-1][1])
+            else:
+                found.append((size, step))
+        return tuple(found) or ((1, 0),)
+
+    @property
+    def params(self) -> tuple[Size, Digits, Digits, Digits]:
+        """Offset, and the digits of batch, rows and contracted index."""
+        side = self.side
+        return self.offset, *map(self.digits, (side.batch, side.rows, side.contracted))
+
+
+def walk(side: Operand, definitions: Definitions) -> Walk | None:
+    """How an operand is read behind its views; None where that is no walk."""
+    indices = generic(side.atom.type.shape)
+    base, found = trace(side.atom, indices, definitions)
+    if not isinstance(base, Var) or base.type.dtype != side.atom.type.dtype:
+        return None
+    place = flat_index(found, base.type.shape)
+    names = [str(index) for index in indices]
+    offset = _at(place, dict.fromkeys(names, 0))
+    steps = tuple(_at(place, {n: int(n == name) for n in names}) - offset for name in names)
+    whole = offset
+    for step, index in zip(steps, indices, strict=True):
+        whole = whole + step * index
+    made = Walk(side, base, offset, steps)
+    fits = whole == place and all(len(digits) <= MAX_DIGITS for digits in made.params[1:])
+    return made if fits else None
+
+
+def _at(place: Size, values: Mapping[str, Size]) -> Size:
+    return substitute(place, values) if isinstance(place, Dim) else place
+
+
+def is_scattered(seen: Walk, right: bool) -> bool:
+    """Whether no index runs on in memory, of an operand that a copy would not make larger."""
+    _, _, rows, inner = seen.params
+    if any(_run(digits) >= RUN for digits in ((rows, inner) if right else (inner,))):
+        return False
+    shape = seen.side.atom.type.shape
+    once = tuple(d for d, step in zip(shape, seen.steps, strict=True) if step != 0)
+    return cost.count(once) <= cost.count(seen.base.type.shape)
+
+
+def _run(digits: Digits) -> int:
+    size, step = digits[0]
+    return cost.estimate(size) if step == 1 else 0
+
+
+# --- the routine ------------------------------------------------------------------------------
+
+
+def _type_rule(a: ArrayType, b: ArrayType, *, shape: Shape, **params: Any) -> ArrayType:
+    return ArrayType(shape, a.dtype, a.weak and b.weak)
+
+
+def _reference(
+    a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...], sizes: tuple[int, ...], left: Any,
+    right: Any,
+) -> np.ndarray:  # fmt: skip
+    rows, columns = np.ravel(a)[_places(left)], np.ravel(b)[_places(right)]
+    found = np.matmul(rows, columns.swapaxes(1, 2))
+    assert (*found.shape, rows.shape[2]) == sizes
+    return found.reshape(shape)
+
+
+def _places(params: tuple[Any, Digits, Digits, Digits]) -> np.ndarray:
+    """Where the elements [batch, rows, contracted] lie."""
+    offset, *roles = params
+    batch, rows, inner = (_along(digits) for digits in roles)
+    return offset + batch[:, None, None] + rows[:, None] + inner
+
+
+def _along(digits: Sequence[tuple[Any, Any]]) -> np.ndarray:
+    index = np.arange(math.prod(size for size, _ in digits))
+    total = np.zeros_like(index)
+    for size, step in digits:
+        total, index = total + index % size * step, index // size
+    return total
+
+
+strided_dot = Primitive("strided_dot", "routine", _type_rule, _reference)
+
+
+def call_parameters(params: Mapping[str, Any]) -> tuple[tuple[str, Size], ...]:
+    """The parameters of a call, each a size: `a_rows0` digits of size and `a_rows0_step`."""
+    found = dict(zip(SIZES, params["sizes"], strict=True))
+    for side, (operand, roles) in zip("ab", ROLES.items(), strict=True):
+        offset, *listed = params[operand]
+        found[f"{side}_offset"] = offset
+        for role, digits in zip(roles, listed, strict=True):
+            for number, (size, step) in enumerate(digits):
+                found |= {f"{role}{number}": size, f"{role}{number}_step": step}
+    return tuple(found.items())
+
+
+def digits_of(parameters: Mapping[str, Any], role: str) -> Digits:
+    """The digits of one role of a call."""
+    found: list[tuple[Size, Size]] = []
+    while f"{role}{len(found)}" in parameters:
+        name = f"{role}{len(found)}"
+        found.append((parameters[name], parameters[f"{name}_step"]))
+    return tuple(found)

@@ -1,0 +1,191 @@
+"""Arrays from and to what is not an array: bytes, text, iterators and files.
+
+Files are of NumPy's own formats (.npy, .npz, text), with nothing pickled. What those cannot name
+(bf16, fp8, int4) is refused, never stored as bare bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.array import as_array
+from rune.errors import ArgumentError, DtypeError
+from rune.numpy.arguments import value
+
+
+def _made(data: np.ndarray, dtype: Any) -> Any:
+    """Host data as an array; the given dtype is kept, else 64 bits become 32."""
+    return as_array(data, None if dtype is None else dtypes.as_dtype(dtype))
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """The bytes of a buffer as numbers of a dtype; copied.
+
+    offset, count: bytes left out in front, and how many numbers (-1: all).
+    Errors: ArgumentError when the bytes do not make whole numbers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.frombuffer(b"abc", "u8")
+    Array([97, 98, 99], u8[3], cpu:0)
+    """
+    found = dtypes.as_dtype(dtype)
+    try:
+        return _made(np.frombuffer(buffer, found, count, offset), found)
+    except ValueError as error:
+        raise ArgumentError(f"frombuffer: cannot read {dtypes.short(found)} ({error})") from None
+
+
+def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
+    """The numbers of an iterator, the first `count` (-1: all).
+
+    Errors: ArgumentError when there are fewer than `count`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fromiter((i * i for i in range(3)), int)
+    Array([0, 1, 4], i32[3], cpu:0)
+    """
+    found = dtypes.as_dtype(dtype)
+    try:
+        return _made(np.fromiter(iter, found, count), found)
+    except ValueError as error:
+        raise ArgumentError(f"fromiter: cannot read {count} numbers ({error})") from None
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """The numbers in a text, which `sep` separates.
+
+    Errors: ArgumentError for text that is no number.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.fromstring("1 2 3", int, sep=" ")
+    Array([1, 2, 3], i32[3], cpu:0)
+    """
+    found = dtypes.as_dtype(dtype)
+    if not sep:
+        raise ArgumentError("fromstring: cannot split without a separator", hint="use frombuffer")
+    try:
+        return _made(np.fromstring(string, found, count, sep=sep), found)
+    except (ValueError, DeprecationWarning) as error:
+        raise ArgumentError(f"fromstring: cannot read {string!r} ({error})") from None
+
+
+def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
+    """The numbers of a file, as bytes or (with a separator) as text.
+
+    >>> import rune.numpy as rnp, tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(bytes([1, 2]))
+    ...     file.flush()
+    ...     rnp.fromfile(file.name, "u8")
+    Array([1, 2], u8[2], cpu:0)
+    """
+    found = dtypes.as_dtype(dtype)
+    return _made(np.fromfile(file, found, count, sep, offset), found)
+
+
+def loadtxt(fname: Any, dtype: Any = float, **options: Any) -> Any:
+    """The numbers of a text file by rows; options as of NumPy's function.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.loadtxt(["1 2", "3 4"])
+    Array([[1., 2.],
+           [3., 4.]], f32[2,2], cpu:0)
+    """
+    found = dtypes.as_dtype(dtype)
+    return _made(np.loadtxt(fname, dtype=found, **options), found)
+
+
+def savetxt(fname: Any, X: Any, *args: Any, **options: Any) -> None:
+    """A vector or matrix as text; options as of NumPy's function.
+
+    >>> import rune.numpy as rnp, io
+    >>> file = io.StringIO()
+    >>> rnp.savetxt(file, rnp.arange(2), fmt="%d")
+    >>> file.getvalue().split()
+    ['0', '1']
+    """
+    np.savetxt(fname, np.asarray(value("savetxt", X)), *args, **options)
+
+
+def save(file: Any, arr: Any) -> None:
+    """An array as a .npy file.
+
+    Errors: DtypeError for dtypes that the format does not know (bf16, fp8, int4).
+
+    >>> import rune.numpy as rnp, io
+    >>> file = io.BytesIO()
+    >>> rnp.save(file, rnp.arange(2))
+    >>> _ = file.seek(0)
+    >>> rnp.load(file)
+    Array([0, 1], i32[2], cpu:0)
+    """
+    np.save(file, _storable("save", arr), allow_pickle=False)
+
+
+def savez(file: Any, *args: Any, **kwds: Any) -> None:
+    """Several arrays as one .npz file, by the names given or arr_0, arr_1, ... Errors: as `save`.
+
+    >>> import rune.numpy as rnp, io
+    >>> file = io.BytesIO()
+    >>> rnp.savez(file, rnp.arange(2), w=rnp.ones(1))
+    >>> _ = file.seek(0)
+    >>> sorted(rnp.load(file))
+    ['arr_0', 'w']
+    """
+    named = {k: _storable("savez", x) for k, x in kwds.items()}
+    np.savez(file, *(_storable("savez", x) for x in args), **named)
+
+
+def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
+    """`savez`, compressed.
+
+    >>> import rune.numpy as rnp, io
+    >>> file = io.BytesIO()
+    >>> rnp.savez_compressed(file, rnp.zeros(10_000))
+    >>> len(file.getvalue()) < 10_000
+    True
+    """
+    named = {k: _storable("savez_compressed", x) for k, x in kwds.items()}
+    np.savez_compressed(file, *(_storable("savez_compressed", x) for x in args), **named)
+
+
+def _storable(name: str, x: Any) -> np.ndarray:
+    host = np.asarray(value(name, x))
+    if host.dtype.kind not in "biufc":
+        raise DtypeError(
+            f"{name}: cannot store {dtypes.short(host.dtype)} (the format has no name for it)",
+            hint="store x.astype('f32'), or x.view('u16')",
+        )
+    return host
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """The array of a .npy file, or a dict of the arrays of a .npz file; dtypes as stored.
+
+    Errors: ArgumentError for what is no array of numbers: nothing is unpickled.
+
+    >>> import rune.numpy as rnp, io
+    >>> file = io.BytesIO()
+    >>> rnp.save(file, rnp.ones(2, "f64"))
+    >>> _ = file.seek(0)
+    >>> rnp.load(file)
+    Array([1., 1.], f64[2], cpu:0)
+    """
+    try:
+        found = np.load(file, *args, **{**kwargs, "allow_pickle": False})
+        if isinstance(found, np.lib.npyio.NpzFile):
+            with found:
+                return {name: as_array(found[name], found[name].dtype) for name in found.files}
+    except ValueError as error:
+        raise ArgumentError(f"load: cannot read {file!r} ({error})") from None
+    return as_array(found, found.dtype)
+
+
+__all__ = [
+    "frombuffer", "fromfile", "fromiter", "fromstring", "load", "loadtxt", "save", "savetxt",
+    "savez", "savez_compressed",
+]  # fmt: skip

@@ -1,0 +1,341 @@
+"""Elements taken out, put in and chosen between: delete, insert, resize, choose, compress, block.
+
+Where elements are is known while tracing: positions are Python integers, slices or concrete
+arrays, as the shape of the result depends on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import Tracer, type_of
+from rune.errors import ArgumentError, AxisError, DtypeError, ShapeError, TracerError
+from rune.numpy.arguments import rank, refuse, shape_of, value
+from rune.numpy.creation import array
+from rune.numpy.indexing import take
+from rune.numpy.joining import concatenate
+from rune.ops import conventions as c
+from rune.ops.family import size_value
+from rune.ops.operators import Operators
+from rune.ops.promote import broadcast_to, broadcast_together, constant
+
+
+def _along(name: str, x: Any, axis: int | None) -> tuple[Any, int, int]:
+    """The array (flattened for None), the axis and its size. Errors: for a symbolic size."""
+    if axis is None:
+        x, axis = c.reshape(x, -1), 0
+    at = c.normalised_axis(name, axis, type_of(x))
+    size = type_of(x).shape[at]
+    if not isinstance(size, int):
+        raise ArgumentError(f"{name}: cannot use an axis of symbolic size {size}")
+    return x, at, size
+
+
+def _places(name: str, where: Any, size: int, end: int) -> np.ndarray:
+    """Positions 0..end-1 from an integer, a slice, a list, a mask or a concrete array."""
+    if isinstance(where, slice):
+        return np.arange(size)[where]
+    if isinstance(where, Tracer):
+        raise TracerError(
+            f"{name}: cannot use traced positions (the result's shape would depend on them)"
+        )
+    found = np.asarray(where)
+    if found.dtype == bool:
+        if found.shape != (size,):
+            raise ShapeError(f"{name}: cannot use a mask of shape {found.shape} (axis of {size})")
+        return np.flatnonzero(found)
+    if found.size == 0:
+        return np.zeros(0, np.int64)
+    if found.dtype.kind not in "iu":
+        raise DtypeError(f"{name}: cannot use positions of dtype {found.dtype} (integers required)")
+    if np.any((found < -size) | (found >= end)):
+        raise AxisError(f"{name}: cannot find position {where} (an axis of size {size})")
+    return np.where(found < 0, found + size, found)
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """`arr` without the slices at some positions; flattened first for axis None.
+
+    obj:    an integer, a slice, a list, a mask or a concrete array.
+    Errors: AxisError for a position out of bounds; TracerError for traced positions.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.delete(rnp.arange(5), [1, -1])
+    Array([0, 2, 3], i32[3], cpu:0)
+    """
+    x, at, size = _along("delete", value("delete", arr), axis)
+    kept = np.setdiff1d(np.arange(size), _places("delete", obj, size, size)).astype(np.int32)
+    return take(x, kept, at) if len(kept) else x[(slice(None),) * at + (slice(0, 0),)]
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """`arr` with values put in before some positions; flattened first for axis None.
+
+    obj:    an integer, a slice, a list, a mask or a concrete array; size itself is the end.
+    Shapes: values broadcast to the slices that are put in.
+    Errors: AxisError for a position out of bounds; TracerError for traced positions.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.insert(rnp.arange(3), [0, 3], 9)
+    Array([9, 0, 1, 2, 9], i32[5], cpu:0)
+    """
+    x, at, size = _along("insert", value("insert", arr), axis)
+    places = _places("insert", obj, size, size + 1)
+    given = array(values) if isinstance(values, list | tuple) else value("insert", values)
+    given = c.astype(given, type_of(x).dtype)
+    single = places.ndim == 0
+    places = places.reshape(-1)
+    if len(places) == 1:
+        new = _one_place(given, x, at, single)
+        places = np.repeat(places, type_of(new).shape[at])
+    else:
+        new = broadcast_to("insert", given, _with_size(type_of(x).shape, at, len(places)))
+    # Old slice i stands behind all new ones whose position is i or less.
+    order = np.argsort(np.concatenate([places, np.arange(size)]), kind="stable").astype(np.int32)
+    return take(concatenate([new, x], at), order, at) if len(order) else x
+
+
+def _one_place(given: Any, x: Any, at: int, single: bool) -> Any:
+    """All values go to one position; for an integer, NumPy's, their first axis is put in."""
+    if rank(given) == 0:
+        given = c.expand_dims(given, tuple(range(rank(x))))
+    elif single and rank(given) <= rank(x):
+        padded = c.reshape(given, (*(1,) * (rank(x) - rank(given)), *type_of(given).shape))
+        order = list(range(1, rank(x)))
+        order.insert(at, 0)
+        given = c.transpose(padded, order)
+    padded = c.reshape(given, (*(1,) * (rank(x) - rank(given)), *type_of(given).shape))
+    return broadcast_to(
+        "insert", padded, _with_size(type_of(x).shape, at, type_of(padded).shape[at])
+    )
+
+
+def _with_size(shape: tuple, axis: int, size: Any) -> tuple:
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """Another shape of any size: the elements repeated from the start, or the first of them.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.resize(rnp.arange(3), (2, 2))
+    Array([[0, 1],
+           [2, 0]], i32[2,2], cpu:0)
+    """
+    x, shape = c.reshape(value("resize", a), -1), shape_of("resize", new_shape)
+    total = 1
+    for size in shape:
+        total = total * size
+    count = type_of(x).shape[0]
+    if count == 0 or total == 0:
+        return ops.broadcast(constant(0, x), shape=shape, axes=())
+    number = ops.iota(shape=(total,), axis=0, dtype=dtypes.i32)
+    return c.reshape(take(x, c.remainder(number, size_value(count, dtypes.i32)), 0), shape)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """The part of an array between its first and last elements that are not 0.
+
+    trim:   "f" for the front, "b" for the back, "fb" for both.
+    axis:   the axes to trim; all for None.
+    Errors: ArgumentError for another `trim`; TracerError for a traced array.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.trim_zeros(rnp.array([0, 0, 3, 0, 4, 0]))
+    Array([3, 0, 4], i32[3], cpu:0)
+    """
+    x = array(filt) if isinstance(filt, list | tuple) else value("trim_zeros", filt)
+    sides = trim.lower()
+    if sides not in ("f", "b", "fb", "bf"):
+        raise ArgumentError(f"trim_zeros: cannot use trim={trim!r} ('f', 'b' or 'fb')")
+    places = np.nonzero(np.asarray(x))
+    index = [slice(None)] * rank(x)
+    for i in c.normalised_axes("trim_zeros", axis, type_of(x)):
+        found = places[i]
+        low = int(found.min()) if len(found) and "f" in sides else 0
+        high = int(found.max()) + 1 if len(found) and "b" in sides else type_of(x).shape[i]
+        index[i] = slice(low, high) if len(found) else slice(0, 0)
+    return x[tuple(index)]
+
+
+# --- choice -----------------------------------------------------------------------------------
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "clip") -> Any:
+    """For each element i of `a`, the element there of the i-th choice.
+
+    Shapes: `a` and the choices broadcast together.
+    mode:   "clip" (the default, since compiled programs raise nothing), "wrap", or "raise" for
+            concrete numbers.
+    Errors: ArgumentError for no choices, another mode, or a number out of bounds with "raise".
+
+    >>> import rune.numpy as rnp
+    >>> rnp.choose(rnp.array([0, 1, 0]), [rnp.array([1, 2, 3]), 9])
+    Array([1, 9, 3], i32[3], cpu:0)
+    """
+    refuse("choose", out=out)
+    x = value("choose", a)
+    if type_of(x).dtype not in dtypes.INTEGER | {dtypes.bool_}:
+        raise DtypeError(f"choose: cannot choose by {type_of(x)} (integer dtype required)")
+    x = c.astype(x, dtypes.i32)
+    found = list(choices) if isinstance(choices, Operators | np.ndarray) else choices
+    options = c.same_dtype("choose", *(array(v) if isinstance(v, list) else v for v in found))
+    if not options:
+        raise ArgumentError("choose: cannot choose between nothing")
+    x = _in_range(x, len(options), mode)
+    spread = broadcast_together("choose", [x, *options])
+    out_ = spread[-1]
+    for i in reversed(range(len(options) - 1)):
+        is_this = ops.eq(spread[0], constant(i, spread[0]))
+        out_ = ops.select(*broadcast_together("choose", [is_this, spread[i + 1], out_]))
+    shape = next((type_of(v).shape for v in spread if type_of(v).shape), ())
+    return broadcast_to("choose", out_, shape)
+
+
+def _in_range(x: Any, count: int, mode: str) -> Any:
+    if mode == "wrap":
+        return c.remainder(x, count)
+    if mode == "raise":
+        if np.any((np.asarray(x) < 0) | (np.asarray(x) >= count)):
+            raise ArgumentError(f"choose: cannot choose by {x} (there are {count} choices)")
+    elif mode != "clip":
+        raise ArgumentError(f"choose: cannot use mode={mode!r} (clip, wrap or raise)")
+    return c.clip(x, 0, count - 1)
+
+
+def block(arrays: Any) -> Any:
+    """An array put together from nested lists: the innermost side by side, along the last axis.
+
+    Errors: ArgumentError for an empty list, or lists of different depth.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.block([[rnp.ones((1, 1)), rnp.zeros((1, 1))], [rnp.full((1, 2), 7.0)]])
+    Array([[1., 0.],
+           [7., 7.]], f32[2,2], cpu:0)
+    """
+    depth = _depth(arrays)
+    ndim = max(depth, *(rank(leaf) for leaf in _leaves(arrays)), 0)
+    return _blocked(arrays, depth, ndim)
+
+
+def _depth(part: Any) -> int:
+    if not isinstance(part, list):
+        if isinstance(part, tuple):
+            raise ArgumentError("block: cannot use a tuple (nested lists required)")
+        return 0
+    depths = {_depth(p) for p in part}
+    if len(depths) != 1:
+        raise ArgumentError(f"block: cannot join {'no arrays' if not part else 'uneven depths'}")
+    return 1 + depths.pop()
+
+
+def _leaves(part: Any) -> list[Any]:
+    if not isinstance(part, list):
+        return [value("block", part)]
+    return [leaf for p in part for leaf in _leaves(p)]
+
+
+def _blocked(part: Any, depth: int, ndim: int) -> Any:
+    if depth == 0:
+        x = value("block", part)
+        return c.reshape(x, (*(1,) * (ndim - rank(x)), *type_of(x).shape))
+    return concatenate([_blocked(p, depth - 1, ndim) for p in part], axis=-depth)
+
+
+def extract(
+    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
+) -> Any:  # fmt: skip
+    """The elements of the flattened array where the flattened condition is nonzero.
+
+    size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
+    Errors: TracerError for a traced condition without `size`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.extract(rnp.array([0, 1, 1]), rnp.array([7, 8, 9]))
+    Array([8, 9], i32[2], cpu:0)
+    """
+    flat = c.reshape(value("extract", condition), -1)
+    return compress(flat, c.reshape(value("extract", arr), -1), size=size, fill_value=fill_value)
+
+
+def compress(
+    condition: Any, a: Any, axis: int | None = None, out: None = None, *, size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:  # fmt: skip
+    """The slices along an axis where a vector of conditions is nonzero.
+
+    Shapes: condition [K] with K at most N, a [*A, N, *B] -> [*A, number of truths or size, *B].
+    size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
+    Errors: ShapeError for a condition that is no vector or too long; TracerError for a traced
+            condition without `size`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.compress(rnp.array([True, False, True]), rnp.array([7, 8, 9]), size=3)
+    Array([7, 9, 0], i32[3], cpu:0)
+    """
+    refuse("compress", out=out)
+    x = value("compress", a)
+    mask = array(condition) if isinstance(condition, list) else value("compress", condition)
+    if rank(mask) != 1:
+        raise ShapeError(f"compress: cannot use {type_of(mask)} (rank 1 required)")
+    if axis is None:
+        x, axis = c.reshape(x, -1), 0
+    at = c.normalised_axis("compress", axis, type_of(x))
+    if type_of(mask).shape[0] > type_of(x).shape[at]:
+        raise ShapeError(f"compress: cannot use {type_of(mask)} for axis {at} of {type_of(x)}")
+    truth = c.astype(mask, dtypes.bool_)
+    if size is None:
+        if isinstance(truth, Tracer):
+            raise TracerError("compress: cannot use a traced condition", hint="give size=")
+        return take(x, np.flatnonzero(np.asarray(truth)).astype(np.int32), at)
+    return _of_size(x, truth, at, size, fill_value)
+
+
+def _of_size(x: Any, truth: Any, at: int, size: int, fill_value: Any) -> Any:
+    """The first `size` slices where truth holds: each goes to the place its count gives it."""
+    x = c.transpose(x, (at, *(i for i in range(rank(x)) if i != at)))
+    x = x[: type_of(truth).shape[0]]
+    ones = ops.cast(truth, dtypes.i32)
+    place = ops.sub(ops.cumsum(ones, axis=0, reverse=False), constant(1, ones))
+    place = ops.select(truth, place, constant(size, place))
+    fill = np.asarray(fill_value).astype(type_of(x).dtype)
+    made = ops.broadcast(fill, shape=(size, *type_of(x).shape[1:]), axes=())
+    made = made.at[place].set(x, mode="drop")
+    order = list(range(1, rank(made)))
+    order.insert(at, 0)
+    return c.transpose(made, order)
+
+
+def place(
+    arr: Any, mask: Any, vals: Any, *, inplace: bool = True
+) -> Any:  # fmt: skip
+    """A copy in which the elements where `mask` is nonzero are vals, repeated as needed.
+
+    Errors: ArgumentError unless inplace=False; ShapeError where the sizes differ.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.place(rnp.arange(4), rnp.array([0, 1, 1, 1]), rnp.array([7, 8]), inplace=False)
+    Array([0, 7, 8, 7], i32[4], cpu:0)
+    """
+    if inplace:
+        raise ArgumentError(
+            "place: cannot write into an array (arrays are immutable)",
+            hint="place(..., inplace=False) returns a changed copy",
+        )
+    x, truth = value("place", arr), c.astype(value("place", mask), dtypes.bool_)
+    values = c.reshape(array(vals) if isinstance(vals, list | tuple) else value("place", vals), -1)
+    if c.size_of(x) != c.size_of(truth) or 0 in type_of(values).shape:
+        raise ShapeError(f"place: cannot put {type_of(values)} where {type_of(truth)} holds")
+    flat = c.reshape(truth, -1)
+    count = ops.cumsum(ops.cast(flat, dtypes.i32), axis=0, reverse=False)
+    turn = c.remainder(ops.sub(count, constant(1, count)), type_of(values).shape[0])
+    new = c.astype(take(values, turn, 0), type_of(x).dtype)
+    return c.reshape(ops.select(flat, new, c.reshape(x, -1)), type_of(x).shape)
+
+
+__all__ = [
+    "block", "choose", "compress", "delete", "extract", "insert", "place", "resize", "trim_zeros",
+]  # fmt: skip

@@ -1,0 +1,107 @@
+"""Positions of what is true.
+
+How many there are depends on values. Outside of transformations the results have as many; under
+jit and the others `size` says how many, and `fill_value` what stands where there are fewer; what
+is beyond `size` is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import static_size, value
+from rune.numpy.joining import stack
+from rune.ops import conventions as c
+from rune.ops import ordering as o
+from rune.ops.family import size_value
+from rune.ops.promote import as_type, broadcast_to
+
+
+def _mask(name: str, x: Any) -> Any:
+    return c.astype(value(name, x), dtypes.bool_)
+
+
+def flat_positions(name: str, mask: Any, size: Any, fill: Any = None) -> Any:
+    """The positions of a flat mask's true elements; `fill` (out of bounds for None) past the last.
+
+    Errors: TracerArrayConversionError for a traced mask without `size`.
+    """
+    if size is None:
+        (found,) = np.nonzero(np.asarray(mask))
+        return value(name, found.astype(o.index_dtype()))
+    count = static_size(name, "size", size)
+    if fill is None:
+        fill = size_value(type_of(mask).shape[0], dtypes.i32)
+    return ops.cast(o.true_positions(mask, count, fill), o.index_dtype())
+
+
+def nonzero(
+    a: Any, /, *, size: Any = None, fill_value: Any = None
+) -> tuple[Any, ...]:  # fmt: skip
+    """Positions of nonzero elements, one array per axis, in row-major order.
+
+    Shapes: as many as there are; [size] where it is given, which transformations need.
+    fill_value: what stands past the last one: 0, a number, or one for each axis.
+    Errors: TracerArrayConversionError for a traced array without `size`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nonzero(rnp.array([0, 5, 7])), rnp.nonzero(rnp.array([0, 5]), size=2)
+    ((Array([1, 2], i32[2], cpu:0),), (Array([1, 0], i32[2], cpu:0),))
+    """
+    x = value("nonzero", a)
+    shape = type_of(x).shape
+    if not shape:
+        raise ShapeError(f"nonzero: cannot find positions in {type_of(x)} (it has no axes)")
+    flat = flat_positions("nonzero", c.reshape(_mask("nonzero", x), -1), size)
+    fills = _fills(fill_value, len(shape))
+    total = size_value(c.size_of(x), type_of(flat).dtype)
+    is_there, found = ops.lt(flat, total), []
+    for length, fill in zip(reversed(shape), reversed(fills), strict=True):
+        count = size_value(length, type_of(flat).dtype)
+        index = c.remainder(flat, count)
+        absent = broadcast_to("nonzero", as_type(fill, type_of(flat).dtype), type_of(flat).shape)
+        found.append(ops.select(is_there, index, absent))
+        flat = c.floor_divide(flat, count)
+    return tuple(reversed(found))
+
+
+def _fills(given: Any, ndim: int) -> Sequence[Any]:
+    """The fill of each axis."""
+    if isinstance(given, tuple | list):
+        if len(given) != ndim:
+            raise ArgumentError(f"nonzero: cannot fill {ndim} axes with {len(given)} fill values")
+        return [value("nonzero", v) for v in given]
+    return [value("nonzero", 0 if given is None else given)] * ndim
+
+
+def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
+    """Positions of nonzero elements in the flattened array. Arguments and errors: as `nonzero`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.flatnonzero(rnp.array([[0, 5], [7, 0]]))
+    Array([1, 2], i32[2], cpu:0)
+    """
+    return nonzero(c.reshape(value("flatnonzero", a), -1), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
+    """Positions of nonzero elements as rows. Arguments and errors: as `nonzero`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.argwhere(rnp.array([0, 5]))
+    Array([[1]], i32[1,1], cpu:0)
+    """
+    x = value("argwhere", a)
+    if type_of(x).shape:
+        return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
+    rows = flat_positions("argwhere", c.reshape(_mask("argwhere", x), -1), size)
+    return ops.slice_(
+        c.reshape(rows, (type_of(rows).shape[0], 1)), start=(0, 0),
+        limit=(type_of(rows).shape[0], 0), stride=(1, 1),
+    )  # fmt: skip

@@ -1,0 +1,137 @@
+"""Arrays and numbers as text: NumPy's functions, which rune's arrays print by as well.
+
+The options of printing are NumPy's own, so that `set_printoptions` serves both libraries.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from rune.numpy.arguments import value
+
+
+def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
+    """The elements as text; options as of NumPy's function.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.array2string(rnp.array([1.0, 2.5]), precision=1)
+    '[1.  2.5]'
+    """
+    return np.array2string(np.asarray(value("array2string", a)), *args, **kwargs)
+
+
+def array_str(
+    a: Any, max_line_width: int | None = None, precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:  # fmt: skip
+    """The elements as text, as print shows them.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.array_str(rnp.arange(3))
+    '[0 1 2]'
+    """
+    host = np.asarray(value("array_str", a))
+    return np.array_str(host, max_line_width, precision, suppress_small)
+
+
+def array_repr(
+    arr: Any, max_line_width: int | None = None, precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:  # fmt: skip
+    """An array as its `repr` shows it, with NumPy's options for the numbers.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.array_repr(rnp.array([1 / 3]), precision=2)
+    'Array([0.33], f32[1], cpu:0)'
+    """
+    x = value("array_repr", arr)
+    body = np.array2string(
+        np.asarray(x), max_line_width, precision, suppress_small, ", ", "Array("
+    )  # fmt: skip
+    return f"Array({body}, {x.type}, {x.device.name})"
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """NumPy's function: how arrays of both libraries print from now on.
+
+    >>> import rune.numpy as rnp
+    >>> old = rnp.get_printoptions()
+    >>> rnp.set_printoptions(precision=2)
+    >>> rnp.array([1 / 3])
+    Array([0.33], f32[1], cpu:0)
+    >>> rnp.set_printoptions(**old)
+    """
+    np.set_printoptions(*args, **kwargs)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """How arrays print, by the names of `set_printoptions`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.get_printoptions()["precision"]
+    8
+    """
+    return dict(np.get_printoptions())
+
+
+def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
+    """`set_printoptions` for the length of a `with` block.
+
+    >>> import rune.numpy as rnp
+    >>> with rnp.printoptions(precision=1):
+    ...     print(rnp.array([0.25]))
+    [0.2]
+    """
+    return np.printoptions(*args, **kwargs)
+
+
+def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
+    """A number in decimal notation; options as of NumPy's function.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.format_float_positional(rnp.float32(0.1))
+    '0.1'
+    """
+    host = np.asarray(value("format_float_positional", x))[()]
+    return np.format_float_positional(host, *args, **kwargs)
+
+
+def format_float_scientific(x: Any, *args: Any, **kwargs: Any) -> str:
+    """A number in scientific notation; options as of NumPy's function.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.format_float_scientific(rnp.float32(1200.0))
+    '1.2e+03'
+    """
+    host = np.asarray(value("format_float_scientific", x))[()]
+    return np.format_float_scientific(host, *args, **kwargs)
+
+
+def binary_repr(num: int, width: int | None = None) -> str:
+    """The binary digits of an integer; with a width, a negative one in two's complement.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.binary_repr(5), rnp.binary_repr(-3, width=4)
+    ('101', '1101')
+    """
+    return np.binary_repr(num.__index__(), width)
+
+
+def base_repr(number: int, base: int = 2, padding: int = 0) -> str:
+    """The digits of an integer in a base from 2 to 36.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.base_repr(255, 16)
+    'FF'
+    """
+    return np.base_repr(number.__index__(), base, padding)
+
+
+__all__ = [
+    "array2string", "array_repr", "array_str", "base_repr", "binary_repr",
+    "format_float_positional", "format_float_scientific", "get_printoptions", "printoptions",
+    "set_printoptions",
+]  # fmt: skip

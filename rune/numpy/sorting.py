@@ -1,0 +1,159 @@
+"""Sorting, partial sorting, and search in what is sorted.
+
+The order is total: NaN comes after all numbers, -0 equals 0, complex numbers go by their real and
+then their imaginary part. Every sort is stable. Derivatives go where the elements go; positions
+have none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import refuse, static_ints, value, values
+from rune.ops import conventions as c
+from rune.ops import ordering as o
+from rune.ops.complex_numbers import WHOLE
+from rune.ops.sorting import positions_like
+
+_SEARCHES = ("scan", "scan_unrolled", "sort", "compare_all")
+
+
+def _refuse_kind(name: str, kind: Any, order: Any, stable: Any) -> None:
+    """Every sort is stable, and arrays have no fields to order by."""
+    if stable not in (None, True, False):
+        raise ArgumentError(f"{name}: cannot use stable={stable!r} (True or False)")
+    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+        refuse(name, kind=kind)
+    refuse(name, order=order)
+
+
+def sort(
+    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False,
+) -> Any:  # fmt: skip
+    """The elements in order along `axis`, NaN last; flattened for None, reversed if descending.
+
+    Errors: AxisError for an axis out of range.
+    Cost:   on a device O(n log^2 n) comparisons, in parallel.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.sort(rnp.array([3.0, rnp.nan, -1.0]))
+    Array([-1.,  3., nan], f32[3], cpu:0)
+    """
+    _refuse_kind("sort", kind, order, stable)
+    return o.sort(value("sort", a), axis, descending)
+
+
+def argsort(
+    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False, dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The positions that put the elements in order along `axis`; ties keep their order.
+
+    Types:  i32 (i64 under `enable_x64`) unless dtype is given.
+    Errors: AxisError for an axis out of range.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.argsort(rnp.array([3.0, 1.0, 3.0]), descending=True)
+    Array([0, 2, 1], i32[3], cpu:0)
+    """
+    _refuse_kind("argsort", kind, order, stable)
+    found = o.argsort(value("argsort", a), axis, descending)
+    return found if dtype is None else c.astype(found, dtypes.as_dtype(dtype))
+
+
+def sort_complex(a: Any) -> Any:
+    """The elements as complex numbers, in order of their real and then their imaginary parts.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.sort_complex(rnp.array([2, 1]))
+    Array([1.+0.j, 2.+0.j], c64[2], cpu:0)
+    """
+    x = value("sort_complex", a)
+    found = type_of(x).dtype
+    wide = WHOLE.get(found, dtypes.c128 if found in (dtypes.i64, dtypes.u64) else dtypes.c64)
+    return o.sort(x if found in dtypes.COMPLEX else c.astype(x, wide))
+
+
+def _checked_kth(name: str, a: Any, kth: Any, axis: int | None) -> Any:
+    """The array. Errors: ArgumentError where `kth` is no position along the axis."""
+    x = value(name, a)
+    size = c.size_of(x) if axis is None else type_of(x).shape[c.normalised_axis(name, axis, x.type)]
+    for k in static_ints(name, "kth", kth):
+        if not (-size <= k and k < size):
+            raise ArgumentError(f"{name}: cannot place element {k} of {size} ({type_of(x)})")
+    return x
+
+
+def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
+    """The elements with those at `kth` where `sort` has them; all of them are in order here.
+
+    Errors: ArgumentError for a kth out of range.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.partition(rnp.array([3, 1, 2]), 1)
+    Array([1, 2, 3], i32[3], cpu:0)
+    """
+    return o.sort(_checked_kth("partition", a, kth, axis), axis)
+
+
+def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
+    """The positions of `partition`'s elements. Errors: ArgumentError for a kth out of range.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.argpartition(rnp.array([3, 1, 2]), 1)
+    Array([1, 2, 0], i32[3], cpu:0)
+    """
+    return o.argsort(_checked_kth("argpartition", a, kth, axis), axis)
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The positions that sort by the last key, among equals by the one before it, and so on.
+
+    Shapes: keys, a sequence of [*B, N] or one array [K, *B, N] -> [*B, N].
+    Errors: ShapeError where the keys' shapes differ; ArgumentError for no keys.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.lexsort((rnp.array([9, 4, 0]), rnp.array([1, 2, 1])))
+    Array([2, 0, 1], i32[3], cpu:0)
+    """
+    found = values("lexsort", keys)
+    if any(type_of(k).shape != type_of(found[0]).shape for k in found):
+        shapes = ", ".join(str(type_of(k)) for k in found)
+        raise ShapeError(f"lexsort: cannot sort by {shapes} (shapes differ)")
+    if not type_of(found[0]).shape:
+        return value("lexsort", np.zeros((), o.index_dtype()))
+    rows = [o.along_last("lexsort", k, axis)[0] for k in reversed(found)]
+    at = c.normalised_axis("lexsort", axis, type_of(found[0]))
+    positions = ops.sort(*rows, positions_like(rows[0]), num_keys=len(rows))[-1]
+    return ops.cast(o.back(positions, at), o.index_dtype())
+
+
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
+    """Where `v` would be inserted to keep `a` sorted: before its equals, or behind with "right".
+
+    Shapes: a [N], v [*V] -> [*V].
+    sorter: positions that put `a` into order. method: a hint that JAX takes; it changes nothing.
+    Errors: ShapeError unless `a` has one axis; ArgumentError for another side or method.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.searchsorted(rnp.array([1, 3, 3]), rnp.array([0, 3, 4]), side="right")
+    Array([0, 3, 3], i32[3], cpu:0)
+    """
+    if side not in ("left", "right"):
+        raise ArgumentError(f"searchsorted: cannot search side={side!r} (left or right)")
+    if method not in _SEARCHES:
+        raise ArgumentError(
+            f"searchsorted: cannot use method={method!r} (one of {', '.join(_SEARCHES)})"
+        )
+    x, wanted = value("searchsorted", a), value("searchsorted", v)
+    return o.searchsorted(
+        x, wanted, side, None if sorter is None else value("searchsorted", sorter)
+    )

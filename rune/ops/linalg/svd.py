@@ -1,0 +1,215 @@
+"""svd: A = U diag(s) Vᴴ; singular values descending, U and V with orthonormal columns.
+
+Results u, s, vh, or s alone without `vectors`. With `full_matrices` u and vh are square, else they
+have min(M, N) columns and rows. A matrix that is not finite gives NaN.
+
+Derivative: with X = Uᴴ Ȧ V, the singular values move by the real part of X's diagonal, well defined
+where they are simple and one choice where they are not; U and V turn by F∘(X S + S Xᴴ) and
+F∘(S X + Xᴴ S), F_ij = 1 / (s_j² - s_i²). The free phase of a complex pair is shared by the two, and
+the columns that complete a basis do not turn among themselves.
+Where two singular values are equal their vectors are not differentiable, nor are those of a zero
+that the smaller side alone determines: tangents are infinite or NaN. Those of s stay finite.
+
+Expansion:  R of A = Q R turned from one side by Jacobi's rotations until its columns are
+            orthogonal; a second QR completes them where a singular value is zero.
+Source:     one-sided rotations, Golub & Van Loan 4e, §8.6; the preconditioning by QR, Drmač &
+            Veselić 2008, SIAM J. Matrix Anal. 29(4); derivative: Townsend 2016, "Differentiating
+            the singular value decomposition"; phases: Wan & Zhang 2019, arXiv:1909.02659.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from rune.core.program import Equation
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.ops.arithmetic import abs, add, div, eq, mul, neg, select, sub
+from rune.ops.complex_numbers import complex, imag, is_complex
+from rune.ops.family import broadcast, reduce_sum
+from rune.ops.linalg import jacobi
+from rune.ops.linalg.eigh import inverse_gaps
+from rune.ops.linalg.jacobi_columns import orthogonalised
+from rune.ops.linalg.lapack import routine
+from rune.ops.linalg.qr import qr
+from rune.ops.matrix_helpers import (
+    adjoint,
+    as_dtype_of,
+    batch_leading,
+    columns,
+    conjugate,
+    corner,
+    diagonal,
+    from_diagonal,
+    matmul,
+    number,
+    part,
+    permuted_rows,
+    real_dtype,
+    real_part,
+    require_matrices,
+    rows,
+    scaled_columns,
+    scaled_rows,
+    smaller,
+    swapped,
+    zeros,
+)
+from rune.ops.movement import concatenate
+
+
+def _type(a: ArrayType, *, full_matrices: bool, vectors: bool) -> tuple[ArrayType, ...]:
+    dtype = require_matrices("svd", a)
+    *lead, m, n = a.shape
+    k = smaller(m, n)
+    values = ArrayType((*lead, k), real_dtype(dtype))
+    if not vectors:
+        return (values,)
+    u, v = ((*lead, m, m), (*lead, n, n)) if full_matrices else ((*lead, m, k), (*lead, k, n))
+    return ArrayType(u, dtype), values, ArrayType(v, dtype)
+
+
+# --- reference --------------------------------------------------------------------------------
+
+_VALUES = routine("svd", lambda a: np.linalg.svd(a, compute_uv=False))
+_THIN = routine("svd_s", lambda a: np.linalg.svd(a, full_matrices=False))
+_FULL = routine("svd_f", lambda a: np.linalg.svd(a, full_matrices=True))
+
+
+def _reference(a: np.ndarray, *, full_matrices: bool, vectors: bool) -> tuple[np.ndarray, ...]:
+    if not vectors:
+        return (_VALUES(a),)
+    return _FULL(a) if full_matrices else _THIN(a)
+
+
+# --- expansion --------------------------------------------------------------------------------
+
+
+def _expand(a: Any, *, full_matrices: bool, vectors: bool) -> list[Any]:
+    m, n = type_of(a).shape[-2:]
+    if smaller(m, n) == n:
+        return _tall(a, full_matrices, vectors)
+    found = _tall(adjoint(a), full_matrices, vectors)
+    return [adjoint(x) if x is not found[1] else x for x in reversed(found)] if vectors else found
+
+
+def _tall(a: Any, full_matrices: bool, vectors: bool) -> list[Any]:
+    """Of at least as many rows as columns. R = P S Wᴴ with Rᴴ P = W S, so A = Q P S Wᴴ."""
+    shape = type_of(a).shape
+    m, n = shape[-2:]
+    scale = jacobi.unit_scale(a)
+    q, r = qr(div(a, as_dtype_of(jacobi.over_matrices(scale, shape), a)),
+              full_matrices=full_matrices and vectors)  # fmt: skip
+    turned, lengths, basis = orthogonalised(adjoint(corner(r, n, n)), vectors)
+    order = jacobi.ascending(neg(lengths))
+    scale = broadcast(scale, shape=type_of(lengths).shape, axes=tuple(range(len(shape) - 2)))
+    values = jacobi.in_order(mul(lengths, scale), order)
+    if not vectors:
+        return [values]
+    turned, basis = (swapped(permuted_rows(swapped(x), order)) for x in (turned, basis))
+    u = matmul(part(q, -1, 0, n), basis)
+    if full_matrices and m != n:
+        u = concatenate(u, part(q, -1, n, m), axis=len(shape) - 1)
+    return [u, values, adjoint(_completed(turned))]
+
+
+def _completed(a: Any) -> Any:
+    """Orthonormal columns in the direction of orthogonal ones, and others for those that are 0."""
+    q, r = qr(a, full_matrices=False)
+    on = diagonal(r)
+    length = as_dtype_of(abs(on), on)
+    nothing = eq(length, number(0, length))
+    phase = select(nothing, number(1, on), div(on, select(nothing, number(1, on), length)))
+    return scaled_columns(q, phase)
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    (a,), (da,) = primals, tangents
+    m, n = type_of(a).shape[-2:]
+    k = smaller(m, n)
+    full_u, s, full_vh = svd(a, full_matrices=params["full_matrices"] and params["vectors"],
+                             vectors=True)  # fmt: skip
+    u, v = part(full_u, -1, 0, k), adjoint(part(full_vh, -2, 0, k))
+    beside = matmul(da, v)
+    ds = reduce_sum(real_part(mul(conjugate(u), beside)), axes=(type_of(u).ndim - 2,))
+    if not params["vectors"]:
+        return [s], [ds]
+    inside = matmul(adjoint(u), beside)
+    in_u, in_v = _turns(s, inside)
+    du = _moved(u, s, in_u, beside, inside, m, k)
+    dv = _moved(v, s, in_v, matmul(adjoint(da), u), adjoint(inside), n, k)
+    du, dv = _with_rest(du, u, full_u), _with_rest(dv, v, adjoint(full_vh))
+    return [full_u, s, full_vh], [du, ds, adjoint(dv)]
+
+
+def _turns(s: Any, inside: Any) -> tuple[Any, Any]:
+    """How U and V turn within themselves: skew-Hermitian matrices."""
+    gaps = as_dtype_of(_inverse_square_gaps(s), inside)
+    s = as_dtype_of(s, inside)
+    other = adjoint(inside)
+    of_u = mul(gaps, add(scaled_columns(inside, s), scaled_rows(s, other)))
+    of_v = mul(gaps, add(scaled_rows(s, inside), scaled_columns(other, s)))
+    if not is_complex(inside):
+        return of_u, of_v
+    turn = div(imag(diagonal(inside)), mul(number(2, real_part(s)), real_part(s)))
+    phase = from_diagonal(complex(zeros(turn), turn))
+    return add(of_u, phase), sub(of_v, phase)
+
+
+def _inverse_square_gaps(s: Any) -> Any:
+    """1 / (s_j² - s_i²), and 0 on the diagonal."""
+    *lead, k = type_of(s).shape
+    shape = (*lead, k, k)
+    first = broadcast(s, shape=shape, axes=tuple(range(len(lead) + 1)))
+    second = broadcast(s, shape=shape, axes=(*range(len(lead)), len(lead) + 1))
+    same = eq(rows(shape), columns(shape))
+    return div(inverse_gaps(s), select(same, number(1, s), add(first, second)))
+
+
+def _moved(u: Any, s: Any, turn: Any, beside: Any, inside: Any, m: Size, k: Size) -> Any:
+    """U turn, and what leaves the span of U: (Ȧ V - U X) S⁻¹."""
+    within = matmul(u, turn)
+    if m == k:
+        return within
+    leaving = sub(beside, matmul(u, inside))
+    inverse = as_dtype_of(div(number(1, s), s), u)
+    return add(within, scaled_columns(leaving, inverse))
+
+
+def _with_rest(du: Any, u: Any, full: Any) -> Any:
+    """The tangent of all columns: those that complete U stay orthogonal to it, and no more."""
+    m, k = type_of(u).shape[-2:]
+    if type_of(full).shape[-1] == k:
+        return du
+    rest = part(full, -1, k, m)
+    return concatenate(du, neg(matmul(u, matmul(adjoint(du), rest))), axis=type_of(u).ndim - 1)
+
+
+def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    """Without the vectors where nobody reads them."""
+    if not equation.params["vectors"] or wanted[0] or wanted[2]:
+        return equation
+    params = {"full_matrices": False, "vectors": False}
+    return replace(equation, results=equation.results[1:2], params=params)
+
+
+svd: Primitive = Primitive(
+    "svd", "linalg", _type, _reference,
+    multiple_results=True,
+    jvp_equation=_jvp,
+    batch=batch_leading(lambda: svd),
+    dead_code=_dead_code,
+    lower=Library(), expand=_expand,
+)  # fmt: skip

@@ -1,0 +1,99 @@
+"""NumPy's conventions of order: any axis, from the end if descending; positions of what is true.
+
+What an array method and the function of the same name in `rune.numpy` have in common.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal, type_of
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.errors import ShapeError
+from rune.ops.arithmetic import add, cast, lt, select, sub
+from rune.ops.conventions import normalised_axis, reshape
+from rune.ops.creation import iota
+from rune.ops.family import size_value
+from rune.ops.movement import move_axis, reverse
+from rune.ops.promote import broadcast_to, operand, promoted
+from rune.ops.reduction import cumsum
+from rune.ops.sorting import argsort as _argsort
+from rune.ops.sorting import search_sorted, take_last
+from rune.ops.sorting import sort as _sort
+
+
+def index_dtype() -> np.dtype:
+    """The dtype of positions: i32, or i64 under `enable_x64`."""
+    return dtypes.canonical(dtypes.i64)
+
+
+def along_last(name: str, x: Any, axis: int | None) -> tuple[Any, int]:
+    """`x` with `axis` last, flattened for None, and where that axis belongs."""
+    if axis is None:
+        return reshape(x, -1), 0
+    at = normalised_axis(name, axis, type_of(x))
+    return move_axis(x, at, type_of(x).ndim - 1), at
+
+
+def back(x: Any, axis: int) -> Any:
+    """`x` with its last axis moved to `axis`."""
+    return move_axis(x, type_of(x).ndim - 1, axis)
+
+
+def _from_the_end(x: Any) -> Any:
+    return reverse(x, axes=(type_of(x).ndim - 1,))
+
+
+def sort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
+    """`x` in order along an axis: NaN last, or first if descending; flattened for None."""
+    rows, at = along_last("sort", operand("sort", x), axis)
+    (found,) = _sort(rows, num_keys=1)
+    return back(_from_the_end(found) if descending else found, at)
+
+
+def argsort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
+    """The positions that put `x` into order along an axis; ties keep theirs."""
+    rows, at = along_last("argsort", operand("argsort", x), axis)
+    if descending:
+        # The stable order of the reversed row, read backwards, is the stable one descending.
+        found = _from_the_end(_argsort(_from_the_end(rows)))
+        last = size_value(type_of(rows).shape[-1] - 1, dtypes.i32)
+        return back(cast(sub(last, found), index_dtype()), at)
+    return back(cast(_argsort(rows), index_dtype()), at)
+
+
+def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Any:
+    """How many elements of the sorted `x` come before each value.
+
+    Shapes: x [N], values [*V] -> [*V].
+    Errors: ShapeError unless x has one axis.
+    """
+    x, values = promoted("searchsorted", x, values)
+    _require_row("searchsorted", type_of(x))
+    if sorter is not None:
+        x = take_last(x, operand("searchsorted", sorter))
+    shape = type_of(values).shape
+    found = search_sorted(x, reshape(values, -1), side=side)
+    return cast(reshape(found, shape), index_dtype())
+
+
+def _require_row(name: str, found: ArrayType) -> None:
+    if found.ndim != 1:
+        raise ShapeError(f"{name}: cannot search {found} (one axis required)")
+
+
+def true_positions(mask: Any, size: Size, fill: Any) -> Any:
+    """The i32 positions of the first `size` true elements of a flat mask, then `fill`.
+
+    Shapes: mask [N], fill [] or [size] -> [size]. Types: fill i32.
+    """
+    (count,) = type_of(mask).shape
+    so_far = cumsum(cast(mask, dtypes.i32), axis=0, reverse=False)
+    number = add(iota(shape=(size,), axis=0, dtype=dtypes.i32), literal(1, dtypes.i32))
+    found = search_sorted(so_far, number, side="left")
+    is_there = lt(found, size_value(count, dtypes.i32))
+    return select(is_there, found, broadcast_to("nonzero", fill, (size,)))

@@ -1,0 +1,205 @@
+"""Beta function, binomials, factorials and Pochhammer's symbol: quotients of gamma functions.
+
+Of moderate numbers they are such quotients, which lose nothing. Of large ones their logarithms are
+taken together, so that what is common to them is never formed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.errors import ArgumentError
+from rune.scipy.special.arguments import elementwise, reals
+from rune.scipy.special.densities import stirling_error
+from rune.scipy.special.gammas import (
+    HALF_LOG_2PI,
+    SHIFT,
+    gamma_function,
+    gammasgn,
+    log_gamma,
+    stirling_series,
+)
+
+_DIRECT = 30.0  # up to where the gamma functions themselves are divided, in f32 too
+
+
+def log_beta(a: Any, b: Any) -> Any:
+    """log |B(a, b)| of floating arrays."""
+    low, high = rnp.minimum(a, b), rnp.maximum(a, b)
+    n = low + high
+    direct = log_gamma(low) + log_gamma(high) - log_gamma(n)
+    is_far, is_both = (low > 0) & (high >= SHIFT), low >= SHIFT
+    h = rnp.where(is_far, high, float(SHIFT))
+    small = rnp.where(is_far, low, 1.0)
+    moved = -(h - 0.5) * rnp.log1p(small / h) - small * (rnp.log(h + small) - 1.0)
+    far = log_gamma(small) + moved + stirling_series(h) - stirling_series(h + small)
+    large = rnp.where(is_both, low, float(SHIFT))
+    both = _log_beta_of_large(large, rnp.maximum(h, large))
+    return rnp.where(is_both, both, rnp.where(is_far, far, direct))
+
+
+def _log_beta_of_large(a: Any, b: Any) -> Any:
+    """log B(a, b) for b >= a >= 8; all large terms are negative."""
+    n = a + b
+    powers = a * rnp.log(a / n) + b * rnp.log1p(-a / n)
+    errors = stirling_error(a) + stirling_error(b) - stirling_error(n)
+    return powers + HALF_LOG_2PI - 0.5 * rnp.log(a) - 0.5 * rnp.log(b / n) + errors
+
+
+@elementwise
+def betaln(a: Any, b: Any) -> Any:
+    """log |B(a, b)|, the logarithm of the beta function.
+
+    Source: DLMF 5.12.1 and 5.11.1.
+
+    >>> from rune.scipy.special import betaln
+    >>> betaln(1.0, 1.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return log_beta(a, b)
+
+
+def _sign(x: Any) -> Any:
+    return ops.stop_gradient(gammasgn(x))
+
+
+@elementwise
+def beta(a: Any, b: Any) -> Any:
+    """B(a, b) = Γ(a) Γ(b) / Γ(a + b).
+
+    >>> from rune.scipy.special import beta
+    >>> beta(2.0, 3.0)
+    Array(0.08333334, f32*[], cpu:0)
+    """
+    is_direct = (rnp.abs(a) + rnp.abs(b) < _DIRECT) & (a + b != 0)
+    a1, b1 = rnp.where(is_direct, a, 1.0), rnp.where(is_direct, b, 1.0)
+    direct = gamma_function(a1) * gamma_function(b1) / gamma_function(a1 + b1)
+    signs = _sign(a) * _sign(b) * _sign(a + b)
+    return rnp.where(is_direct, direct, signs * rnp.exp(log_beta(a, b)))
+
+
+def _whole(found: Any, *given: Any) -> Any:
+    """`found` rounded where all that is given is whole; derivatives are those of `found`."""
+    is_whole = rnp.abs(found) < 0.1 / rnp.finfo(found.dtype).eps
+    for x in given:
+        is_whole = is_whole & (x == rnp.round(x))
+    change = rnp.where(is_whole, rnp.round(found) - found, 0.0)
+    return found + ops.stop_gradient(change)
+
+
+def _over_gamma(x: Any) -> Any:
+    """1 / Γ(x), which is 0 at the poles."""
+    is_pole = (x <= 0) & (x == rnp.floor(x))
+    return rnp.where(is_pole, 0.0, 1.0 / gamma_function(rnp.where(is_pole, 1.0, x)))
+
+
+@elementwise
+def binom(n: Any, k: Any) -> Any:
+    """Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)), the number of choices of k out of n.
+
+    >>> from rune.scipy.special import binom
+    >>> binom(5.0, 2.0)
+    Array(10., f32*[], cpu:0)
+    """
+    is_direct = rnp.abs(n) + rnp.abs(k) < _DIRECT
+    n1, k1 = rnp.where(is_direct, n, 1.0), rnp.where(is_direct, k, 1.0)
+    direct = gamma_function(n1 + 1.0) * _over_gamma(k1 + 1.0) * _over_gamma(n1 - k1 + 1.0)
+    logs = -rnp.log(rnp.abs(n + 1.0)) - log_beta(1.0 + n - k, 1.0 + k)
+    signs = _sign(n + 1.0) * _sign(k + 1.0) * _sign(n - k + 1.0)
+    is_none = ((k < 0) & (k == rnp.round(k))) | ((n >= 0) & (n == rnp.round(n)) & (k > n))
+    far = rnp.where(is_none & (k == rnp.round(k)), 0.0, signs * rnp.exp(logs))
+    return _whole(rnp.where(is_direct, direct, far), n, k)
+
+
+def comb(N: Any, k: Any, exact: bool = False, repetition: bool = False) -> Any:
+    """The number of ways to choose k out of N, as a float; with `repetition`, k times out of N.
+
+    0 for k > N or negative numbers.
+    Errors: ArgumentError for exact=True.
+
+    >>> from rune.scipy.special import comb
+    >>> comb(5, 2)
+    Array(10., f32*[], cpu:0)
+    """
+    if exact:
+        raise ArgumentError("comb: cannot use exact=True (results are floating arrays)")
+    if repetition:
+        return comb(N + k - 1, k)
+    n, k = reals("comb", N, k)
+    return rnp.where((k <= n) & (n >= 0) & (k >= 0), binom(n, k), 0.0)
+
+
+def perm(N: Any, k: Any, exact: bool = False) -> Any:
+    """The number of ordered choices of k out of N, as a float; 0 for k > N or negative numbers.
+
+    Errors: ArgumentError for exact=True.
+
+    >>> from rune.scipy.special import perm
+    >>> perm(5, 2)
+    Array(20., f32*[], cpu:0)
+    """
+    if exact:
+        raise ArgumentError("perm: cannot use exact=True (results are floating arrays)")
+    n, k = reals("perm", N, k)
+    is_good = (k <= n) & (n >= 0) & (k >= 0)
+    found = poch(rnp.where(is_good, n - k + 1.0, 1.0), rnp.where(is_good, k, 0.0))
+    return rnp.where(is_good, _whole(found, n, k), 0.0)
+
+
+@elementwise
+def _factorial(n: Any) -> Any:
+    return rnp.where(n < 0, 0.0, _whole(gamma_function(rnp.where(n < 0, 0.0, n) + 1.0), n))
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """n! = Γ(n + 1), as a float; 0 for negative n.
+
+    Errors: ArgumentError for exact=True.
+
+    >>> from rune.scipy.special import factorial
+    >>> factorial(5)
+    Array(120., f32*[], cpu:0)
+    """
+    if exact:
+        raise ArgumentError("factorial: cannot use exact=True (results are floating arrays)")
+    return _factorial(n)
+
+
+@elementwise
+def poch(z: Any, m: Any) -> Any:
+    """Pochhammer's symbol Γ(z + m) / Γ(z), the rising factorial z (z + 1) … for whole m.
+
+    >>> from rune.scipy.special import poch
+    >>> poch(3.0, 2.0)
+    Array(12., f32*[], cpu:0)
+    """
+    is_direct = (rnp.abs(z) < _DIRECT) & (rnp.abs(z + m) < _DIRECT)
+    z1, m1 = rnp.where(is_direct, z, 1.0), rnp.where(is_direct, m, 0.0)
+    direct = gamma_function(z1 + m1) * _over_gamma(z1)
+    is_both = (z >= SHIFT) & (z + m >= SHIFT)
+    z2, m2 = rnp.where(is_both, z, float(SHIFT)), rnp.where(is_both, m, 0.0)
+    moved = (z2 - 0.5) * rnp.log1p(m2 / z2) + m2 * (rnp.log(z2 + m2) - 1.0)
+    moved = moved + stirling_series(z2 + m2) - stirling_series(z2)
+    other = log_gamma(z + m) - log_gamma(z)
+    signs = rnp.where(is_both, 1.0, _sign(z + m) * _sign(z))
+    far = signs * rnp.exp(rnp.where(is_both, moved, other))
+    return rnp.where(m == 0, 1.0, rnp.where(is_direct, direct, far))
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """log of the multivariate gamma function of dimension d, for a > (d - 1) / 2.
+
+    Errors: ArgumentError for d < 1.
+
+    >>> from rune.scipy.special import multigammaln
+    >>> multigammaln(2.0, 1)
+    Array(0., f32*[], cpu:0)
+    """
+    if d < 1:
+        raise ArgumentError(f"multigammaln: cannot use dimension {d} (at least 1 required)")
+    (x,) = reals("multigammaln", a)
+    total = sum(log_gamma(x - 0.5 * i) for i in range(d))
+    return total + d * (d - 1) / 4 * math.log(math.pi)

@@ -1,0 +1,302 @@
+"""Logarithms, exponentials and entropies that keep their digits and their limits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.scipy.special.arguments import elementwise
+from rune.scipy.special.densities import deviance
+from rune.transforms.custom_jvp import custom_jvp
+
+
+@elementwise
+def expit(x: Any) -> Any:
+    """1 / (1 + exp(-x)).
+
+    >>> from rune.scipy.special import expit
+    >>> expit(0.0)
+    Array(0.5, f32*[], cpu:0)
+    """
+    return ops.logistic(x)
+
+
+@elementwise
+def log_expit(x: Any) -> Any:
+    """log(expit(x)), without underflow.
+
+    >>> from rune.scipy.special import log_expit
+    >>> log_expit(-1e4)
+    Array(-10000., f32*[], cpu:0)
+    """
+    return -rnp.logaddexp(-x, 0.0)
+
+
+@custom_jvp
+def _logit(p: Any) -> Any:
+    is_middle = (p > 0.3) & (p < 0.65)
+    middle = rnp.where(is_middle, p, 0.5)
+    near = rnp.log1p((2.0 * middle - 1.0) / (1.0 - middle))
+    far = rnp.where(is_middle, 0.25, p)
+    return rnp.where(is_middle, near, rnp.log(far) - rnp.log1p(-far))
+
+
+_logit.defjvps(lambda t, y, p: t / (p * (1.0 - p)))
+
+
+@elementwise
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)): the inverse of expit; NaN outside [0, 1].
+
+    >>> from rune.scipy.special import logit
+    >>> logit(0.5)
+    Array(0., f32*[], cpu:0)
+    """
+    return _logit(x)
+
+
+@custom_jvp
+def times_log(x: Any, y: Any) -> Any:
+    """x log(y) of floating arrays, and 0 where x is."""
+    is_zero = (x == 0) & ~rnp.isnan(y)
+    return rnp.where(is_zero, 0.0, x * rnp.log(rnp.where(is_zero, 1.0, y)))
+
+
+times_log.defjvps(lambda t, r, x, y: t * rnp.log(y), lambda t, r, x, y: t * x / y)
+
+
+@custom_jvp
+def _times_log1p(x: Any, y: Any) -> Any:
+    is_zero = (x == 0) & ~rnp.isnan(y)
+    return rnp.where(is_zero, 0.0, x * rnp.log1p(rnp.where(is_zero, 1.0, y)))
+
+
+_times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t * x / (1.0 + y))
+
+
+@elementwise
+def xlogy(x: Any, y: Any) -> Any:
+    """x log(y), and 0 where x is 0.
+
+    >>> from rune.scipy.special import xlogy
+    >>> xlogy(0.0, 0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return times_log(x, y)
+
+
+@elementwise
+def xlog1py(x: Any, y: Any) -> Any:
+    """x log(1 + y), and 0 where x is 0.
+
+    >>> from rune.scipy.special import xlog1py
+    >>> xlog1py(0.0, -1.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return _times_log1p(x, y)
+
+
+@elementwise
+def entr(x: Any) -> Any:
+    """-x log(x), 0 at 0 and -inf below.
+
+    >>> from rune.scipy.special import entr
+    >>> entr(0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return rnp.where(x < 0, -rnp.inf, -times_log(x, rnp.where(x < 0, 1.0, x)))
+
+
+@elementwise
+def rel_entr(x: Any, y: Any) -> Any:
+    """x log(x / y) for positive x and y, 0 for x = 0 <= y, else inf.
+
+    >>> from rune.scipy.special import rel_entr
+    >>> rel_entr(0.0, 1.0)
+    Array(0., f32*[], cpu:0)
+    """
+    is_positive, is_zero = (x > 0) & (y > 0), (x == 0) & (y >= 0)
+    x1, y1 = rnp.where(is_positive, x, 1.0), rnp.where(is_positive, y, 1.0)
+    # Close numbers have a small logarithm, which the quotient would round.
+    is_near = (x1 > 0.5 * y1) & (x1 < 2.0 * y1)
+    near = rnp.log1p((rnp.where(is_near, x1, y1) - y1) / y1)
+    found = x1 * rnp.where(is_near, near, rnp.log(x1) - rnp.log(y1))
+    out = rnp.where(is_positive, found, rnp.where(is_zero, 0.0, rnp.inf))
+    return rnp.where(rnp.isnan(x) | rnp.isnan(y), rnp.nan, out)
+
+
+@elementwise
+def kl_div(x: Any, y: Any) -> Any:
+    """x log(x / y) - x + y for positive x and y, y for x = 0 <= y, else inf.
+
+    >>> from rune.scipy.special import kl_div
+    >>> kl_div(1.0, 1.0)
+    Array(0., f32*[], cpu:0)
+    """
+    is_positive = (x > 0) & (y > 0) & (x < rnp.inf)
+    x1, y1 = rnp.where(is_positive, x, 1.0), rnp.where(is_positive, y, 1.0)
+    found = -x1 * deviance((y1 - x1) / x1, y1 / x1)
+    out = rnp.where(is_positive, found, rnp.where((x == 0) & (y >= 0), y, rnp.inf))
+    return rnp.where(rnp.isnan(x) | rnp.isnan(y), rnp.nan, out)
+
+
+@elementwise
+def exprel(x: Any) -> Any:
+    """(exp(x) - 1) / x, and 1 at 0.
+
+    >>> from rune.scipy.special import exprel
+    >>> exprel(0.0)
+    Array(1., f32*[], cpu:0)
+    """
+    is_zero = rnp.abs(x) < 1e-5
+    safe = rnp.where(is_zero, 1.0, x)
+    series = 1.0 + x * (0.5 + x * (1 / 6 + x * (1 / 24)))
+    return rnp.where(is_zero, series, rnp.where(x == rnp.inf, x, rnp.expm1(safe) / safe))
+
+
+@elementwise
+def cosm1(x: Any) -> Any:
+    """cos(x) - 1, exact near 0.
+
+    >>> from rune.scipy.special import cosm1
+    >>> cosm1(1e-3)
+    Array(-5.e-07, f32*[], cpu:0)
+    """
+    half = rnp.sin(0.5 * x)
+    return -2.0 * half * half
+
+
+@elementwise
+def log1p(x: Any) -> Any:
+    """log(1 + x), exact near 0.
+
+    >>> from rune.scipy.special import log1p
+    >>> log1p(0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return rnp.log1p(x)
+
+
+@elementwise
+def expm1(x: Any) -> Any:
+    """exp(x) - 1, exact near 0.
+
+    >>> from rune.scipy.special import expm1
+    >>> expm1(0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return rnp.expm1(x)
+
+
+def _expm1_over(y: Any, power: Any) -> Any:
+    """(exp(power y) - 1) / power, and y at power 0."""
+    is_zero = rnp.abs(power * y) < 1e-5
+    safe = rnp.where(is_zero, 1.0, power)
+    product = power * y
+    series = y * (1.0 + product * (0.5 + product * (1 / 6 + product * (1 / 24))))
+    return rnp.where(is_zero, series, rnp.expm1(safe * y) / safe)
+
+
+@elementwise
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x**lmbda - 1) / lmbda, and log(x) for lmbda = 0. Source: Box & Cox 1964.
+
+    >>> from rune.scipy.special import boxcox
+    >>> boxcox(4.0, 0.5)
+    Array(2., f32*[], cpu:0)
+    """
+    return _expm1_over(rnp.log(x), lmbda)
+
+
+@elementwise
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """((1 + x)**lmbda - 1) / lmbda, and log(1 + x) for lmbda = 0.
+
+    >>> from rune.scipy.special import boxcox1p
+    >>> boxcox1p(3.0, 0.5)
+    Array(2., f32*[], cpu:0)
+    """
+    return _expm1_over(rnp.log1p(x), lmbda)
+
+
+def _log1p_over(x: Any, power: Any) -> Any:
+    """log(1 + power x) / power, and x at power 0."""
+    is_zero = rnp.abs(power * x) < 1e-5
+    safe, product = rnp.where(is_zero, 1.0, power), power * x
+    series = x * (1.0 - product * (0.5 - product * (1 / 3 - product * 0.25)))
+    return rnp.where(is_zero, series, rnp.log1p(rnp.where(is_zero, 0.0, product)) / safe)
+
+
+@elementwise
+def inv_boxcox(y: Any, lmbda: Any) -> Any:
+    """The inverse of boxcox in x.
+
+    >>> from rune.scipy.special import inv_boxcox
+    >>> inv_boxcox(2.0, 0.0)
+    Array(7.389056, f32*[], cpu:0)
+    """
+    return rnp.exp(_log1p_over(y, lmbda))
+
+
+@elementwise
+def inv_boxcox1p(y: Any, lmbda: Any) -> Any:
+    """The inverse of boxcox1p in x.
+
+    >>> from rune.scipy.special import inv_boxcox1p
+    >>> inv_boxcox1p(2.0, 0.0)
+    Array(6.389056, f32*[], cpu:0)
+    """
+    return rnp.expm1(_log1p_over(y, lmbda))
+
+
+@elementwise
+def huber(delta: Any, r: Any) -> Any:
+    """r²/2 up to |r| = delta, and delta (|r| - delta/2) beyond; inf for negative delta.
+
+    >>> from rune.scipy.special import huber
+    >>> huber(1.0, 3.0)
+    Array(2.5, f32*[], cpu:0)
+    """
+    size = rnp.abs(r)
+    beyond = delta * (size - 0.5 * delta)
+    return rnp.where(delta < 0, rnp.inf, rnp.where(size <= delta, 0.5 * r * r, beyond))
+
+
+@elementwise
+def pseudo_huber(delta: Any, r: Any) -> Any:
+    """delta² (sqrt(1 + (r/delta)²) - 1): a smooth kind of huber.
+
+    >>> from rune.scipy.special import pseudo_huber
+    >>> pseudo_huber(1.0, 0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    ratio = r / rnp.where(delta > 0, delta, 1.0)
+    # sqrt(1 + s) - 1 = s / (sqrt(1 + s) + 1), which does not cancel.
+    found = r * r / (rnp.sqrt(1.0 + ratio * ratio) + 1.0)
+    return rnp.where(delta < 0, rnp.inf, rnp.where(delta == 0, 0.0, found))
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers B(0) … B(n), of which B(1) is -1/2, as a floating array.
+
+    Source: DLMF 24.2.1, by the tangent numbers of Brent & Harvey 2011, arXiv:1108.0286.
+
+    >>> from rune.scipy.special import bernoulli
+    >>> bernoulli(2)
+    Array([ 1.        , -0.5       ,  0.16666667], f32[3], cpu:0)
+    """
+    count = max(n // 2, 1)
+    tangents = [math.factorial(k) for k in range(count)]
+    for i in range(1, count):
+        for j in range(i, count):
+            tangents[j] = (j - i) * tangents[j - 1] + (j - i + 2) * tangents[j]
+    numbers = [1.0, -0.5] + [0.0] * (max(n, 1) - 1)
+    for k in range(1, n // 2 + 1):
+        power = 4**k
+        numbers[2 * k] = (-1) ** (k + 1) * (2 * k * tangents[k - 1]) / (power * (power - 1))
+    return rnp.array(numbers[: n + 1])

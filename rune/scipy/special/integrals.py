@@ -1,0 +1,329 @@
+"""Exponential, sine, cosine and Fresnel integrals, and the dilogarithm.
+
+Near 0 they are power series, further out polynomials in the inverse of x times what they decay or
+oscillate with. Derivatives are the integrands.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune.scipy.special import tables_integrals as tables
+from rune.scipy.special.arguments import centred, elementwise, polynomial, quotient
+from rune.scipy.special.loops import Limit, State
+from rune.scipy.special.gammas import digamma, gamma_function
+from rune.transforms.custom_jvp import custom_jvp
+
+_EULER_GAMMA = 0.5772156649015329
+_EIN = tuple((-1.0) ** k / ((k + 1) * math.factorial(k + 1)) for k in range(20))
+_EI = tuple(1.0 / ((k + 1) * math.factorial(k + 1)) for k in range(36))
+
+
+# --- exponential integrals --------------------------------------------------------------------
+
+
+def _e1_scaled(x: Any) -> Any:
+    """x exp(x) E1(x) for x >= 1."""
+    t = 1.0 / x
+    near = quotient(rnp.maximum(t, 0.25), tables.E1_NEAR)
+    return rnp.where(t > 0.25, near, quotient(rnp.minimum(t, 0.25), tables.E1_FAR))
+
+
+@custom_jvp
+def _exp1(x: Any) -> Any:
+    is_near = x <= 1.0
+    near = rnp.where(is_near, x, 1.0)
+    series = near * polynomial(near, _EIN) - _EULER_GAMMA - rnp.log(near)
+    far = rnp.where(is_near, 1.0, x)
+    found = rnp.where(far == rnp.inf, 0.0, rnp.exp(-far) * _e1_scaled(far) / far)
+    out = rnp.where(is_near, series, found)
+    return rnp.where(x < 0, rnp.nan, out)
+
+
+_exp1.defjvps(lambda t, y, x: -t * rnp.exp(-x) / x)
+
+
+@elementwise
+def exp1(x: Any) -> Any:
+    """E1(x), the integral of exp(-t) / t from x on; infinite at 0, NaN below (it is complex there).
+
+    Source: DLMF 6.2.1 and 6.6.2.
+
+    >>> from rune.scipy.special import exp1
+    >>> exp1(1.0)
+    Array(0.21938394, f32*[], cpu:0)
+    """
+    return _exp1(x)
+
+
+def _ei_scaled(x: Any) -> Any:
+    """x exp(-x) Ei(x) for x >= 6."""
+    t = 1.0 / x
+    pieces = [quotient(rnp.clip(t, 0.1, 1 / 6), tables.EI_6)]
+    for low, high, table, at in (
+        (0.05, 0.1, tables.EI_10, tables.EI_10_AT), (0.025, 0.05, tables.EI_20, tables.EI_20_AT),
+        (0.0, 0.025, tables.EI_40, tables.EI_40_AT),
+    ):  # fmt: skip
+        pieces.append(quotient(centred(rnp.clip(t, low, high), at), table))
+    out = rnp.where(x <= 40.0, pieces[2], pieces[3])
+    return rnp.where(x <= 10.0, pieces[0], rnp.where(x <= 20.0, pieces[1], out))
+
+
+@custom_jvp
+def _expi(x: Any) -> Any:
+    is_positive, size = x > 0, rnp.abs(x)
+    near = rnp.where(is_positive & (x < 6.0), x, 1.0)
+    series = near * polynomial(near, _EI) + _EULER_GAMMA + rnp.log(near)
+    far = rnp.maximum(rnp.where(is_positive, x, 6.0), 6.0)
+    half = rnp.exp(0.5 * far)
+    above = rnp.where(far == rnp.inf, rnp.inf, half * (_ei_scaled(far) / far) * half)
+    below = -_exp1(rnp.where(is_positive, 1.0, size))
+    out = rnp.where(is_positive, rnp.where(x < 6.0, series, above), below)
+    return rnp.where(rnp.isnan(x), rnp.nan, out)
+
+
+_expi.defjvps(lambda t, y, x: t * rnp.exp(x) / x)
+
+
+@elementwise
+def expi(x: Any) -> Any:
+    """Ei(x), the principal value of the integral of exp(t) / t up to x.
+
+    Types: relative to the result, except near its zero 0.3725.
+    Source: DLMF 6.2.5 and 6.6.1.
+
+    >>> from rune.scipy.special import expi
+    >>> expi(1.0)
+    Array(1.8951178, f32*[], cpu:0)
+    """
+    return _expi(x)
+
+
+def _en_start(n: Any, x: Any) -> State:
+    first = 1.0 / (x + n)
+    return State((first,), (rnp.full_like(x, 1e30), first))
+
+
+def _en_step(k: Any, s: State, n: Any, x: Any) -> State:
+    above, below = -k * (n - 1.0 + k), x + n + 2.0 * k
+    d = 1.0 / (above * s.rest[1] + below)
+    c = below + above / s.rest[0]
+    return State((s.watched[0] * c * d,), (c, d))
+
+
+_en_fraction = Limit(_en_start, _en_step)  # exp(x) En(x). Source: DLMF 8.19.17
+
+
+def _en_series(n: Any, x: Any) -> Any:
+    """En(x) for whole n >= 1 and 0 < x <= 1. Source: DLMF 8.19.8."""
+    total, power = 0.0, rnp.ones_like(x)
+    for k in range(22):
+        gap = k - n + 1.0
+        total = total + rnp.where(gap == 0, 0.0, power / rnp.where(gap == 0, 1.0, gap))
+        power = power * (-x / (k + 1.0))
+    # (-x)^(n-1) / (n-1)!, whose sign needs a whole n; for large n it is 0.
+    sign = rnp.where(rnp.remainder(n, 2.0) == 1, 1.0, -1.0)
+    last = sign * rnp.power(x, n - 1.0) / gamma_function(n)
+    return last * (digamma(n) - rnp.log(x)) - total
+
+
+@custom_jvp
+def _expn(n: Any, x: Any) -> Any:
+    is_near, is_far = (x > 0) & (x <= 1) & (n >= 1), (x > 1) & (n >= 1)
+    near = _en_series(rnp.where(is_near, n, 1.0), rnp.where(is_near, x, 1.0))
+    far = rnp.where(is_far, x, 2.0)
+    fraction = _en_fraction(rnp.where(is_far, n, 1.0), rnp.where(far == rnp.inf, 2.0, far))
+    fraction = rnp.where(far == rnp.inf, 0.0, fraction * rnp.exp(-far))
+    at_zero = rnp.where(n > 1, 1.0 / (rnp.where(n > 1, n, 2.0) - 1.0), rnp.inf)
+    none = rnp.exp(-x) / x
+    out = rnp.where(is_near, near, rnp.where(is_far, fraction, at_zero))
+    out = rnp.where(n == 0, none, out)
+    return rnp.where((x < 0) | (n < 0) | (n != rnp.round(n)) | rnp.isnan(x), rnp.nan, out)
+
+
+_expn.defjvps(None, lambda t, y, n, x: -t * _expn(n - 1.0, x))
+
+
+@elementwise
+def expn(n: Any, x: Any) -> Any:
+    """En(x), the integral of exp(-x t) / t**n over t >= 1, for whole n >= 0 and x >= 0.
+
+    Not differentiable in n. Errors: NaN for other n, and for negative x.
+    Source: DLMF 8.19.8 and 8.19.17.
+
+    >>> from rune.scipy.special import expn
+    >>> expn(2.0, 0.0)
+    Array(1., f32*[], cpu:0)
+    """
+    return _expn(n, x)
+
+
+# --- sine and cosine integrals ----------------------------------------------------------------
+
+_SI = tuple((-1.0) ** k / ((2 * k + 1) * math.factorial(2 * k + 1)) for k in range(16))
+_CI = tuple((-1.0) ** (k + 1) / ((2 * k + 2) * math.factorial(2 * k + 2)) for k in range(16))
+
+
+def _sici_far(x: Any) -> tuple[Any, Any]:
+    """Si and Ci for x >= 4, by their auxiliary functions. Source: DLMF 6.2.19 and 6.2.20."""
+    inverse = 1.0 / x
+    t = inverse * inverse
+    near, far, is_near = rnp.maximum(t, 1 / 64), rnp.minimum(t, 1 / 64), t > 1 / 64
+    f = inverse * rnp.where(
+        is_near, quotient(near, tables.SICI_F_NEAR), quotient(far, tables.SICI_F_FAR)
+    )
+    g = t * rnp.where(
+        is_near, quotient(near, tables.SICI_G_NEAR), quotient(far, tables.SICI_G_FAR)
+    )
+    angle = rnp.where(x == rnp.inf, 0.0, x)
+    sine, cosine = rnp.sin(angle), rnp.cos(angle)
+    return math.pi / 2 - f * cosine - g * sine, f * sine - g * cosine
+
+
+@custom_jvp
+def _sici(x: Any) -> Any:
+    size = rnp.abs(x)
+    near = rnp.minimum(size, 4.0)
+    square = near * near
+    far = _sici_far(rnp.maximum(size, 4.0))
+    sine = rnp.where(size <= 4.0, near * polynomial(square, _SI), far[0])
+    cosine = square * polynomial(square, _CI) + _EULER_GAMMA + rnp.log(near)
+    cosine = rnp.where(size <= 4.0, cosine, far[1])
+    cosine = rnp.where(x == -rnp.inf, rnp.nan, cosine)
+    return rnp.copysign(sine, x), rnp.where(x < 0, rnp.nan, cosine)
+
+
+@_sici.defjvp
+def _sici_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    is_zero = x == 0
+    sinc = rnp.where(is_zero, 1.0, rnp.sin(x) / rnp.where(is_zero, 1.0, x))
+    return _sici(x), (t * sinc, t * rnp.cos(x) / x)
+
+
+@elementwise
+def sici(x: Any) -> tuple[Any, Any]:
+    """Si(x) and Ci(x); Ci is NaN below 0, where it is complex.
+
+    >>> from rune.scipy.special import sici
+    >>> sici(0.0)[0]
+    Array(0., f32*[], cpu:0)
+    """
+    return _sici(x)
+
+
+# --- Fresnel's integrals ----------------------------------------------------------------------
+
+
+def _fresnel_terms(first: int) -> tuple[float, ...]:
+    """Coefficients of the series of S (first = 1) or C (0) in x**4."""
+    half = math.pi / 2
+    return tuple(
+        (-1.0) ** k * half ** (2 * k + first) / (math.factorial(2 * k + first) * (4 * k + 1 + 2 * first))
+        for k in range(16)
+    )  # fmt: skip
+
+
+_FRESNEL_S, _FRESNEL_C = _fresnel_terms(1), _fresnel_terms(0)
+
+
+def _half_turns(x: Any) -> tuple[Any, Any]:
+    """sin and cos of πx²/2, the square taken in two parts. Source: Dekker 1971, section 5."""
+    spread = x * (2.0**12 + 1.0 if rnp.finfo(x.dtype).bits == 32 else 2.0**27 + 1.0)
+    coarse = spread - (spread - x)
+    rest = (x - coarse) * (x + coarse)
+    turns = rnp.remainder(coarse * coarse, 4.0) + rnp.remainder(rest, 4.0)
+    angle = 0.5 * math.pi * turns
+    return rnp.sin(angle), rnp.cos(angle)
+
+
+def _fresnel_far(x: Any) -> tuple[Any, Any]:
+    """S and C for x >= 1.6. Source: DLMF 7.5.3 and 7.5.4."""
+    inverse = 1.0 / x
+    square = inverse * inverse
+    t = square * square
+    edge = 1 / 2.2**4
+    near, far, is_near = rnp.maximum(t, edge), rnp.minimum(t, edge), t > edge
+    f = quotient(near, tables.FRESNEL_F_NEAR), quotient(far, tables.FRESNEL_F_FAR)
+    g = quotient(near, tables.FRESNEL_G_NEAR), quotient(far, tables.FRESNEL_G_FAR)
+    f = rnp.where(is_near, *f) * inverse * (1 / math.pi)
+    g = rnp.where(is_near, *g) * inverse * square * (1 / math.pi**2)
+    sine, cosine = _half_turns(rnp.where(x > 1e17, 0.0, x))
+    return 0.5 - f * cosine - g * sine, 0.5 + f * sine - g * cosine
+
+
+@custom_jvp
+def _fresnel(x: Any) -> Any:
+    size = rnp.abs(x)
+    near = rnp.minimum(size, 1.6)
+    square = near * near
+    t = square * square
+    series = near * square * polynomial(t, _FRESNEL_S), near * polynomial(t, _FRESNEL_C)
+    far = _fresnel_far(rnp.maximum(size, 1.6))
+    found = (rnp.where(size <= 1.6, a, b) for a, b in zip(series, far))
+    sine, cosine = (rnp.where(rnp.isnan(x), x, rnp.copysign(v, x)) for v in found)
+    return sine, cosine
+
+
+@_fresnel.defjvp
+def _fresnel_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    sine, cosine = _half_turns(x)
+    return _fresnel(x), (t * sine, t * cosine)
+
+
+@elementwise
+def fresnel(x: Any) -> tuple[Any, Any]:
+    """S(x) and C(x), the integrals of sin(πt²/2) and cos(πt²/2) from 0 to x.
+
+    >>> from rune.scipy.special import fresnel
+    >>> fresnel(0.5)[1]
+    Array(0.49234423, f32*[], cpu:0)
+    """
+    return _fresnel(x)
+
+
+# --- the dilogarithm --------------------------------------------------------------------------
+
+
+@custom_jvp
+def _spence(x: Any) -> Any:
+    is_far = x > 1.5
+    y = rnp.where(is_far, 1.0 / rnp.where(is_far, x, 1.0), x)  # spence(x) from spence(1/x)
+    is_low = y < 0.5
+    w = rnp.where(is_low, -y, y - 1.0)
+    inner = -w * quotient(w, tables.SPENCE)
+    log_x = rnp.log(rnp.where(x > 0, x, 1.0))
+    log_y = rnp.where(is_far, -log_x, log_x)
+    # spence(y) = π²/6 - log(y) log(1 - y) - spence(1 - y)
+    mirrored = math.pi**2 / 6 - log_y * rnp.log1p(-rnp.where(is_low, y, 0.0)) - inner
+    found = rnp.where(is_low, mirrored, inner)
+    found = rnp.where(is_far, -0.5 * log_x * log_x - found, found)
+    found = rnp.where(x == 0, math.pi**2 / 6, rnp.where(x == rnp.inf, -rnp.inf, found))
+    return rnp.where(x >= 0, found, rnp.nan)
+
+
+def _spence_slope(t: Any, y: Any, x: Any) -> Any:
+    w = x - 1.0
+    is_near = rnp.abs(w) < 1e-4
+    series = -1.0 + w * (0.5 - w * (1 / 3 - w * 0.25))
+    safe = rnp.where(is_near, 1.0, w)
+    return t * rnp.where(is_near, series, -rnp.log(x) / safe)
+
+
+_spence.defjvps(_spence_slope)
+
+
+@elementwise
+def spence(x: Any) -> Any:
+    """The dilogarithm of 1 - x: minus the integral of log(t) / (t - 1) from 1 to x; NaN below 0.
+
+    Source: DLMF 25.12.3, 25.12.4 and 25.12.6.
+
+    >>> from rune.scipy.special import spence
+    >>> spence(0.0)
+    Array(1.6449341, f32*[], cpu:0)
+    """
+    return _spence(x)

@@ -1,0 +1,47 @@
+"""Functions of rune.lax against their meanings in NumPy, then against themselves transformed.
+
+The table of calls is cases.py, the meanings are meanings.py; what holds of each is said in
+tests/support/surface_laws.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lax.cases import CASES
+from tests.numpy.spelling import Case
+from tests.support import surface_laws as laws
+
+each = pytest.mark.parametrize("case", CASES, ids=str)
+each_dynamic = pytest.mark.parametrize("case", laws.dynamic(CASES), ids=str)
+each_smooth = pytest.mark.parametrize("case", laws.smooth(CASES), ids=str)
+
+
+@each
+def test_a_function_means_what_numpy_means(case: Case):
+    laws.means_what_the_library_means(case)
+
+
+@each_dynamic
+def test_a_jitted_call_gives_what_the_eager_call_gives(case: Case):
+    laws.jitted_is_eager(case)
+
+
+@each_dynamic
+def test_a_batched_call_is_the_loop_over_lanes(case: Case):
+    laws.batched_is_looped(case)
+
+
+@each_dynamic
+def test_a_symbolic_batch_compiles_once_for_every_size(case: Case):
+    laws.compiles_once_for_every_batch(case)
+
+
+@each_smooth
+def test_a_forward_derivative_is_the_limit_of_differences(case: Case):
+    laws.forward_is_the_limit_of_differences(case)
+
+
+@each_smooth
+def test_a_reverse_derivative_is_the_transpose_of_the_forward_one(case: Case):
+    laws.reverse_is_the_transpose_of_forward(case)

@@ -1,0 +1,117 @@
+"""rune.lax promotes nothing: what it refuses, and what it says then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import lax
+from rune.errors import ArgumentError, DtypeError, RuneError, ShapeError, TransformError
+
+X, N = rnp.ones(3), rnp.arange(3)
+ROW = rnp.ones((1, 3))
+
+REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
+    "other dtypes": (lambda: lax.add(X, N), DtypeError, "add: cannot mix dtypes"),
+    "an integer beside floats": (lambda: lax.add(X, 1), DtypeError, "add: cannot mix dtypes"),
+    "other ranks": (lambda: lax.add(X, ROW), ShapeError, "add: cannot mix ranks"),
+    "other sizes": (lambda: lax.mul(X, rnp.ones(4)), ShapeError, "axis 0: 3 against 4"),
+    "an integer's exponential": (lambda: lax.exp(1), DtypeError, "exp"),
+    "a list": (lambda: lax.neg([1.0]), ArgumentError, "neg: cannot take list"),
+    "a slice that leaves": (lambda: lax.slice(X, (0,), (4,)), ShapeError, "0 to 4 of 3"),
+    "pieces that do not fill": (lambda: lax.split(X, (1, 1)), ShapeError, "into \\(1, 1\\)"),
+    "an index that is not there": (lambda: lax.index_in_dim(X, 3), ShapeError, "cannot take 3"),
+    "too few starts": (lambda: lax.dynamic_slice(ROW, (0,), (1, 1)), ShapeError, "one per axis"),
+    "an unknown mode": (
+        lambda: lax.GatherScatterMode.from_any("wrap"), ArgumentError, "mode 'wrap'",
+    ),
+    "dot of cubes": (lambda: lax.dot(ROW[None], X), ShapeError, "vectors or matrices"),
+    "a bool of three cases": (
+        lambda: lax.select_n(True, 1.0, 2.0, 3.0), ArgumentError, "3 cases by a bool",
+    ),
+    "bits of another width": (
+        lambda: lax.bitcast_convert_type(rnp.zeros(3, "u8"), "u32"), ShapeError, "last axis",
+    ),
+    "a solution of another shape": (
+        lambda: lax.custom_linear_solve(lambda v: v, X, lambda mv, b: b[:2]), TransformError,
+        "solve\\(matvec, b\\)",
+    ),
+    "reverse mode without transpose_solve": (
+        lambda: rune.grad(
+            lambda b: lax.custom_linear_solve(lambda v: v * 2, b, lambda mv, b: b / 2).sum()
+        )(X), TransformError, "no transpose_solve",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_refused(what: str):
+    call, error, message = REFUSED[what]
+
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_python_number_of_the_same_kind_adapts():
+    assert lax.add(X, 1.0).dtype == np.float32
+    assert lax.add(N.astype("u8"), 1).dtype == np.uint8
+
+
+def test_size_one_stretches_along_an_axis_of_equal_rank():
+    assert lax.add(ROW, rnp.ones((2, 3))).shape == (2, 3)
+
+
+def test_windows_that_leave_read_as_nan_or_the_extreme_integer():
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    at = rnp.array([[5]])
+
+    assert np.isnan(lax.gather(X, at, numbers, (1,))[0])
+    assert int(lax.gather(N, at, numbers, (1,))[0]) == np.iinfo(np.int32).min
+    assert int(lax.gather(N.astype("u8"), at, numbers, (1,))[0]) == 255
+
+
+def test_a_linear_solve_prints_and_parses():
+    program = rune.make_program(
+        lambda b: lax.custom_linear_solve(lambda v: v * 2.0, b, lambda mv, b: b / 2.0)
+    )(X)
+
+    again = rune.control.parse_program(str(program))
+
+    assert str(again) == str(program)
+
+
+def test_the_auxiliary_result_of_a_solver_comes_along():
+    def solve(matvec: Any, b: Any) -> Any:
+        return b / 2.0, rnp.sum(b)
+
+    def solved(b: Any) -> Any:
+        return lax.custom_linear_solve(lambda v: v * 2.0, b, solve, symmetric=True, has_aux=True)
+
+    (x, total), (dx, _) = rune.jvp(solved, (X,), (X,))
+    lanes, totals = rune.vmap(solved)(rnp.stack([X, 2 * X]))
+
+    assert np.allclose(x, 0.5)
+    assert float(total) == 3.0
+    assert np.allclose(dx, 0.5)
+    assert np.allclose(lanes[1], 1.0)
+    assert np.allclose(totals, [3.0, 6.0])
+    assert np.allclose(rune.grad(lambda b: solved(b)[0].sum())(X), 0.5)
+
+
+def test_a_root_has_an_auxiliary_result_as_well():
+    def root(a: Any) -> Any:
+        def newton(f: Any, x: Any) -> Any:
+            return lax.fori_loop(0, 20, lambda i, v: v - f(v) / (2 * v), x), rnp.asarray(20)
+
+        return lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0), True)
+
+    (value, steps), slope = rune.value_and_grad(root, has_aux=True)(4.0)
+
+    assert float(value) == 2.0
+    assert int(steps) == 20
+    assert float(slope) == 0.25

@@ -1,0 +1,260 @@
+"""Uses of Cholesky, LU, QR and of what solves with triangles, factors and three diagonals.
+
+Factorisations are looked at by what they rebuild, by orthogonality and by their triangles, so that
+signs are free. Sizes go through every way of computing: written out, column by column, by blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+import rune.numpy as rnp
+from rune import dtypes
+from rune.ops import matrix_helpers as m
+from rune.ops.linalg import (
+    cholesky,
+    geqrf,
+    householder_product,
+    linear_solve,
+    lu,
+    qr,
+    triangular_solve,
+    tridiagonal_solve,
+)
+from tests.ops.samples import Operand
+from tests.ops.use import Use
+
+REAL, COMPLEX = dtypes.f64, dtypes.c128
+
+
+def _matrix(*shape: int, dtype: np.dtype = REAL) -> Operand:
+    return Operand(shape, dtype, -1.0, 1.0)
+
+
+def _strong(a: Any) -> Any:
+    """The matrix with a diagonal that keeps it regular."""
+    return a + 3.0 * m.eye(a.shape, a.dtype)
+
+
+# --- cholesky ---------------------------------------------------------------------------------
+
+
+def _definite(a: Any) -> Sequence[Any]:
+    return (rnp.matmul(a, m.adjoint(a)) + m.eye(a.shape, a.dtype),)
+
+
+def _lower_only(a: Any) -> Sequence[Any]:
+    """The same numbers, and above the diagonal others, which are not read."""
+    (made,) = _definite(a)
+    return (m.lower_triangle(made) + m.upper_triangle(a, 1),)
+
+
+def _root(a: np.ndarray) -> list[np.ndarray]:
+    return [np.linalg.cholesky(a)]
+
+
+_CHOLESKYS = [
+    *(
+        Use(cholesky, (_matrix(*shape, dtype=dtype),), _root, prepare=_definite)
+        for shape in ((4, 4), (2, 7, 7), (3, 0, 0))
+        for dtype in (REAL, COMPLEX)
+    ),
+    Use(cholesky, (_matrix(3, 3),), _root, prepare=_lower_only),
+    Use(cholesky, (_matrix(40, 40),), _root, prepare=_definite, smooth=False, limit=2000),
+]
+
+
+# --- lu ---------------------------------------------------------------------------------------
+
+
+def _rebuilt(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
+    """P A - L U, with the permutation that the exchanges make; and where L U comes from."""
+    factors, pivots, order = outputs
+    rows, columns = a.shape[-2:]
+    k = min(rows, columns)
+    lower = m.with_unit_diagonal(m.lower_triangle(m.part(factors, -1, 0, k), -1))
+    product = rnp.matmul(lower, m.upper_triangle(m.part(factors, -2, 0, k)))
+    multipliers = rnp.max(rnp.abs(m.lower_triangle(factors, -1)) <= 1.5) if k else True
+    unused = rnp.sum(pivots * 0, -1)
+    return product - m.permuted_rows(a, order), factors, multipliers, unused
+
+
+def _scipy_lu(a: np.ndarray) -> list[np.ndarray]:
+    factors = np.stack(
+        [scipy.linalg.lu_factor(x)[0] for x in a.reshape(-1, *a.shape[-2:])]
+    ).reshape(a.shape)
+    return [np.zeros_like(a), factors, np.True_, np.zeros(a.shape[:-2], np.int32)]
+
+
+_LUS = [
+    *(
+        Use(lu, (_matrix(*shape, dtype=dtype),), _scipy_lu, _rebuilt, limit=5000)
+        for shape in ((4, 4), (2, 3, 5), (5, 3), (2, 7, 7), (9, 7), (7, 9))
+        for dtype in (REAL, COMPLEX)
+    ),
+    Use(lu, (_matrix(40, 36),), _scipy_lu, _rebuilt, smooth=False, limit=20000),
+]
+
+
+# --- qr ---------------------------------------------------------------------------------------
+
+
+def _gram(x: Any) -> Any:
+    return rnp.matmul(m.adjoint(x), x)
+
+
+def _seen_of_qr(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
+    """Q R, Qᴴ Q, what is below R's diagonal, and Rᴴ R and the projector, free of signs."""
+    q, r = outputs
+    k = min(a.shape[-2:])
+    lead = m.part(q, -1, 0, k)
+    projector = rnp.matmul(lead, m.adjoint(lead))
+    return rnp.matmul(q, r), _gram(q), m.lower_triangle(r, -1), rnp.abs(r), projector
+
+
+def _qr_truth(full_matrices: bool) -> Callable[..., Sequence[np.ndarray]]:
+    def expected(a: np.ndarray) -> Sequence[np.ndarray]:
+        q, r = np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
+        lead = q[..., :, : min(a.shape[-2:])]
+        unit = np.broadcast_to(np.eye(q.shape[-1]), (*q.shape[:-2], *q.shape[-1:] * 2))
+        return a, unit, np.zeros_like(r), abs(r), lead @ np.swapaxes(lead.conj(), -1, -2)
+
+    return expected
+
+
+_QRS = [
+    *(
+        Use(
+            qr, (_matrix(*shape, dtype=dtype),), _qr_truth(full), _seen_of_qr,
+            params={"full_matrices": full}, limit=2000,
+        )
+        for shape in ((4, 4), (2, 5, 3), (3, 5), (1, 1))
+        for dtype in (REAL, COMPLEX)
+        for full in (False, True)
+    ),
+    Use(
+        qr, (_matrix(40, 20),), _qr_truth(False), _seen_of_qr, params={"full_matrices": False},
+        smooth=False, limit=5000,
+    ),
+]  # fmt: skip
+
+
+def _of_reflections(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
+    packed, taus = outputs
+    return packed, taus
+
+
+def _geqrf_truth(a: np.ndarray) -> Sequence[np.ndarray]:
+    packed, taus = np.linalg.qr(a, mode="raw")
+    return np.swapaxes(packed, -1, -2), taus
+
+
+def _reflected(a: np.ndarray, taus: np.ndarray) -> Sequence[np.ndarray]:
+    out = np.broadcast_to(np.eye(*a.shape[-2:]), a.shape)
+    for k in reversed(range(taus.shape[-1])):
+        v = np.where(np.arange(a.shape[-2]) > k, a[..., :, k], np.arange(a.shape[-2]) == k)[..., None]
+        out = out - taus[..., k, None, None] * v @ (np.swapaxes(v.conj(), -1, -2) @ out)
+    return [out]
+
+
+_REFLECTIONS = [
+    *(
+        Use(geqrf, (_matrix(*shape, dtype=dtype),), _geqrf_truth, _of_reflections, smooth=False)
+        for shape in ((4, 4), (2, 5, 3), (3, 5), (30, 20))
+        for dtype in (REAL, COMPLEX)
+    ),
+    *(
+        Use(
+            householder_product,
+            (_matrix(*shape, dtype=dtype), Operand((*shape[:-2], k), dtype, 0.1, 0.4)),
+            _reflected, smooth=False,
+        )
+        for shape, k in (((4, 4), 4), ((2, 5, 3), 2), ((20, 18), 18))
+        for dtype in (REAL, COMPLEX)
+    ),
+]  # fmt: skip
+
+
+# --- solving ----------------------------------------------------------------------------------
+
+
+def _triangle_of(lower: bool, unit: bool) -> Callable[..., Sequence[np.ndarray]]:
+    def expected(a: np.ndarray, b: np.ndarray) -> Sequence[np.ndarray]:
+        read = np.tril(a) if lower else np.triu(a)
+        if unit:
+            read = np.where(np.eye(a.shape[-1], dtype=bool), 1, read)
+        return [np.linalg.solve(read, b)]
+
+    return expected
+
+
+def _triangular(lower: bool, unit: bool, *shape: int, dtype: np.dtype, **more: Any) -> Use:
+    return Use(
+        triangular_solve, (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
+        _triangle_of(lower, unit), params={"lower": lower, "unit_diagonal": unit},
+        prepare=lambda a, b: (_strong(a), b), **more,
+    )  # fmt: skip
+
+
+_TRIANGULARS = [
+    *(
+        _triangular(lower, unit, *shape, dtype=dtype)
+        for lower in (True, False)
+        for unit in (True, False)
+        for shape, dtype in (((3, 3), REAL), ((2, 8, 8), REAL), ((7, 7), COMPLEX))
+    ),
+    _triangular(True, False, 3, 3, dtype=COMPLEX),
+    _triangular(False, False, 0, 0, dtype=REAL),
+    _triangular(True, False, 70, 70, dtype=REAL, smooth=False, limit=5000),
+]
+
+
+def _with_factors(a: Any, b: Any) -> Sequence[Any]:
+    factors, _, order = lu(m.number(1, a) * _strong(a))
+    return _strong(a), factors, order, b
+
+
+def _solved(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
+    def expected(a: np.ndarray, factors: Any, order: Any, b: np.ndarray) -> Sequence[np.ndarray]:
+        return [np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, b)]
+
+    return expected
+
+
+_SOLVES = [
+    Use(
+        linear_solve, (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
+        _solved(transposed), params={"transposed": transposed}, prepare=_with_factors,
+    )
+    for shape, dtype in (((4, 4), REAL), ((2, 8, 8), REAL), ((3, 3), COMPLEX))
+    for transposed in (False, True)
+]  # fmt: skip
+
+
+def _band(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> list:
+    n, places = main.shape[-1], np.arange(main.shape[-1])
+    a = np.zeros((*main.shape, n), main.dtype)
+    a[..., places, places] = main
+    a[..., places[1:], places[:-1]] = lower[..., 1:]
+    a[..., places[:-1], places[1:]] = upper[..., :-1]
+    return [np.linalg.solve(a, b)]
+
+
+_TRIDIAGONALS = [
+    Use(
+        tridiagonal_solve,
+        (*(_matrix(*shape, dtype=dtype) for _ in range(3)), _matrix(*shape, 2, dtype=dtype)),
+        _band, prepare=lambda low, mid, up, b: (low, mid + shift, up, b), limit=5000,
+    )
+    for shape, dtype, shift in (
+        ((6,), REAL, 3.0), ((2, 5), COMPLEX, 3.0), ((1,), REAL, 3.0), ((9,), REAL, 0.0),
+    )
+]  # fmt: skip
+
+USES = (
+    *_CHOLESKYS, *_LUS, *_QRS, *_REFLECTIONS, *_TRIANGULARS, *_SOLVES, *_TRIDIAGONALS,
+)  # fmt: skip
