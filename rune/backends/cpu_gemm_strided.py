@@ -471,9 +471,14 @@ def gemm_address(dtype: np.dtype, cores: int, parallel: int) -> int:
     if dtype not in SCALARS:
         name = dtypes.short(dtype)
         raise CompileError(f"strided_dot: cannot multiply {name} (the routine takes f32 and f64)")
+    return _compiled(dtype, cores, parallel).address("dot")
+
+
+@functools.cache
+def _compiled(dtype: np.dtype, cores: int, parallel: int) -> cpu_compile.Code:
     shape = shape_for(cpu_compile.machine(), SCALARS[dtype])
     text = module_text(shape, cores, parallel)
-    return cpu_compile.compile_module(f"strided_gemm_{dtype}", text).address("dot")
+    return cpu_compile.compile_module(f"strided_gemm_{dtype}", text)
 
 
 def module_text(shape: Shape, cores: int, parallel: int) -> str:

@@ -10,6 +10,8 @@ indexing        take, put, take_along_axis, …            matrices        eye, 
 complex_numbers real, imag, conj, angle, iscomplex, …
 products        dot, matmul, tensordot, kron, cross, …   einsum
 fft             fft, rfftn, fftfreq, …: a module of its own
+signals         convolve, interp, gradient, unwrap, …     polynomials     polyval, polyfit, roots, …
+windows         hanning, kaiser, i0, …
 types           float32, bfloat16, result_type, finfo, issubdtype, …
 
 What NumPy has and this has not: anything that writes in place (out=, fill), memory order, and
@@ -69,12 +71,18 @@ from rune.numpy.logic import (
 from rune.numpy.matrices import (
     diag, diagflat, diagonal, eye, identity, trace, tri, tril, tril_indices, triu, triu_indices,
 )  # fmt: skip
+from rune.numpy.order_statistics import (
+    median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
+)  # fmt: skip
 from rune.numpy.padding import pad
 from rune.numpy.printing import (
     array2string, array_repr, array_str, base_repr, binary_repr, format_float_positional,
     format_float_scientific, get_printoptions, printoptions, set_printoptions,
 )  # fmt: skip
 from rune.numpy.positions import argwhere, flatnonzero, nonzero
+from rune.numpy.polynomials import (
+    polyadd, polyder, polydiv, polyint, polymul, polysub, polyval, vander,
+)  # fmt: skip
 from rune.numpy.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat,
 )  # fmt: skip
@@ -95,6 +103,9 @@ from rune.numpy.standard_ufuncs import (
 from rune.numpy.sorting import (
     argpartition, argsort, lexsort, partition, searchsorted, sort, sort_complex,
 )  # fmt: skip
+from rune.numpy.signals import (
+    convolve, correlate, gradient, interp, trapezoid, unwrap,
+)  # fmt: skip
 from rune.numpy.transcendental import (
     acos, acosh, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan,
     atan2, atanh, cbrt, cos, cosh, deg2rad, degrees, exp, exp2, expm1, hypot, log, log1p, log2,
@@ -109,5 +120,6 @@ from rune.numpy.types import (
 )  # fmt: skip
 from rune.numpy.ufuncs import ufunc
 from rune.numpy.whole_numbers import gcd, lcm, packbits, unpackbits
+from rune.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaiser
 
 newaxis = None

@@ -182,9 +182,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "clip") -> Any:
         raise DtypeError(f"choose: cannot choose by {type_of(x)} (integer dtype required)")
     x = c.astype(x, dtypes.i32)
     found = list(choices) if isinstance(choices, Operators | np.ndarray) else choices
-    options = c.same_dtype("choose", *(array(v) if isinstance(v, list) else v for v in found))
-    if not options:
+    if not len(found):
         raise ArgumentError("choose: cannot choose between nothing")
+    options = c.same_dtype("choose", *(array(v) if isinstance(v, list) else v for v in found))
     x = _in_range(x, len(options), mode)
     spread = broadcast_together("choose", [x, *options])
     out_ = spread[-1]

@@ -21,6 +21,7 @@ from rune.ops.at import AtIndex
 from rune.ops.conventions import Axis
 from rune.ops.promote import as_type, broadcast_to, broadcast_together
 from rune.ops.subscript import read
+from rune.transforms.shapes import ShapeDtypeStruct, eval_shape
 from rune.transforms.vmap import vmap
 
 Function = Callable[..., Any]
@@ -99,7 +100,7 @@ class ufunc:
         if not isinstance(axis, int):
             raise ArgumentError(f"{self.__name__}.reduce: cannot reduce over {axis} (one axis)")
         at = c.normalised_axis(self.__name__, axis, type_of(x))
-        found = self._folded(_in(x, dtype), at, initial, where)
+        found = self._folded(self._in(x, dtype), at, initial, where)
         return c.expand_dims(found, at) if keepdims else found
 
     def _folded(self, x: Any, axis: int, initial: Any, where: Any) -> Any:
@@ -125,6 +126,15 @@ class ufunc:
 
         return scan(step, start, (rows, masks))[0]
 
+    def _in(self, x: Any, dtype: Any) -> Any:
+        """What is combined, in the given dtype or that of the results."""
+        if dtype is None and self._ways.reduce is not None:
+            dtype = eval_shape(self.reduce, ShapeDtypeStruct((1,), type_of(x).dtype)).dtype
+        elif dtype is None:
+            scalar = ShapeDtypeStruct((), type_of(x).dtype)
+            dtype = eval_shape(self.func, scalar, scalar).dtype
+        return c.astype(x, dtypes.as_dtype(dtype))
+
     def _like(self, kept: Any, *args: Any) -> Any:
         """The function's value in the dtype of what is carried along."""
         return ops.convert(self.func(*args), dtype=type_of(kept).dtype, weak=type_of(kept).weak)
@@ -137,7 +147,7 @@ class ufunc:
         at = c.normalised_axis(self.__name__, axis, type_of(x))
         if self._ways.accumulate is not None:
             return self._ways.accumulate(x, at, dtype)
-        rows = _rows(_in(x, dtype), at)
+        rows = _rows(self._in(x, dtype), at)
         if type_of(rows).shape[0] == 0:
             return x
 
@@ -205,7 +215,7 @@ class ufunc:
         if rank(starts) != 1:
             raise ShapeError(f"{self.__name__}.reduceat: cannot use {type_of(starts)} (rank 1)")
         at = c.normalised_axis(self.__name__, axis, type_of(x))
-        rows = _rows(_in(x, dtype), at)
+        rows = _rows(self._in(x, dtype), at)
         starts = c.astype(starts, dtypes.i32)
         size = as_type(type_of(rows).shape[0], dtypes.i32)
         ends = ops.concatenate(read(starts, slice(1, None)), c.expand_dims(size, 0), axis=0)
@@ -222,10 +232,6 @@ class ufunc:
 
 def _choose(mask: Any, x: Any, y: Any) -> Any:
     return ops.select(*broadcast_together("ufunc", [mask, x, y]))
-
-
-def _in(x: Any, dtype: Any) -> Any:
-    return x if dtype is None else c.astype(x, dtypes.as_dtype(dtype))
 
 
 def _rows(x: Any, axis: int) -> Any:

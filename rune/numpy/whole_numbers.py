@@ -138,7 +138,9 @@ def unpackbits(
 def _counted(x: Any, count: int) -> Any:
     """The first `count` elements of the last axis, zeros behind; all but -count."""
     size = type_of(x).shape[-1]
-    wanted = count if count >= 0 else max(size + count, 0)
+    wanted = count if count >= 0 else size + count
+    if wanted < 0:
+        raise ArgumentError(f"unpackbits: cannot leave out {-count} of {size} bits")
     zeros = (0,) * (type_of(x).ndim - 1)
     return ops.pad(
         x, constant(0, x), low=(*zeros, 0), high=(*zeros, wanted - size), interior=(*zeros, 0)

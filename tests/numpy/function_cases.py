@@ -24,7 +24,7 @@ FUNCTIONS = [
          f(4, 2, 3), f(3)),
     case("frompyfunc",
          lambda xp, x, y: xp.frompyfunc(lambda a, b: a * b + 1, 2, 1)(x, y).astype("float32"),
-         f(2, 1), f(3)),
+         f(2, 1), f(3), smooth=False),
 ]  # fmt: skip
 
 _REDUCING = "add multiply maximum minimum logical_and logical_or"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from rune.core.primitive import Primitive
-from tests.ops import library_fourier, library_solving, library_sorting
+from tests.ops import library_fourier, library_solving, library_sorting, library_spectra
 from tests.ops.use import Use
 
 USES: tuple[Use, ...] = (
     *library_sorting.USES,
     *library_fourier.USES,
     *library_solving.USES,
+    *library_spectra.USES,
 )
 
 

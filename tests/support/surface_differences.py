@@ -16,15 +16,25 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "* @ u*: raises -* does not fit in u*",
     ),
     "a Python float becomes an integer as in astype: it saturates": (
-        "min initial @ u*: gives *", "max where @ u*: gives *",
+        "min initial @ u*: gives *", "max where @ u*: gives *", "piecewise @ u*: gives *",
     ),
+    "a complex number is not made real silently": (
+        "* @ c*: raises convert: cannot convert c*imaginary part would be lost*",
+    ),
+    "functions are traced once, also for no slices at all": (
+        "apply_along_axis* @ * 0: gives *", "vectorize* @ * 0: gives *",
+    ),
+    "any integer dtype will do": ("choose* @ u64: gives *", "ldexp @ u64: gives *"),
     "as in JAX, a bool is its own positive and conjugate": (
         "positive @ bool: gives *", "conj* @ bool: has the dtype *",
         "squared length @ bool: has the dtype *",
     ),
     "as in JAX, a bool is not rounded to an f16": ("round @ bool: raises *", "around @ bool: *"),
     "as in JAX, the reciprocal of an integer is a float": ("reciprocal @ *: has the dtype *",),
-    "as in JAX, a bool is a mask and no position": ("take * @ bool: raises *cannot index with*",),
+    "as in JAX, a bool is a mask and no position": (
+        "take * @ bool: raises *cannot index with*", "ravel_multi_index* @ bool: raises *",
+        "unravel_index @ bool: raises *",
+    ),
     "as in JAX, angles may be complex": (
         "deg2rad @ c*: gives *", "rad2deg @ c*: gives *", "radians @ c*: gives *",
         "degrees @ c*: gives *",

@@ -205,7 +205,7 @@ def _outcome(case: Case, library: Any, args: Sequence[Any], caught: tuple) -> An
 
 
 def _is_out_of_bounds(expected: Any) -> bool:
-    words = ("out of bounds", "non-empty take")
+    words = ("out of bounds", "out-of-bounds", "non-empty take")
     return isinstance(expected, IndexError) and any(w in str(expected) for w in words)
 
 

@@ -3,6 +3,7 @@
 cholesky      L with L Lᴴ = A                          lu        P A = L U, by blocks
 triangular    triangular_solve                         solve     linear_solve, through lu's factors
 qr            qr, geqrf, householder_product           tridiagonal   tridiagonal_solve
+eigh, svd     by rotations on devices (jacobi)
 
 The library of the CPU is LAPACK by way of NumPy; every other device runs the expansion, an
 algorithm of rune's own by blocks. matrix_helpers has what they share, small the rule of when a
@@ -11,18 +12,20 @@ matrix is tiny: then its algorithm is written out over its elements, on every de
 
 from rune.core.primitive import Primitive
 from rune.ops.linalg.cholesky import cholesky
+from rune.ops.linalg.eigh import eigh
 from rune.ops.linalg.lu import lu
 from rune.ops.linalg.qr import geqrf, householder_product, qr
 from rune.ops.linalg.solve import linear_solve
+from rune.ops.linalg.svd import svd
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.linalg.tridiagonal import tridiagonal_solve
 
 PRIMITIVES: tuple[Primitive, ...] = (
     cholesky, lu, qr, geqrf, householder_product, linear_solve, triangular_solve,
-    tridiagonal_solve,
+    tridiagonal_solve, eigh, svd,
 )  # fmt: skip
 
 __all__ = [
-    "PRIMITIVES", "cholesky", "geqrf", "householder_product", "linear_solve", "lu", "qr",
-    "triangular_solve", "tridiagonal_solve",
+    "PRIMITIVES", "cholesky", "eigh", "geqrf", "householder_product", "linear_solve", "lu", "qr",
+    "svd", "triangular_solve", "tridiagonal_solve",
 ]  # fmt: skip

@@ -98,7 +98,8 @@ def _expand(a: Any, *, lower: bool, vectors: bool) -> list[Any]:
     work, basis = _diagonalised(grown(scaled, size, size), vectors)
     found = part(real_part(diagonal(work)), -1, 0, n)
     order = jacobi.ascending(found)
-    values = jacobi.in_order(mul(found, broadcast(scale, shape=shape[:-1], axes=_leading(shape))), order)
+    scale = broadcast(scale, shape=shape[:-1], axes=_leading(shape))
+    values = jacobi.in_order(mul(found, scale), order)
     if not vectors:
         return [values]
     return [values, swapped(permuted_rows(swapped(corner(basis, n, n)), order))]

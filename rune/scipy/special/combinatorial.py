@@ -90,7 +90,7 @@ def _whole(found: Any, *given: Any) -> Any:
     return found + ops.stop_gradient(change)
 
 
-def _over_gamma(x: Any) -> Any:
+def over_gamma(x: Any) -> Any:
     """1 / Γ(x), which is 0 at the poles."""
     is_pole = (x <= 0) & (x == rnp.floor(x))
     return rnp.where(is_pole, 0.0, 1.0 / gamma_function(rnp.where(is_pole, 1.0, x)))
@@ -106,7 +106,7 @@ def binom(n: Any, k: Any) -> Any:
     """
     is_direct = rnp.abs(n) + rnp.abs(k) < _DIRECT
     n1, k1 = rnp.where(is_direct, n, 1.0), rnp.where(is_direct, k, 1.0)
-    direct = gamma_function(n1 + 1.0) * _over_gamma(k1 + 1.0) * _over_gamma(n1 - k1 + 1.0)
+    direct = gamma_function(n1 + 1.0) * over_gamma(k1 + 1.0) * over_gamma(n1 - k1 + 1.0)
     logs = -rnp.log(rnp.abs(n + 1.0)) - log_beta(1.0 + n - k, 1.0 + k)
     signs = _sign(n + 1.0) * _sign(k + 1.0) * _sign(n - k + 1.0)
     is_none = ((k < 0) & (k == rnp.round(k))) | ((n >= 0) & (n == rnp.round(n)) & (k > n))
@@ -178,7 +178,7 @@ def poch(z: Any, m: Any) -> Any:
     """
     is_direct = (rnp.abs(z) < _DIRECT) & (rnp.abs(z + m) < _DIRECT)
     z1, m1 = rnp.where(is_direct, z, 1.0), rnp.where(is_direct, m, 0.0)
-    direct = gamma_function(z1 + m1) * _over_gamma(z1)
+    direct = gamma_function(z1 + m1) * over_gamma(z1)
     is_both = (z >= SHIFT) & (z + m >= SHIFT)
     z2, m2 = rnp.where(is_both, z, float(SHIFT)), rnp.where(is_both, m, 0.0)
     moved = (z2 - 0.5) * rnp.log1p(m2 / z2) + m2 * (rnp.log(z2 + m2) - 1.0)

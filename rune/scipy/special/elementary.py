@@ -137,7 +137,10 @@ def kl_div(x: Any, y: Any) -> Any:
     """
     is_positive = (x > 0) & (y > 0) & (x < rnp.inf)
     x1, y1 = rnp.where(is_positive, x, 1.0), rnp.where(is_positive, y, 1.0)
-    found = -x1 * deviance((y1 - x1) / x1, y1 / x1)
+    is_near = y1 < 4.0 * x1
+    at = rnp.where(is_near, y1, x1)
+    near = -x1 * deviance((at - x1) / x1, at / x1)
+    found = rnp.where(is_near, near, y1 - x1 * (1.0 + rnp.log(y1) - rnp.log(x1)))
     out = rnp.where(is_positive, found, rnp.where((x == 0) & (y >= 0), y, rnp.inf))
     return rnp.where(rnp.isnan(x) | rnp.isnan(y), rnp.nan, out)
 

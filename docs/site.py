@@ -1,0 +1,113 @@
+"""The reference as a site: a page for every room that users import, and the guide.
+
+    python docs/site.py FOLDER
+
+Signatures and docstrings are read from the imported package, so functions that are made from
+tables have their pages as well.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pdoc
+import pdoc.render
+
+HERE = Path(__file__).parent
+ROOMS = (
+    "rune", "rune.numpy", "rune.numpy.linalg", "rune.numpy.fft", "rune.lax", "rune.lax.linalg",
+    "rune.scipy", "rune.scipy.cluster.vq", "rune.scipy.fft", "rune.scipy.integrate",
+    "rune.scipy.interpolate", "rune.scipy.linalg", "rune.scipy.ndimage", "rune.scipy.optimize",
+    "rune.scipy.signal", "rune.scipy.spatial.transform", "rune.scipy.special", "rune.scipy.stats",
+    "rune.nn", "rune.nn.initializers", "rune.optim", "rune.random", "rune.tree", "rune.tree_util",
+    "rune.debug", "rune.errors", "rune.checkpoint_policies",
+)  # fmt: skip
+GUIDE = ("guide", "decisions")
+
+
+def room(name: str) -> ModuleType:
+    """The module that users know by this name."""
+    parent, _, last = name.rpartition(".")
+    if not parent:
+        return importlib.import_module(name)
+    found = getattr(room(parent), last, None)
+    return found if found is not None else importlib.import_module(name)
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """`__all__`, or what the module itself defines and re-exports; modules are rooms, not names."""
+    declared = getattr(module, "__all__", None)
+    if declared is not None:
+        return sorted(n for n in declared if not inspect.ismodule(getattr(module, n)))
+    return sorted(name for name, value in vars(module).items() if _is_public(name, value))
+
+
+def _is_public(name: str, value: Any) -> bool:
+    if name.startswith("_") or inspect.ismodule(value) or name == "annotations":
+        return False
+    return (getattr(value, "__module__", None) or "rune").startswith("rune")
+
+
+def members() -> Iterator[tuple[str, str, Any]]:
+    """(room, name, object) of everything public."""
+    for name in ROOMS:
+        found = room(name)
+        for member in public_names(found):
+            yield name, member, getattr(found, member)
+
+
+def pages() -> list[Path]:
+    """The written pages."""
+    return sorted(p for folder in GUIDE for p in (HERE / folder).glob("*.md"))
+
+
+def build(folder: Path) -> None:
+    """Write the site into a folder."""
+    for name in ROOMS:
+        _show(name, room(name))
+    pdoc.render.configure(docformat="markdown", footer_text="rune", show_source=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # annotations of which only type checkers know the names
+        pdoc.pdoc(*ROOMS, output_directory=folder)
+    for page in pages():
+        target = folder / page.relative_to(HERE).with_suffix(".html")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_as_html(page.read_text(), page.stem))
+
+
+def _show(name: str, module: ModuleType) -> None:
+    """Give a room what pdoc looks for: all names, lazy ones too, where they are imported from."""
+    names = public_names(module)
+    for member in names:
+        setattr(module, member, getattr(module, member))
+    module.__all__ = names
+    module.__name__ = name
+    sys.modules[name] = module
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title} · rune</title>
+<style>body {{ max-width: 46rem; margin: 2rem auto; font: 1rem/1.5 sans-serif; padding: 0 1rem }}
+pre {{ background: #f4f4f4; padding: .8rem; overflow: auto }}
+table {{ border-collapse: collapse }} td, th {{ border: 1px solid #ccc; padding: .3rem .6rem }}
+</style></head><body><p><a href="../index.html">rune</a></p>
+{body}
+</body></html>
+"""
+
+
+def _as_html(text: str, title: str) -> str:
+    linked = re.sub(r"\]\((?!https?:)([^)#]+)\.md", r"](\1.html", text)
+    return _PAGE.format(title=title, body=pdoc.render_helpers.to_html(linked))
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))

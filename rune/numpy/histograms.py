@@ -1,0 +1,306 @@
+"""Counting: into bins, of integers, and into grids of several dimensions.
+
+A value belongs to the bin whose left edge is the last one that does not exceed it; the right-most
+bin holds its right edge too. Counts are floats where the values are, integers otherwise; weights
+are summed in their dtype. Edges that are computed follow the data, also under jit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.dims import Size, product
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.numpy.arguments import floating, static_int, static_size, value
+from rune.numpy.joining import concatenate
+from rune.numpy.logic import where
+from rune.numpy.reductions import diff
+from rune.numpy.sequences import linspace
+from rune.ops import conventions as c
+from rune.ops import ordering as o
+from rune.ops import statistics as st
+from rune.ops.family import fit, size_value
+from rune.ops.operators import Operators
+from rune.ops.promote import as_type, broadcast_to, constant, promoted
+from rune.ops.segments import segment_sum
+
+_Listed = (list, tuple)
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin of each value: how many edges it has reached.
+
+    Shapes: x [*A], bins [N] -> [*A], 0 to N. The edges may also descend.
+    right:  an edge belongs to the bin on its left.
+    Errors: ShapeError unless bins has one axis.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.digitize(rnp.array([0.5, 1.0, 9.0]), rnp.array([0.0, 1.0, 2.0]))
+    Array([1, 2, 3], i32[3], cpu:0)
+    """
+    edges, wanted = value("digitize", bins), value("digitize", x)
+    if type_of(edges).ndim != 1:
+        raise ShapeError(f"digitize: cannot use {type_of(edges)} as bins (one axis required)")
+    side, count = "left" if right else "right", type_of(edges).shape[0]
+    if count == 0:
+        return fit(value("digitize", np.zeros((), o.index_dtype())), type_of(wanted).shape)
+    ascending = o.searchsorted(edges, wanted, side)
+    # Among descending edges as many are reached as the reversed ones have left to reach.
+    turned = o.searchsorted(ops.reverse(edges, axes=(0,)), wanted, side)
+    descending = ops.sub(size_value(count, type_of(turned).dtype), turned)
+    return where(edges[-1] >= edges[0], ascending, descending)
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+    """How often each of 0, 1, 2, … occurs, or the sum of its weights.
+
+    Shapes: x [N] of integers -> [length]; without length, as many as the largest value needs, and
+            at least minlength. With it, larger values are left out. Negative ones count as 0.
+    Errors: DtypeError for values that are no integers; ShapeError unless x has one axis;
+            TracerIntegerConversionError for a traced x without length.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.bincount(rnp.array([0, 2, 2])), rnp.bincount(rnp.array([0, 2, 2]), length=2)
+    (Array([1, 0, 2], i32[3], cpu:0), Array([1, 0], i32[2], cpu:0))
+    """
+    places = value("bincount", x)
+    found = type_of(places)
+    if found.dtype not in dtypes.INTEGER | {dtypes.bool_}:
+        raise DtypeError(f"bincount: cannot count {found} (integer dtype required)")
+    if found.ndim != 1:
+        raise ShapeError(f"bincount: cannot count {found} (one axis required)")
+    places = c.clip(c.astype(places, dtypes.i32), 0, None)
+    if length is None:
+        most = static_int("bincount", "a length", st.amax(places)) + 1 if found.shape[0] != 0 else 0
+        length = max(most, static_int("bincount", "minlength", minlength))
+    counted = _weights("bincount", weights, found.shape, dtypes.canonical(dtypes.i64))
+    return segment_sum(counted, places, static_size("bincount", "a length", length))
+
+
+def _weights(name: str, weights: Any, shape: tuple, dtype: np.dtype) -> Any:
+    """The weights, ones if there are none. Errors: ShapeError for other shapes."""
+    if weights is None:
+        return fit(value(name, np.ones((), dtype)), shape)
+    found = value(name, weights)
+    if type_of(found).shape != shape:
+        raise ShapeError(f"{name}: cannot weight elements of shape {shape} by {type_of(found)}")
+    return found
+
+
+# --- edges ------------------------------------------------------------------------------------
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of a histogram's bins: those given, or `bins` equal ones over the range.
+
+    bins:   a number, edges [N+1], or the name of one of NumPy's rules ("auto", "sturges", …), for
+            which the values must be concrete.
+    range:  (low, high); from the least to the largest element for None.
+    Errors: ArgumentError for a number below 1, a range that is none or a descending one.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.histogram_bin_edges(rnp.array([0.0, 2.0]), bins=2)
+    Array([0., 1., 2.], f32[3], cpu:0)
+    """
+    x = value("histogram", a)
+    if isinstance(bins, str):
+        limits = None if range is None else tuple(float(v) for v in range)
+        found = np.histogram_bin_edges(np.asarray(x), bins, limits)
+        return value("histogram", found.astype(type_of(floating("histogram", x)).dtype))
+    if isinstance(bins, list | tuple):
+        bins = np.asarray(bins)
+    if isinstance(bins, Operators | np.ndarray) and type_of(bins).ndim == 1:
+        return floating("histogram", value("histogram", bins))
+    count = static_int("histogram", "bins", bins)
+    if count < 1:
+        raise ArgumentError(f"histogram: cannot make {count} bins (at least one required)")
+    low, high = _limits(floating("histogram", x), range)
+    return linspace(low, high, count + 1, dtype=type_of(low).dtype)
+
+
+def _limits(x: Any, range: Any) -> tuple[Any, Any]:
+    """The first and the last edge: apart by 1 where all values are one."""
+    dtype = type_of(x).dtype
+    if range is None:
+        empty = c.size_of(x) == 0
+        low, high = (constant(v, x) for v in (0, 1)) if empty else (st.amin(x), st.amax(x))
+    else:
+        low, high = _given_limits(range, dtype)
+    same = ops.eq(low, high)
+    half = constant(0.5, x)
+    return ops.select(same, ops.sub(low, half), low), ops.select(same, ops.add(high, half), high)
+
+
+def _given_limits(range: Any, dtype: np.dtype) -> list[Any]:
+    if not isinstance(range, Operators | np.ndarray) and len(range) != 2:
+        raise ArgumentError(f"histogram: cannot use range={range!r} ((low, high) expected)")
+    low, high = range
+    if all(isinstance(v, int | float) for v in (low, high)) and not low <= high:
+        raise ArgumentError(f"histogram: cannot use range={range!r} (the first exceeds the second)")
+    return [as_type(value("histogram", v), dtype) for v in (low, high)]
+
+
+# --- histograms -------------------------------------------------------------------------------
+
+
+def _bins_of(x: Any, edges: Any) -> Any:
+    """The number of each value's bin, -1 outside all of them."""
+    values, edges = promoted("histogram", x, edges)
+    count = type_of(edges).shape[0] - 1
+    found = ops.sub(o.searchsorted(edges, values, "right"), value("histogram", np.int32(1)))
+    found = ops.cast(found, dtypes.i32)
+    last = size_value(count - 1, dtypes.i32)
+    is_last = ops.eq(values, fit(edges[-1], type_of(values).shape))
+    inside = ops.logical_or(is_last, ops.lt(values, fit(edges[-1], type_of(values).shape)))
+    return ops.select(inside, ops.min(found, last), constant(-1, found))
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any]:
+    """(how many elements are in each bin, the bins' edges).
+
+    Shapes: a any -> [N], [N+1]. Arguments: bins and range as for `histogram_bin_edges`.
+    Types:  counts are floats where the elements are; sums of weights are of their dtype.
+    density: the counts divided by their sum and the bins' widths.
+    Errors: as `histogram_bin_edges`; ShapeError for weights of another shape.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.histogram(rnp.array([0.0, 1.5, 2.0]), bins=2)
+    (Array([1., 2.], f32[2], cpu:0), Array([0., 1., 2.], f32[3], cpu:0))
+    """
+    x = value("histogram", a)
+    edges = histogram_bin_edges(x, bins, range)
+    counted = _weights("histogram", weights, type_of(x).shape, _count_dtype(x))
+    places = c.reshape(_bins_of(x, edges), -1)
+    counts = segment_sum(c.reshape(counted, -1), _outside(places), type_of(edges).shape[0] - 1)
+    if not density:
+        return counts, edges
+    counts = floating("histogram", counts)
+    widths = as_type(diff(edges), type_of(counts).dtype)
+    return ops.div(ops.div(counts, widths), st.sum(counts)), edges
+
+
+def _count_dtype(x: Any) -> np.dtype:
+    found = type_of(x).dtype
+    return found if found in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
+
+
+def _outside(places: Any) -> Any:
+    """Places with -1 turned to what is out of bounds on the other side: it is left out."""
+    far = constant(np.iinfo(np.int32).max, places)
+    return ops.select(ops.lt(places, constant(0, places)), far, places)
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """(how many points are in each cell, the edges along x, those along y).
+
+    Shapes: x and y [N] -> [A, B], [A+1], [B+1].
+    bins:   a number or edges for both, or one of these for each.
+    Errors: ShapeError where x and y differ; else as `histogramdd`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.histogram2d(rnp.array([0.0, 1.0]), rnp.array([0.0, 2.0]), bins=2)[0]
+    Array([[1., 0.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    points = [value("histogram2d", v) for v in (x, y)]
+    if any(type_of(p).ndim != 1 or type_of(p).shape != type_of(points[0]).shape for p in points):
+        raise ShapeError(
+            f"histogram2d: cannot pair {type_of(points[0])} with {type_of(points[1])} "
+            "(one axis of one size required)"
+        )
+    if isinstance(bins, Operators | np.ndarray) and type_of(bins).ndim == 1:
+        bins = [bins, bins] if type_of(bins).shape[0] != 2 else list(bins)
+    elif isinstance(bins, list | tuple) and len(bins) not in (1, 2):
+        bins = [np.asarray(bins)] * 2
+    counts, (rows, columns) = _histogram("histogram2d", points, bins, range, weights, density)
+    return counts, rows, columns
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, list[Any]]:  # fmt: skip
+    """(how many points are in each cell, the edges along each axis).
+
+    Shapes: sample [N, D], or D arrays [N] -> [B1, …, BD], D edges.
+    bins:   a number for all axes, or a number or edges for each.
+    range:  None, or for each axis None or (low, high).
+    Errors: ArgumentError where there are not D of these; ShapeError for a sample of another rank.
+
+    >>> import rune.numpy as rnp
+    >>> counts, edges = rnp.histogramdd(rnp.array([[0.0, 0.0], [1.0, 2.0]]), bins=2)
+    >>> counts
+    Array([[1., 0.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    if isinstance(sample, _Listed):
+        points = [value("histogramdd", v) for v in sample]
+    else:
+        given = value("histogramdd", sample)
+        if type_of(given).ndim == 1:
+            given = c.reshape(given, (-1, 1))
+        if type_of(given).ndim != 2:
+            raise ShapeError(f"histogramdd: cannot take {type_of(given)} (points [N, D] expected)")
+        points = [given[:, k] for k in _numbers(type_of(given).shape[1])]
+    return _histogram("histogramdd", points, bins, range, weights, density)
+
+
+def _numbers(count: Size) -> Sequence[int]:
+    return tuple(np.arange(static_int("histogramdd", "a number of axes", count)).tolist())
+
+
+def _each(name: str, what: str, given: Any, count: int) -> list[Any]:
+    """One of `given` for every axis. Errors: ArgumentError for another number of them."""
+    if given is None or isinstance(given, int | np.integer | str):
+        return [given] * count
+    found = list(given)
+    if len(found) != count:
+        raise ArgumentError(f"{name}: cannot use {len(found)} {what} for {count} axes")
+    return found
+
+
+def _histogram(
+    name: str, points: Sequence[Any], bins: Any, range: Any, weights: Any, density: bool | None
+) -> tuple[Any, list[Any]]:
+    points = promoted(name, *points)
+    ndim = len(points)
+    chosen, limits = _each(name, "bins", bins, ndim), _each(name, "ranges", range, ndim)
+    edges = [histogram_bin_edges(p, b, r) for p, b, r in zip(points, chosen, limits, strict=True)]
+    shape = tuple(type_of(e).shape[0] - 1 for e in edges)
+    place: Any = None
+    outside: Any = None
+    for p, e, size in zip(points, edges, shape, strict=True):
+        found = _bins_of(p, e)
+        beyond = ops.lt(found, constant(0, found))
+        outside = beyond if outside is None else ops.logical_or(outside, beyond)
+        count = size_value(size, dtypes.i32)
+        place = found if place is None else ops.add(ops.mul(place, count), found)
+    counted = _weights(name, weights, type_of(points[0]).shape, _count_dtype(points[0]))
+    flat = ops.select(outside, constant(-1, place), place)
+    counts = segment_sum(counted, _outside(flat), product(shape))
+    counts = c.reshape(counts, shape)
+    return (_dense(counts, edges) if density else counts), edges
+
+
+def _dense(counts: Any, edges: Sequence[Any]) -> Any:
+    """The counts divided by their sum and the cells' sizes."""
+    counts = floating("histogram", counts)
+    total = st.sum(counts)
+    shape = type_of(counts).shape
+    for axis, e in enumerate(edges):
+        widths = as_type(diff(e), type_of(counts).dtype)
+        counts = ops.div(counts, ops.broadcast(widths, shape=shape, axes=(axis,)))
+    return ops.div(counts, total)
+
+
+__all__ = ["broadcast_to", "concatenate"]

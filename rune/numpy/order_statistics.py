@@ -1,0 +1,354 @@
+"""Quantiles, percentiles and medians, of all elements or of those that are not NaN.
+
+A quantile lies at a place between 0 and n-1 in the sorted row, which the method computes from n and
+q, and is interpolated between the two elements there. With q given as a number the place is
+computed in f64; with q an array, in the array's dtype. A slice with a NaN has the quantile NaN,
+unless NaNs are left out.
+Source: Hyndman & Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50
+(1996); their definitions 1 to 9 and four more, under the names that NumPy gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.dims import is_static, product
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy import arithmetic, logic
+from rune.numpy.arguments import floating, refuse, value
+from rune.ops import conventions as c
+from rune.ops.conventions import Axis
+from rune.ops.family import size_value, wide
+from rune.ops.promote import as_type, broadcast_to, constant
+from rune.ops.sorting import search_sorted, take_last
+
+# --- places -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """The functions that a method needs, of NumPy's numbers or of rune's arrays."""
+
+    floor: Callable[[Any], Any]
+    ceil: Callable[[Any], Any]
+    round: Callable[[Any], Any]
+    where: Callable[[Any, Any, Any], Any]
+
+
+_NUMPY = _Numbers(np.floor, np.ceil, np.rint, np.where)
+_TRACED = _Numbers(arithmetic.floor, arithmetic.ceil, arithmetic.rint, logic.where)
+Place = tuple[Any, Any, Any]  # positions of the two elements, and the weight of the second
+Method = Callable[[_Numbers, Any, Any], Place]
+
+
+def _between(f: _Numbers, place: Any) -> Place:
+    low = f.floor(place)
+    return low, low + 1, place - low
+
+
+def _continuous(alpha: float, beta: float) -> Method:
+    return lambda f, n, q: _between(f, n * q + (alpha + q * (1 - alpha - beta)) - 1)
+
+
+def _at(rule: Callable[[_Numbers, Any, Any], Any]) -> Method:
+    """One element, with no interpolation."""
+
+    def method(f: _Numbers, n: Any, q: Any) -> Place:
+        place = rule(f, n, q)
+        return place, place, place * 0
+
+    return method
+
+
+def _averaged(f: _Numbers, n: Any, q: Any) -> Place:
+    low, high, part = _between(f, n * q - 1)
+    return low, high, f.where(part == 0, part * 0 + 0.5, part * 0 + 1)
+
+
+def _closest(f: _Numbers, n: Any, q: Any) -> Any:
+    # Half way between two, the one whose number, counted from 1, is even.
+    low, high, part = _between(f, n * q - 1.5)
+    return f.where((part == 0) & (low % 2 == 1), low, high)
+
+
+def _midpoint(f: _Numbers, n: Any, q: Any) -> Place:
+    place = (n - 1) * q
+    return f.floor(place), f.ceil(place), place * 0 + 0.5
+
+
+_METHODS: dict[str, Method] = {
+    "inverted_cdf": _at(lambda f, n, q: f.ceil(n * q - 1)),
+    "averaged_inverted_cdf": _averaged,
+    "closest_observation": _at(_closest),
+    "interpolated_inverted_cdf": _continuous(0, 1),
+    "hazen": _continuous(0.5, 0.5),
+    "weibull": _continuous(0, 0),
+    "linear": lambda f, n, q: _between(f, (n - 1) * q),
+    "median_unbiased": _continuous(1 / 3, 1 / 3),
+    "normal_unbiased": _continuous(3 / 8, 3 / 8),
+    "lower": _at(lambda f, n, q: f.floor((n - 1) * q)),
+    "higher": _at(lambda f, n, q: f.ceil((n - 1) * q)),
+    "midpoint": _midpoint,
+    "nearest": _at(lambda f, n, q: f.round((n - 1) * q)),
+}
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def _rows(name: str, x: Any, axes: tuple[int, ...]) -> Any:
+    """`x` [*B, N] with all of `axes` in the last one."""
+    shape = type_of(x).shape
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    moved = c.transpose(x, (*kept, *axes)) if shape else x
+    count = product(shape[i] for i in axes)
+    return ops.reshape(moved, shape=(*(shape[i] for i in kept), count))
+
+
+def _picked(ordered: Any, counts: Any, q: Any, method: str) -> Any:
+    """The quantiles of sorted rows [*B, N]: [*B, K] for q [K].
+
+    counts: how many elements of the row count: a number, or an array [*B, 1].
+    """
+    is_number = isinstance(counts, int) and isinstance(q, np.ndarray)
+    low, high, weight = _METHODS[method](_NUMPY if is_number else _TRACED, counts, q)
+    first, second = (_element(ordered, place, counts - 1) for place in (low, high))
+    shape = type_of(first).shape
+    weight = broadcast_to(method, as_type(weight, type_of(first).dtype), shape)
+    apart = ops.sub(second, first)
+    # Two equal infinities are not apart.
+    equal = ops.logical_and(ops.eq(first, second), ops.logical_not(c.is_finite(first)))
+    return ops.add(first, ops.mul(ops.select(equal, constant(0, apart), apart), weight))
+
+
+def _element(ordered: Any, place: Any, last: Any) -> Any:
+    """The elements at places [K] or [*B, K], which may lie a little outside of 0…last."""
+    if isinstance(place, np.ndarray):
+        place = value("quantile", np.clip(place, 0, last).astype(np.int32))
+    else:
+        place = c.astype(c.clip(place, 0, last), dtypes.i32)
+    shape = (*type_of(ordered).shape[:-1], type_of(place).shape[-1])
+    return take_last(ordered, broadcast_to("quantile", place, shape))
+
+
+def _weighted(name: str, rows: Any, weights: Any, q: Any) -> Any:
+    """The first element up to which the weights make up q of their sum."""
+    ordered, weights = ops.sort(rows, weights, num_keys=1)
+    shape = type_of(ordered).shape
+    total = ops.cumsum(weights, axis=len(shape) - 1, reverse=False)
+    part = ops.div(total, broadcast_to(name, total[..., -1:], shape))
+    # An element before all weights is no answer for q = 0 either.
+    part = ops.select(ops.eq(part, constant(0, part)), constant(-1, part), part)
+    wanted = as_type(value(name, q), type_of(part).dtype)
+    wanted = broadcast_to(name, wanted, (*shape[:-1], type_of(wanted).shape[0]))
+    found = search_sorted(part, wanted, side="left")
+    last = size_value(shape[-1] - 1, dtypes.i32)
+    return ordered, take_last(ordered, ops.min(found, last))
+
+
+def _weights_of(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """Weights like `x`; one axis of them is that of the quantile. Errors: ShapeError."""
+    found, shape = value(name, weights), type_of(x).shape
+    given = type_of(found).shape
+    if given != shape:
+        if len(axes) != 1 or given != (shape[axes[0]],):
+            raise ShapeError(
+                f"{name}: cannot weight {type_of(x)} by {type_of(found)} (axes {axes})"
+            )
+        found = ops.broadcast(found, shape=shape, axes=axes)
+    return c.astype(found, type_of(x).dtype)
+
+
+# --- the functions ----------------------------------------------------------------------------
+
+
+def _quantile(
+    name: str, a: Any, q: Any, axis: Axis, method: str, keepdims: bool, weights: Any, skips: bool
+) -> Any:
+    """The quantiles q, in front; NaNs are left out if `skips`, else they are the result."""
+    x = floating(name, value(name, a))
+    found, shape = type_of(x).dtype, type_of(x).shape
+    axes = c.normalised_axes(name, axis, type_of(x))
+    q, q_shape = _flat(name, q)
+    x = ops.cast(x, wide(found))
+    rows = _rows(name, x, axes)
+    if type_of(rows).shape[-1] == 0:
+        out = value(name, np.nan)
+        out = broadcast_to(name, out, (*type_of(rows).shape[:-1], int(np.prod(q_shape))))
+    elif weights is not None:
+        of_rows = _rows(name, _weights_of(name, weights, x, axes), axes)
+        out = _of_weighted_rows(name, rows, of_rows, q, skips)
+    else:
+        out = _of_rows(rows, q, method, skips)
+    out = ops.cast(out, found)
+    out = c.transpose(out, (type_of(out).ndim - 1, *range(type_of(out).ndim - 1)))
+    left = [1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes]
+    return c.reshape(out, (*q_shape, *left))
+
+
+def _of_rows(rows: Any, q: Any, method: str, skips: bool) -> Any:
+    (ordered,) = ops.sort(rows, num_keys=1)
+    size = type_of(rows).shape[-1]
+    if skips:
+        is_number = ops.cast(ops.eq(rows, rows), type_of(rows).dtype)
+        counts = ops.reduce_sum(is_number, axes=(type_of(rows).ndim - 1,))
+        counts = ops.reshape(counts, shape=(*type_of(counts).shape, 1))
+        return _picked(ordered, counts, _as_array(q), method)
+    if is_static(size) and isinstance(q, np.ndarray):
+        return _or_nan(ordered, _picked(ordered, size, q, method))
+    q = _as_array(q)
+    return _or_nan(ordered, _picked(ordered, size_value(size, type_of(q).dtype), q, method))
+
+
+def _of_weighted_rows(name: str, rows: Any, weights: Any, q: Any, skips: bool) -> Any:
+    if skips:
+        weights = ops.select(ops.eq(rows, rows), weights, constant(0, weights))
+    ordered, found = _weighted(name, rows, weights, _as_array(q))
+    return found if skips else _or_nan(ordered, found)
+
+
+def _or_nan(ordered: Any, found: Any) -> Any:
+    """NaN in the rows that have one: it is the last."""
+    last = broadcast_to("quantile", ordered[..., -1:], type_of(found).shape)
+    return ops.select(ops.ne(last, last), last, found)
+
+
+def _as_array(q: Any) -> Any:
+    """q as an array of f32 at least."""
+    found = value("quantile", q.astype(np.float32) if isinstance(q, np.ndarray) else q)
+    return ops.cast(found, wide(type_of(found).dtype))
+
+
+def _flat(name: str, q: Any) -> tuple[Any, tuple]:
+    """q with one axis, in f64 with NumPy where it is a number, and its shape.
+
+    Errors: ArgumentError for numbers outside 0 to 1.
+    """
+    if isinstance(q, int | float | list | tuple | np.ndarray | np.generic):
+        numbers = np.asarray(q, np.float64)
+        if not ((numbers >= 0) & (numbers <= 1)).all():
+            raise ArgumentError(f"{name}: cannot take the quantile {q} (0 to 1 expected)")
+        return numbers.reshape(-1), numbers.shape
+    q = floating(name, value(name, q))
+    return c.reshape(q, -1), type_of(q).shape
+
+
+def _checked(name: str, method: str, weights: Any, out: Any, overwrite_input: bool) -> None:
+    """Errors: ArgumentError for another method, and for one that takes no weights."""
+    refuse(name, out=out, overwrite_input=overwrite_input or None)
+    if method not in _METHODS:
+        raise ArgumentError(f"{name}: cannot use method={method!r} (one of {', '.join(_METHODS)})")
+    if weights is not None and method != "inverted_cdf":
+        raise ArgumentError(
+            f"{name}: cannot weight elements with method={method!r} (inverted_cdf expected)"
+        )
+
+
+def _require_elements(name: str, a: Any, axis: Axis) -> None:
+    found = type_of(value(name, a))
+    if any(found.shape[i] == 0 for i in c.normalised_axes(name, axis, found)):
+        raise ShapeError(f"{name}: cannot take a quantile of {found} (no elements)")
+
+
+def _hundredth(q: Any) -> Any:
+    if isinstance(q, int | float | list | tuple | np.ndarray | np.generic):
+        return np.asarray(q, np.float64) / 100
+    return floating("percentile", value("percentile", q)) / 100
+
+
+def quantile(
+    a: Any, q: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """What a fraction q of the elements over `axis` does not exceed; NaN where there is a NaN.
+
+    Shapes: a [*A], q [*Q] -> [*Q, *A without axis].
+    Types:  as the elements, integers as floats.
+    method: one of NumPy's 13 names; with weights only "inverted_cdf".
+    Errors: ArgumentError for another method or q outside of 0…1; ShapeError for no elements.
+    Source: Hyndman & Fan, The American Statistician 50 (1996).
+
+    >>> import rune.numpy as rnp
+    >>> rnp.quantile(rnp.array([1.0, 2.0, 4.0]), 0.75)
+    Array(3., f32[], cpu:0)
+    """
+    _checked("quantile", method, weights, out, overwrite_input)
+    _require_elements("quantile", a, axis)
+    return _quantile("quantile", a, q, axis, method, keepdims, weights, False)
+
+
+def percentile(
+    a: Any, q: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """`quantile` with q in hundredths.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.percentile(rnp.array([1.0, 2.0, 4.0]), 75)
+    Array(3., f32[], cpu:0)
+    """
+    _checked("percentile", method, weights, out, overwrite_input)
+    _require_elements("percentile", a, axis)
+    return _quantile("percentile", a, _hundredth(q), axis, method, keepdims, weights, False)
+
+
+def nanquantile(
+    a: Any, q: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """`quantile` of the elements that are not NaN; NaN where there are none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanquantile(rnp.array([1.0, rnp.nan, 3.0]), 0.5)
+    Array(2., f32[], cpu:0)
+    """
+    _checked("nanquantile", method, weights, out, overwrite_input)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, weights, True)
+
+
+def nanpercentile(
+    a: Any, q: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """`percentile` of the elements that are not NaN; NaN where there are none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanpercentile(rnp.array([1.0, rnp.nan, 3.0]), 50)
+    Array(2., f32[], cpu:0)
+    """
+    _checked("nanpercentile", method, weights, out, overwrite_input)
+    return _quantile("nanpercentile", a, _hundredth(q), axis, method, keepdims, weights, True)
+
+
+def median(
+    a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.median(rnp.array([[3, 1], [2, 9]]), axis=1)
+    Array([2. , 5.5], f32[2], cpu:0)
+    """
+    refuse("median", out=out, overwrite_input=overwrite_input or None)
+    return _quantile("median", a, 0.5, axis, "midpoint", keepdims, None, False)
+
+
+def nanmedian(
+    a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """The median of the elements that are not NaN; NaN where there are none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.nanmedian(rnp.array([1.0, rnp.nan, 3.0]))
+    Array(2., f32[], cpu:0)
+    """
+    refuse("nanmedian", out=out, overwrite_input=overwrite_input or None)
+    return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, None, True)

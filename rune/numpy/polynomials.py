@@ -1,0 +1,220 @@
+"""Polynomials as NumPy writes them: vectors of coefficients, the highest power first.
+
+Shapes are known while tracing, so leading zeros that arise (in sums and remainders) stay where
+they are; `trim_leading_zeros` takes them away where the values are at hand, as in JAX.
+
+polyadd polysub polymul polydiv polyval polyder polyint vander;  polyfit, roots and poly, which
+need linear algebra, are in polynomial_roots.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.array import as_array
+from rune.control import scan
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import inexact, rank, static_int, static_size, value
+from rune.numpy.creation import arange, ones, zeros
+from rune.numpy.joining import concatenate
+from rune.numpy.reductions import cumprod
+from rune.numpy.shapes import broadcast_to
+from rune.numpy.signals import convolve
+from rune.numpy.types import finfo
+from rune.ops import conventions as c
+
+
+def coefficients(name: str, p: Any) -> Any:
+    """A polynomial as a vector; a number is a constant. Errors: ShapeError for a higher rank."""
+    x = value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p)
+    if rank(x) > 1:
+        raise ShapeError(f"{name}: cannot take {type_of(x)} as a polynomial (rank 1 required)")
+    return c.reshape(x, (1,)) if rank(x) == 0 else c.astype(x, type_of(x).dtype)
+
+
+def _size(p: Any) -> Any:
+    return type_of(p).shape[0]
+
+
+def _led_by_zeros(p: Any, size: Size) -> Any:
+    """The same polynomial with `size` coefficients."""
+    low = size - _size(p)
+    zero = np.zeros((), type_of(p).dtype)
+    return p if low == 0 else ops.pad(p, zero, low=(low,), high=(0,), interior=(0,))
+
+
+def _aligned(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """Two polynomials of one dtype and number of coefficients."""
+    x, y = c.same_dtype(name, coefficients(name, a), coefficients(name, b))
+    size = _size(x) if _size(y) <= _size(x) else _size(y)
+    return _led_by_zeros(x, size), _led_by_zeros(y, size)
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.polyadd(rnp.array([1, 2]), rnp.array([9, 5, 4]))
+    Array([9, 6, 6], i32[3], cpu:0)
+    """
+    x, y = _aligned("polyadd", a1, a2)
+    return x + y
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.polysub(rnp.array([2, 10, -2]), rnp.array([3, 10, -4]))
+    Array([-1,  0,  2], i32[3], cpu:0)
+    """
+    x, y = _aligned("polysub", a1, a2)
+    return x - y
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials. Shapes: [M], [N] -> [M + N - 1].
+
+    trim_leading_zeros: of the factors; outside of transformations only.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.polymul(rnp.array([1, 2, 3]), rnp.array([9, 5, 1]))
+    Array([ 9, 23, 38, 17,  3], i32[5], cpu:0)
+    """
+    x, y = coefficients("polymul", a1), coefficients("polymul", a2)
+    if trim_leading_zeros:
+        x, y = _trimmed(x, 0.0), _trimmed(y, 0.0)
+    return convolve(x, y)
+
+
+def _trimmed(p: Any, tolerance: float) -> Any:
+    """p without leading coefficients that are at most `tolerance`; at least one is left."""
+    large = np.abs(np.asarray(p)) > tolerance
+    return p[min(int(np.argmax(large)) if large.any() else _size(p), _size(p) - 1) :]
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """Quotient and remainder of two polynomials, by long division.
+
+    Shapes: [M], [N] -> [max(M - N + 1, 1)], [M]; the remainder begins with zeros, which
+            trim_leading_zeros removes, outside of transformations only.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.polydiv(rnp.array([3.0, 5.0, 2.0]), rnp.array([2.0, 1.0]))
+    (Array([1.5 , 1.75], f32[2], cpu:0), Array([0.  , 0.  , 0.25], f32[3], cpu:0))
+    """
+    given = coefficients("polydiv", u), coefficients("polydiv", v)
+    x, y = (inexact("polydiv", p) for p in c.same_dtype("polydiv", *given))
+    dtype, degree = type_of(x).dtype, _size(y) - 1
+    steps = _size(x) - degree
+    if steps < 1:
+        return zeros(1, dtype), x
+    divisor = concatenate([y, zeros(steps - 1, dtype)])
+    (_, left), quotient = scan(_divide, (divisor, x), length=steps)
+    rest = concatenate([zeros(steps, dtype), left[:degree]])
+    if trim_leading_zeros:
+        rest = _trimmed(rest, float(finfo(dtype).eps) ** 0.5)
+    return quotient, rest
+
+
+def _divide(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], Any]:
+    """Subtract the multiple of the divisor that takes the first coefficient, and drop that."""
+    divisor, rest = carry
+    factor = rest[0] / divisor[0]
+    left = (rest - factor * divisor)[1:]
+    return (divisor, concatenate([left, zeros(1, type_of(rest).dtype)])), factor
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The value of a polynomial at every element of x, by Horner's rule.
+
+    Shapes: [N], [*S] -> [*S].
+    unroll: how many coefficients one step of the compiled loop takes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.polyval(rnp.array([3, 0, 1]), rnp.array([5, 2]))
+    Array([76, 13], i32[2], cpu:0)
+    """
+    p, x = c.same_dtype("polyval", coefficients("polyval", p), value("polyval", x))
+    start = broadcast_to(zeros((), type_of(p).dtype), type_of(x).shape)
+    return scan(_horner, (x, start), p, unroll=unroll)[0][1]
+
+
+def _horner(carry: tuple[Any, Any], coefficient: Any) -> tuple[tuple[Any, Any], None]:
+    x, total = carry
+    return (x, total * x + coefficient), None
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The m-th derivative of a polynomial. Shapes: [N] -> [max(N - m, 0)].
+
+    Errors: ArgumentError for a negative m.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.polyder(rnp.array([1, 1, 1, 1]))
+    Array([3, 2, 1], i32[3], cpu:0)
+    """
+    x, order = coefficients("polyder", p), _order("polyder", m)
+    for _ in range(min(order, _size(x))):
+        powers = arange(_size(x) - 1, 0, -1)
+        x = x[:-1] * c.astype(powers, type_of(x).dtype)
+    return x
+
+
+def _order(name: str, m: Any) -> int:
+    order = static_int(name, "an order", m)
+    if order < 0:
+        raise ArgumentError(f"{name}: cannot use the order {order} (0 or more)")
+    return order
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The m-th antiderivative of a polynomial. Shapes: [N] -> [N + m].
+
+    k: the constants of integration, m of them or one for all; by default zero.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.polyint(rnp.array([3.0, 2.0, 1.0]))
+    Array([1., 1., 1., 0.], f32[4], cpu:0)
+    """
+    order = _order("polyint", m)
+    x = inexact("polyint", coefficients("polyint", p))
+    constants = coefficients("polyint", 0 if k is None else k)
+    if _size(constants) not in (1, order):
+        raise ArgumentError(f"polyint: cannot use {_size(constants)} constants (1 or {order})")
+    x, constants = c.same_dtype("polyint", x, constants)
+    for step in range(order):
+        powers = arange(_size(x), 0, -1)
+        constant = constants[min(step, _size(constants) - 1)][None]
+        x = concatenate([x / c.astype(powers, type_of(x).dtype), constant])
+    return x
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The matrix of powers of x, from N-1 down to 0. Shapes: [M] -> [M, N]; N is M by default.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.vander(rnp.array([1, 2, 3]), 3)
+    Array([[1, 1, 1],
+           [4, 2, 1],
+           [9, 3, 1]], i32[3,3], cpu:0)
+    """
+    x = value("vander", x)
+    if rank(x) != 1:
+        raise ShapeError(f"vander: cannot take powers of {type_of(x)} (rank 1 required)")
+    x = c.astype(x, dtypes.i32) if type_of(x).dtype == dtypes.bool_ else x
+    count = _size(x) if N is None else static_size("vander", "a number of columns", N)
+    if count < 0:
+        raise ArgumentError(f"vander: cannot make {count} columns")
+    first = ones((_size(x), 1), type_of(x).dtype)
+    if count == 0:
+        return first[:, :0]
+    others = broadcast_to(x[:, None], (_size(x), count - 1))
+    powers = cumprod(concatenate([first, others], axis=1), axis=1)
+    powers = c.astype(powers, type_of(x).dtype)
+    return powers if increasing else powers[:, ::-1]

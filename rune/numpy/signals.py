@@ -1,0 +1,264 @@
+"""Sampled functions: convolution, interpolation, differences, integrals, phases."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import floating, inexact, rank, value
+from rune.numpy.arithmetic import abs, mod
+from rune.numpy.joining import concatenate
+from rune.numpy.logic import where
+from rune.numpy.reductions import cumsum, diff, sum
+from rune.numpy.shapes import broadcast_to, moveaxis
+from rune.numpy.sorting import argsort, searchsorted
+from rune.ops import conventions as c
+
+_MODES = ("full", "same", "valid")
+
+
+# --- convolution --------------------------------------------------------------------------------
+
+
+def convolve(
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The convolution of two sequences: y[k] = sum_j a[j] v[k-j].
+
+    mode:   "full": wherever they overlap;  "same": the middle, as long as the longer one;
+            "valid": where they overlap wholly.
+    Shapes: [M], [N] -> [M + N - 1], [max(M, N)], or [max(M, N) - min(M, N) + 1].
+    Errors: ShapeError for another rank or no elements, ArgumentError for another mode.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.convolve(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]))
+    Array([0, 1, 4, 7, 6], i32[5], cpu:0)
+    """
+    x, y = _sequences("convolve", a, v, preferred_element_type)
+    if mode != "full" and type_of(x).shape < type_of(y).shape:
+        x, y = y, x
+    return slid(x, y[::-1], _padding("convolve", type_of(y).shape[0], mode))
+
+
+def correlate(
+    a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """The cross-correlation of two sequences: y[k] = sum_j a[j+k] conj(v[j]).
+
+    mode, shapes and errors are those of `convolve`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.correlate(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]), "same")
+    Array([5, 8, 3], i32[3], cpu:0)
+    """
+    x, y = _sequences("correlate", a, v, preferred_element_type)
+    y = c.conj(y)
+    if mode == "full" or type_of(y).shape <= type_of(x).shape:
+        return slid(x, y, _padding("correlate", type_of(y).shape[0], mode))
+    return slid(y, x, _padding("correlate", type_of(x).shape[0], mode))[::-1]
+
+
+def _sequences(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
+    """Two vectors of one dtype."""
+    x, y = c.same_dtype(name, value(name, a), value(name, v))
+    for vector in (x, y):
+        if rank(vector) != 1 or type_of(vector).shape[0] == 0:
+            why = "vectors with elements required"
+            raise ShapeError(f"{name}: cannot slide {type_of(y)} over {type_of(x)} ({why})")
+    found = type_of(x).dtype if dtype is None else dtypes.as_dtype(dtype)
+    found = dtypes.i32 if found == dtypes.bool_ else found
+    return [c.astype(x, found), c.astype(y, found)]
+
+
+def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
+    """How many zeros surround the longer sequence, for a shorter one of `size` elements."""
+    if mode not in _MODES:
+        raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
+    return {
+        "full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)
+    }[mode]  # fmt: skip
+
+
+def slid(x: Any, kernel: Any, *padding: tuple[Size, Size]) -> Any:
+    """y[k] = sum_j x[k+j] kernel[j] of x among zeros, in as many dimensions as there are pads."""
+    ndim = len(padding)
+    axes = tuple(range(ndim + 2))
+    found = ops.conv_general_dilated(
+        x[None, None], kernel[None, None], strides=(1,) * ndim, padding=padding,
+        lhs_dilation=(1,) * ndim, rhs_dilation=(1,) * ndim, specs=(axes, axes, axes), groups=(1, 1),
+    )  # fmt: skip
+    return found[0, 0]
+
+
+# --- interpolation ------------------------------------------------------------------------------
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """The broken line through the points (xp, fp), at x.
+
+    xp:     increasing, unless there is a period.
+    left, right: the values below and above xp; by default the first and last of fp, or
+            "extrapolate" for the line's own continuation.
+    period: of the function; xp and x are taken modulo it, and left and right are not used.
+    Shapes: [*S], [N], [N] -> [*S].
+
+    >>> import rune.numpy as rnp
+    >>> rnp.interp(rnp.array([0.5, 9.0]), rnp.array([0.0, 1.0, 2.0]), rnp.array([3.0, 5.0, 8.0]))
+    Array([4., 8.], f32[2], cpu:0)
+    """
+    given = (floating("interp", value("interp", v)) for v in (x, xp))
+    x, xp, fp = c.same_dtype("interp", *given, inexact("interp", value("interp", fp)))
+    if rank(xp) != 1 or type_of(xp).shape != type_of(fp).shape:
+        why = "two vectors of one size required"
+        raise ShapeError(f"interp: cannot connect {type_of(xp)} and {type_of(fp)} ({why})")
+    if period is not None:
+        left = right = None
+        x, xp, fp = _one_period(x, xp, fp, period)
+    return _on_the_line(x, xp, fp, left, right)
+
+
+def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """The points of one period in order, between the last one before and the first one after."""
+    period = abs(period)
+    x, xp = mod(x, period), mod(xp, period)
+    order = argsort(xp)
+    xp, fp = xp[order], fp[order]
+    xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
+    return x, xp, concatenate([fp[-1:], fp, fp[:1]])
+
+
+def _on_the_line(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
+    size = type_of(xp).shape[0]
+    if size == 1:
+        found = where(x == x, fp[0], x)
+    else:
+        after = searchsorted(xp, x, side="right").clip(1, size - 1)
+        x0, x1, y0, y1 = xp[after - 1], xp[after], fp[after - 1], fp[after]
+        is_step = x1 == x0
+        slope = (y1 - y0) / where(is_step, 1, x1 - x0)
+        found = where(is_step, y0, y0 + slope * (x - x0))
+    for side, end, outside in ((left, 0, x < xp[0]), (right, -1, x > xp[-1])):
+        if not isinstance(side, str):
+            found = where(outside, fp[end] if side is None else side, found)
+        elif side != "extrapolate":
+            raise ArgumentError(f"interp: cannot use {side!r} outside (a number or 'extrapolate')")
+    return found
+
+
+# --- differences and integrals ------------------------------------------------------------------
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """The slopes of a sampled function along its axes, by differences of the second order.
+
+    varargs: nothing (samples at distance 1), one distance for all axes, or for each axis a
+            distance or the coordinates of the samples.
+    edge_order: the order of the one-sided differences at the ends, 1 or 2.
+    Result: an array of f's shape; a list of them for several axes.
+    Errors: ShapeError for fewer than edge_order + 1 samples.
+    Source: three-point formulas, Fornberg 1988, Math. Comp. 51.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.gradient(rnp.array([1.0, 2.0, 4.0, 7.0]))
+    Array([1. , 1.5, 2.5, 3. ], f32[4], cpu:0)
+    """
+    x = inexact("gradient", value("gradient", f))
+    axes = c.normalised_axes("gradient", axis, type_of(x))
+    if edge_order not in (1, 2):
+        raise ArgumentError(f"gradient: cannot use edge_order={edge_order!r} (1 or 2)")
+    if len(varargs) not in (0, 1, len(axes)):
+        raise ArgumentError(f"gradient: cannot use {len(varargs)} spacings for {len(axes)} axes")
+    spacings = varargs or (1.0,)
+    spacings = tuple(spacings) * len(axes) if len(spacings) == 1 else spacings
+    found = [_slopes(x, k, by, edge_order) for k, by in zip(axes, spacings, strict=True)]
+    return found[0] if len(found) == 1 else found
+
+
+def _slopes(x: Any, axis: int, spacing: Any, edge_order: int) -> Any:
+    """The slopes along one axis."""
+    size = type_of(x).shape[axis]
+    if size < edge_order + 1:
+        raise ShapeError(
+            f"gradient: cannot differentiate {type_of(x)} "
+            f"(axis {axis}: {size} samples, {edge_order + 1} required)"
+        )
+    y = moveaxis(x, axis, 0)
+    steps = _steps(spacing, size, y)
+    before, after = steps[:-1], steps[1:]
+    low, high = (y[1:-1] - y[:-2]) / before, (y[2:] - y[1:-1]) / after
+    inner = (low * after + high * before) / (before + after)
+    ends = [_end(y, steps, edge_order), _end(y[::-1], -steps[::-1], edge_order)]
+    return moveaxis(concatenate([ends[0], inner, ends[1]]), 0, axis)
+
+
+def _steps(spacing: Any, size: Size, y: Any) -> Any:
+    """The distances between neighbours along the first axis, shaped to divide y."""
+    distance = inexact("gradient", value("gradient", spacing))
+    if rank(distance) == 1:
+        if type_of(distance).shape[0] != size:
+            raise ShapeError(f"gradient: cannot place {size} samples at {type_of(distance)}")
+        distance = diff(distance)
+    elif rank(distance) > 1:
+        raise ShapeError(f"gradient: cannot use {type_of(distance)} as a spacing (rank 0 or 1)")
+    column = c.reshape(distance, (-1, *(1,) * (rank(y) - 1)))
+    return broadcast_to(column, (size - 1, *(1,) * (rank(y) - 1)))
+
+
+def _end(y: Any, steps: Any, edge_order: int) -> Any:
+    """The slope at the first sample."""
+    near = (y[1:2] - y[:1]) / steps[:1]
+    if edge_order == 1:
+        return near
+    far = (y[2:3] - y[1:2]) / steps[1:2]
+    return near + (near - far) * steps[:1] / (steps[:1] + steps[1:2])
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral of a sampled function by the trapezoidal rule.
+
+    x: where the samples are, of y's shape or a vector; by default they are dx apart.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.trapezoid(rnp.array([1.0, 2.0, 3.0]))
+    Array(4., f32[], cpu:0)
+    """
+    y = inexact("trapezoid", value("trapezoid", y))
+    y = moveaxis(y, axis, -1)
+    if x is not None:
+        x = inexact("trapezoid", value("trapezoid", x))
+        dx = diff(x if rank(x) == 1 else moveaxis(x, axis, -1))
+    return 0.5 * sum(dx * (y[..., 1:] + y[..., :-1]), axis=-1)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+    """Phases without jumps: each is moved by periods to within half a period of the one before.
+
+    discont: jumps below this stay; by default, and at least, half a period.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.unwrap(rnp.array([0, 1, 2, -1, 0]), period=4)
+    Array([0, 1, 2, 3, 4], i32[5], cpu:0)
+    """
+    x = value("unwrap", p)
+    whole = type_of(x).dtype in dtypes.INTEGER and isinstance(period, int)
+    x = x if whole else floating("unwrap", x)
+    steps = diff(x, axis=axis)
+    half = period // 2 if whole else period / 2
+    low = -half
+    within = mod(steps - low, period) + low
+    if not whole or period % 2 == 0:
+        # A jump of half a period may go either way: upwards if it was upwards.
+        within = where((within == low) & (steps > 0), half, within)
+    least = period / 2 if discont is None else discont
+    moved = where(abs(steps) < least, 0, within - steps)
+    first = moveaxis(moveaxis(x, axis, 0)[:1], 0, axis)
+    rest = moveaxis(moveaxis(x, axis, 0)[1:], 0, axis)
+    rest = rest + c.astype(cumsum(moved, axis=axis), type_of(x).dtype)
+    return concatenate([first, rest], axis=axis)

@@ -1,0 +1,108 @@
+"""Windows that fade a signal out at both ends, and the Bessel function that one of them needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.numpy.arguments import documented, floating, static_size, value
+from rune.numpy.arithmetic import abs, maximum, minimum
+from rune.numpy.creation import arange, ones, zeros
+from rune.numpy.logic import where
+from rune.numpy.transcendental import cos, exp, sqrt
+
+_NEAR = 20.0  # the power series below, the asymptotic one above
+_POWERS, _RECIPROCALS = 48, 24  # terms: the next ones are below 1e-16 of the sum
+
+
+def _positions(name: str, M: Any) -> tuple[Any, Size]:
+    """0, 1, … M-1 as floats, and M; a window of no points is empty."""
+    size = static_size(name, "a number of points", M)
+    return (zeros(0), 0) if size < 1 else (arange(size, dtype=float), size)
+
+
+def _cosines(name: str, doc: str, *weights: float) -> Callable[[Any], Any]:
+    """The window that is a sum of cosines, sum_k (-1)^k weights[k] cos(2πkn/(M-1))."""
+
+    def window(M: Any) -> Any:
+        n, size = _positions(name, M)
+        if size < 2:
+            return n + 1
+        angle = n * (2 * math.pi / (size - 1))
+        terms = (w * (-1) ** k * cos(k * angle) for k, w in enumerate(weights) if k)
+        return sum(terms, weights[0])
+
+    shown = {
+        "hanning": "Array([0., 1., 0.], f32[3], cpu:0)",
+        "hamming": "Array([0.08, 1.  , 0.08], f32[3], cpu:0)",
+        "blackman": "Array([0., 1., 0.], f32[3], cpu:0)",
+    }[name]
+    return documented(window, name, doc, f"{name}(3).round(5) + 0", shown)
+
+
+_SHAPE = "Shapes: M points -> [M], in f32. Source: Harris 1978, Proc. IEEE 66(1)."
+hanning = _cosines("hanning", f"A raised cosine that ends in zeros.\n\n    {_SHAPE}", 0.5, 0.5)
+hamming = _cosines("hamming", f"A raised cosine on a pedestal.\n\n    {_SHAPE}", 0.54, 0.46)
+blackman = _cosines("blackman", f"Three cosine terms.\n\n    {_SHAPE}", 0.42, 0.5, 0.08)
+
+
+def bartlett(M: Any) -> Any:
+    """A triangle that ends in zeros. Shapes: M points -> [M], in f32.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], f32[5], cpu:0)
+    """
+    n, size = _positions("bartlett", M)
+    return n + 1 if size < 2 else 1 - abs(n * (2 / (size - 1)) - 1)
+
+
+def kaiser(M: Any, beta: Any) -> Any:
+    """Nearly the window with most energy in the main lobe: I0(β sqrt(1 - x²)) / I0(β).
+
+    Shapes: M points -> [M], in f32.
+    Source: Kaiser & Schafer 1980, IEEE Trans. ASSP 28(1).
+
+    >>> import rune.numpy as rnp
+    >>> rnp.kaiser(3, 0.0)
+    Array([1., 1., 1.], f32[3], cpu:0)
+    """
+    n, size = _positions("kaiser", M)
+    if size < 2:
+        return n + 1
+    x = n * (2 / (size - 1)) - 1
+    # The difference of squares as a product: nothing is lost near the ends.
+    inside = maximum((1 - x) * (1 + x), 0)
+    beta = floating("kaiser", value("kaiser", beta))
+    return _scaled_i0(beta * sqrt(inside)) * exp(abs(beta) * (sqrt(inside) - 1)) / _scaled_i0(beta)
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function I0.
+
+    Source: DLMF 10.25.2 (power series, |x| up to 20) and 10.40.1 (asymptotic series beyond).
+
+    >>> import rune.numpy as rnp
+    >>> rnp.i0(rnp.array([0.0, 1.0]))
+    Array([1.       , 1.2660658], f32[2], cpu:0)
+    """
+    x = floating("i0", value("i0", x))
+    return _scaled_i0(x) * exp(abs(x))
+
+
+def _scaled_i0(x: Any) -> Any:
+    """I0(x) exp(-|x|)."""
+    size = abs(x)
+    is_near = size <= _NEAR
+    quarter = where(is_near, x, 0) ** 2 / 4
+    near = ones((), type_of(x).dtype)
+    for k in range(_POWERS, 0, -1):
+        near = 1 + quarter / (k * k) * near
+    far_x = maximum(size, _NEAR)
+    far = ones((), type_of(x).dtype)
+    for k in range(_RECIPROCALS, 0, -1):
+        far = 1 + (2 * k - 1) ** 2 / (8 * k) / far_x * far
+    return where(is_near, near * exp(-minimum(size, _NEAR)), far / sqrt(2 * math.pi * far_x))

@@ -1,0 +1,107 @@
+"""Segment operations: what rows of data that bear the same number make together.
+
+    data [N, *R], segment_ids [N] -> [num_segments, *R]
+
+A segment that no row bears has the identity of the operation: 0, 1, the least or the largest
+value. Numbers out of bounds are left out (mode "fill", "drop"), or taken to the nearest segment
+("clip"). The derivatives are those of a scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.dims import Dim, Size
+from rune.errors import ArgumentError, DtypeError, ShapeError, TracerIntegerConversionError
+from rune.ops.family import fit, reshape
+from rune.ops.index_dims import IndexDims
+from rune.ops.indexing import scatter_add
+from rune.ops.promote import operand
+from rune.ops.reduction import reduce_max
+from rune.ops.scalars import int_bounds
+from rune.ops.scatters import scatter_max, scatter_min, scatter_mul
+
+_MODES = {None: "fill", "fill": "fill", "drop": "fill", "clip": "clip",
+          "promise_in_bounds": "promise_in_bounds"}  # fmt: skip
+Segments = Callable[..., Any]
+
+
+def _limit(x: Any, largest: bool) -> Any:
+    dtype = type_of(x).dtype
+    if dtype == dtypes.bool_:
+        return np.asarray(largest)
+    if dtype in dtypes.INTEGER:
+        return literal_like(int_bounds(dtype)[largest], x)
+    return literal_like(np.inf if largest else -np.inf, x)
+
+
+def _count(name: str, ids: Any, num_segments: Any) -> Size:
+    """The number of segments: given, or one more than the largest number."""
+    if num_segments is not None:
+        count = num_segments if isinstance(num_segments, Dim) else num_segments.__index__()
+        if not count >= 0:
+            raise ArgumentError(f"{name}: cannot make {count} segments")
+        return count
+    if type_of(ids).shape[0] == 0:
+        return 0
+    try:
+        return reduce_max(ids, axes=(0,)).__index__() + 1
+    except TracerIntegerConversionError as error:
+        raise TracerIntegerConversionError(
+            f"{name}: cannot count the segments of a traced array", hint="give num_segments="
+        ) from error
+
+
+def _segments(name: str, scatter: Any, identity: Callable[[Any], Any]) -> Segments:
+    def function(
+        data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False, bucket_size: int | None = None, mode: str | None = None,
+    ) -> Any:  # fmt: skip
+        x, ids = operand(name, data), operand(name, segment_ids)
+        found, rows = type_of(ids), type_of(x)
+        if found.dtype not in dtypes.INTEGER:
+            raise DtypeError(f"{name}: cannot use {found} as numbers (integer dtype required)")
+        if not rows.shape or found.shape != rows.shape[:1]:
+            raise ShapeError(f"{name}: cannot number the rows of {rows} by {found}")
+        if mode not in _MODES:
+            raise ArgumentError(f"{name}: cannot use mode={mode!r} (fill, drop, clip)")
+        count = _count(name, ids, num_segments)
+        if count == 0 or 0 in rows.shape:
+            return fit(identity(x), (count, *rows.shape[1:]))
+        return scatter(
+            fit(identity(x), (count, *rows.shape[1:])), reshape(ids, shape=(*found.shape, 1)), x,
+            dims=IndexDims(tuple(range(1, rows.ndim)), (0,), (0,)),
+            slice_sizes=(1, *rows.shape[1:]), mode=_MODES[mode],
+        )  # fmt: skip
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+segment_sum = _segments("segment_sum", scatter_add, lambda x: literal_like(0, x))
+segment_prod = _segments("segment_prod", scatter_mul, lambda x: literal_like(1, x))
+segment_max = _segments("segment_max", scatter_max, lambda x: _limit(x, False))
+segment_min = _segments("segment_min", scatter_min, lambda x: _limit(x, True))
+
+for _function, _what, _shown in (
+    (segment_sum, "The sum", "[3., 3.]"), (segment_prod, "The product", "[2., 3.]"),
+    (segment_max, "The largest", "[2., 3.]"), (segment_min, "The least", "[1., 3.]"),
+):  # fmt: skip
+    _function.__doc__ = f"""{_what} of the rows that bear each number.
+
+    Shapes: data [N, *R], segment_ids [N] of integers -> [num_segments, *R].
+    num_segments: how many; under transformations it must be given.
+    mode:   "fill" (the default) and "drop" leave numbers out of bounds out, "clip" takes them to
+            the nearest segment. The promises about the numbers change nothing; bucket_size neither.
+    Errors: DtypeError for numbers that are no integers, ShapeError where they are not [N].
+
+    >>> import rune
+    >>> import rune.numpy as rnp
+    >>> rune.ops.{_function.__name__}(rnp.array([1.0, 2.0, 3.0]), rnp.array([0, 0, 1]))
+    Array({_shown}, f32[2], cpu:0)
+    """

@@ -1,0 +1,227 @@
+"""Modified Bessel functions of order 0 and 1.
+
+Near 0 they are power series, further out polynomials in 1/x times an exponential.
+Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune.scipy.special import tables_bessel as tables
+from rune.scipy.special.arguments import centred, elementwise, polynomial, quotient
+from rune.transforms.custom_jvp import custom_jvp
+
+_I0 = tuple(1.0 / math.factorial(k) ** 2 for k in range(34))
+_I1 = tuple(0.5 / (math.factorial(k) * math.factorial(k + 1)) for k in range(34))
+
+
+# --- modified, first kind ---------------------------------------------------------------------
+
+
+def _modified(x: Any, order: int) -> tuple[Any, Any, Any]:
+    """The series of I at |x| <= 8, √|x| exp(-|x|) I beyond, and √|x|."""
+    size = rnp.abs(x)
+    quarter = rnp.square(rnp.minimum(size, 8.0)) * 0.25
+    near = polynomial(quarter, _I1) * rnp.minimum(size, 8.0) if order else polynomial(quarter, _I0)
+    t = 1.0 / rnp.maximum(size, 8.0)
+    far = (tables.I0_FAR, tables.I0_FAR_AT) if order == 0 else (tables.I1_FAR, tables.I1_FAR_AT)
+    return near, quotient(centred(t, far[1]), far[0]), rnp.sqrt(t)
+
+
+def _scaled_i(x: Any, order: int) -> Any:
+    near, far, root = _modified(x, order)
+    size = rnp.abs(x)
+    out = rnp.where(size <= 8.0, near * rnp.exp(-rnp.minimum(size, 8.0)), far * root)
+    return rnp.where(x < 0, -out, out) if order else out
+
+
+def _plain_i(x: Any, order: int) -> Any:
+    near, far, root = _modified(x, order)
+    size = rnp.abs(x)
+    half = rnp.exp(0.5 * size)  # taken twice, so that it does not overflow before the result
+    out = rnp.where(size <= 8.0, near, rnp.where(size == rnp.inf, size, half * (far * root) * half))
+    return rnp.where(x < 0, -out, out) if order else out
+
+
+@custom_jvp
+def _i0e(x: Any) -> Any:
+    return _scaled_i(x, 0)
+
+
+@custom_jvp
+def _i1e(x: Any) -> Any:
+    return _scaled_i(x, 1)
+
+
+@custom_jvp
+def _i0(x: Any) -> Any:
+    return _plain_i(x, 0)
+
+
+@custom_jvp
+def _i1(x: Any) -> Any:
+    return _plain_i(x, 1)
+
+
+def _over(y: Any, x: Any) -> Any:
+    """y / x for an odd function y of slope 1/2 at 0."""
+    is_zero = x == 0
+    return rnp.where(is_zero, 0.5, y / rnp.where(is_zero, 1.0, x))
+
+
+_i0e.defjvps(lambda t, y, x: t * (_i1e(x) - rnp.sign(x) * y))
+_i1e.defjvps(lambda t, y, x: t * (_i0e(x) - _over(y, x) - rnp.sign(x) * y))
+_i0.defjvps(lambda t, y, x: t * _i1(x))
+_i1.defjvps(lambda t, y, x: t * (_i0(x) - _over(y, x)))
+
+
+@elementwise
+def i0(x: Any) -> Any:
+    """I0(x), the modified Bessel function of order 0.
+
+    >>> from rune.scipy.special import i0
+    >>> i0(1.0)
+    Array(1.2660658, f32*[], cpu:0)
+    """
+    return _i0(x)
+
+
+@elementwise
+def i1(x: Any) -> Any:
+    """I1(x), the modified Bessel function of order 1.
+
+    >>> from rune.scipy.special import i1
+    >>> i1(0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return _i1(x)
+
+
+@elementwise
+def i0e(x: Any) -> Any:
+    """exp(-|x|) I0(x), which does not overflow.
+
+    >>> from rune.scipy.special import i0e
+    >>> i0e(0.0)
+    Array(1., f32*[], cpu:0)
+    """
+    return _i0e(x)
+
+
+@elementwise
+def i1e(x: Any) -> Any:
+    """exp(-|x|) I1(x), which does not overflow.
+
+    >>> from rune.scipy.special import i1e
+    >>> i1e(0.0)
+    Array(0., f32*[], cpu:0)
+    """
+    return _i1e(x)
+
+
+# --- modified, second kind --------------------------------------------------------------------
+
+_HARMONIC = tuple(sum(1.0 / i for i in range(1, k + 1)) for k in range(16))
+_GAMMA = 0.5772156649015329
+_K0 = tuple((h - _GAMMA) / math.factorial(k) ** 2 for k, h in enumerate(_HARMONIC))
+_K1 = tuple(
+    -0.25 * (_HARMONIC[k] + (_HARMONIC[k + 1] if k + 1 < 16 else 0.0) - 2 * _GAMMA)
+    / (math.factorial(k) * math.factorial(k + 1))
+    for k in range(15)
+)  # fmt: skip
+
+
+def _second_modified(x: Any, order: int) -> tuple[Any, Any]:
+    """K at 0 < x <= 2, and √x exp(x) K beyond. Source: DLMF 10.31.1 and 10.31.2."""
+    near = rnp.clip(x, 0.0, 2.0)
+    quarter = 0.25 * near * near
+    if order == 0:
+        series = polynomial(quarter, _K0) - rnp.log(0.5 * near) * polynomial(quarter, _I0[:16])
+    else:
+        first = near * polynomial(quarter, _I1[:16])
+        series = 1.0 / near + rnp.log(0.5 * near) * first + near * polynomial(quarter, _K1)
+    table = tables.K0_FAR if order == 0 else tables.K1_FAR
+    return series, quotient(1.0 / rnp.maximum(x, 2.0), table)
+
+
+def _k(x: Any, order: int, is_scaled: bool) -> Any:
+    series, far = _second_modified(x, order)
+    root = rnp.sqrt(rnp.maximum(x, 2.0))
+    if is_scaled:
+        out = rnp.where(x <= 2.0, series * rnp.exp(rnp.clip(x, 0.0, 2.0)), far / root)
+    else:
+        out = rnp.where(x <= 2.0, series, far / root * rnp.exp(-x))
+    return rnp.where(x < 0, rnp.nan, rnp.where(x == 0, rnp.inf, out))
+
+
+@custom_jvp
+def _k0(x: Any) -> Any:
+    return _k(x, 0, False)
+
+
+@custom_jvp
+def _k1(x: Any) -> Any:
+    return _k(x, 1, False)
+
+
+@custom_jvp
+def _k0e(x: Any) -> Any:
+    return _k(x, 0, True)
+
+
+@custom_jvp
+def _k1e(x: Any) -> Any:
+    return _k(x, 1, True)
+
+
+_k0.defjvps(lambda t, y, x: -t * _k1(x))
+_k1.defjvps(lambda t, y, x: -t * (_k0(x) + y / x))
+_k0e.defjvps(lambda t, y, x: t * (y - _k1e(x)))
+_k1e.defjvps(lambda t, y, x: t * (y - _k0e(x) - y / x))
+
+
+@elementwise
+def k0(x: Any) -> Any:
+    """K0(x), the modified Bessel function of the second kind; infinite at 0, NaN below.
+
+    >>> from rune.scipy.special import k0
+    >>> k0(1.0)
+    Array(0.42102444, f32*[], cpu:0)
+    """
+    return _k0(x)
+
+
+@elementwise
+def k1(x: Any) -> Any:
+    """K1(x); infinite at 0, NaN below.
+
+    >>> from rune.scipy.special import k1
+    >>> k1(1.0)
+    Array(0.60190725, f32*[], cpu:0)
+    """
+    return _k1(x)
+
+
+@elementwise
+def k0e(x: Any) -> Any:
+    """exp(x) K0(x), which does not underflow.
+
+    >>> from rune.scipy.special import k0e
+    >>> k0e(1.0)
+    Array(1.1444632, f32*[], cpu:0)
+    """
+    return _k0e(x)
+
+
+@elementwise
+def k1e(x: Any) -> Any:
+    """exp(x) K1(x), which does not underflow.
+
+    >>> from rune.scipy.special import k1e
+    >>> k1e(1.0)
+    Array(1.6361536, f32*[], cpu:0)
+    """
+    return _k1e(x)

@@ -1,0 +1,105 @@
+"""Complete elliptic integrals, by the arithmetic-geometric mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune.scipy.special.arguments import elementwise
+from rune.transforms.custom_jvp import custom_jvp
+
+_STEPS = 7  # each squares the distance; the first ones bring far apart numbers together
+_FAR_STEPS = 5
+
+
+def _means(complement: Any) -> tuple[Any, Any]:
+    """The mean of 1 and √complement, and the sum of 2^(n-1) c_n² of Gauss' method."""
+    a, b = rnp.ones_like(complement), rnp.sqrt(complement)
+    total, power = 0.5 * (1.0 - complement), 0.5
+    for _ in range(_STEPS + _FAR_STEPS):
+        a, b, gap = 0.5 * (a + b), rnp.sqrt(a * b), 0.5 * (a - b)
+        power *= 2.0
+        total = total + power * gap * gap
+    return a, total
+
+
+@custom_jvp
+def _k_of_complement(p: Any) -> Any:
+    inside = rnp.where(p > 0, p, 1.0)
+    found = 0.5 * math.pi / _means(inside)[0]
+    return rnp.where(p > 0, found, rnp.where(p == 0, rnp.inf, rnp.nan))
+
+
+@custom_jvp
+def _ellipe(m: Any) -> Any:
+    is_inside = m < 1
+    mean, total = _means(rnp.where(is_inside, 1.0 - m, 1.0))
+    found = 0.5 * math.pi / mean * (1.0 - total)
+    return rnp.where(is_inside, found, rnp.where(m == 1, 1.0, rnp.nan))
+
+
+def _slope_of_k(m: Any, p: Any) -> Any:
+    """dK/dm = (E - (1 - m) K) / (2 m (1 - m)), and its series near m = 0."""
+    is_near = rnp.abs(m) < 1e-2
+    safe = rnp.where(is_near, 0.5, m)
+    rest = rnp.where(is_near, 0.5, p)
+    found = (_ellipe(safe) - rest * _k_of_complement(rest)) / (2.0 * safe * rest)
+    total: Any = 0.0
+    for k in range(9, 0, -1):
+        term = (math.comb(2 * k, k) / 4**k) ** 2
+        total = total * m + k * term
+    return rnp.where(is_near, 0.5 * math.pi * total, found)
+
+
+_k_of_complement.defjvps(lambda t, y, p: -t * _slope_of_k(1.0 - p, p))
+
+
+def _slope_of_e(t: Any, y: Any, m: Any) -> Any:
+    is_near = rnp.abs(m) < 1e-2
+    safe = rnp.where(is_near, 0.5, m)
+    found = (_ellipe(safe) - _k_of_complement(1.0 - safe)) / (2.0 * safe)
+    total: Any = 0.0
+    for k in range(9, 0, -1):
+        total = total * m - k / (2 * k - 1) * (math.comb(2 * k, k) / 4**k) ** 2
+    return t * rnp.where(is_near, 0.5 * math.pi * total, found)
+
+
+_ellipe.defjvps(_slope_of_e)
+
+
+@elementwise
+def ellipk(m: Any) -> Any:
+    """K(m), the integral of 1 / √(1 - m sin²t) from 0 to π/2; infinite at 1, NaN beyond.
+
+    Source: DLMF 19.8.5.
+
+    >>> from rune.scipy.special import ellipk
+    >>> ellipk(0.0)
+    Array(1.5707964, f32*[], cpu:0)
+    """
+    return _k_of_complement(1.0 - m)
+
+
+@elementwise
+def ellipkm1(p: Any) -> Any:
+    """K(1 - p), exact for small p.
+
+    >>> from rune.scipy.special import ellipkm1
+    >>> ellipkm1(1.0)
+    Array(1.5707964, f32*[], cpu:0)
+    """
+    return _k_of_complement(p)
+
+
+@elementwise
+def ellipe(m: Any) -> Any:
+    """E(m), the integral of √(1 - m sin²t) from 0 to π/2; NaN beyond 1.
+
+    Source: DLMF 19.8.6.
+
+    >>> from rune.scipy.special import ellipe
+    >>> ellipe(1.0)
+    Array(1., f32*[], cpu:0)
+    """
+    return _ellipe(m)
