@@ -68,13 +68,12 @@ def _values(plan: Plan, sizes: Sizes) -> list[_Value]:
         for slot in (*slots_read(plan, step), *slots_written(plan, step)):
             if slot.space is not Space.ARENA:
                 continue
-            place = memory(slot)
-            is_new = place not in read and held.get(place, _NONE).first != number
-            if place not in held or is_new:
+            place, known = memory(slot), held.get(memory(slot))
+            if known is None or (place not in read and known.first != number):
                 type_ = concrete_type(slot.type, sizes)
-                held[place] = _value(step, number, size_bytes(type_), type_)
-                found.append(held[place])
-            held[place].last = number
+                known = held[place] = _value(step, number, size_bytes(type_), type_)
+                found.append(known)
+            known.last = number
         inside = max((evaluate(p.arena_bytes, sizes) for p in inner_plans(step)), default=0)
         if inside:
             found.append(_value(step, number, inside, "intermediates"))
@@ -82,4 +81,5 @@ def _values(plan: Plan, sizes: Sizes) -> list[_Value]:
 
 
 def _value(step: Step, number: int, nbytes: int, what: object) -> _Value:
-    return _Value(Use(nbytes, (what, step_name(step)), getattr(step, "frame", None)), number, number)
+    use = Use(nbytes, (what, step_name(step)), getattr(step, "frame", None))
+    return _Value(use, number, number)

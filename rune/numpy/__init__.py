@@ -54,6 +54,9 @@ from rune.numpy.host_data import (
     frombuffer, fromfile, fromiter, fromstring, load, loadtxt, save, savetxt, savez,
     savez_compressed,
 )  # fmt: skip
+from rune.numpy.histograms import (
+    bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd,
+)  # fmt: skip
 from rune.numpy.indexing import put, put_along_axis, take, take_along_axis
 from rune.numpy.insertion import (
     block, choose, compress, delete, extract, insert, place, resize, trim_zeros,
@@ -91,6 +94,10 @@ from rune.numpy.reductions import (
     cumulative_sum, diff, ediff1d, max, min, prod, ptp, sum,
 )  # fmt: skip
 from rune.numpy.sequences import geomspace, linspace, logspace
+from rune.numpy.sets import (
+    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
+    unique_inverse, unique_values,
+)  # fmt: skip
 from rune.numpy.shapes import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
     expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel, reshape,

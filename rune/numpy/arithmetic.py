@@ -87,7 +87,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     >>> rnp.fmod(rnp.array([7, -7]), 3)
     Array([ 1, -1], i32[2], cpu:0)
     """
-    return ops.rem(*promoted("fmod", x1, x2, kind="numeric"))
+    return c.truncated_remainder(x1, x2)
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:

@@ -17,7 +17,6 @@ from rune.core.interpreter import type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import floating, static_int, static_size, value
-from rune.numpy.joining import concatenate
 from rune.numpy.logic import where
 from rune.numpy.reductions import diff
 from rune.numpy.sequences import linspace
@@ -26,7 +25,7 @@ from rune.ops import ordering as o
 from rune.ops import statistics as st
 from rune.ops.family import fit, size_value
 from rune.ops.operators import Operators
-from rune.ops.promote import as_type, broadcast_to, constant, promoted
+from rune.ops.promote import as_type, constant
 from rune.ops.segments import segment_sum
 
 _Listed = (list, tuple)
@@ -150,7 +149,7 @@ def _given_limits(range: Any, dtype: np.dtype) -> list[Any]:
 
 def _bins_of(x: Any, edges: Any) -> Any:
     """The number of each value's bin, -1 outside all of them."""
-    values, edges = promoted("histogram", x, edges)
+    values, edges = c.same_dtype("histogram", x, edges)
     count = type_of(edges).shape[0] - 1
     found = ops.sub(o.searchsorted(edges, values, "right"), value("histogram", np.int32(1)))
     found = ops.cast(found, dtypes.i32)
@@ -272,7 +271,7 @@ def _each(name: str, what: str, given: Any, count: int) -> list[Any]:
 def _histogram(
     name: str, points: Sequence[Any], bins: Any, range: Any, weights: Any, density: bool | None
 ) -> tuple[Any, list[Any]]:
-    points = promoted(name, *points)
+    points = c.same_dtype(name, *points)
     ndim = len(points)
     chosen, limits = _each(name, "bins", bins, ndim), _each(name, "ranges", range, ndim)
     edges = [histogram_bin_edges(p, b, r) for p, b, r in zip(points, chosen, limits, strict=True)]
@@ -301,6 +300,3 @@ def _dense(counts: Any, edges: Sequence[Any]) -> Any:
         widths = as_type(diff(e), type_of(counts).dtype)
         counts = ops.div(counts, ops.broadcast(widths, shape=shape, axes=(axis,)))
     return ops.div(counts, total)
-
-
-__all__ = ["broadcast_to", "concatenate"]

@@ -114,6 +114,7 @@ from rune.ops.reduction import (
     reduce_prod,
 )
 from rune.ops.scatters import scatter_max, scatter_min, scatter_mul
+from rune.ops.segments import segment_max, segment_min, segment_prod, segment_sum
 from rune.ops.sliding import shear
 from rune.ops.sorting import search_sorted, sort, top_k
 from rune.ops.transcendental import (

@@ -103,10 +103,18 @@ def _floor_divide_floats(x: Any, y: Any) -> Any:
     return a.select(a.ne(y, constant(0, y)), signed, plain)
 
 
+def truncated_remainder(x: Any, y: Any) -> Any:
+    """Remainder with the sign of the dividend; 0 where an integer is divided by 0."""
+    x, y = promoted("fmod", x, y, kind="numeric")
+    if type_of(x).dtype in dtypes.INTEGER:
+        x = a.select(a.eq(y, constant(0, y)), constant(0, x), x)
+    return a.rem(x, y)
+
+
 def remainder(x: Any, y: Any) -> Any:
-    """Remainder with the sign of the divisor."""
+    """Remainder with the sign of the divisor; 0 where an integer is divided by 0."""
     x, y = promoted("remainder", x, y, kind="numeric")
-    rest = a.rem(x, y)
+    rest = truncated_remainder(x, y)
     if type_of(x).dtype in dtypes.UNSIGNED:
         return rest
     zero = constant(0, rest)

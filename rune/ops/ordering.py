@@ -15,11 +15,11 @@ from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, cast, lt, select, sub
-from rune.ops.conventions import normalised_axis, reshape
+from rune.ops.conventions import normalised_axis, reshape, same_dtype
 from rune.ops.creation import iota
 from rune.ops.family import size_value
 from rune.ops.movement import move_axis, reverse
-from rune.ops.promote import broadcast_to, operand, promoted
+from rune.ops.promote import broadcast_to, operand
 from rune.ops.reduction import cumsum
 from rune.ops.sorting import argsort as _argsort
 from rune.ops.sorting import search_sorted, take_last
@@ -72,7 +72,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     Shapes: x [N], values [*V] -> [*V].
     Errors: ShapeError unless x has one axis.
     """
-    x, values = promoted("searchsorted", x, values)
+    x, values = same_dtype("searchsorted", x, values)
     _require_row("searchsorted", type_of(x))
     if sorter is not None:
         x = take_last(x, operand("searchsorted", sorter))

@@ -57,7 +57,25 @@ def _count(name: str, ids: Any, num_segments: Any) -> Size:
         ) from error
 
 
-def _segments(name: str, scatter: Any, identity: Callable[[Any], Any]) -> Segments:
+_DOC = """{what} of the rows that bear each number.
+
+    Shapes: data [N, *R], segment_ids [N] of integers -> [num_segments, *R].
+    num_segments: how many; under transformations it must be given.
+    mode:   "fill" (the default) and "drop" leave numbers out of bounds out, "clip" takes them to
+            the nearest segment. The promises about the numbers and bucket_size change nothing.
+    Errors: DtypeError for numbers that are no integers, ShapeError where they are not [N],
+            TracerIntegerConversionError for traced ones without num_segments.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.ops import {name}
+    >>> {name}(rnp.array([1.0, 2.0, 3.0]), rnp.array([0, 0, 1]))
+    Array({shown}, f32[2], cpu:0)
+    """
+
+
+def _segments(
+    name: str, scatter: Any, identity: Callable[[Any], Any], what: str, shown: str
+) -> Segments:
     def function(
         data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
         unique_indices: bool = False, bucket_size: int | None = None, mode: str | None = None,
@@ -80,28 +98,19 @@ def _segments(name: str, scatter: Any, identity: Callable[[Any], Any]) -> Segmen
         )  # fmt: skip
 
     function.__name__ = function.__qualname__ = name
+    function.__doc__ = _DOC.format(name=name, what=what, shown=shown)
     return function
 
 
-segment_sum = _segments("segment_sum", scatter_add, lambda x: literal_like(0, x))
-segment_prod = _segments("segment_prod", scatter_mul, lambda x: literal_like(1, x))
-segment_max = _segments("segment_max", scatter_max, lambda x: _limit(x, False))
-segment_min = _segments("segment_min", scatter_min, lambda x: _limit(x, True))
-
-for _function, _what, _shown in (
-    (segment_sum, "The sum", "[3., 3.]"), (segment_prod, "The product", "[2., 3.]"),
-    (segment_max, "The largest", "[2., 3.]"), (segment_min, "The least", "[1., 3.]"),
-):  # fmt: skip
-    _function.__doc__ = f"""{_what} of the rows that bear each number.
-
-    Shapes: data [N, *R], segment_ids [N] of integers -> [num_segments, *R].
-    num_segments: how many; under transformations it must be given.
-    mode:   "fill" (the default) and "drop" leave numbers out of bounds out, "clip" takes them to
-            the nearest segment. The promises about the numbers change nothing; bucket_size neither.
-    Errors: DtypeError for numbers that are no integers, ShapeError where they are not [N].
-
-    >>> import rune
-    >>> import rune.numpy as rnp
-    >>> rune.ops.{_function.__name__}(rnp.array([1.0, 2.0, 3.0]), rnp.array([0, 0, 1]))
-    Array({_shown}, f32[2], cpu:0)
-    """
+segment_sum = _segments(
+    "segment_sum", scatter_add, lambda x: literal_like(0, x), "The sum", "[3., 3.]"
+)
+segment_prod = _segments(
+    "segment_prod", scatter_mul, lambda x: literal_like(1, x), "The product", "[2., 3.]"
+)
+segment_max = _segments(
+    "segment_max", scatter_max, lambda x: _limit(x, False), "The largest", "[2., 3.]"
+)
+segment_min = _segments(
+    "segment_min", scatter_min, lambda x: _limit(x, True), "The least", "[1., 3.]"
+)

@@ -205,7 +205,10 @@ def references() -> tuple[int, int]:
 
 
 def test_events_of_calls_are_released():
-    looped = rune.jit(lambda x: rune.fori_loop(0, 9, lambda i, v: rnp.flip(v) + i, x), device=OPENCL)
+    def body(i: Any, v: Any) -> Any:
+        return rnp.flip(v) + i
+
+    looped = rune.jit(lambda x: rune.fori_loop(0, 9, body, x), device=OPENCL)
     x = rune.device_put(np.ones(50, np.float32), OPENCL)
     looped(x)
     before = references()

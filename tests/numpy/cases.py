@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.numpy.complex_cases import COMPLEX
+from tests.numpy.fourier_cases import SAMPLED
 from tests.numpy.function_cases import CALLED
 from tests.numpy.position_cases import POSITIONS
 from tests.numpy.spelling import Case, b, big, case, f, i, n, named, pos, unit
@@ -256,5 +257,5 @@ CREATION = [
 
 CASES = [
     *ELEMENTWISE, *REDUCTIONS, *SHAPES, *INDEXING, *PRODUCTS, *EINSUM, *CREATION, *COMPLEX,
-    *POSITIONS, *CALLED,
+    *POSITIONS, *CALLED, *SAMPLED,
 ]  # fmt: skip

@@ -155,10 +155,14 @@ def test_floor_divide_is_exact_where_the_quotient_would_round():
     same(np.floor_divide(x, y), rnp.floor_divide(array(x), array(y)))
 
 
-def test_an_integer_quotient_by_zero_never_traps():
-    x = array(np.array([7, -1], np.int32))
+def test_an_integer_divided_by_zero_has_jaxs_quotient_and_no_remainder():
+    x = array(np.array([7, -7, 0], np.int32))
+    zeros = array(np.zeros(3, np.int32))
 
-    assert rnp.floor_divide(x, 0).shape == rnp.remainder(x, 0).shape == (2,)
+    for y in (0, zeros):
+        same(np.array([-2, -2, -1], np.int32), rnp.floor_divide(x, y))
+        same(np.zeros(3, np.int32), rnp.remainder(x, y))
+        same(np.zeros(3, np.int32), rnp.fmod(x, y))
 
 
 def test_an_integer_to_a_negative_power_is_refused_or_truncated():

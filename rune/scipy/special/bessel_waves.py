@@ -26,10 +26,15 @@ def _near(x: Any, order: int) -> Any:
     """J at |x| <= 6."""
     square = x * x
     roots, table = (tables.J1_ROOTS, tables.J1) if order else (tables.J0_ROOTS, tables.J0)
-    first, second = (float(r) for r in roots)
-    # x² - r² by its factors keeps the digits near the zero r.
-    out = (x - first) * (x + first) * (x - second) * (x + second) * quotient(square, table)
+    out = _from_zero(x, roots[0]) * _from_zero(x, roots[1]) * quotient(square, table)
     return out * x if order else out
+
+
+def _from_zero(x: Any, root: float) -> Any:
+    """x² - root², the root in two parts, so that the digits near it are kept in f32 too."""
+    first = float(np.float32(root))
+    rest = root - first
+    return ((x - first) - rest) * ((x + first) + rest)
 
 
 def _far(x: Any, order: int) -> tuple[Any, Any]:

@@ -1,0 +1,214 @@
+"""Memory handed to other libraries and taken from them, without a copy: DLPack's structures.
+
+`lend` wraps memory that an owner keeps alive; the owner is let go when the other library is done.
+`borrow` reads what another library lends and gives it back when the last view on it is gone. Both
+speak versions 0.x ("dltensor") and 1.x ("dltensor_versioned", which can say read-only).
+What this does not do: know arrays, or move anything between devices.
+
+Source: dlpack.h of DLPack 1.1, and the Python specification of DLPack.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
+VERSION = (1, 1)
+_READ_ONLY, _IS_COPIED = 1, 2
+_INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL, _E4M3FN, _E5M2 = 0, 1, 2, 4, 5, 6, 10, 12
+
+_CODES: dict[np.dtype, tuple[int, int]] = {
+    dtypes.bool_: (_BOOL, 8), dtypes.bf16: (_BFLOAT, 16),
+    dtypes.f8_e4m3: (_E4M3FN, 8), dtypes.f8_e5m2: (_E5M2, 8),
+    **{d: (_INT, 8 * d.itemsize) for d in (dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64)},
+    **{d: (_UINT, 8 * d.itemsize) for d in (dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64)},
+    **{d: (_FLOAT, 8 * d.itemsize) for d in (dtypes.f16, dtypes.f32, dtypes.f64)},
+    **{d: (_COMPLEX, 8 * d.itemsize) for d in (dtypes.c64, dtypes.c128)},
+}  # fmt: skip
+_DTYPES = {code: dtype for dtype, code in _CODES.items()}
+
+
+class _Tensor(ctypes.Structure):
+    """DLTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+class _Managed(ctypes.Structure):
+    """DLManagedTensor."""
+
+    _fields_ = (
+        ("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor),
+    )  # fmt: skip
+
+
+_NAMES = {_Managed: b"dltensor", _Versioned: b"dltensor_versioned"}
+_USED = {_Managed: b"used_dltensor", _Versioned: b"used_dltensor_versioned"}
+_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_api = ctypes.pythonapi
+# Capsules are passed by address: in a destructor a Python reference must not be made.
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", _api)
+)
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", _api)
+)
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", _api)
+)
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_SetName", _api)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Where the elements of an array lie. `strides` count elements."""
+
+    address: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: tuple[int, int] = (CPU, 0)
+
+
+def can_lend(dtype: np.dtype) -> bool:
+    """Whether DLPack has a name for a dtype."""
+    return dtype in _CODES
+
+
+# --- lending ----------------------------------------------------------------------------------
+
+# What is lent, by the address of its structure, until the borrower gives it back.
+_lent: dict[int, tuple[Any, ...]] = {}
+
+
+@_DELETER
+def _give_back(address: int) -> None:
+    _lent.pop(address, None)
+
+
+@_DELETER
+def _capsule_dies(capsule: int) -> None:
+    """A capsule that nobody took up still owns what it lends."""
+    for name in _NAMES.values():
+        if _is_valid(capsule, name):
+            _lent.pop(_pointer(capsule, name), None)
+
+
+def lend(
+    memory: Memory, owner: Any, *, versioned: bool, read_only: bool = True, is_copied: bool = False
+) -> Any:
+    """A capsule with the memory, which `owner` keeps alive.
+
+    versioned: whether the borrower reads version 1.x, which says whether it may write.
+    """
+    sizes = (ctypes.c_int64 * max(1, len(memory.shape)))(*memory.shape)
+    strides = (ctypes.c_int64 * max(1, len(memory.shape)))(*memory.strides)
+    made = _Versioned() if versioned else _Managed()
+    code, bits = _CODES[memory.dtype]
+    made.tensor = _Tensor(
+        memory.address or None, *memory.device, len(memory.shape), code, bits, 1,
+        ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)),
+        ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)), 0,
+    )  # fmt: skip
+    made.deleter = ctypes.cast(_give_back, ctypes.c_void_p).value
+    if isinstance(made, _Versioned):
+        made.major, made.minor = VERSION
+        made.flags = (_READ_ONLY if read_only else 0) | (_IS_COPIED if is_copied else 0)
+    address = ctypes.addressof(made)
+    _lent[address] = (made, sizes, strides, owner)
+    return _new(address, _NAMES[type(made)], ctypes.cast(_capsule_dies, ctypes.c_void_p))
+
+
+# --- borrowing --------------------------------------------------------------------------------
+
+
+def borrow(capsule: Any) -> tuple[Memory, Any]:
+    """(memory, loan) of a capsule: the memory may be read while somebody holds the loan.
+
+    Errors: BufferError for what is no capsule, was taken up before, or has a dtype of no name.
+    """
+    held = id(capsule)
+    kind = next((k for k, name in _NAMES.items() if _is_valid(held, name)), None)
+    if kind is None:
+        raise BufferError(f"from_dlpack: cannot read {capsule!r} (a fresh DLPack capsule required)")
+    address = _pointer(held, _NAMES[kind])
+    found = kind.from_address(address)
+    memory = _memory(found.tensor)
+    _rename(held, _USED[kind])
+    loan = _Loan()
+    if found.deleter:
+        weakref.finalize(loan, _DELETER(found.deleter), address).atexit = False
+    return memory, loan
+
+
+class _Loan:
+    """Held while borrowed memory is in use."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _memory(tensor: _Tensor) -> Memory:
+    dtype = _DTYPES.get((tensor.code, tensor.bits))
+    if dtype is None or tensor.lanes != 1:
+        raise BufferError(
+            f"from_dlpack: cannot read elements of type code {tensor.code}, {tensor.bits} bits, "
+            f"{tensor.lanes} lanes"
+        )
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    if tensor.strides:
+        strides = tuple(tensor.strides[i] for i in range(tensor.ndim))
+    else:
+        strides = dense_strides(shape)
+    address = (tensor.data or 0) + tensor.byte_offset
+    return Memory(address, dtype, shape, strides, (tensor.device_type, tensor.device))
+
+
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Steps of a row-major array, in elements."""
+    steps, step = [], 1
+    for size in reversed(shape):
+        steps.append(step)
+        step *= size
+    return tuple(reversed(steps))
+
+
+class _View:
+    """Memory as NumPy's array interface describes it; it holds the loan."""
+
+    def __init__(self, memory: Memory, loan: Any):
+        raw = f"|V{memory.dtype.itemsize}"
+        self.loan = loan
+        self.__array_interface__ = {
+            "version": 3, "shape": memory.shape, "typestr": raw, "data": (memory.address, True),
+            "strides": tuple(s * memory.dtype.itemsize for s in memory.strides),
+        }  # fmt: skip
+
+
+def as_numpy(memory: Memory, loan: Any) -> np.ndarray:
+    """Borrowed host memory as a read-only NumPy array, which holds the loan."""
+    if 0 in memory.shape:
+        return np.zeros(memory.shape, memory.dtype)
+    return np.asarray(_View(memory, loan)).view(memory.dtype)

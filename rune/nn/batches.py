@@ -1,0 +1,122 @@
+"""Batch normalisation whose running statistics are the caller's: state in, state out.
+
+Statistics are taken over the batch and all axes but the channel, and over the lanes of a named
+axis: of vmap, or of the devices of pmap. Every lane then normalises by the same numbers and has
+the same next state, as if all lanes were one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import lax, ops
+from rune.core.types import Shape
+from rune.nn.support import rounded, widened
+
+
+class BatchNormState(NamedTuple):
+    """Running mean and variance of every channel, f32[C], and the number of batches seen."""
+
+    mean: Any
+    var: Any
+    count: Any
+
+
+def batch_norm_state(channels: int, dtype: Any = "f32") -> BatchNormState:
+    """The state before the first batch: mean 0, variance 1.
+
+    >>> import rune.nn as nn
+    >>> nn.batch_norm_state(2).var
+    Array([1., 1.], f32[2], cpu:0)
+    """
+    zeros, ones = rnp.zeros(channels, dtype), rnp.ones(channels, dtype)
+    return BatchNormState(zeros, ones, rnp.zeros((), "i32"))
+
+
+def batch_norm(
+    x: Any, state: BatchNormState, scale: Any = None, bias: Any = None, *, training: bool = True,
+    momentum: float | None = 0.1, epsilon: float = 1e-5, axis: int = 1,
+    axis_name: str | Sequence[str] | None = None,
+) -> tuple[Any, BatchNormState]:  # fmt: skip
+    """x with mean 0 and variance 1 in every channel, times scale plus bias; and the next state.
+
+    training: by the batch's statistics, which also move the state by `momentum` (None: the plain
+              mean over all batches so far). Else by the state, which stays.
+    axis:     where the channels are.   axis_name: named axes whose lanes are one batch.
+    Types:    half types are normalised in f32. The state's variance is the unbiased one.
+    Source: Ioffe & Szegedy 2015, arXiv:1502.03167; numbers as torch.nn.BatchNorm.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> y, state = nn.batch_norm(rnp.array([[1.0], [3.0]]), nn.batch_norm_state(1), epsilon=0.0)
+    >>> y.reshape(-1), state.mean
+    (Array([-1.,  1.], f32[2], cpu:0), Array([0.2], f32[1], cpu:0))
+    """
+    wide, kept = widened(x)
+    others = tuple(a for a in range(wide.ndim) if a != axis % wide.ndim)
+    shape = tuple(1 if a in others else d for a, d in enumerate(wide.shape))
+    if training:
+        mean, var, count = _statistics(wide, others, axis_name)
+        state = _moved(state, ops.stop_gradient(mean), ops.stop_gradient(var), count, momentum)
+    else:
+        mean, var = state.mean, state.var
+    out = _normalised(wide, mean, var, shape, epsilon)
+    out = out if scale is None else out * rnp.reshape(scale, shape)
+    out = out if bias is None else out + rnp.reshape(bias, shape)
+    return rounded(out, kept), state
+
+
+def _statistics(x: Any, axes: tuple[int, ...], axis_name: Any) -> tuple[Any, Any, Any]:
+    """Mean and variance of each channel, and the number of elements, over all lanes."""
+    count: Any = 1
+    for axis in axes:
+        count = count * x.shape[axis]
+    mean = rnp.mean(x, axes)
+    if axis_name is None:
+        return mean, rnp.mean(_deviations(x, mean, axes), axes), count
+    mean = lax.pmean(mean, axis_name)
+    var = lax.pmean(rnp.mean(_deviations(x, mean, axes), axes), axis_name)
+    return mean, var, count * lax.psum(1, axis_name)
+
+
+def _deviations(x: Any, mean: Any, axes: tuple[int, ...]) -> Any:
+    return rnp.square(x - rnp.expand_dims(mean, axes))
+
+
+def _moved(state: BatchNormState, mean: Any, var: Any, n: Any, momentum: float | None) -> Any:
+    count = state.count + 1
+    rate = 1.0 / rnp.astype(count, state.mean.dtype) if momentum is None else momentum
+    unbiased = var * (n / rnp.maximum(n - 1, 1))
+    return BatchNormState(
+        rnp.astype((1 - rate) * state.mean + rate * mean, state.mean.dtype),
+        rnp.astype((1 - rate) * state.var + rate * unbiased, state.var.dtype),
+        count,
+    )
+
+
+def _normalised(x: Any, mean: Any, var: Any, shape: Shape, epsilon: float) -> Any:
+    root = ops.rsqrt(rnp.reshape(var, shape) + epsilon)
+    return (x - rnp.reshape(mean, shape)) * root
+
+
+def group_norm(
+    x: Any, groups: int, scale: Any = None, bias: Any = None, epsilon: float = 1e-5
+) -> Any:
+    """x [N, C, *S] standardised over each of `groups` groups of channels, times scale plus bias.
+
+    Source: Wu & He 2018, arXiv:1803.08494. With one channel a group it is instance normalisation.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.group_norm(rnp.array([[1.0, 3.0, 5.0, 7.0]]), 2, epsilon=0.0)
+    Array([[-1.,  1., -1.,  1.]], f32[1,4], cpu:0)
+    """
+    wide, kept = widened(x)
+    split = rnp.reshape(wide, (wide.shape[0], groups, -1))
+    mean = rnp.mean(split, -1, keepdims=True)
+    var = rnp.mean(rnp.square(split - mean), -1, keepdims=True)
+    out = rnp.reshape((split - mean) * ops.rsqrt(var + epsilon), wide.shape)
+    shape = (1, -1, *(1,) * (wide.ndim - 2))
+    out = out if scale is None else out * rnp.reshape(scale, shape)
+    out = out if bias is None else out + rnp.reshape(bias, shape)
+    return rounded(out, kept)

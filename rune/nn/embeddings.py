@@ -1,0 +1,31 @@
+"""Embedding: rows of a table by their numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.errors import DtypeError
+
+
+def embedding(ids: Any, table: Any, padding_idx: int | None = None) -> Any:
+    """The rows of `table` that `ids` number; an id out of range gives NaN.
+
+    Shapes: ids int[*I], table [V, D] -> [*I, D].
+    padding_idx: the row of this number gets no gradient.
+    Errors: DtypeError for ids that are no integers.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.embedding(rnp.array([1, 1]), rnp.array([[1.0], [2.0]]))
+    Array([[2.],
+           [2.]], f32[2,1], cpu:0)
+    """
+    ids, table = rnp.asarray(ids), rnp.asarray(table)
+    if not rnp.issubdtype(ids.dtype, rnp.integer):
+        raise DtypeError(f"embedding: cannot look up {ids.type} (integer dtype required)")
+    found = rnp.take(table, ids, 0)
+    if padding_idx is None:
+        return found
+    row = padding_idx % table.shape[0] if padding_idx < 0 else padding_idx
+    return rnp.where((ids == row)[..., None], ops.stop_gradient(found), found)

@@ -1,0 +1,93 @@
+"""Message passing over graphs: nodes as rows, edges as pairs of node numbers.
+
+Padding: an edge whose receiver is the number of nodes (or any number out of range) counts for
+nothing, so that graphs of any size share one compiled program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import rune.numpy as rnp
+from rune.errors import ArgumentError
+
+Combine = Literal["sum", "mean", "max"]
+
+
+def aggregate(values: Any, segments: Any, count: int, combine: Combine = "sum") -> Any:
+    """The sum, mean or maximum of the rows of each segment; 0 for a segment without rows.
+
+    Shapes: values [E, *F], segments i32[E] of 0…count-1 -> [count, *F]; rows of other segments are
+            left out.
+    Errors: ArgumentError for another way to combine.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.aggregate(rnp.array([1.0, 2.0, 4.0]), rnp.array([0, 0, 2]), 3)
+    Array([3., 0., 4.], f32[3], cpu:0)
+    """
+    values, segments = rnp.asarray(values), rnp.asarray(segments)
+    if combine not in ("sum", "mean", "max"):
+        raise ArgumentError(f"aggregate: cannot combine by {combine!r} (sum, mean or max)")
+    # Negative numbers would count from the end.
+    segments = rnp.where(segments < 0, count, segments)
+    shape = (count, *values.shape[1:])
+    if combine == "max":
+        least = -rnp.inf if rnp.issubdtype(values.dtype, rnp.floating) else None
+        start = rnp.iinfo(values.dtype).min if least is None else least
+        found = rnp.full(shape, start, values.dtype).at[segments].max(values, mode="drop")
+        return rnp.where(_sizes(segments, count, values.ndim) > 0, found, 0)
+    total = rnp.zeros(shape, values.dtype).at[segments].add(values, mode="drop")
+    if combine == "sum":
+        return total
+    sizes = _sizes(segments, count, values.ndim)
+    return total / rnp.maximum(sizes, 1).astype(total.dtype)
+
+
+def _sizes(segments: Any, count: int, ndim: int) -> Any:
+    ones = rnp.ones(segments.shape, "i32")
+    found = rnp.zeros(count, "i32").at[segments].add(ones, mode="drop")
+    return rnp.reshape(found, (count, *(1,) * (ndim - 1)))
+
+
+def message_passing(
+    nodes: Any, senders: Any, receivers: Any, message: Callable[..., Any] | None = None,
+    edges: Any = None, combine: Combine = "sum",
+) -> Any:  # fmt: skip
+    """What every node receives along its edges, combined.
+
+    Shapes: nodes [N, *F], senders and receivers i32[E], edges [E, *G] or None -> [N, *M].
+    message: (sender rows, receiver rows, edge rows) -> [E, *M]; by default the sender's row.
+    Source: Gilmer et al. 2017, arXiv:1704.01212.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.message_passing(rnp.array([1.0, 2.0]), rnp.array([0, 1]), rnp.array([1, 1]))
+    Array([0., 3.], f32[2], cpu:0)
+    """
+    nodes = rnp.asarray(nodes)
+    sent = nodes[rnp.asarray(senders)]
+    if message is not None:
+        sent = message(sent, nodes[rnp.asarray(receivers)], edges)
+    return aggregate(sent, receivers, nodes.shape[0], combine)
+
+
+def gcn_layer(nodes: Any, senders: Any, receivers: Any, weight: Any, bias: Any = None) -> Any:
+    """D^-½ (A + I) D^-½ X W + b: a graph convolution with self-loops.
+
+    Shapes: nodes [N, F], weight [F, H], bias [H] -> [N, H]; degrees D count edges by receiver,
+            and the loop. For a symmetric graph list every edge both ways.
+    Source: Kipf & Welling 2016, arXiv:1609.02907.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> x, none = rnp.array([[1.0], [2.0]]), rnp.zeros(0, "i32")
+    >>> nn.gcn_layer(x, none, none, rnp.ones((1, 1)))
+    Array([[1.],
+           [2.]], f32[2,1], cpu:0)
+    """
+    x = rnp.asarray(nodes) @ weight
+    count = x.shape[0]
+    receivers = rnp.asarray(receivers)
+    degrees = aggregate(rnp.ones(receivers.shape, x.dtype), receivers, count) + 1
+    roots = 1 / rnp.sqrt(degrees)[:, None]
+    found = roots * (message_passing(x * roots, senders, receivers) + x * roots)
+    return found if bias is None else found + bias

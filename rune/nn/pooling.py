@@ -1,0 +1,240 @@
+"""Pooling over one primitive, reduce_window, in as many dimensions as the window has.
+
+The window's axes are the last ones of x; all before them are batches and channels. Fractional
+pooling chooses regions of varying size at random (by a key), so that the result has any size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops, random
+from rune.errors import ArgumentError
+from rune.nn.support import real
+from rune.ops.window_reductions import Slide, fields_of
+from rune.random.streams import take_key
+
+Each = int | Sequence[int]
+
+
+def _window(name: str, x: Any, window: Each) -> tuple[int, ...]:
+    """The window's sizes; of a number, over all axes but batch and channel."""
+    sizes = (window,) * max(x.ndim - 2, 1) if isinstance(window, int) else tuple(window)
+    if len(sizes) > x.ndim:
+        raise ArgumentError(f"{name}: cannot slide a window {sizes} over {x.type}")
+    return sizes
+
+
+def _each(name: str, what: str, value: Any, rank: int) -> tuple[int, ...]:
+    found = (value,) * rank if isinstance(value, int) else tuple(value)
+    if len(found) != rank:
+        raise ArgumentError(f"{name}: cannot use {what} {found} ({rank} numbers required)")
+    return found
+
+
+def _slide(
+    name: str, x: Any, sizes: tuple[int, ...], stride: Each | None, padding: Any, dilation: Each,
+    ceil: bool,
+) -> tuple[Slide, tuple[int, ...]]:  # fmt: skip
+    """The parameters of reduce_window, and how far `ceil` lets windows reach beyond the padding."""
+    rank, outer = len(sizes), x.ndim - len(sizes)
+    strides = sizes if stride is None else _each(name, "stride", stride, rank)
+    dilations = _each(name, "dilation", dilation, rank)
+    if isinstance(padding, int):
+        padding = ((padding, padding),) * rank
+    pairs = [(p, p) if isinstance(p, int) else tuple(p) for p in padding]
+    beyond = (0,) * rank
+    if ceil:
+        spatial = zip(x.shape[outer:], sizes, strides, dilations, pairs, strict=True)
+        beyond = tuple(_beyond(*given) for given in spatial)
+    ends = [(lo, hi + more) for (lo, hi), more in zip(pairs, beyond, strict=True)]
+    ones = (1,) * outer
+    return Slide(
+        (*ones, *sizes), (*ones, *strides), ((0, 0),) * outer + tuple(ends), (1,) * x.ndim,
+        (*ones, *dilations),
+    ), beyond  # fmt: skip
+
+
+def _beyond(
+    size: int, window: int, stride: int, dilation: int, pads: tuple[int, int]
+) -> int:
+    """What the last window lacks, if it starts within the array or its left padding."""
+    low, high = pads
+    span = (window - 1) * dilation + 1
+    free = size + low + high - span
+    count = -(-free // stride) + 1
+    if (count - 1) * stride >= size + low:
+        count -= 1
+    return max((count - 1) * stride - free, 0)
+
+
+def max_pool(
+    x: Any, window: Each, stride: Each | None = None, padding: Any = 0, dilation: Each = 1,
+    ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    """The largest element of every window. Padding never wins.
+
+    window: sizes along the last axes; a number stands for every axis after batch and channel.
+    stride: by default the window's sizes.   padding: a number, one per axis, or pairs.
+    ceil_mode: a last window may reach beyond the end, if it starts before it.
+    The derivative goes to the first of equal elements, row-major.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.max_pool(rnp.arange(6.0)[None, None], 2)
+    Array([[[1., 3., 5.]]], f32[1,1,3], cpu:0)
+    """
+    x = rnp.asarray(x)
+    sizes = _window("max_pool", x, window)
+    slide, _ = _slide("max_pool", x, sizes, stride, padding, dilation, ceil_mode)
+    return ops.reduce_window(x, combine="max", **fields_of(slide))
+
+
+def avg_pool(
+    x: Any, window: Each, stride: Each | None = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor: float | None = None,
+) -> Any:  # fmt: skip
+    """The mean of every window.
+
+    count_include_pad: padding counts as elements that are 0; else only elements of x count.
+    divisor: what sums are divided by instead.
+    window, stride, padding, ceil_mode: as for `max_pool`; what `ceil_mode` reaches beyond the
+            padding never counts.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.avg_pool(rnp.arange(6.0)[None, None], 2)
+    Array([[[0.5, 2.5, 4.5]]], f32[1,1,3], cpu:0)
+    """
+    x = real(x)
+    sizes = _window("avg_pool", x, window)
+    slide, beyond = _slide("avg_pool", x, sizes, stride, padding, 1, ceil_mode)
+    total = ops.reduce_window(x, combine="add", **fields_of(slide))
+    if divisor is not None:
+        return total / divisor
+    pads = [p for pair in slide.padding for p in pair]
+    if not any(beyond) and (count_include_pad or not any(pads)):
+        return total / math.prod(sizes)
+    return total / _counts(x, slide, beyond, count_include_pad)
+
+
+def _counts(x: Any, slide: Slide, beyond: tuple[int, ...], include_pad: bool) -> Any:
+    """How many elements count in every window: the same for all batches and channels."""
+    outer = x.ndim - len(beyond)
+    inside = rnp.ones((*(1,) * outer, *x.shape[outer:]), x.dtype)
+    pads = list(slide.padding)
+    if include_pad:
+        kept = [(lo, hi - more) for (lo, hi), more in zip(pads[outer:], beyond, strict=True)]
+        inside = rnp.pad(inside, [*pads[:outer], *kept], constant_values=1)
+        pads = [*pads[:outer], *((0, more) for more in beyond)]
+    fields = fields_of(slide) | {"padding": tuple(pads)}
+    return ops.reduce_window(inside, combine="add", **fields)
+
+
+# --- to a given size --------------------------------------------------------------------------
+
+
+def adaptive_avg_pool(x: Any, output_size: Each) -> Any:
+    """Means of regions that divide the last axes evenly into `output_size`.
+
+    Region i of n over L elements is floor(i L / n) … ceil((i + 1) L / n).
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.adaptive_avg_pool(rnp.arange(5.0)[None, None], 2)
+    Array([[[1., 3.]]], f32[1,1,2], cpu:0)
+    """
+    x = real(x)
+    for axis, size in _targets("adaptive_avg_pool", x, output_size):
+        starts, ends = _even(x.shape[axis], size)
+        inside = _regions(x.shape[axis], starts, ends)
+        weights = rnp.astype(inside, x.dtype) / rnp.sum(inside, 1, keepdims=True).astype(x.dtype)
+        x = rnp.moveaxis(rnp.tensordot(x, weights, ([axis], [1])), -1, axis)
+    return x
+
+
+def adaptive_max_pool(x: Any, output_size: Each) -> Any:
+    """Maxima of the regions of `adaptive_avg_pool`.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.adaptive_max_pool(rnp.arange(5.0)[None, None], 2)
+    Array([[[2., 4.]]], f32[1,1,2], cpu:0)
+    """
+    x = rnp.asarray(x)
+    for axis, size in _targets("adaptive_max_pool", x, output_size):
+        x = _max_of_regions(x, axis, *_even(x.shape[axis], size))
+    return x
+
+
+def _targets(name: str, x: Any, output_size: Each) -> list[tuple[int, int]]:
+    sizes = _window(name, x, output_size)
+    return list(zip(range(x.ndim - len(sizes), x.ndim), sizes, strict=True))
+
+
+def _even(length: int, count: int) -> tuple[Any, Any]:
+    index = rnp.arange(count)
+    return index * length // count, -(-(index + 1) * length // count)
+
+
+def _regions(length: int, starts: Any, ends: Any) -> Any:
+    """Which elements are in which region: bool [regions, length]."""
+    places = rnp.arange(length)
+    return (places >= starts[:, None]) & (places < ends[:, None])
+
+
+def _max_of_regions(x: Any, axis: int, starts: Any, ends: Any) -> Any:
+    inside = _regions(x.shape[axis], starts, ends)
+    spread = rnp.moveaxis(x, axis, -1)[..., None, :]
+    least = -rnp.inf if rnp.issubdtype(x.dtype, rnp.floating) else rnp.iinfo(x.dtype).min
+    found = rnp.max(rnp.where(inside, spread, least), -1)
+    return rnp.moveaxis(found, -1, axis)
+
+
+def fractional_max_pool(
+    x: Any, window: Each, output_size: Each | None = None, output_ratio: float | None = None,
+    key: Any = None, *, name: str | None = None,
+) -> Any:  # fmt: skip
+    """Maxima of windows whose starts are `output_size` steps of nearly equal, random length.
+
+    key:  a key, or None to draw one from `with rune.random.seed(…)`; each batch and channel has
+          the same regions.
+    Errors: ArgumentError unless just one of output_size and output_ratio is given, and windows fit.
+    Source: Graham 2014, Fractional max-pooling, arXiv:1412.6071, the pseudorandom sequence.
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> x = rnp.arange(9.0)[None, None]
+    >>> nn.fractional_max_pool(x, 2, 5, key=rune.random.key(0)).shape
+    (1, 1, 5)
+    """
+    x = rnp.asarray(x)
+    sizes = _window("fractional_max_pool", x, window)
+    outer = x.ndim - len(sizes)
+    if (output_size is None) == (output_ratio is None):
+        raise ArgumentError(
+            "fractional_max_pool: cannot choose a size (one of output_size and output_ratio "
+            "required)"
+        )
+    wanted = (
+        tuple(int(n * output_ratio) for n in x.shape[outer:]) if output_ratio is not None
+        else _each("fractional_max_pool", "output_size", output_size, len(sizes))
+    )  # fmt: skip
+    drawn = random.uniform(take_key("fractional_max_pool", key, name), (len(sizes),))
+    for number, (size, count) in enumerate(zip(sizes, wanted, strict=True)):
+        axis = outer + number
+        starts = _fractional(x.shape[axis], size, count, drawn[number])
+        x = _max_of_regions(x, axis, starts, starts + size)
+    return x
+
+
+def _fractional(length: int, window: int, count: int, u: Any) -> Any:
+    """Starts of `count` windows: the last one ends with the axis."""
+    if count < 1 or window + count - 1 > length:
+        raise ArgumentError(
+            f"fractional_max_pool: cannot place {count} windows of {window} in {length} elements"
+        )
+    if count == 1:
+        return rnp.full((1,), length - window)
+    alpha = (length - window) / (count - 1)
+    index = rnp.arange(count)
+    starts = rnp.floor((index + u) * alpha) - rnp.floor(u * alpha)
+    return rnp.where(index == count - 1, length - window, rnp.astype(starts, "i32"))

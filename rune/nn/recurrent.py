@@ -1,0 +1,228 @@
+"""Recurrent cells and layers: torch's formulas, over `scan`, so that memory grows with the length.
+
+A cell is a function of its parameters, one step's input and the state. Parameters are named tuples
+    input [G·H, I]   hidden [G·H, H]   input_bias, hidden_bias [G·H] or None
+with G gates one above the other: LSTM input, forget, cell, output; GRU reset, update, new.
+A layer runs a cell over the leading axis of x [T, *B, I].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import rune.numpy as rnp
+from rune import control, ops, random, tree
+from rune.errors import ArgumentError
+from rune.nn.activations import relu
+from rune.random.streams import take_key
+
+Cell = Callable[..., Any]
+
+
+class CellParams(NamedTuple):
+    """The weights of a cell of G gates."""
+
+    input: Any
+    hidden: Any
+    input_bias: Any = None
+    hidden_bias: Any = None
+
+
+class LSTMState(NamedTuple):
+    """What an LSTM hands on: its output h and its memory c, each [*B, H]."""
+
+    h: Any
+    c: Any
+
+
+GATES = {"rnn": 1, "lstm": 4, "gru": 3}
+
+
+def init_cell(
+    kind: Literal["rnn", "lstm", "gru"], inputs: int, hidden: int, key: Any = None,
+    bias: bool = True, dtype: Any = "f32",
+) -> CellParams:  # fmt: skip
+    """First parameters of a cell: uniform numbers within ±1/√hidden.
+
+    key: a key, or None to draw one from `with rune.random.seed(…)`.
+    Errors: ArgumentError for another kind.
+
+    >>> import rune, rune.nn as nn
+    >>> nn.init_cell("lstm", 3, 5, rune.random.key(0)).input.shape
+    (20, 3)
+    """
+    if kind not in GATES:
+        raise ArgumentError(f"init_cell: cannot make a cell of kind {kind!r} ({', '.join(GATES)})")
+    rows, bound = GATES[kind] * hidden, 1 / math.sqrt(hidden)
+    keys = random.split(take_key("init_cell", key, None), 4)
+    shapes = ((rows, inputs), (rows, hidden), (rows,), (rows,))
+    drawn = [
+        random.uniform(keys[n], shape, dtype, -bound, bound)
+        for n, shape in enumerate(shapes[: 4 if bias else 2])
+    ]
+    return CellParams(*drawn)
+
+
+def _gates(params: CellParams, x: Any, h: Any) -> tuple[Any, Any]:
+    """What the input and the hidden state add to every gate."""
+    of_input, of_hidden = x @ rnp.transpose(params.input), h @ rnp.transpose(params.hidden)
+    if params.input_bias is not None:
+        of_input = of_input + params.input_bias
+    if params.hidden_bias is not None:
+        of_hidden = of_hidden + params.hidden_bias
+    return of_input, of_hidden
+
+
+def rnn_cell(
+    params: CellParams, x: Any, h: Any, nonlinearity: Literal["tanh", "relu"] = "tanh"
+) -> Any:
+    """tanh(W x + U h + b), or relu of it. Source: Elman 1990, Cognitive Science 14(2).
+
+    Shapes: x [*B, I], h [*B, H] -> [*B, H].
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> params = nn.CellParams(rnp.ones((1, 1)), rnp.ones((1, 1)))
+    >>> nn.rnn_cell(params, rnp.ones(1), rnp.ones(1), "relu")
+    Array([2.], f32[1], cpu:0)
+    """
+    if nonlinearity not in ("tanh", "relu"):
+        raise ArgumentError(f"rnn_cell: cannot use {nonlinearity!r} (tanh or relu)")
+    of_input, of_hidden = _gates(params, x, h)
+    return (rnp.tanh if nonlinearity == "tanh" else relu)(of_input + of_hidden)
+
+
+def lstm_cell(params: CellParams, x: Any, state: LSTMState) -> LSTMState:
+    """c' = f c + i g,  h' = o tanh(c').
+
+    Shapes: x [*B, I]; h and c of the state [*B, H].
+    Source: Hochreiter & Schmidhuber 1997; the forget gate, Gers et al. 2000.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> params = nn.CellParams(rnp.zeros((4, 1)), rnp.zeros((4, 1)))
+    >>> nn.lstm_cell(params, rnp.ones(1), nn.LSTMState(rnp.zeros(1), rnp.ones(1))).c
+    Array([0.5], f32[1], cpu:0)
+    """
+    of_input, of_hidden = _gates(params, x, state.h)
+    i, f, g, o = rnp.split(of_input + of_hidden, 4, -1)
+    c = ops.logistic(f) * state.c + ops.logistic(i) * rnp.tanh(g)
+    return LSTMState(ops.logistic(o) * rnp.tanh(c), c)
+
+
+def gru_cell(params: CellParams, x: Any, h: Any) -> Any:
+    """n = tanh(Wₙ x + r (Uₙ h)),  h' = (1 - z) n + z h.
+
+    Shapes: x [*B, I], h [*B, H] -> [*B, H].
+    Source: Cho et al. 2014, arXiv:1406.1078, in the form that resets after the product.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> params = nn.CellParams(rnp.zeros((3, 1)), rnp.zeros((3, 1)))
+    >>> nn.gru_cell(params, rnp.ones(1), rnp.ones(1))
+    Array([0.5], f32[1], cpu:0)
+    """
+    of_input, of_hidden = _gates(params, x, h)
+    input_r, input_z, input_n = rnp.split(of_input, 3, -1)
+    hidden_r, hidden_z, hidden_n = rnp.split(of_hidden, 3, -1)
+    r, z = ops.logistic(input_r + hidden_r), ops.logistic(input_z + hidden_z)
+    n = rnp.tanh(input_n + r * hidden_n)
+    return (1 - z) * n + z * h
+
+
+# --- layers -----------------------------------------------------------------------------------
+
+
+def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False) -> Any:
+    """A cell along the leading axis of x: (the states after each step stacked, the last state).
+
+    cell: (params, x of one step, state) -> state.   reverse: from the last step to the first.
+    """
+
+    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+        after = cell(params, row, carry)
+        return after, after
+
+    last, states = control.scan(step, state, x, reverse=reverse)
+    return states, last
+
+
+def rnn(
+    params: Any, x: Any, h: Any = None, *, nonlinearity: Literal["tanh", "relu"] = "tanh"
+) -> tuple[Any, Any]:
+    """Layers of `rnn_cell` over x [T, *B, I]: (outputs [T, *B, D·H], last states [L·D, *B, H]).
+
+    params: CellParams of one layer, or for each layer CellParams or a pair of them, forwards and
+            backwards (D = 2).
+    h:      first states as the last ones are given; zeros by default.
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> params = nn.init_cell("rnn", 3, 5, rune.random.key(0))
+    >>> outputs, last = nn.rnn(params, rnp.ones((7, 2, 3)))
+    >>> outputs.shape, last.shape
+    ((7, 2, 5), (1, 2, 5))
+    """
+    def cell(p: CellParams, row: Any, state: Any) -> Any:
+        return rnn_cell(p, row, state, nonlinearity)
+
+    return _layers("rnn", cell, params, x, h, lambda state: state)
+
+
+def gru(params: Any, x: Any, h: Any = None) -> tuple[Any, Any]:
+    """Layers of `gru_cell`, as `rnn`.
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> params = nn.init_cell("gru", 3, 5, rune.random.key(0))
+    >>> nn.gru(params, rnp.ones((7, 2, 3)))[0].shape
+    (7, 2, 5)
+    """
+    return _layers("gru", gru_cell, params, x, h, lambda state: state)
+
+
+def lstm(params: Any, x: Any, state: LSTMState | None = None) -> tuple[Any, LSTMState]:
+    """Layers of `lstm_cell`, as `rnn`; states are LSTMState.
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> params = nn.init_cell("lstm", 3, 5, rune.random.key(0))
+    >>> outputs, last = nn.lstm([params], rnp.ones((7, 2, 3)))
+    >>> outputs.shape, last.c.shape
+    ((7, 2, 5), (1, 2, 5))
+    """
+    return _layers("lstm", lstm_cell, params, x, state, lambda state: state.h)
+
+
+def _layers(
+    name: str, cell: Cell, params: Any, x: Any, state: Any, output: Callable[[Any], Any]
+) -> tuple[Any, Any]:
+    x = rnp.asarray(x)
+    layers = _directions(name, params)
+    if state is None:
+        state = _first(name, layers, x)
+    last: list[Any] = []
+    for layer in layers:
+        found = []
+        for number, weights in enumerate(layer):
+            start = tree.map(lambda s, n=len(last): s[n], state)
+            states, after = recurrent(cell, weights, x, start, reverse=number == 1)
+            found.append(output(states))
+            last.append(after)
+        x = found[0] if len(found) == 1 else rnp.concatenate(found, -1)
+    return x, tree.map(lambda *states: rnp.stack(states), *last)
+
+
+def _directions(name: str, params: Any) -> list[tuple[CellParams, ...]]:
+    """The cells of every layer: one, or one each way."""
+    layers = [params] if isinstance(params, CellParams) else list(params)
+    found = [(p,) if isinstance(p, CellParams) else tuple(p) for p in layers]
+    if any(len(layer) not in (1, 2) for layer in found) or len(set(map(len, found))) != 1:
+        raise ArgumentError(
+            f"{name}: cannot run layers of {[len(layer) for layer in found]} cells (one in every "
+            "layer, or two: forwards and backwards)"
+        )
+    return found
+
+
+def _first(name: str, layers: list[tuple[CellParams, ...]], x: Any) -> Any:
+    hidden = layers[0][0].hidden
+    count = len(layers) * len(layers[0])
+    zeros = rnp.zeros((count, *x.shape[1:-1], hidden.shape[1]), hidden.dtype)
+    return LSTMState(zeros, zeros) if name == "lstm" else zeros

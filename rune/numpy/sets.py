@@ -1,0 +1,369 @@
+"""Sets: the distinct elements of arrays, and of two arrays together, in sorted order.
+
+How many there are depends on values. Outside of transformations the results have as many; under
+jit and the others `size` says how many: elements beyond it are left out, and `fill_value` stands
+where there are fewer. Everything rests on one stable sort: the first element of each run of equals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.dims import product
+from rune.errors import ArgumentError
+from rune.numpy.arguments import value
+from rune.numpy.indexing import take
+from rune.numpy.joining import concatenate
+from rune.numpy.positions import flat_positions
+from rune.ops import conventions as c
+from rune.ops import ordering as o
+from rune.ops.family import fit, size_value
+from rune.ops.promote import constant
+from rune.ops.sorting import positions_like
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` gives."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` gives."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` gives."""
+
+    values: Any
+    inverse_indices: Any
+
+
+# --- runs of equal elements -------------------------------------------------------------------
+
+
+def _differs(key: Any, equal_nan: bool) -> Any:
+    """Where an element of a sorted row [N] is not equal to the one before it: [N-1]."""
+    before, after = key[:-1], key[1:]
+    found = ops.ne(before, after)
+    if not equal_nan or type_of(key).dtype not in dtypes.INEXACT:
+        return found
+    both = ops.logical_and(ops.ne(before, before), ops.ne(after, after))
+    return ops.logical_and(found, ops.logical_not(both))
+
+
+def _starts(keys: Sequence[Any], equal_nan: bool) -> Any:
+    """Where sorted rows [N] begin a new run of equals, as bool [N]."""
+    first = value("unique", np.ones(1, bool))
+    if type_of(keys[0]).shape[0] == 0:
+        return first[:0]
+    found = None
+    for key in keys:
+        differs = _differs(key, equal_nan)
+        found = differs if found is None else ops.logical_or(found, differs)
+    return ops.concatenate(first, found, axis=0)
+
+
+def _sorted_row(x: Any) -> tuple[Any, Any]:
+    """A row in order, and the positions of its elements before."""
+    found, positions = ops.sort(x, positions_like(x), num_keys=1)
+    return found, positions
+
+
+def _chosen(x: Any, mask: Any, size: Any, fill_value: Any) -> Any:
+    """The elements (rows) of x where the mask is true: `size` of them, if it is given."""
+    if size is None:
+        return take(x, flat_positions("unique", mask, None), axis=0, mode="clip")
+    places = flat_positions("unique", mask, size)
+    return take(x, places, axis=0, mode="fill", fill_value=fill_value)
+
+
+def _or_first(chosen: Any, mask: Any, fill_value: Any) -> Any:
+    """Chosen elements with the first of them where the mask has no more, unless a fill is given."""
+    if fill_value is not None:
+        return chosen
+    count = type_of(chosen).shape[0]
+    if count == 0 or type_of(mask).shape[0] == 0:
+        return chosen
+    there = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
+    number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
+    return ops.select(ops.lt(number, there), chosen, fit(chosen[0], type_of(chosen).shape))
+
+
+# --- unique -----------------------------------------------------------------------------------
+
+
+def _columns(x: Any) -> list[Any]:
+    """The columns of rows [N, R], by which they are compared; equal keys where there is none."""
+    count, width = type_of(x).shape
+    if width == 0:
+        return [value("unique", np.zeros(int(count), np.int32))]
+    return [x[:, k] for k in np.arange(width).tolist()]
+
+
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None, *, equal_nan: bool = True, size: Any = None, fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:  # fmt: skip
+    """The distinct elements in order (distinct slices along `axis`), and on request
+
+    the position of the first of each, the number of its value for every element, and how often
+    each occurs: a tuple of those asked for, behind the values.
+
+    size:   how many, which transformations need. fill_value: what stands behind the last; the
+            first value for None. NaN is one value, or each a different one without equal_nan.
+    Shapes: ar [*A] -> values [U], positions [U], numbers [*A] ([N] along an axis), counts [U].
+    Errors: TracerArrayConversionError for a traced array without size; ArgumentError where a size
+            other than 0 asks for elements of an empty array and no fill_value is given.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.unique(rnp.array([3, 1, 1]), return_counts=True)
+    (Array([1, 3], i32[2], cpu:0), Array([2, 1], i32[2], cpu:0))
+    """
+    x = value("unique", ar)
+    if axis is None:
+        keys, rows, shape = [c.reshape(x, -1)], c.reshape(x, -1), type_of(x).shape
+    else:
+        at = c.normalised_axis("unique", axis, type_of(x))
+        rows = ops.transpose(x, permutation=(at, *(i for i in range(type_of(x).ndim) if i != at)))
+        length, *rest = type_of(rows).shape
+        keys, shape = _columns(ops.reshape(rows, shape=(length, product(rest)))), (length,)
+    _require_fill(type_of(rows).shape[0], size, fill_value)
+    *ordered, positions = ops.sort(*keys, positions_like(keys[0]), num_keys=len(keys))
+    starts = _starts(ordered, equal_nan)
+    found = [_values(rows, positions, starts, size, fill_value, axis)]
+    if return_index:
+        index = _or_first(_chosen(positions, starts, size, None), starts, None)
+        found.append(ops.cast(index, o.index_dtype()))
+    if return_inverse:
+        found.append(ops.reshape(_numbers(starts, positions), shape=shape))
+    if return_counts:
+        found.append(_counts(starts, size))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _require_fill(count: Any, size: Any, fill_value: Any) -> None:
+    if count == 0 and size not in (None, 0) and fill_value is None:
+        why = f"unique: cannot fill {size} elements (the array is empty)"
+        raise ArgumentError(why, hint="give fill_value=")
+
+
+def _values(
+    rows: Any, positions: Any, starts: Any, size: Any, fill_value: Any, axis: int | None
+) -> Any:
+    """The first row of each run, along `axis` again."""
+    if size is not None and fill_value is None:
+        places = _or_first(_chosen(positions, starts, size, None), starts, None)
+        found = take(rows, places, axis=0, mode="clip")
+    elif size is None:
+        found = take(rows, _chosen(positions, starts, None, None), axis=0, mode="clip")
+    else:
+        outside = np.iinfo(np.int32).max
+        places = _chosen(positions, starts, size, outside)
+        found = take(rows, places, axis=0, mode="fill", fill_value=fill_value)
+    if axis is None:
+        return found
+    ndim = type_of(found).ndim
+    return ops.transpose(found, permutation=_to_place(axis % ndim, ndim))
+
+
+def _to_place(axis: int, ndim: int) -> tuple[int, ...]:
+    """The permutation that moves the first axis to `axis`."""
+    return (*range(1, axis + 1), 0, *range(axis + 1, ndim))
+
+
+def _numbers(starts: Any, positions: Any) -> Any:
+    """For every element, the number of the run that it is in."""
+    number = ops.cumsum(ops.cast(starts, dtypes.i32), axis=0, reverse=False)
+    number = ops.sub(number, constant(1, number))
+    _, back = ops.sort(positions, number, num_keys=1)
+    return ops.cast(back, o.index_dtype())
+
+
+def _counts(starts: Any, size: Any) -> Any:
+    """How long each run is; 0 past the last."""
+    (count,) = type_of(starts).shape
+    first = flat_positions("unique", starts, size)
+    end = size_value(count, type_of(first).dtype)
+    if type_of(first).shape[0] == 0:
+        return first
+    after = ops.concatenate(first[1:], fit(end, (1,)), axis=0)
+    return ops.sub(after, first)
+
+
+def unique_all(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueAllResult:
+    """Distinct values, their first positions, the number of every element's value, and counts.
+
+    Arguments and errors: as `unique`; every NaN is a value of its own.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.unique_all(rnp.array([2, 1, 2])).inverse_indices
+    Array([1, 0, 1], i32[3], cpu:0)
+    """
+    found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueAllResult(*found)
+
+
+def unique_counts(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueCountsResult:
+    """Distinct values, and how often each occurs. Arguments and errors: as `unique_all`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.unique_counts(rnp.array([2, 1, 2])).counts
+    Array([1, 2], i32[2], cpu:0)
+    """
+    found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueCountsResult(*found)
+
+
+def unique_inverse(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueInverseResult:
+    """Distinct values, and the number of every element's. Arguments and errors: as `unique_all`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.unique_inverse(rnp.array([2, 1, 2])).inverse_indices
+    Array([1, 0, 1], i32[3], cpu:0)
+    """
+    found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueInverseResult(*found)
+
+
+def unique_values(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Any:
+    """Distinct values. Arguments and errors: as `unique_all`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.unique_values(rnp.array([2, 1, 2]))
+    Array([1, 2], i32[2], cpu:0)
+    """
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+# --- two sets ---------------------------------------------------------------------------------
+
+_SEARCHES = ("auto", "binary_search", "compare_all", "sort")
+
+
+def _pair(name: str, x: Any, y: Any) -> list[Any]:
+    """Both, flattened and promoted together."""
+    return c.same_dtype(name, *(c.reshape(value(name, v), -1) for v in (x, y)))
+
+
+def _is_in(x: Any, ordered: Any) -> Any:
+    """Whether elements [N] are among those of a sorted row."""
+    (count,) = type_of(ordered).shape
+    if count == 0:
+        return fit(value("isin", np.zeros((), bool)), type_of(x).shape)
+    place = ops.search_sorted(ordered, x, side="left")
+    return ops.eq(take(ordered, place, axis=0, mode="clip"), x)
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+    method: str = "auto",
+) -> Any:  # fmt: skip
+    """Whether each element is among the others; whether it is not, if `invert`. NaN is in nothing.
+
+    Shapes: element [*A], test_elements any -> bool [*A].
+    method: a hint that JAX takes; it changes nothing.
+    Errors: ArgumentError for another method.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.isin(rnp.array([1, 2, 3]), rnp.array([3, 1]))
+    Array([ True, False,  True], bool[3], cpu:0)
+    """
+    if method not in _SEARCHES:
+        raise ArgumentError(f"isin: cannot use method={method!r} (one of {', '.join(_SEARCHES)})")
+    x = value("isin", element)
+    flat, others = _pair("isin", x, test_elements)
+    found = _is_in(flat, ops.sort(others, num_keys=1)[0])
+    found = ops.logical_not(found) if invert else found
+    return ops.reshape(found, shape=type_of(x).shape)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: Any = None, fill_value: Any = None) -> Any:
+    """The distinct elements of both. Arguments and errors: as `unique`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.union1d(rnp.array([2, 1]), rnp.array([3, 2]))
+    Array([1, 2, 3], i32[3], cpu:0)
+    """
+    both = concatenate(_pair("union1d", ar1, ar2))
+    return unique(both, size=size, fill_value=fill_value)
+
+
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
+    size: Any = None, fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """The distinct elements that are in both; with them, where they first are in each.
+
+    size, fill_value: as `unique`; positions are filled with a number out of bounds.
+    Errors: TracerArrayConversionError for traced arrays without size.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.intersect1d(rnp.array([2, 1, 2]), rnp.array([3, 2]))
+    Array([2], i32[1], cpu:0)
+    """
+    (x, where_x), (y, where_y) = map(_sorted_row, _pair("intersect1d", ar1, ar2))
+    mask = ops.logical_and(_starts([x], True), _is_in(x, y))
+    found = _chosen(x, mask, size, 0 if fill_value is None else fill_value)
+    place = ops.search_sorted(y, found, side="left")
+    found = found if size is None else _or_first(found, mask, fill_value)
+    if not return_indices:
+        return found
+    first = _chosen(where_x, mask, size, type_of(x).shape[0])
+    second = take(where_y, place, axis=0, mode="clip") if type_of(y).shape[0] != 0 else place
+    if size is not None:
+        there = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
+        number = positions_like(second)
+        outside = fit(size_value(type_of(y).shape[0], dtypes.i32), type_of(second).shape)
+        second = ops.select(ops.lt(number, there), second, outside)
+    return found, *(ops.cast(i, o.index_dtype()) for i in (first, second))
+
+
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
+) -> Any:
+    """The distinct elements of the first that are not in the second, in order.
+
+    assume_unique: all elements of the first that are not in the second, in their own order.
+    size, fill_value: as `unique`, but filled with 0 unless given.
+    Errors: TracerArrayConversionError for traced arrays without size.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.setdiff1d(rnp.array([3, 1, 1, 2]), rnp.array([2]))
+    Array([1, 3], i32[2], cpu:0)
+    """
+    x, y = _pair("setdiff1d", ar1, ar2)
+    x = x if assume_unique else ops.sort(x, num_keys=1)[0]
+    mask = ops.logical_not(_is_in(x, ops.sort(y, num_keys=1)[0]))
+    mask = mask if assume_unique else ops.logical_and(mask, _starts([x], True))
+    return _chosen(x, mask, size, 0 if fill_value is None else fill_value)
+
+
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
+) -> Any:
+    """The distinct elements that are in one of the two only. Arguments and errors: as `unique`.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.setxor1d(rnp.array([3, 1, 1]), rnp.array([3, 2]))
+    Array([1, 2], i32[2], cpu:0)
+    """
+    x, y = (ops.sort(v, num_keys=1)[0] for v in _pair("setxor1d", ar1, ar2))
+    both = [ops.logical_and(_starts([v], True), ops.logical_not(_is_in(v, w)))
+            for v, w in ((x, y), (y, x))]  # fmt: skip
+    joined, mask = ops.concatenate(x, y, axis=0), ops.concatenate(*both, axis=0)
+    joined, kept = ops.sort(joined, mask, num_keys=1)
+    found = _chosen(joined, kept, size, 0 if fill_value is None else fill_value)
+    return found if size is None else _or_first(found, kept, fill_value)

@@ -1,0 +1,173 @@
+"""Orthogonal polynomials of whole degree, and spherical harmonics, by their recurrences.
+
+A recurrence runs up to the largest degree asked for, which must be known while tracing; elements of
+a lower degree keep the value they had there.
+Source: DLMF 18.9.1 and 14.30.1; Press et al., Numerical Recipes 6.7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.control import fori_loop
+from rune.errors import ArgumentError
+from rune.scipy.special.arguments import reals
+
+Recurrence = Callable[[Any, Any, Any, Any], Any]
+
+
+def _degree(name: str, n: Any) -> np.ndarray:
+    """Concrete whole degrees. Errors: ArgumentError for others, TracerError for traced ones."""
+    found = np.asarray(n)
+    if found.dtype.kind not in "iu" or np.any(found < 0):
+        raise ArgumentError(f"{name}: cannot use degree {n} (integers of at least 0 required)")
+    return found
+
+
+def _evaluated(name: str, n: Any, x: Any, first: Callable[[Any], Any], up: Recurrence) -> Any:
+    """The polynomial of degree n at x: 1, first(x), then up(k, x, p_k, p_(k-1)) = p_(k+1)."""
+    degree = _degree(name, n)
+    (x,) = reals(name, x)
+    most = int(degree.max(initial=0))
+    degrees, x = rnp.broadcast_arrays(rnp.asarray(degree, x.dtype), x)
+    one = rnp.ones_like(x)
+
+    def step(k: Any, carry: Any) -> Any:
+        here, below = carry
+        k = k.astype(x.dtype)
+        above = up(k, x, here, below)
+        is_kept = k >= degrees
+        return rnp.where(is_kept, here, above), rnp.where(is_kept, below, here)
+
+    start = rnp.where(degrees == 0, one, first(x)), one
+    return fori_loop(1, max(most, 1), step, start)[0]
+
+
+def eval_legendre(n: Any, x: Any) -> Any:
+    """Legendre's polynomial of degree n at x.
+
+    n: integers known while tracing, as for all polynomials here. Errors: ArgumentError for others.
+
+    >>> from rune.scipy.special import eval_legendre
+    >>> eval_legendre(2, 1.0)
+    Array(1., f32*[], cpu:0)
+    """
+    return _evaluated(
+        "eval_legendre", n, x, lambda x: x,
+        lambda k, x, p, q: ((2.0 * k + 1.0) * x * p - k * q) / (k + 1.0),
+    )  # fmt: skip
+
+
+def eval_chebyt(n: Any, x: Any) -> Any:
+    """Chebyshev's polynomial of the first kind.
+
+    >>> from rune.scipy.special import eval_chebyt
+    >>> eval_chebyt(2, 0.5)
+    Array(-0.5, f32*[], cpu:0)
+    """
+    return _evaluated("eval_chebyt", n, x, lambda x: x, lambda k, x, p, q: 2.0 * x * p - q)
+
+
+def eval_chebyu(n: Any, x: Any) -> Any:
+    """Chebyshev's polynomial of the second kind.
+
+    >>> from rune.scipy.special import eval_chebyu
+    >>> eval_chebyu(2, 0.5)
+    Array(0., f32*[], cpu:0)
+    """
+    return _evaluated("eval_chebyu", n, x, lambda x: 2.0 * x, lambda k, x, p, q: 2.0 * x * p - q)
+
+
+def eval_hermite(n: Any, x: Any) -> Any:
+    """Hermite's polynomial, of the weight exp(-x²).
+
+    >>> from rune.scipy.special import eval_hermite
+    >>> eval_hermite(2, 1.0)
+    Array(2., f32*[], cpu:0)
+    """
+    return _evaluated(
+        "eval_hermite", n, x, lambda x: 2.0 * x, lambda k, x, p, q: 2.0 * (x * p - k * q)
+    )
+
+
+def eval_hermitenorm(n: Any, x: Any) -> Any:
+    """Hermite's polynomial, of the weight exp(-x²/2).
+
+    >>> from rune.scipy.special import eval_hermitenorm
+    >>> eval_hermitenorm(2, 2.0)
+    Array(3., f32*[], cpu:0)
+    """
+    return _evaluated("eval_hermitenorm", n, x, lambda x: x, lambda k, x, p, q: x * p - k * q)
+
+
+def eval_laguerre(n: Any, x: Any) -> Any:
+    """Laguerre's polynomial.
+
+    >>> from rune.scipy.special import eval_laguerre
+    >>> eval_laguerre(2, 2.0)
+    Array(-1., f32*[], cpu:0)
+    """
+    return _evaluated(
+        "eval_laguerre", n, x, lambda x: 1.0 - x,
+        lambda k, x, p, q: ((2.0 * k + 1.0 - x) * p - k * q) / (k + 1.0),
+    )  # fmt: skip
+
+
+# --- spherical harmonics ----------------------------------------------------------------------
+
+
+def _normalised(n: Any, m: Any, cosine: Any, sine: Any, most: int) -> Any:
+    """Legendre's associated function of degree n and order m >= 0, of norm 1 on the sphere."""
+
+    def diagonal(k: Any, value: Any) -> Any:
+        k = k.astype(cosine.dtype)
+        factor = -rnp.sqrt((2.0 * k + 1.0) / (2.0 * k)) * sine
+        return value * rnp.where(k <= m, factor, 1.0)
+
+    first = rnp.full_like(cosine, math.sqrt(0.25 / math.pi))
+    start = fori_loop(1, most + 1, diagonal, first)
+
+    def up(k: Any, carry: Any) -> Any:
+        here, below = carry
+        k = k.astype(cosine.dtype)
+        is_used = (k > m) & (k <= n)
+        gap = rnp.where(is_used, k * k - m * m, 1.0)
+        last = k - 1.0
+        rest = rnp.where(is_used, (last * last - m * m) / (4.0 * last * last - 1.0), 0.0)
+        above = rnp.sqrt((4.0 * k * k - 1.0) / gap) * (cosine * here - rnp.sqrt(rest) * below)
+        return rnp.where(is_used, above, here), rnp.where(is_used, here, below)
+
+    value = fori_loop(1, most + 1, up, (start, rnp.zeros_like(start)))[0]
+    return rnp.where(m > n, 0.0, value)
+
+
+def sph_harm_y(
+    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
+) -> Any:
+    """The spherical harmonic of degree n and order m, -n <= m <= n, at the polar angle theta and
+    the azimuth phi, with the phase (-1)^m; complex.
+
+    Shapes: the arguments broadcast.
+    n_max:  the largest degree, where n is traced.
+    Errors: ArgumentError for diff_n (differentiate with rune.jvp), or a traced n without n_max.
+
+    >>> from rune.scipy.special import sph_harm_y
+    >>> sph_harm_y(0, 0, 0.0, 0.0)
+    Array(0.2820948+0.j, c64*[], cpu:0)
+    """
+    if diff_n is not None:
+        raise ArgumentError("sph_harm_y: cannot use diff_n (differentiate with rune.jvp)")
+    most = int(np.max(_degree("sph_harm_y", n), initial=0)) if n_max is None else n_max
+    theta, phi = reals("sph_harm_y", theta, phi)
+    degree, order, theta, phi = rnp.broadcast_arrays(
+        rnp.asarray(n).astype(theta.dtype), rnp.asarray(m).astype(theta.dtype), theta, phi
+    )
+    size = rnp.abs(order)
+    value = _normalised(degree, size, rnp.cos(theta), rnp.sin(theta), most)
+    sign = rnp.where((order < 0) & (rnp.remainder(size, 2.0) == 1.0), -1.0, 1.0)
+    return sign * value * rnp.exp(1j * (order * phi))
