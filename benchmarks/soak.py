@@ -11,8 +11,8 @@ new handles or threads, or the process grew by more than GROWTH_BYTES, in cycles
 GROWTH_OF_COMPILING_BYTES for each program. One jump is no growth, wherever the readings fall in it:
 the interval that grew most does not count, nor the larger of those beside it.
 
-Nothing is kept on disk meanwhile, by rune or by pocl. A program that pocl finds there needs no
-compiler; the first that it does not find loads it, 135 MB that would come at an irregular moment.
+Nothing that was compiled before is used, by rune or by pocl. A program that pocl finds on disk
+needs no compiler; the first that it does not find loads it, 135 MB at an irregular moment.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import gc
 import itertools
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -41,7 +42,6 @@ GROWTH_OF_COMPILING_BYTES = 8 << 10
 LATE = 2  # files that a driver may open, and threads that it may start, after the warm-up
 REPORTS = 20
 WARM_UP = 100  # steps before the first count: caches are filled, the allocator has its pages
-NOT_KEPT = {"RUNE_CACHE_DIR": "", "POCL_KERNEL_CACHE": "0"}  # environment of drivers and of rune
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,12 @@ def report(name: str, device: str, steps: int, warm_up: int) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run, print tables, complain."""
-    os.environ.update(NOT_KEPT)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(RUNE_CACHE_DIR="", POCL_CACHE_DIR=folder)  # before a driver is loaded
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     here = [d.name for d in rune.devices() if d.target.backend != "null"]
     parser = argparse.ArgumentParser(prog="benchmarks/soak.py")
     parser.add_argument("--work", choices=WORK, action="append")

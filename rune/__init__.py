@@ -12,7 +12,7 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rune import debug, errors, lax, nn, numpy, optim, random, tree
+from rune import debug, errors, tree
 from rune.array import Array
 from rune.backends import devices, memory_stats, missing, work_stats
 from rune.config import configure, enable_x64, numpy_dtype_promotion
@@ -30,7 +30,6 @@ from rune.control import (
 from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
-from rune.quantized import Quantized, dequantize, quantize
 from rune.transforms import evaluate as _evaluate  # installs the outermost interpreter
 from rune.transforms import policies as checkpoint_policies
 from rune.transforms.callback import io_callback, pure_callback
@@ -55,19 +54,29 @@ from rune.transforms.vmap import vmap
 from rune.tree import util as tree_util
 
 if TYPE_CHECKING:
+    from rune import lax, nn, numpy, optim, random, scipy
     from rune.backends.doctor import doctor
+    from rune.quantized import Quantized, dequantize, quantize
     from rune.transforms.explain import explain
 
 make_jaxpr = make_program
 remat = checkpoint
 
 
+_ROOMS = frozenset({"lax", "nn", "numpy", "optim", "random", "scipy"})
+_LATE = {
+    "doctor": "rune.backends.doctor",
+    "explain": "rune.transforms.explain",
+    **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
+}
+
+
 def __getattr__(name: str):
-    # These two load the compiler, which `import rune` does not.
-    if name == "explain":
-        return import_module("rune.transforms.explain").explain
-    if name == "doctor":
-        return import_module("rune.backends.doctor").doctor
+    # What `import rune` does not load: rooms that a script may not use, and the compiler.
+    if name in _ROOMS:
+        return import_module(f"rune.{name}")
+    if name in _LATE:
+        return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module 'rune' has no attribute {name!r}")
 
 
@@ -81,6 +90,6 @@ __all__ = [
     "float0", "fori_loop", "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev",
     "jit", "jvp", "lax", "linear_transpose", "linearize", "make_jaxpr", "make_program", "map",
     "memory_stats", "missing", "nn", "no_grad", "numpy", "numpy_dtype_promotion", "optim", "pmap",
-    "pure_callback", "quantize", "random", "remat", "scan", "switch", "tree", "tree_util",
+    "pure_callback", "quantize", "random", "remat", "scan", "scipy", "switch", "tree", "tree_util",
     "value_and_grad", "vjp", "vmap", "while_loop", "work_stats",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rune import config, dtypes
-from rune.backends import Device, device_named
+from rune.backends import Device, device_named, dlpack
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
@@ -154,6 +154,103 @@ class Array(Operators):
     def tolist(self) -> Any:
         """Nested Python lists."""
         return self.numpy().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements as bytes, row by row."""
+        return self.numpy().tobytes(order)
+
+    def devices(self) -> set[Device]:
+        """The set of the one device."""
+        return {self.device}
+
+    def to_device(self, device: str | Device, /, *, stream: Any = None) -> Array:
+        """A copy on `device`, committed to it; the array itself if it is there already.
+
+        Errors: ArgumentError for a stream: work on a device is in one order.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.ones(2).to_device("cpu").committed
+        True
+        """
+        if stream is not None:
+            raise ArgumentError("to_device: cannot use stream= (a device has one order of work)")
+        there = on(device)
+        if self.place.device is there:
+            return Array(self.buffer, self.type, committed_to(there))
+        return put(self.numpy(), self.type, committed_to(there))
+
+    # --- other libraries -----------------------------------------------------------------------
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0) for the CPU, (2, number) for a CUDA device; others hand out a copy on the CPU."""
+        device = self.place.device
+        if device is not None and device.target.backend == "cuda":
+            return dlpack.CUDA, int(device.name.split(":")[1])
+        return dlpack.CPU, 0
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """A DLPack capsule, read-only: no copy on the CPU and on CUDA, one from other devices.
+
+        stream: what reads it need not wait; the array is complete when this returns.
+        Errors: BufferError for dtypes that DLPack does not know (int4), for another device, and
+                for copy=False where there has to be a copy.
+        """
+        own = self.__dlpack_device__()
+        wanted = own if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+        if not dlpack.can_lend(self.type.dtype) or wanted not in (own, (dlpack.CPU, 0)):
+            raise BufferError(f"dlpack: cannot lend {self.type} to device {wanted}")
+        fresh = bool(copy) or wanted != own or not self._is_shared
+        if fresh and copy is False:
+            raise BufferError(f"dlpack: cannot lend {self.type} on {self.device.name} uncopied")
+        memory, owner = self._lendable(wanted, bool(copy))
+        versioned = max_version is not None and max_version[0] >= 1
+        return dlpack.lend(memory, owner, versioned=versioned, read_only=not fresh, is_copied=fresh)
+
+    def _lendable(self, device: tuple[int, int], copy: bool) -> tuple[dlpack.Memory, Any]:
+        """Where the elements are on `device`, and what keeps them there."""
+        if device[0] == dlpack.CUDA:
+            source = put(self.numpy(), self.type, self.place) if copy else self
+            return source._device_memory(device), source.buffer
+        host = np.array(self.numpy(), order="C") if copy else self.numpy()
+        strides = tuple(s // host.itemsize for s in host.strides)
+        return dlpack.Memory(host.ctypes.data, host.dtype, host.shape, strides), host
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether others can read the memory where it is."""
+        return self.place.device is None or self.place.device.target.backend == "cuda"
+
+    def _device_memory(self, device: tuple[int, int]) -> dlpack.Memory:
+        """Where a CUDA array lies, when all that writes it is done."""
+        assert self.place.device is not None
+        backend, shape = self.place.device.backend, self.shape
+        backend.synchronize()
+        address = backend.address(self.buffer)  # type: ignore[attr-defined]
+        steps = dlpack.dense_strides(shape)  # type: ignore[arg-type]
+        return dlpack.Memory(address, self.type.dtype, shape, steps, device)  # type: ignore[arg-type]
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Where the elements lie on a CUDA device, version 3; read-only, and complete.
+
+        Errors: AttributeError on other devices, DtypeError for dtypes that it has no name for.
+        """
+        if self.__dlpack_device__()[0] != dlpack.CUDA:
+            raise AttributeError(f"array: not on a CUDA device ({self.device.name})")
+        if self.type.dtype.kind not in "biufc":
+            raise DtypeError(f"array: cannot describe {self.type} by __cuda_array_interface__")
+        memory = self._device_memory(self.__dlpack_device__())
+        return {
+            "version": 3, "shape": memory.shape, "typestr": memory.dtype.str,
+            "data": (memory.address, True), "strides": None, "stream": None,
+        }  # fmt: skip
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """The elements read-only, for memoryview; Python asks for this from 3.12 on (PEP 688)."""
+        return memoryview(self.numpy())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         found = self.numpy()

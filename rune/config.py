@@ -83,6 +83,11 @@ def configure(**changes: bool | str | None) -> Iterator[Config]:
     """Change settings inside the block.
 
     Errors: TypeError for a setting that does not exist.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.configure(device="reference:0"):
+    ...     print(rnp.ones(2).device)
+    reference:0 (NumPy interpreter of kernel code, every check on)
     """
     settings = asdict(current())
     for name in changes.keys() - settings.keys():
@@ -99,7 +104,13 @@ def configure(**changes: bool | str | None) -> Iterator[Config]:
 
 
 def enable_x64(enabled: bool = True):
-    """64-bit defaults inside the block: `with rune.enable_x64(): ...`."""
+    """64-bit defaults inside the block: `with rune.enable_x64(): ...`.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.enable_x64():
+    ...     print(rnp.ones(2).dtype)
+    float64
+    """
     return configure(x64=enabled)
 
 

@@ -36,7 +36,14 @@ def value(counter: itertools.count) -> int:
 
 
 def counters() -> Counters:
-    """The counters as they stand."""
+    """The counters as they stand.
+
+    >>> import rune
+    >>> before = rune.counters().traces
+    >>> _ = rune.jit(lambda x: x + 1)(2.0)
+    >>> rune.counters().traces - before
+    1
+    """
     return Counters(*map(value, (traces, compiles, runs, disk_hits, disk_misses)))
 
 

@@ -13,6 +13,15 @@ import sys
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+__all__ = [
+    "ArgumentError", "AxisError", "BoundsError", "CheckError", "CompileError",
+    "DeletedArrayError", "DeviceError", "DimensionError", "DtypeError", "EscapedTracerError",
+    "Frame", "HostFallbackWarning", "KeyReuseError", "LayoutError", "MissingRule", "NaNError",
+    "NonConcreteBooleanIndexError", "OutOfMemory", "RuneError", "ShapeError",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerError",
+    "TracerIntegerConversionError", "TransformError", "UnboundAxisError", "UnhandledEffect",
+]  # fmt: skip
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 

@@ -112,7 +112,12 @@ def devices() -> Sequence[Device]:
 
 
 def missing() -> dict[str, str]:
-    """Why a backend has no device, by the backend's name."""
+    """Why a backend has no device, by the backend's name.
+
+    >>> import rune
+    >>> "cpu" in rune.missing()
+    False
+    """
     probed = {name: _probe(name) for name in _names()}
     return {name: why or "no device found" for name, (found, why) in probed.items() if not found}
 

@@ -95,8 +95,8 @@ def fill(
     if not function.borrows:  # it may keep what it is given
         given = [np.array(a) for a in given]
     found = function(given, types[:outputs])
-    for target, value, type in zip(arrays, found, types, strict=False):
-        target.reshape(static_shape(type))[...] = value
+    for target, value in zip(arrays, found, strict=False):
+        target.reshape(-1)[...] = np.reshape(value, -1)  # a reshape may have taken its place
 
 
 def raise_pending() -> None:

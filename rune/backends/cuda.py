@@ -257,6 +257,11 @@ class CudaBackend:
                 self.stream.synchronize()
         return host.view(type.dtype).reshape(static_shape(type))
 
+    def address(self, buffer: DeviceBuffer) -> int:
+        """Where an array lies on the device, for other libraries to read."""
+        self.check()
+        return address(buffer.memory)
+
     def synchronize(self) -> None:
         """Wait for the stream to drain."""
         with self.entered:

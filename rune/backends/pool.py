@@ -72,7 +72,8 @@ class MemoryStats(PoolStats):
     def of(cls, **pools: PoolStats) -> MemoryStats:
         """Of pools by kind, that of the arrays first."""
         first = next(iter(pools.values()))
-        return cls(*(getattr(first, f.name) for f in fields(PoolStats)), pools)
+        counts = {f.name: getattr(first, f.name) for f in fields(PoolStats)}
+        return cls(**counts, pools=pools)
 
 
 @dataclass(slots=True, eq=False)

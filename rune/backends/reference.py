@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -66,7 +66,8 @@ class ReferenceExecutable:
         results = result_buffers(self.plan, made, arguments, donated, _empty, _reuse)
         arena = np.full(made.arena_bytes, 0xFF, np.uint8)
         try:
-            run(made.steps, self._walker(made, list(arguments), results, arena))
+            walker = _Run(self.plan, made, list(arguments), results, arena)
+            run(made.steps, walker if self.meter is None else _TimedRun(walker, self.meter))
         except OutOfMemory:  # of a callback
             raise
         except MemoryError as error:
@@ -75,11 +76,6 @@ class ReferenceExecutable:
                 hint="the reference executor holds all points of a loop at once; use smaller sizes",
             ) from error
         return results
-
-    def _walker(self, made: Concrete, *memory: Any) -> _Run:
-        if self.meter is None:
-            return _Run(self.plan, made, *memory)
-        return _TimedRun(self.plan, made, *memory, self.meter)
 
     def check_arguments(self, arguments: Sequence[np.ndarray]) -> None:
         for number, (array, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
@@ -139,16 +135,25 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _TimedRun(_Run):
+class _TimedRun:
     """Tells a meter of its steps."""
 
+    run: _Run
     meter: Meter
+
+    def read(self, place: Place) -> int:
+        """The number in a place."""
+        return self.run.read(place)
+
+    def write(self, place: Place, number: int) -> None:
+        """Put a number into a place."""
+        self.run.write(place, number)
 
     def step(self, step: ConcreteStep) -> None:
         """Interpret one step."""
         start = time.perf_counter()
-        _Run.step(self, step)
-        self.meter.add(step.step, self.made.sizes, time.perf_counter() - start)
+        self.run.step(step)
+        self.meter.add(step.step, self.run.made.sizes, time.perf_counter() - start)
 
 
 def dot(

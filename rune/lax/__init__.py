@@ -21,7 +21,7 @@ from rune.control import (
     associative_scan, cond, custom_linear_solve, custom_root, fori_loop, map, scan, switch,
     while_loop,
 )  # fmt: skip
-from rune.core.interpreter import is_differentiable
+from rune.core.interpreter import is_differentiable as _is_differentiable
 from rune.lax.bits import (
     bitcast_convert_type, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, mulhi,
     convert_element_type, population_count, reduce_precision, shift_left, shift_right_arithmetic,
@@ -92,4 +92,4 @@ def stop_gradient(x: Any) -> Any:
     >>> float(rune.grad(lambda x: rune.lax.stop_gradient(x) * x)(3.0))
     3.0
     """
-    return tree.map(lambda leaf: _stop_gradient(leaf) if is_differentiable(leaf) else leaf, x)
+    return tree.map(lambda leaf: _stop_gradient(leaf) if _is_differentiable(leaf) else leaf, x)

@@ -104,12 +104,22 @@ def pmean(x: Any, axis_name: Name) -> Any:
 
 
 def pmax(x: Any, axis_name: Name) -> Any:
-    """The largest over all lanes, in each of them. Not differentiable."""
+    """The largest over all lanes, in each of them. Not differentiable.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: rune.lax.pmax(x, "i"), axis_name="i")(rnp.array([1.0, 3.0]))
+    Array([3., 3.], f32[2], cpu:0)
+    """
     return _pmax(x, axis_name)
 
 
 def pmin(x: Any, axis_name: Name) -> Any:
-    """The smallest over all lanes, in each of them. Not differentiable."""
+    """The smallest over all lanes, in each of them. Not differentiable.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: rune.lax.pmin(x, "i"), axis_name="i")(rnp.array([1.0, 3.0]))
+    Array([1., 1.], f32[2], cpu:0)
+    """
     return _pmin(x, axis_name)
 
 
@@ -265,5 +275,12 @@ def pshuffle(x: Any, axis_name: Name, perm: Sequence[int]) -> Any:
 
 
 def pswapaxes(x: Any, axis_name: Name, axis: int) -> Any:
-    """The lanes and an axis of as many elements, exchanged."""
+    """The lanes and an axis of as many elements, exchanged.
+
+    >>> import rune, rune.numpy as rnp
+    >>> x = rnp.array([[1, 2], [3, 4]])
+    >>> rune.vmap(lambda row: rune.lax.pswapaxes(row, "i", 0), axis_name="i")(x)
+    Array([[1, 3],
+           [2, 4]], i32[2,2], cpu:0)
+    """
     return all_to_all(x, axis_name, axis, axis)

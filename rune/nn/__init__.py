@@ -1,24 +1,47 @@
-"""rune.nn: activations, normalisations and losses, as plain functions under JAX's names.
+"""rune.nn: neural networks as plain functions, under JAX's names; losses and layers under torch's.
 
-activations      relu, gelu, silu, softplus, elu, …       normalisation  softmax, layer_norm, …
-losses           softmax_cross_entropy, mse, …          regularisation dropout
-initializers     he_normal, glorot_uniform, zeros, …
+activations     relu, gelu, silu, softplus, elu, …     normalisation  softmax, layer_norm, …
+attention       dot_product_attention                  batches        batch_norm, group_norm
+convolutions    conv1d…3d, conv_transpose1d…3d         pooling        max_pool, avg_pool, …
+recurrent       rnn, lstm, gru and their cells         graphs         message_passing, gcn_layer
+embeddings      embedding                              regularisation dropout
+criteria        cross_entropy, mse_loss, ctc_loss, …   losses         one number per example
+scaled          products of block-scaled matrices      initializers   he_normal, orthogonal, …
 
-Parameters are the caller's: any tree of arrays. There are no layers here that hold them.
+Parameters and running statistics are the caller's: any tree of arrays. There are no layers here
+that hold them.
 """
 
 # isort: off
 from rune.nn.activations import (
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
-    log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus, squareplus, swish,
-    tanh,
+    log1mexp, log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus,
+    sparse_plus, sparse_sigmoid, squareplus, swish, tanh,
 )  # fmt: skip
 from rune.nn import initializers as initializers
+from rune.nn.attention import dot_product_attention
+from rune.nn.batches import BatchNormState, batch_norm, batch_norm_state, group_norm
+from rune.nn.convolutions import (
+    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
+)  # fmt: skip
+from rune.nn.criteria import (
+    binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, ctc_loss, huber_loss,
+    kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
+)  # fmt: skip
+from rune.nn.embeddings import embedding
+from rune.nn.graphs import aggregate, gcn_layer, message_passing
 from rune.nn.regularisation import dropout
 from rune.nn.losses import (
     mse, sigmoid_binary_cross_entropy, softmax_cross_entropy,
     softmax_cross_entropy_with_integer_labels,
 )  # fmt: skip
 from rune.nn.normalisation import (
-    layer_norm, log_softmax, logsumexp, one_hot, rms_norm, softmax, standardize,
+    layer_norm, log_softmax, logmeanexp, logsumexp, one_hot, rms_norm, softmax, standardize,
 )  # fmt: skip
+from rune.nn.pooling import (
+    adaptive_avg_pool, adaptive_max_pool, avg_pool, fractional_max_pool, max_pool,
+)  # fmt: skip
+from rune.nn.recurrent import (
+    CellParams, LSTMState, gru, gru_cell, init_cell, lstm, lstm_cell, recurrent, rnn, rnn_cell,
+)  # fmt: skip
+from rune.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul

@@ -56,6 +56,28 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     return rnp.where(rnp.greater_equal(x, 0), x, rnp.multiply(x, negative_slope))
 
 
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, x above 1, and (x + 1)² / 4 between. Source: Martins & Astudillo 2016.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.sparse_plus(rnp.array([-2.0, 0.0, 2.0]))
+    Array([0.  , 0.25, 2.  ], f32[3], cpu:0)
+    """
+    x = real(x)
+    middle = rnp.where(rnp.greater_equal(x, 1), x, rnp.square(x + 1) / 4)
+    return rnp.where(rnp.less_equal(x, -1), 0, middle)
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """The derivative of sparse_plus: (x + 1) / 2 kept within [0, 1].
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.sparse_sigmoid(rnp.array([-2.0, 0.0, 2.0]))
+    Array([0. , 0.5, 1. ], f32[3], cpu:0)
+    """
+    return 0.5 * rnp.clip(real(x) + 1.0, 0.0, 2.0)
+
+
 def hard_tanh(x: Any) -> Any:
     """x kept within [-1, 1].
 
@@ -108,6 +130,23 @@ def log_sigmoid(x: Any) -> Any:
     Array(-10000., f32*[], cpu:0)
     """
     return rnp.negative(softplus(rnp.negative(x)))
+
+
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for x >= 0, without cancellation on either side of log 2.
+
+    Source: Mächler 2012, Accurately computing log(1 - exp(-|a|)), the Rmpfr package.
+
+    >>> import rune.nn as nn
+    >>> nn.log1mexp(1e4)
+    Array(-0., f32*[], cpu:0)
+    """
+    x = real(x)
+    near = rnp.less(x, math.log(2.0))
+    # Each side is given operands of its own, so that the other's infinities have no derivative.
+    low = rnp.log(-rnp.expm1(-rnp.where(near, x, 1.0)))
+    high = rnp.log1p(-rnp.exp(-rnp.where(near, 1.0, x)))
+    return rnp.where(near, low, high)
 
 
 def silu(x: Any) -> Any:

@@ -48,6 +48,19 @@ def logsumexp(
     return (out, rounded(rnp.sign(total), kept)) if return_sign else out
 
 
+def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(exp(x))) over axes, without overflow.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.logmeanexp(rnp.array([1e4, 1e4]))
+    Array(10000., f32[], cpu:0)
+    """
+    total = logsumexp(x, axis, keepdims=keepdims, where=where)
+    ones = rnp.ones(rnp.shape(x), total.dtype)
+    count = rnp.sum(ones, axis, keepdims=keepdims, where=where)
+    return total - rnp.log(count)
+
+
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """exp(x) / sum(exp(x)) over an axis, without overflow; 0 where the mask is False.
 
@@ -107,9 +120,11 @@ def is_class(labels: Any, count: Any, axis: int) -> Any:
 
 def standardize(
     x: Any, axis: Axis = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
-    where: Any = None,
+    where: Any = None, *, algorithm: str = "fast",
 ) -> Any:  # fmt: skip
     """(x - mean) / sqrt(variance + epsilon) over an axis.
+
+    algorithm: accepted and of no consequence; the variance is always the mean squared deviation.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.standardize(rnp.array([-1.0, 1.0]), epsilon=0.0)

@@ -29,6 +29,7 @@ from rune.numpy.arithmetic import (
     floor_divide, fmax, fmin, fmod, heaviside, mod, modf, nan_to_num, nextafter, positive, pow,
     power, reciprocal, remainder, rint, round, sign, square, true_divide, trunc,
 )  # fmt: skip
+from rune.numpy.array_api_info import __array_api_version__, __array_namespace_info__
 from rune.numpy.averages import (
     average, mean, nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod,
     nanstd, nansum, nanvar, std, var,
@@ -51,7 +52,7 @@ from rune.numpy.grids import (
     mgrid, ogrid, r_, ravel_multi_index, s_, tril_indices_from, triu_indices_from, unravel_index,
 )  # fmt: skip
 from rune.numpy.host_data import (
-    frombuffer, fromfile, fromiter, fromstring, load, loadtxt, save, savetxt, savez,
+    from_dlpack, frombuffer, fromfile, fromiter, fromstring, load, loadtxt, save, savetxt, savez,
     savez_compressed,
 )  # fmt: skip
 from rune.numpy.histograms import (
@@ -129,4 +130,5 @@ from rune.numpy.ufuncs import ufunc
 from rune.numpy.whole_numbers import gcd, lcm, packbits, unpackbits
 from rune.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaiser
 
+bool = bool_
 newaxis = None

@@ -14,12 +14,14 @@ import numpy as np
 
 from rune import dtypes
 from rune.array import as_array
+from rune.backends import Device
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted
+from rune.transforms.placement import device_put
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -122,6 +124,11 @@ def _listed(xs: Any) -> Sequence[Any]:
     if isinstance(xs, Operators | np.ndarray):
         xs = np.asarray(xs).tolist()
     return xs if isinstance(xs, Sequence) else (xs,)
+
+
+def placed(x: Any, device: str | Device | None) -> Any:
+    """`x` on a device and committed to it; where it is for None. Errors: DeviceError."""
+    return x if device is None else device_put(x, device)
 
 
 def rank(x: Any) -> int:

@@ -18,7 +18,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.dims import Dim, maximum
 from rune.errors import ArgumentError
-from rune.numpy.arguments import refuse_order, shape_of, value
+from rune.numpy.arguments import placed, refuse_order, shape_of, value
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
@@ -28,8 +28,9 @@ from rune.ops.promote import as_type, broadcast_to
 
 
 def array(
-    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0
-) -> Any:
+    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
     """An array from nested lists, NumPy data, scalars, arrays or traced values.
 
     Types:  32-bit without a dtype; an explicit 64-bit dtype is honoured.
@@ -43,23 +44,32 @@ def array(
     refuse_order("array", order)
     made = _from_object(object, None if dtype is None else dtypes.as_dtype(dtype))
     missing = ndmin - type_of(made).ndim
-    return made if missing <= 0 else c.expand_dims(made, tuple(range(missing)))
+    made = made if missing <= 0 else c.expand_dims(made, tuple(range(missing)))
+    return placed(made, device)
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None
-) -> Any:
-    """`array` that passes arrays through.
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """`array` that passes arrays through. What another library lends by DLPack is copied.
 
-    Errors: ArgumentError for copy=False where host data has to be copied.
+    Errors: ArgumentError for copy=False where data has to be copied.
 
     >>> import rune.numpy as rnp
     >>> rnp.asarray([1, 2])
     Array([1, 2], i32[2], cpu:0)
     """
-    if copy is False and not isinstance(a, Operators):
+    if copy is False and not _is_kept(a, dtype):
         raise ArgumentError(f"asarray: cannot keep copy=False ({type(a).__name__} is copied)")
-    return array(a, dtype, order=order)
+    made = array(a, dtype, order=order, device=device)
+    return ops.convert(made, dtype=type_of(made).dtype) if copy and made is a else made
+
+
+def _is_kept(a: Any, dtype: Any) -> bool:
+    """Whether an array serves as it is."""
+    kept = isinstance(a, Operators)
+    return kept and (dtype is None or dtypes.as_dtype(dtype) == type_of(a).dtype)
 
 
 def _from_object(x: Any, dtype: np.dtype | None) -> Any:
@@ -114,37 +124,39 @@ def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
     return ops.broadcast(fill, shape=shape, axes=())
 
 
-def zeros(shape: Any, dtype: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros.
 
     >>> import rune.numpy as rnp
     >>> rnp.zeros((2,), int)
     Array([0, 0], i32[2], cpu:0)
     """
-    return _filled(shape_of("zeros", shape), 0, dtype or dtypes.canonical(dtypes.f64))
+    made = _filled(shape_of("zeros", shape), 0, dtype or dtypes.canonical(dtypes.f64))
+    return placed(made, device)
 
 
-def ones(shape: Any, dtype: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones.
 
     >>> import rune.numpy as rnp
     >>> rnp.ones(2)
     Array([1., 1.], f32[2], cpu:0)
     """
-    return _filled(shape_of("ones", shape), 1, dtype or dtypes.canonical(dtypes.f64))
+    made = _filled(shape_of("ones", shape), 1, dtype or dtypes.canonical(dtypes.f64))
+    return placed(made, device)
 
 
-def empty(shape: Any, dtype: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros: memory is never left undefined.
 
     >>> import rune.numpy as rnp
     >>> rnp.empty(2)
     Array([0., 0.], f32[2], cpu:0)
     """
-    return zeros(shape, dtype)
+    return zeros(shape, dtype, device=device)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
 
     Types:  a Python scalar without dtype gives a weak result.
@@ -155,64 +167,69 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """
     sizes = shape_of("full", shape)
     if dtypes.scalar_type(fill_value) is not None:
-        return _filled(sizes, fill_value, dtype)
+        return placed(_filled(sizes, fill_value, dtype), device)
     found = value("full", fill_value)
     found = found if dtype is None else c.astype(found, dtypes.as_dtype(dtype))
-    return broadcast_to("full", found, sizes)
+    return placed(broadcast_to("full", found, sizes), device)
 
 
-def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any) -> Any:
+def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any, device: Any) -> Any:
     found = type_of(value(name, x))
     sizes = found.shape if shape is None else shape_of(name, shape)
     made = full(sizes, fill, found.dtype if dtype is None else dtype)
     weak = found.weak and dtype is None
-    return ops.convert(made, dtype=found.dtype, weak=True) if weak else made
+    made = ops.convert(made, dtype=found.dtype, weak=True) if weak else made
+    return placed(made, device)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Zeros of the shape and dtype of `a`, unless given.
 
     >>> import rune.numpy as rnp
     >>> rnp.zeros_like(rnp.ones(2, "i8"))
     Array([0, 0], i8[2], cpu:0)
     """
-    return _like("zeros_like", a, 0, dtype, shape)
+    return _like("zeros_like", a, 0, dtype, shape, device)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Ones of the shape and dtype of `a`, unless given.
 
     >>> import rune.numpy as rnp
     >>> rnp.ones_like(rnp.zeros(2), bool)
     Array([ True,  True], bool[2], cpu:0)
     """
-    return _like("ones_like", a, 1, dtype, shape)
+    return _like("ones_like", a, 1, dtype, shape, device)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Zeros of the shape and dtype of `prototype`, unless given.
 
     >>> import rune.numpy as rnp
     >>> rnp.empty_like(rnp.ones(2))
     Array([0., 0.], f32[2], cpu:0)
     """
-    return _like("empty_like", prototype, 0, dtype, shape)
+    return _like("empty_like", prototype, 0, dtype, shape, device)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Any:
     """`fill_value` in the shape and dtype of `a`, unless given.
 
     >>> import rune.numpy as rnp
     >>> rnp.full_like(rnp.zeros(2), 0.5)
     Array([0.5, 0.5], f32[2], cpu:0)
     """
-    return _like("full_like", a, fill_value, dtype, shape)
+    return _like("full_like", a, fill_value, dtype, shape, device)
 
 
 # --- counting ---------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None
+) -> Any:
     """start, start + step, … below stop; arange(n) counts from 0 to n - 1.
 
     Errors: TracerError for traced bounds: the size would depend on data.
@@ -223,7 +240,10 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     """
     if stop is None:
         start, stop = 0, start
-    step = 1 if step is None else step
+    return placed(_arange(start, stop, 1 if step is None else step, dtype), device)
+
+
+def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     if isinstance(stop, Dim) or isinstance(start, Dim):
         if not isinstance(step, int) or step == 0:
             raise ArgumentError(f"arange: cannot count by {step} from {start} to {stop}")

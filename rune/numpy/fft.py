@@ -94,7 +94,7 @@ def hfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
     Array([4., 0., 0., 0.], f32[4], cpu:0)
     """
     x = _as_complex("hfft", a)
-    return _along_one("hfft", "irfft", c.conj(x), n, axis, _SWAPPED[_checked_norm("hfft", norm)])
+    return _along_one("hfft", "irfft", c.conj(x), n, axis, swapped_norm(checked_norm("hfft", norm)))
 
 
 def ihfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
@@ -104,7 +104,7 @@ def ihfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None
     >>> rnp.fft.ihfft(rnp.array([4.0, 0.0, 0.0, 0.0])).real
     Array([1., 1., 1.], f32[3], cpu:0)
     """
-    norm = _SWAPPED[_checked_norm("ihfft", norm)]
+    norm = swapped_norm(checked_norm("ihfft", norm))
     return c.conj(_along_one("ihfft", "rfft", a, n, axis, norm))
 
 
@@ -217,7 +217,7 @@ def _along_one(name: str, kind: str, a: Any, n: Any, axis: Any, norm: str | None
 
 def _along(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
     """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
-    norm = _checked_norm(name, norm)
+    norm = checked_norm(name, norm)
     x = _as_real(name, a) if kind == "rfft" else _as_complex(name, a)
     numbers = _axes(name, x, s, axes)
     if not numbers:
@@ -241,10 +241,16 @@ def _is_odd(name: str, x: Any, size: Size) -> bool:
     )
 
 
-def _checked_norm(name: str, norm: str | None) -> str:
+def checked_norm(name: str, norm: str | None) -> str:
+    """The norm, "backward" by default. Errors: ArgumentError for what is none."""
     if norm is not None and norm not in _NORMS:
         raise ArgumentError(f"{name}: cannot use norm={norm!r} (one of {', '.join(_NORMS)})")
     return norm or "backward"
+
+
+def swapped_norm(norm: str) -> str:
+    """The norm that does forwards what this one does backwards."""
+    return _SWAPPED[norm]
 
 
 def _as_real(name: str, a: Any) -> Any:

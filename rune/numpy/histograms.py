@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import floating, static_int, static_size, value
 from rune.numpy.logic import where
 from rune.numpy.reductions import diff
-from rune.numpy.sequences import linspace
 from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops import statistics as st
-from rune.ops.family import fit, size_value
+from rune.ops.family import fit, size_value, wide
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, constant
 from rune.ops.segments import segment_sum
@@ -84,11 +84,11 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 def _weights(name: str, weights: Any, shape: tuple, dtype: np.dtype) -> Any:
     """The weights, ones if there are none. Errors: ShapeError for other shapes."""
     if weights is None:
-        return fit(value(name, np.ones((), dtype)), shape)
+        return fit(as_array(1, dtype), shape)
     found = value(name, weights)
     if type_of(found).shape != shape:
         raise ShapeError(f"{name}: cannot weight elements of shape {shape} by {type_of(found)}")
-    return found
+    return c.astype(found, dtype) if type_of(found).dtype == dtypes.bool_ else found
 
 
 # --- edges ------------------------------------------------------------------------------------
@@ -97,10 +97,10 @@ def _weights(name: str, weights: Any, shape: tuple, dtype: np.dtype) -> Any:
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of a histogram's bins: those given, or `bins` equal ones over the range.
 
-    bins:   a number, edges [N+1], or the name of one of NumPy's rules ("auto", "sturges", …), for
+    bins:   a number, edges [N+1] in order, or the name of one of NumPy's rules ("auto", …), for
             which the values must be concrete.
     range:  (low, high); from the least to the largest element for None.
-    Errors: ArgumentError for a number below 1, a range that is none or a descending one.
+    Errors: ArgumentError for a number below 1, no edges, a range that is none or descends.
 
     >>> import rune.numpy as rnp
     >>> rnp.histogram_bin_edges(rnp.array([0.0, 2.0]), bins=2)
@@ -108,18 +108,28 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     """
     x = value("histogram", a)
     if isinstance(bins, str):
-        limits = None if range is None else tuple(float(v) for v in range)
-        found = np.histogram_bin_edges(np.asarray(x), bins, limits)
-        return value("histogram", found.astype(type_of(floating("histogram", x)).dtype))
+        limits = None if range is None else (float(range[0]), float(range[1]))
+        dtype = type_of(floating("histogram", x)).dtype
+        return as_array(np.histogram_bin_edges(np.asarray(x), bins, limits), dtype)
     if isinstance(bins, list | tuple):
         bins = np.asarray(bins)
     if isinstance(bins, Operators | np.ndarray) and type_of(bins).ndim == 1:
-        return floating("histogram", value("histogram", bins))
+        if type_of(bins).shape[0] == 0:
+            raise ArgumentError("histogram: cannot count between no edges")
+        return value("histogram", bins)
     count = static_int("histogram", "bins", bins)
     if count < 1:
         raise ArgumentError(f"histogram: cannot make {count} bins (at least one required)")
-    low, high = _limits(floating("histogram", x), range)
-    return linspace(low, high, count + 1, dtype=type_of(low).dtype)
+    return _equal_bins(*_limits(floating("histogram", x), range), count)
+
+
+def _equal_bins(low: Any, high: Any, count: int) -> Any:
+    """count + 1 numbers at equal distances."""
+    number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
+    dtype = type_of(low).dtype
+    step = ops.div(ops.sub(high, low), as_array(count, dtype))
+    edges = ops.add(ops.mul(ops.cast(number, dtype), step), low)
+    return ops.concatenate(edges, ops.reshape(high, shape=(1,)), axis=0)
 
 
 def _limits(x: Any, range: Any) -> tuple[Any, Any]:
@@ -187,7 +197,7 @@ def histogram(
 
 def _count_dtype(x: Any) -> np.dtype:
     found = type_of(x).dtype
-    return found if found in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
+    return wide(found) if found in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
 
 
 def _outside(places: Any) -> Any:
@@ -271,8 +281,10 @@ def _each(name: str, what: str, given: Any, count: int) -> list[Any]:
 def _histogram(
     name: str, points: Sequence[Any], bins: Any, range: Any, weights: Any, density: bool | None
 ) -> tuple[Any, list[Any]]:
-    points = c.same_dtype(name, *points)
     ndim = len(points)
+    if ndim == 0:
+        raise ShapeError(f"{name}: cannot count points without coordinates")
+    points = c.same_dtype(name, *points)
     chosen, limits = _each(name, "bins", bins, ndim), _each(name, "ranges", range, ndim)
     edges = [histogram_bin_edges(p, b, r) for p, b, r in zip(points, chosen, limits, strict=True)]
     shape = tuple(type_of(e).shape[0] - 1 for e in edges)

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.array import as_array
-from rune.errors import ArgumentError, DtypeError
+from rune.array import CPU, Array, as_array, committed_to, on, put
+from rune.backends import dlpack
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, DeviceError, DtypeError
 from rune.numpy.arguments import value
 
 
@@ -185,7 +187,47 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return as_array(found, found.dtype)
 
 
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of another library, by DLPack; on the CPU its memory is shared, not copied.
+
+    x:      anything with __dlpack__ and __dlpack_device__. What it holds must not change after
+            this, since arrays are immutable.
+    device: where the array is to be; where x is, by default.
+    copy:   True always copies, False never.
+    Errors: ArgumentError for what has no such methods, or where copy=False cannot be kept;
+            DeviceError for memory that is not the CPU's.
+
+    >>> import numpy as np, rune.numpy as rnp
+    >>> rnp.from_dlpack(np.arange(3, dtype="f4"))
+    Array([0., 1., 2.], f32[3], cpu:0)
+    """
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise ArgumentError(f"from_dlpack: cannot read {type(x).__name__} (it has no __dlpack__)")
+    there = None if device is None else on(device)
+    if copy is False and there is not None:
+        raise ArgumentError(f"from_dlpack: cannot keep copy=False (a move to {device})")
+    if isinstance(x, Array):
+        return x if device is None else x.to_device(device)
+    if x.__dlpack_device__()[0] not in (dlpack.CPU, dlpack.CUDA_HOST, dlpack.CUDA_MANAGED):
+        raise DeviceError(
+            f"from_dlpack: cannot read memory of device {tuple(x.__dlpack_device__())}",
+            hint="copy it to the CPU in its own library",
+        )
+    host = dlpack.as_numpy(*dlpack.borrow(_capsule(x)))
+    host = np.array(host) if copy else host[...]
+    place = CPU if device is None else committed_to(there)
+    return put(host, ArrayType(host.shape, host.dtype), place)
+
+
+def _capsule(x: Any) -> Any:
+    """Of version 1 where the library knows that."""
+    try:
+        return x.__dlpack__(max_version=dlpack.VERSION)
+    except TypeError:
+        return x.__dlpack__()
+
+
 __all__ = [
-    "frombuffer", "fromfile", "fromiter", "fromstring", "load", "loadtxt", "save", "savetxt",
+    "from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "load", "loadtxt", "save", "savetxt",
     "savez", "savez_compressed",
 ]  # fmt: skip

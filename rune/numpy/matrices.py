@@ -10,7 +10,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import ShapeError
-from rune.numpy.arguments import rank, refuse, shape_of, static_int, value
+from rune.numpy.arguments import placed, rank, refuse, shape_of, static_int, value
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -28,7 +28,7 @@ def _matrix_sizes(name: str, rows: Any, columns: Any) -> Shape:
     return shape_of(name, (rows, rows if columns is None else columns))
 
 
-def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones on diagonal `k` of an N by M matrix, zeros elsewhere.
 
     >>> import rune.numpy as rnp
@@ -38,7 +38,8 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """
     rows, columns = _matrix_sizes("eye", N, M)
     on = ops.eq(*_band(rows, columns, static_int("eye", "a diagonal", k)))
-    return c.astype(on, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
+    made = c.astype(on, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
+    return placed(made, device)
 
 
 def identity(n: Any, dtype: Any = None) -> Any:

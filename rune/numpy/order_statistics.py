@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.dims import is_static, product
 from rune.errors import ArgumentError, ShapeError
@@ -179,7 +180,7 @@ def _quantile(
     x = ops.cast(x, wide(found))
     rows = _rows(name, x, axes)
     if type_of(rows).shape[-1] == 0:
-        out = value(name, np.nan)
+        out = as_array(np.nan, type_of(rows).dtype)
         out = broadcast_to(name, out, (*type_of(rows).shape[:-1], int(np.prod(q_shape))))
     elif weights is not None:
         of_rows = _rows(name, _weights_of(name, weights, x, axes), axes)
@@ -199,17 +200,17 @@ def _of_rows(rows: Any, q: Any, method: str, skips: bool) -> Any:
         is_number = ops.cast(ops.eq(rows, rows), type_of(rows).dtype)
         counts = ops.reduce_sum(is_number, axes=(type_of(rows).ndim - 1,))
         counts = ops.reshape(counts, shape=(*type_of(counts).shape, 1))
-        return _picked(ordered, counts, _as_array(q), method)
+        return _picked(ordered, counts, _as_array(q, rows), method)
     if is_static(size) and isinstance(q, np.ndarray):
         return _or_nan(ordered, _picked(ordered, size, q, method))
-    q = _as_array(q)
+    q = _as_array(q, rows)
     return _or_nan(ordered, _picked(ordered, size_value(size, type_of(q).dtype), q, method))
 
 
 def _of_weighted_rows(name: str, rows: Any, weights: Any, q: Any, skips: bool) -> Any:
     if skips:
         weights = ops.select(ops.eq(rows, rows), weights, constant(0, weights))
-    ordered, found = _weighted(name, rows, weights, _as_array(q))
+    ordered, found = _weighted(name, rows, weights, _as_array(q, rows))
     return found if skips else _or_nan(ordered, found)
 
 
@@ -219,9 +220,9 @@ def _or_nan(ordered: Any, found: Any) -> Any:
     return ops.select(ops.ne(last, last), last, found)
 
 
-def _as_array(q: Any) -> Any:
-    """q as an array of f32 at least."""
-    found = value("quantile", q.astype(np.float32) if isinstance(q, np.ndarray) else q)
+def _as_array(q: Any, rows: Any) -> Any:
+    """q as an array, numbers in the dtype of the rows; half types as f32."""
+    found = as_array(q, type_of(rows).dtype) if isinstance(q, np.ndarray) else value("quantile", q)
     return ops.cast(found, wide(type_of(found).dtype))
 
 

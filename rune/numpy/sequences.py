@@ -13,7 +13,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError
-from rune.numpy.arguments import static_size, value
+from rune.numpy.arguments import placed, static_size, value
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.complex_numbers import PART
@@ -22,7 +22,7 @@ from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, p
 
 def linspace(
     start: Any, stop: Any, num: Size = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: Any = None, axis: int = 0,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
     """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
 
@@ -46,7 +46,7 @@ def linspace(
     at = c.normalised_axis("linspace", axis, type_of(made))
     order = list(range(1, type_of(made).ndim))
     order.insert(at, 0)
-    made = c.astype(c.transpose(made, order), target)
+    made = placed(c.astype(c.transpose(made, order), target), device)
     if not retstep:
         return made
     step = ops.div(ops.sub(stop, start), _number(parts, found) if parts != 0 else math.nan)

@@ -16,7 +16,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import product
 from rune.errors import ArgumentError
-from rune.numpy.arguments import value
+from rune.numpy.arguments import static_int, value
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
 from rune.numpy.positions import flat_positions
@@ -106,10 +106,8 @@ def _or_first(chosen: Any, mask: Any, fill_value: Any) -> Any:
 
 def _columns(x: Any) -> list[Any]:
     """The columns of rows [N, R], by which they are compared; equal keys where there is none."""
-    count, width = type_of(x).shape
-    if width == 0:
-        return [value("unique", np.zeros(int(count), np.int32))]
-    return [x[:, k] for k in np.arange(width).tolist()]
+    count, width = (static_int("unique", "a size", d) for d in type_of(x).shape)
+    return [x[:, k] for k in range(width)] or [value("unique", np.zeros(count, np.int32))]
 
 
 def unique(

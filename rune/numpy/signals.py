@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from rune import dtypes, ops
-from rune.core.interpreter import type_of
+from rune.core.interpreter import literal, type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import floating, inexact, rank, value
@@ -17,8 +17,10 @@ from rune.numpy.reductions import cumsum, diff, sum
 from rune.numpy.shapes import broadcast_to, moveaxis
 from rune.numpy.sorting import argsort, searchsorted
 from rune.ops import conventions as c
+from rune.ops.sliding import windows
 
 _MODES = ("full", "same", "valid")
+_BLOCKS_FROM = 1 << 22  # products, from which on a matrix of all windows would be too large
 
 
 # --- convolution --------------------------------------------------------------------------------
@@ -86,13 +88,42 @@ def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
 
 def slid(x: Any, kernel: Any, *padding: tuple[Size, Size]) -> Any:
     """y[k] = sum_j x[k+j] kernel[j] of x among zeros, in as many dimensions as there are pads."""
-    ndim = len(padding)
-    axes = tuple(range(ndim + 2))
-    found = ops.conv_general_dilated(
-        x[None, None], kernel[None, None], strides=(1,) * ndim, padding=padding,
-        lhs_dilation=(1,) * ndim, rhs_dilation=(1,) * ndim, specs=(axes, axes, axes), groups=(1, 1),
-    )  # fmt: skip
-    return found[0, 0]
+    found, axes = type_of(x), tuple(range(len(padding)))
+    low, high = (tuple(pair[side] for pair in padding) for side in (0, 1))
+    zero = literal(0, found.dtype)
+    x = ops.pad(x, zero, low=low, high=high, interior=(0,) * len(axes))
+    if len(axes) == 1 and _is_large(x, kernel):
+        return _slid_in_blocks(x, kernel)
+    return _products(x, kernel)
+
+
+def _products(x: Any, kernel: Any) -> Any:
+    """One dot: every window of x, which is a view, with the kernel."""
+    axes, ones = tuple(range(rank(x))), (1,) * rank(x)
+    shown = windows(x, axes, type_of(kernel).shape, ones, ones)
+    inner = tuple(axis + rank(x) for axis in axes)
+    return ops.dot_general(shown, kernel, dimension_numbers=((inner, axes), ((), ())))
+
+
+def _is_large(x: Any, kernel: Any) -> bool:
+    sizes = *type_of(x).shape, *type_of(kernel).shape
+    return all(isinstance(d, int) for d in sizes) and math.prod(sizes) > _BLOCKS_FROM  # type: ignore[arg-type]
+
+
+def _slid_in_blocks(x: Any, kernel: Any) -> Any:
+    """The same as a product of matrices: blocks of x, which overlap, with a Toeplitz matrix.
+
+    A block of m results from 2m - 1 elements costs twice the multiplications, and little memory.
+    """
+    size, (m,) = type_of(x).shape[0] - type_of(kernel).shape[0] + 1, type_of(kernel).shape
+    blocks = -(-size // m)
+    zero, none = literal(0, type_of(x).dtype), (0,)
+    missing = blocks * m + m - 1 - type_of(x).shape[0]
+    x = ops.pad(x, zero, low=none, high=(missing,), interior=none)
+    rows = windows(x, (0,), (2 * m - 1,), (m,), (1,))  # [blocks, 2m - 1]
+    wide = ops.pad(kernel, zero, low=(m - 1,), high=(m - 1,), interior=none)
+    matrix = windows(wide, (0,), (m,), (1,), (1,))[:, ::-1]  # [2m - 1, m]
+    return c.reshape(c.matmul(rows, matrix), -1)[:size]
 
 
 # --- interpolation ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.dims import Dim
 from rune.errors import DtypeError
-from rune.numpy.arguments import value
+from rune.numpy.arguments import placed, value
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
@@ -217,14 +217,15 @@ def iinfo(dtype: Any) -> Any:
     return ml_dtypes.iinfo(found)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
     >>> import rune.numpy as rnp
     >>> rnp.astype(rnp.array([1.7, -300.0]), "i8")
     Array([   1, -128], i8[2], cpu:0)
     """
-    return c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
+    made = c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
+    return placed(made, device)
 
 
 def shape(a: Any) -> tuple:

@@ -33,7 +33,9 @@ from rune.ops.arithmetic import (
     sub,
 )  # fmt: skip
 from rune.ops.at import At
+from rune.ops.namespace_methods import NamespaceMethods, namespace
 from rune.ops.promote import apply
+from rune.ops.reinterpret import view
 from rune.ops.subscript import read
 
 _Binary = Callable[[Any, Any], Any]
@@ -77,7 +79,7 @@ def _pair(primitive: Primitive) -> Callable[[Any, Any], Any]:
     return lambda a, b: apply(primitive, a, b)
 
 
-class Operators:
+class Operators(NamespaceMethods):
     """Arithmetic, comparison, indexing and methods. Subclasses have a `type`."""
 
     __slots__ = ()
@@ -108,6 +110,11 @@ class Operators:
     def nbytes(self) -> Any:
         """Bytes of all elements."""
         return self.size * self.type.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.type.dtype.itemsize
 
     @property
     def weak_type(self) -> bool:
@@ -204,17 +211,24 @@ class Operators:
             hint="use y = x.at[index].set(value)",
         )
 
-    def astype(self, dtype: Any) -> Any:
-        """The elements converted to `dtype`; float to integer saturates."""
-        return c.astype(self, dtypes.as_dtype(dtype))
+    def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+        """The elements converted to `dtype` (on a device); float to integer saturates."""
+        if device is not None:
+            return namespace().astype(self, dtype, copy=copy, device=device)
+        return c.astype(self, dtypes.as_dtype(float if dtype is None else dtype))
 
-    def reshape(self, *shape: Any) -> Any:
-        """Another shape, one size may be -1."""
-        return c.reshape(self, shape[0] if len(shape) == 1 else shape)
+    def view(self, dtype: Any = None) -> Any:
+        """The same bits read as another dtype; the last axis grows or shrinks with its width."""
+        return self if dtype is None else view(self, dtypes.as_dtype(dtype))
 
-    def ravel(self) -> Any:
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        """Another shape, one size may be -1; `order` "F" reads and writes columns first."""
+        given = shape[0] if len(shape) == 1 else shape
+        return namespace().reshape(self, given, order)
+
+    def ravel(self, order: str = "C") -> Any:
         """One axis."""
-        return c.reshape(self, -1)
+        return self.reshape(-1, order=order)
 
     flatten = ravel
 
@@ -223,14 +237,6 @@ class Operators:
         if len(axes) == 1 and not isinstance(axes[0], int):
             axes = tuple(axes[0]) if axes[0] is not None else ()
         return c.transpose(self, axes or None)
-
-    def squeeze(self, axis: Any = None) -> Any:
-        """Axes of size 1 removed."""
-        return c.squeeze(self, axis)
-
-    def swapaxes(self, axis1: int, axis2: int) -> Any:
-        """Two axes exchanged."""
-        return c.swapaxes(self, axis1, axis2)
 
     def conj(self) -> Any:
         """The complex conjugate."""
@@ -242,74 +248,12 @@ class Operators:
         """The array itself: arrays are immutable."""
         return self
 
-    def clip(self, min: Any = None, max: Any = None) -> Any:
-        """The elements kept within [min, max]."""
-        return c.clip(self, min, max)
-
-    def round(self, decimals: int = 0) -> Any:
-        """The elements to so many decimals, halves to even."""
-        return c.round(self, decimals)
-
-    def sum(self, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-        """Sum over axes."""
-        return st.sum(self, axis, dtype, keepdims)
-
-    def prod(self, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-        """Product over axes."""
-        return st.prod(self, axis, dtype, keepdims)
-
-    def mean(self, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-        """Arithmetic mean over axes."""
-        return st.mean(self, axis, dtype, keepdims)
-
-    def var(
-        self, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
-    ) -> Any:
-        """Mean squared distance from the mean."""
-        return st.var(self, axis, dtype, ddof, keepdims)
-
-    def std(
-        self, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
-    ) -> Any:
-        """Square root of the variance."""
-        return st.std(self, axis, dtype, ddof, keepdims)
-
-    def max(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        """Maximum over axes."""
-        return st.amax(self, axis, keepdims)
-
-    def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        """Minimum over axes."""
-        return st.amin(self, axis, keepdims)
-
-    def ptp(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        """Maximum minus minimum."""
-        return st.ptp(self, axis, keepdims)
-
-    def any(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        """True where some element is nonzero."""
-        return st.any(self, axis, keepdims)
-
-    def all(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        """True where every element is nonzero."""
-        return st.all(self, axis, keepdims)
-
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
-        """Position of the first maximum."""
-        return st.argmax(self, axis, keepdims)
-
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
-        """Position of the first minimum."""
-        return st.argmin(self, axis, keepdims)
-
-    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Any:
-        """Running sum."""
-        return st.cumsum(self, axis, dtype)
-
-    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Any:
-        """Running product."""
-        return st.cumprod(self, axis, dtype)
-
     def dot(self, other: Any) -> Any:
         """Matrix product."""
         return c.dot(self, other)
+
+    def __contains__(self, element: Any) -> bool:
+        return bool(st.any(self == element))
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return c.round(self, ndigits or 0)

@@ -1,1 +1,3 @@
 """rune.scipy: SciPy's names with JAX's rules."""
+
+from rune.scipy import fft as fft

@@ -184,6 +184,15 @@ def io_callback(
     ordered: after the ordered callbacks before it, and before those after it. Under vmap an
              ordered callback is refused, another is called for every lane.
     Errors:  as pure_callback.
+
+    >>> import rune, rune.numpy as rnp
+    >>> seen = []
+    >>> def note(x):
+    ...     seen.append(float(x))
+    ...     return x
+    >>> double = rune.jit(lambda x: rune.io_callback(note, rnp.float32(0), x) * 2)
+    >>> float(double(3.0)), seen
+    (6.0, [3.0])
     """
     effect = Effect.ORDERED if ordered else Effect.UNORDERED
     return _call("io_callback", callback, result_shape_dtypes, args, kwargs, effect, "sequential")

@@ -112,12 +112,22 @@ def device(device: str | Device) -> Iterator[Device]:
 
 
 def device_get(values: Any) -> Any:
-    """A tree with every array as a NumPy array."""
+    """A tree with every array as a NumPy array.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.device_get([rnp.arange(3)])
+    [array([0, 1, 2], dtype=int32)]
+    """
     return tree.map(np.asarray, values)
 
 
 def block_until_ready(values: Any) -> Any:
-    """Wait until every array of the tree is computed; returns the tree."""
+    """Wait until every array of the tree is computed; returns the tree.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.block_until_ready({"x": rnp.ones(2) + 1})
+    {'x': Array([2., 2.], f32[2], cpu:0)}
+    """
     for leaf in tree.leaves(values):
         if isinstance(leaf, Array):
             leaf.block_until_ready()

@@ -124,22 +124,55 @@ dots_with_no_batch_dims_saveable = checkpoint_dots_with_no_batch_dims = Simple("
 
 
 def save_only_these_names(*names: str) -> Policy:
-    """Keep the values that `checkpoint_name` gave one of these names, and no others."""
+    """Keep the values that `checkpoint_name` gave one of these names, and no others.
+
+    >>> import rune, rune.numpy as rnp
+    >>> def f(x):
+    ...     return rune.checkpoint_name(rnp.sin(x), "a") * rnp.cos(x)
+    >>> policy = rune.checkpoint_policies.save_only_these_names("a")
+    >>> float(rune.grad(rune.checkpoint(f, policy=policy))(0.0))
+    1.0
+    """
     return ByName("only", names)
 
 
 def save_any_names_but_these(*names: str) -> Policy:
-    """Keep the values that `checkpoint_name` gave any other name, and no others."""
+    """Keep the values that `checkpoint_name` gave any other name, and no others.
+
+    >>> import rune, rune.numpy as rnp
+    >>> def f(x):
+    ...     return rune.checkpoint_name(rnp.sin(x), "a") * rnp.cos(x)
+    >>> policy = rune.checkpoint_policies.save_any_names_but_these("b")
+    >>> float(rune.grad(rune.checkpoint(f, policy=policy))(0.0))
+    1.0
+    """
     return ByName("any but", names)
 
 
 def save_anything_except_these_names(*names: str) -> Policy:
-    """Keep every value but those that `checkpoint_name` gave one of these names."""
+    """Keep every value but those that `checkpoint_name` gave one of these names.
+
+    >>> import rune, rune.numpy as rnp
+    >>> def f(x):
+    ...     return rune.checkpoint_name(rnp.sin(x), "a") * rnp.cos(x)
+    >>> policy = rune.checkpoint_policies.save_anything_except_these_names("a")
+    >>> float(rune.grad(rune.checkpoint(f, policy=policy))(0.0))
+    1.0
+    """
     return ByName("all except", names)
 
 
 def save_from_both_policies(first: Saves, second: Saves) -> Policy:
-    """Keep what one or the other policy keeps."""
+    """Keep what one or the other policy keeps.
+
+    >>> import rune, rune.numpy as rnp
+    >>> named = rune.checkpoint_policies.save_only_these_names("a")
+    >>> policy = rune.checkpoint_policies.save_from_both_policies(
+    ...     named, rune.checkpoint_policies.dots_saveable
+    ... )
+    >>> float(rune.grad(rune.checkpoint(rnp.sin, policy=policy))(0.0))
+    1.0
+    """
     return Either(as_policy(first), as_policy(second))
 
 

@@ -152,7 +152,12 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """The leaves of a tree."""
+    """The leaves of a tree.
+
+    >>> from rune import tree
+    >>> tree.leaves({"b": 2, "a": (1, None)})
+    [1, 2]
+    """
     return flatten(tree, is_leaf)[0]
 
 
@@ -166,7 +171,12 @@ def structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeDef:
 
 
 def leaves_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> list[tuple[KeyPath, Any]]:
-    """The (key path, leaf) pairs of a tree."""
+    """The (key path, leaf) pairs of a tree.
+
+    >>> from rune import tree
+    >>> [(tree.keystr(path), leaf) for path, leaf in tree.leaves_with_path({"a": [5]})]
+    [("['a'][0]", 5)]
+    """
     return flatten_with_path(tree, is_leaf)[0]
 
 
@@ -186,7 +196,12 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = N
 def map_with_path(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None
 ) -> Any:
-    """As `map`, where f takes the key path first."""
+    """As `map`, where f takes the key path first.
+
+    >>> from rune import tree
+    >>> tree.map_with_path(lambda path, x: (tree.keystr(path), x), {"a": 1})
+    {'a': ("['a']", 1)}
+    """
     pairs, treedef = flatten_with_path(tree, is_leaf)
     columns = [treedef.flatten_up_to(other) for other in rest]
     return treedef.unflatten([f(*pair, *row) for pair, *row in zip(pairs, *columns)])
@@ -231,7 +246,12 @@ def reduce_associative(
 
 
 def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
-    """Whether every leaf is true."""
+    """Whether every leaf is true.
+
+    >>> from rune import tree
+    >>> tree.all({"a": True, "b": [True, False]})
+    False
+    """
     return False not in [bool(leaf) for leaf in leaves(tree, is_leaf)]
 
 

@@ -172,6 +172,14 @@ def register_node(
 
     Data must be hashable and compare by ==; unflatten takes (data, children).
     Errors: ArgumentError when the class is registered already.
+
+    >>> from rune import tree
+    >>> class Pair:
+    ...     def __init__(self, first, second):
+    ...         self.first, self.second = first, second
+    >>> _ = tree.register_node(Pair, lambda p: ((p.first, p.second), None), lambda _, c: Pair(*c))
+    >>> tree.leaves(Pair(1, [2, 3]))
+    [1, 2, 3]
     """
 
     def split(node: Any) -> tuple[Children, Any]:
@@ -190,7 +198,18 @@ def register_node_with_keys(
     unflatten: Callable[[Any, Any], Any],
     flatten: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
 ) -> C:
-    """As register_node, where the children come as (key entry, child) pairs."""
+    """As register_node, where the children come as (key entry, child) pairs.
+
+    >>> from rune import tree
+    >>> class Point:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> _ = tree.register_node_with_keys(
+    ...     Point, lambda p: (((tree.GetAttrKey("x"), p.x),), None), lambda _, c: Point(*c)
+    ... )
+    >>> [tree.keystr(path) for path, _ in tree.leaves_with_path(Point(1))]
+    ['.x']
+    """
 
     def without_keys(node: Any) -> tuple[list[Any], Any]:
         pairs, data = flatten_with_keys(node)
@@ -200,7 +219,21 @@ def register_node_with_keys(
 
 
 def register_node_class(cls: C) -> C:
-    """Register, as a decorator, a class with methods tree_flatten and tree_unflatten."""
+    """Register, as a decorator, a class with methods tree_flatten and tree_unflatten.
+
+    >>> from rune import tree
+    >>> @tree.register_node_class
+    ... class Scaled:
+    ...     def __init__(self, x, by):
+    ...         self.x, self.by = x, by
+    ...     def tree_flatten(self):
+    ...         return (self.x,), self.by
+    ...     @classmethod
+    ...     def tree_unflatten(cls, by, children):
+    ...         return cls(*children, by)
+    >>> tree.map(lambda x: x + 1, Scaled(1, 10)).x
+    2
+    """
     methods: Any = cls
     return register_node(
         cls,
@@ -211,7 +244,15 @@ def register_node_class(cls: C) -> C:
 
 
 def register_static(cls: C) -> C:
-    """Make the instances of `cls` nodes without leaves: all of it is data. Usable as decorator."""
+    """Make the instances of `cls` nodes without leaves: all of it is data. Usable as decorator.
+
+    >>> from rune import tree
+    >>> @tree.register_static
+    ... class Setting:
+    ...     pass
+    >>> tree.leaves([1, Setting()])
+    [1]
+    """
     return register_node(cls, lambda node: ((), node), lambda node, _: node)
 
 

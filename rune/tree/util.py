@@ -50,7 +50,12 @@ tree_unflatten = tree.unflatten
 
 
 def treedef_children(treedef: TreeDef) -> list[TreeDef]:
-    """The structures one level down."""
+    """The structures one level down.
+
+    >>> import rune
+    >>> [d.num_leaves for d in rune.tree_util.treedef_children(rune.tree.structure([1, (2, 3)]))]
+    [1, 2]
+    """
     return treedef.children()
 
 

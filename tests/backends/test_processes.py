@@ -22,10 +22,15 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends import forks
+from rune.backends.cpu_memory import resident_bytes
 from rune.errors import DeviceError
 from tests.support.close import close
 
 ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import soak  # noqa: E402  (a script's neighbour, not a package)
+
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 DRIVEN = [d.name for d in COMPUTING if d.target.backend not in ("cpu", "reference")]
 each = pytest.mark.parametrize("device", [d.name for d in COMPUTING])
@@ -236,6 +241,10 @@ def counts() -> tuple[int, int]:
     return len(list((folder / "fd").iterdir())), len(list((folder / "task").iterdir()))
 
 
+# A program that stays has some thousands of objects, and 100 KiB; memory comes in pages and lumps.
+OBJECTS, GROWN_BYTES = 20, 2 << 20
+
+
 def cycle(device: str, number: int) -> None:
     """Compile a program that was never compiled, run it, drop all."""
     f = rune.jit(lambda x: rnp.sum(rnp.sin(x) * (1.0 + number)), device=device)
@@ -248,11 +257,16 @@ def test_compiling_running_and_dropping_leaves_memory_handles_and_threads_as_the
         cycle(device, number)
     gc.collect()
     live, (files, threads) = rune.memory_stats(device).live_bytes, counts()
+    objects, resident = len(gc.get_objects()), [resident_bytes()]
 
     for number in range(3, 12):
         cycle(device, number)
+        gc.collect()
+        resident.append(resident_bytes())
     assert counts() == (files, threads)
     assert rune.memory_stats(device).live_bytes == live
+    assert len(gc.get_objects()) - objects < OBJECTS * 9
+    assert soak.growth(resident) < GROWN_BYTES
 
 
 @each

@@ -6,6 +6,7 @@ from tests.numpy.complex_cases import COMPLEX
 from tests.numpy.fourier_cases import SAMPLED
 from tests.numpy.function_cases import CALLED
 from tests.numpy.position_cases import POSITIONS
+from tests.numpy.order_cases import ORDER
 from tests.numpy.spelling import Case, b, big, case, f, i, n, named, pos, unit
 
 ELEMENTWISE = [
@@ -257,5 +258,5 @@ CREATION = [
 
 CASES = [
     *ELEMENTWISE, *REDUCTIONS, *SHAPES, *INDEXING, *PRODUCTS, *EINSUM, *CREATION, *COMPLEX,
-    *POSITIONS, *CALLED, *SAMPLED,
+    *POSITIONS, *CALLED, *SAMPLED, *ORDER,
 ]  # fmt: skip

@@ -46,7 +46,9 @@ FOURIER = [
 
 POLYNOMIALS = [
     *named("polyadd polysub polymul", f(4), f(2)),
-    *named("polyadd polysub polymul", i(2), i(4), smooth=False),
+    *named("polyadd polysub", i(2), i(4), smooth=False),
+    case("polymul of integers", lambda xp, x, y: xp.polymul(x + 10, y + 10), i(2), i(4),
+         smooth=False),
     *named("polyval", f(4), f(2, 3)),
     *named("polyder polyint", f(4)),
     case("polydiv", lambda xp, u, v: xp.polydiv(u, v)[0], f(5), pos(3)),

@@ -117,7 +117,7 @@ def test_an_operand_out_of_the_arrays_range_overflows():
         lambda x: rnp.reshape(rnp.arange(4), (x, 2)),
         lambda x: rnp.split(rnp.arange(4), x),
         lambda x: rnp.roll(rnp.arange(4), x),
-        lambda x: rnp.nonzero(x),
+        lambda x: rnp.nonzero(rnp.reshape(x, 1)),
     ],
 )
 def test_a_traced_value_is_no_size(call: Callable[[Any], Any]):

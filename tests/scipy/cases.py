@@ -6,5 +6,6 @@ case("gammaln", lambda sp, x: sp.special.gammaln(x), pos(2, 3), module="scipy")
 from __future__ import annotations
 
 from tests.numpy.spelling import Case
+from tests.scipy.fft_cases import TRANSFORMS
 
-CASES: list[Case] = []
+CASES: list[Case] = [*TRANSFORMS]

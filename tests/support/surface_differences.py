@@ -39,6 +39,22 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "deg2rad @ c*: gives *", "rad2deg @ c*: gives *", "radians @ c*: gives *",
         "degrees @ c*: gives *",
     ),
+    "as in JAX, quantiles of integers and bools are floats": (
+        "*quantile * @ *: has the dtype float*", "*quantile * @ bool: gives *",
+        "percentile @ bool: gives *",
+    ),
+    "complex numbers have no quantiles and no bins": (
+        "*median* @ c*: raises *real dtype required*", "histogram* @ c*: raises *real dtype *",
+    ),
+    "nothing has as many quantiles as something, all of them NaN": (
+        "nanquantile * @ *: has the shape (5, *", "*over two axes, kept @ *0: gives Array([]*",
+    ),
+    "as in JAX, counts of floats are floats, sums of weights of their dtype": (
+        "histogram* @ *: has the dtype float*, not int64",
+        "histogram* @ *: has the dtype int*, not *", "bincount * @ *: has the dtype *",
+        "bincount with weights @ c*: gives *",
+    ),
+    "a histogram has edges": ("histogram of edges @ *0: raises *no edges*",),
 }  # fmt: skip
 
 

@@ -62,14 +62,14 @@ def search_keys(x: np.ndarray) -> np.ndarray:
     halves = [(a.astype(np.uint64) << _HALF) | b for a, b in zip(words[::2], words[1::2])]
     if len(halves) == 1:
         return halves[0]
-    pairs = np.stack([h.astype(">u8") for h in halves], axis=-1)
+    pairs = np.stack(halves, axis=-1).astype(">u8")
     return pairs.view("S16")[..., 0]  # bytes compare from the first one on
 
 
 def words_of(key: np.ndarray) -> list[np.ndarray]:
     """u32 arrays, most significant first, that compare as the elements of `key` do."""
     if key.dtype in dtypes.COMPLEX:
-        return [*words_of(key.real), *words_of(key.imag)]
+        return [*words_of(np.real(key)), *words_of(np.imag(key))]
     if key.dtype in (dtypes.f64, dtypes.i64, dtypes.u64):
         wide = _ordered_bits(key, np.dtype(np.uint64))
         return [(wide >> _HALF).astype(np.uint32), wide.astype(np.uint32)]

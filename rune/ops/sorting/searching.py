@@ -36,11 +36,12 @@ def _type(x: ArrayType, values: ArrayType, *, side: str) -> ArrayType:
     return ArrayType(values.shape, dtypes.i32)
 
 
-def _reference(x: np.ndarray, values: np.ndarray, *, side: str) -> np.ndarray:
+def _reference(x: np.ndarray, values: np.ndarray, *, side: Any) -> np.ndarray:
     keys, wanted = order.search_keys(x), order.search_keys(values)
-    rows = keys.reshape(-1, keys.shape[-1]), wanted.reshape(-1, wanted.shape[-1])
-    found = [np.searchsorted(a, v, side) for a, v in zip(*rows, strict=True)]
-    return np.array(found, np.int32).reshape(values.shape)
+    found = np.zeros(values.shape, np.int32)
+    for row in np.ndindex(*values.shape[:-1]):
+        found[row] = np.searchsorted(keys[row], wanted[row], side)
+    return found
 
 
 def _expand(x: Any, values: Any, *, side: str) -> Any:

@@ -1,0 +1,147 @@
+"""Attention: softmax(Q Kᵀ scale + bias) V for every head, under the name and arguments of jax.nn.
+
+Scores and their softmax are f32 at least. Masks of all kinds are one bool array, made of index
+comparisons where they are read; a score that is masked is a large negative number, so that a row
+of which nothing is left attends everywhere alike instead of becoming NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import ops
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.nn.normalisation import logsumexp, softmax
+
+MASKED = -0.7 * float(np.finfo(np.float32).max)
+
+
+def dot_product_attention(
+    query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
+    scale: float | None = None, is_causal: bool = False, query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None, local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None, return_residual: bool = False,
+) -> Any:  # fmt: skip
+    """Values of every key, weighted by how well the key fits the query.
+
+    Shapes: query [B, T, N, H] or [T, N, H], key and value [B, S, K, H] or [S, K, H] -> as query.
+            N is a multiple of K: each group of N / K heads shares a key and a value head.
+    bias, mask: [B, N, T, S] or what broadcasts to it; a mask is True where a key takes part.
+    scale:  of the products, 1 / √H by default.   is_causal: a query sees keys up to its own place.
+    query_seq_lengths, key_value_seq_lengths: i32[B], how many there are; results beyond are 0.
+    local_window_size: how many keys to the left and to the right a query sees.
+    return_residual: also log Σ exp of the scores, [B, T, N], a constant of differentiation.
+    Errors: ShapeError, DtypeError, ArgumentError for arguments that do not fit.
+    Source: Vaswani et al. 2017, arXiv:1706.03762; groups, Ainslie et al. 2023, arXiv:2305.13245.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> q = rnp.ones((2, 1, 4))
+    >>> nn.dot_product_attention(q, q, rnp.arange(8.0).reshape(2, 1, 4), is_causal=True)[0, 0]
+    Array([0., 1., 2., 3.], f32[4], cpu:0)
+    """
+    if implementation not in (None, "xla"):
+        raise ArgumentError(
+            f"dot_product_attention: cannot use implementation {implementation!r} (there is one)"
+        )
+    shape = rnp.shape(query)
+    q, k, v = (_with_batch(x) for x in (query, key, value))
+    _check(q, k, v)
+    b, t, n, h = q.shape
+    heads, s = k.shape[2], k.shape[1]
+    grouped = rnp.reshape(q, (b, t, heads, n // heads, h))
+    wide = rnp.promote_types(q.dtype, rnp.float32)
+    scores = rnp.einsum("btkgh,bskh->bkgts", grouped.astype(wide), k.astype(wide))
+    scores = scores * (1 / math.sqrt(h) if scale is None else scale)
+    if bias is not None:
+        scores = (scores + _grouped(bias, heads, n)).astype(wide)
+    seen = _seen(mask, heads, n, t, s, is_causal, local_window_size)
+    seen = _both(seen, _lengths(query_seq_lengths, key_value_seq_lengths, t, s))
+    if seen is not None:
+        scores = rnp.where(seen, scores, MASKED)
+    scores = scores.astype(rnp.float32)
+    weights = softmax(scores, -1).astype(k.dtype)
+    out = rnp.reshape(rnp.einsum("bkgts,bskh->btkgh", weights, v), (b, t, n, h))
+    if query_seq_lengths is not None:
+        alive = rnp.arange(t)[None, :] < rnp.asarray(query_seq_lengths)[:, None]
+        out = out * alive[:, :, None, None].astype(out.dtype)
+    out = rnp.reshape(out, shape)
+    if not return_residual:
+        return out
+    residual = rnp.moveaxis(logsumexp(scores, -1), 3, 1).astype(k.dtype)
+    return out, ops.stop_gradient(rnp.reshape(residual, shape[:-1]))
+
+
+def _with_batch(x: Any) -> Any:
+    x = rnp.asarray(x)
+    if x.ndim not in (3, 4):
+        raise ShapeError(
+            f"dot_product_attention: cannot attend with {x.type} ([B, T, N, H] or [T, N, H])"
+        )
+    return x if x.ndim == 4 else x[None]
+
+
+def _check(q: Any, k: Any, v: Any) -> None:
+    named = f"query {q.type}, key {k.type}, value {v.type}"
+    if k.shape != v.shape or q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3]:
+        raise ShapeError(
+            f"dot_product_attention: cannot attend ({named}; keys and values of one shape, and "
+            "the batch and head sizes of the queries required)"
+        )
+    if q.shape[2] % k.shape[2] != 0:
+        raise ShapeError(
+            f"dot_product_attention: cannot attend ({named}; {q.shape[2]} query heads are no "
+            f"multiple of {k.shape[2]})"
+        )
+    if q.dtype != k.dtype or k.dtype != v.dtype:
+        raise DtypeError(f"dot_product_attention: cannot attend ({named}; dtypes differ)")
+
+
+def _grouped(x: Any, heads: int, n: int) -> Any:
+    """[B, N, T, S] as [B, K, G, T, S]; an axis of 1 stays so."""
+    x = rnp.asarray(x)
+    x = rnp.reshape(x, (*(1,) * (4 - x.ndim), *x.shape))
+    if x.shape[1] not in (1, n):
+        raise ShapeError(f"dot_product_attention: cannot use {x.type} for {n} heads")
+    groups = (1, 1) if x.shape[1] == 1 else (heads, n // heads)
+    return rnp.reshape(x, (x.shape[0], *groups, *x.shape[2:]))
+
+
+def _seen(
+    mask: Any, heads: int, n: int, t: Any, s: Any, is_causal: bool,
+    window: int | Sequence[int] | None,
+) -> Any:  # fmt: skip
+    found = None
+    if mask is not None:
+        found = _grouped(mask, heads, n)
+        if found.dtype != rnp.bool_:
+            raise DtypeError(
+                f"dot_product_attention: cannot mask by {found.type} (bool required)",
+                hint="what is added to the scores goes into bias",
+            )
+    queries, keys = rnp.arange(t)[:, None], rnp.arange(s)[None, :]
+    if is_causal:
+        found = _both(found, keys <= queries)
+    if window is not None:
+        left, right = (window, window) if isinstance(window, int) else window
+        found = _both(found, (queries <= keys + left) & (queries >= keys - right))
+    return found
+
+
+def _lengths(queries: Any, keys: Any, t: Any, s: Any) -> Any:
+    """bool [B, 1, 1, T, S]: both the query and the key exist."""
+    found = None
+    if queries is not None:
+        found = (rnp.arange(t) < rnp.asarray(queries)[:, None])[:, None, None, :, None]
+    if keys is not None:
+        exists = (rnp.arange(s) < rnp.asarray(keys)[:, None])[:, None, None, None, :]
+        found = _both(found, exists)
+    return found
+
+
+def _both(a: Any, b: Any) -> Any:
+    return b if a is None else a if b is None else rnp.logical_and(a, b)

@@ -1,0 +1,84 @@
+"""What rune.numpy says of itself to the array API standard: devices, dtypes, capabilities.
+
+Source: Python array API standard 2024.12, "Inspection APIs".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import backends, dtypes
+from rune.array import default_place
+from rune.backends import Device, device_named
+from rune.numpy.types import isdtype
+
+_STANDARD: dict[str, np.dtype] = {
+    "bool": dtypes.bool_, "int8": dtypes.i8, "int16": dtypes.i16, "int32": dtypes.i32,
+    "int64": dtypes.i64, "uint8": dtypes.u8, "uint16": dtypes.u16, "uint32": dtypes.u32,
+    "uint64": dtypes.u64, "float32": dtypes.f32, "float64": dtypes.f64, "complex64": dtypes.c64,
+    "complex128": dtypes.c128,
+}  # fmt: skip
+
+
+class ArrayNamespaceInfo:
+    """The inspection functions of the standard; `__array_namespace_info__()` gives them.
+
+    >>> import rune.numpy as rnp
+    >>> info = rnp.__array_namespace_info__()
+    >>> info.default_device().name, sorted(info.dtypes(kind="complex floating"))
+    ('cpu:0', ['complex128', 'complex64'])
+    """
+
+    def capabilities(self) -> dict[str, Any]:
+        """What can be done outside of transformations: masks as indices, sizes from data."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> Device:
+        """The device of `rune.configure(device=...)`, else the CPU."""
+        return default_place().device or device_named("cpu")
+
+    def default_dtypes(self, *, device: str | Device | None = None) -> dict[str, np.dtype]:
+        """The dtypes of what is made without one; wider inside `rune.enable_x64()`."""
+        return {
+            "real floating": dtypes.canonical(dtypes.f64),
+            "complex floating": dtypes.canonical(dtypes.c128),
+            "integral": dtypes.canonical(dtypes.i64),
+            "indexing": dtypes.canonical(dtypes.i64),
+        }
+
+    def dtypes(
+        self, *, device: str | Device | None = None, kind: Any = None
+    ) -> dict[str, np.dtype]:  # fmt: skip
+        """The dtypes of the standard that a device has, by name.
+
+        kind: one of `isdtype`, or a tuple of them; all for None.
+        """
+        found = device_named(device) if isinstance(device, str) else device
+        known = (found or self.default_device()).target.dtypes
+        wanted = {n: d for n, d in _STANDARD.items() if kind is None or isdtype(d, kind)}
+        return {n: d for n, d in wanted.items() if _parts(d) in known}
+
+    def devices(self) -> list[Device]:
+        """All devices, the default executor first."""
+        return list(backends.devices())
+
+
+def _parts(dtype: np.dtype) -> np.dtype:
+    """What a device has to know to compute with a dtype: of complex numbers, the parts."""
+    return {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}.get(dtype, dtype)
+
+
+def __array_namespace_info__() -> ArrayNamespaceInfo:
+    """The inspection functions of the array API standard.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.__array_namespace_info__().default_dtypes()["integral"]
+    dtype('int32')
+    """
+    return ArrayNamespaceInfo()
+
+
+__array_api_version__ = "2024.12"
+__all__ = ["ArrayNamespaceInfo", "__array_api_version__", "__array_namespace_info__"]

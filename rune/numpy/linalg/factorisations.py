@@ -1,0 +1,76 @@
+"""Factorisations by name: cholesky and qr. Spectral ones are in spectra.py."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rune import ops
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError
+from rune.numpy.linalg.arguments import computing, matrices, square
+from rune.ops import conventions as c
+from rune.ops.matrix_helpers import adjoint, number, smaller, swapped, upper_triangle, part
+
+
+class QRResult(NamedTuple):
+    """What `qr` gives."""
+
+    Q: Any
+    R: Any
+
+
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+    """The lower triangular L with L Lᴴ = a; with `upper`, the upper triangular U with Uᴴ U = a.
+
+    symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise one triangle of it is read.
+
+    Shapes: [*B, N, N] -> [*B, N, N]; what is on the other side of the diagonal is exactly 0.
+    Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
+    Errors: ShapeError for matrices that are not square. A matrix that is not positive definite
+            gives NaN, in its own lane alone.
+    Source: Golub & Van Loan 4e, §4.2; derivative: Murray 2016, arXiv:1602.07527.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.cholesky(rnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], f32[2,2], cpu:0)
+    """
+    (x,), narrowed = computing("cholesky", a)
+    square("cholesky", x)
+    if symmetrize_input:
+        x = ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
+    elif upper:
+        x = adjoint(x)
+    lower = ops.linalg.cholesky(x)
+    return narrowed(adjoint(lower) if upper else lower)
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Q with orthonormal columns and R upper triangular: a = Q R.
+
+    mode:   "reduced": Q [*B, M, K], R [*B, K, N] with K = min(M, N); "complete": Q [*B, M, M],
+            R [*B, M, N]; "r": R alone, reduced; "raw": the reflections transposed, and their taus.
+
+    Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
+    Errors: ArgumentError for another mode; ShapeError below rank 2.
+    The diagonal of R may have either sign. The derivative needs the first K columns to be
+    independent; "raw" has none.
+    Source: Golub & Van Loan 4e, §5.2; derivative: Walter & Lehmann 2010, arXiv:1009.6112.
+
+    >>> import rune.numpy as rnp
+    >>> a = rnp.array([[3.0, 1.0], [4.0, 2.0]])
+    >>> q, r = rnp.linalg.qr(a)
+    >>> bool(rnp.allclose(q @ r, a, atol=1e-5)), r.shape
+    (True, (2, 2))
+    """
+    (x,), narrowed = computing("qr", a)
+    matrices("qr", x)
+    if mode == "raw":
+        packed, taus = ops.linalg.geqrf(x)
+        return narrowed((swapped(packed), taus))
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentError(
+            f"qr: cannot use mode {mode!r} (one of 'reduced', 'complete', 'r', 'raw' required)"
+        )
+    q, r = ops.linalg.qr(x, full_matrices=mode == "complete")
+    return narrowed(r if mode == "r" else QRResult(q, r))

@@ -1,0 +1,176 @@
+"""Products of matrices and vectors under the names of NumPy's linalg, and powers of matrices.
+
+What `rune.numpy` has under the same name is the same function, but that here matrices are always
+the last two axes, and vectors need not be flattened to be multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rune import ops
+from rune.core.interpreter import type_of
+from rune.dims import product
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy import matrices as in_numpy
+from rune.numpy import products as all_products
+from rune.numpy.arguments import rank, static_int, value, values
+from rune.numpy.linalg.arguments import matrices, square
+from rune.numpy.linalg.solves import inv
+from rune.ops import conventions as c
+from rune.ops.matrix_helpers import eye
+from rune.ops.promote import apply
+
+matmul = all_products.matmul
+tensordot = all_products.tensordot
+vecdot = all_products.vecdot
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two axes exchanged. Errors: ShapeError below rank 2.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.matrix_transpose(rnp.ones((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    return c.matrix_transpose(value("matrix_transpose", x))
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonal of the last two axes; `offset` counts to the right.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.diagonal(rnp.arange(4).reshape(2, 2))
+    Array([0, 3], i32[2], cpu:0)
+    """
+    return in_numpy.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sum of the diagonal of the last two axes.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.trace(rnp.ones((5, 3, 3))).shape
+    (5,)
+    """
+    return in_numpy.trace(x, offset, -2, -1, dtype)
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """Products of all pairs. Shapes: [M], [N] -> [M, N]. Errors: ShapeError for other ranks.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.outer(rnp.array([1, 2]), rnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], i32[2,2], cpu:0)
+    """
+    p, q = value("outer", x1), value("outer", x2)
+    if rank(p) != 1 or rank(q) != 1:
+        raise ShapeError(f"outer: cannot multiply {type_of(p)} and {type_of(q)} (rank 1 required)")
+    return all_products.outer(p, q)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The cross product of vectors with 3 components along `axis`.
+
+    Errors: ShapeError for another number of components.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.cross(rnp.array([1, 0, 0]), rnp.array([0, 1, 0]))
+    Array([0, 0, 1], i32[3], cpu:0)
+    """
+    return all_products.cross(x1, x2, axis=axis)
+
+
+def matrix_power(a: Any, n: int) -> Any:
+    """Square matrices multiplied n times; a negative n means powers of the inverse.
+
+    Shapes: [*B, N, N] -> [*B, N, N].
+    Errors: ShapeError for matrices that are not square; ArgumentError where n is no integer.
+    Cost:   about log2 n products, up to twice as many.
+    Source: repeated squaring, Knuth, TAOCP 2, §4.6.3.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.matrix_power(rnp.array([[1.0, 1.0], [0.0, 1.0]]), 5)
+    Array([[1., 5.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    x, power = value("matrix_power", a), static_int("matrix_power", "a power", n)
+    found = square("matrix_power", x)
+    if power == 0:
+        return eye(found.shape, found.dtype)
+    square_, power = (inv(x), -power) if power < 0 else (x, power)
+    out = None
+    while power:
+        if power % 2:
+            out = square_ if out is None else c.matmul(out, square_)
+        power //= 2
+        square_ = c.matmul(square_, square_) if power else square_
+    return out
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+    """The product of several matrices, in the order that needs the fewest multiplications.
+
+    The first and the last may be vectors.
+    Errors: ArgumentError for fewer than two; ShapeError where sizes or ranks do not fit.
+    Source: Cormen et al., Introduction to Algorithms 3e, §15.2.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.multi_dot([rnp.ones((2, 3)), rnp.ones((3, 4)), rnp.ones(4)])
+    Array([12., 12.], f32[2], cpu:0)
+    """
+    xs = values("multi_dot", arrays)
+    if len(xs) < 2:
+        raise ArgumentError(f"multi_dot: cannot multiply {len(xs)} array (at least 2 required)")
+    first, last = rank(xs[0]) == 1, rank(xs[-1]) == 1
+    xs[0] = c.expand_dims(xs[0], 0) if first else xs[0]
+    xs[-1] = c.expand_dims(xs[-1], 1) if last else xs[-1]
+    if any(rank(x) != 2 for x in xs):
+        ranks = ", ".join(str(type_of(x)) for x in xs)
+        raise ShapeError(f"multi_dot: cannot multiply {ranks} (matrices required)")
+    out = _in_best_order(xs)
+    ends = tuple(axis for axis, is_vector in ((0, first), (1, last)) if is_vector)
+    return c.squeeze(out, ends) if ends else out
+
+
+def _in_best_order(xs: Sequence[Any]) -> Any:
+    """By the table of the cheapest way to multiply each run of matrices, from short to long runs."""
+    sizes = [*(type_of(x).shape[0] for x in xs), type_of(xs[-1]).shape[1]]
+    count = len(xs)
+    cost = {(i, i): 0 for i in range(count)}
+    made = {(i, i): x for i, x in enumerate(xs)}
+    cut: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            costs = [
+                cost[i, k] + cost[k + 1, j] + product((sizes[i], sizes[k + 1], sizes[j]))
+                for k in range(i, j)
+            ]
+            best = min(range(len(costs)), key=costs.__getitem__) if _are_known(costs) else 0
+            cost[i, j], cut[i, j] = costs[best], i + best
+    return _multiplied(made, cut, count - 1)
+
+
+def _are_known(costs: Sequence[Any]) -> bool:
+    return all(isinstance(x, int) for x in costs)
+
+
+def _multiplied(
+    made: dict[tuple[int, int], Any], cut: dict[tuple[int, int], int], last: int
+) -> Any:
+    """The product of the whole run, its parts first."""
+    waiting = [(0, last)]
+    while waiting:
+        i, j = waiting[-1]
+        k = cut.get((i, j), i)
+        missing = [run for run in ((i, k), (k + 1, j)) if i != j and run not in made]
+        if missing:
+            waiting += missing
+            continue
+        if (i, j) not in made:
+            made[i, j] = c.matmul(made[i, k], made[k + 1, j])
+        waiting.pop()
+    return made[0, last]

@@ -1,0 +1,103 @@
+"""The same bits under another dtype: `x.view(dtype)`.
+
+Between dtypes of one width that is one bitcast. Otherwise the last axis is split, or pairs of it
+are joined, the least significant part first, as on the little-endian machines that rune runs on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.errors import DtypeError, ShapeError
+from rune.ops import arithmetic as a
+from rune.ops import complex_numbers as cn
+from rune.ops.family import reshape
+from rune.ops.movement import concatenate, slice_
+from rune.ops.promote import constant
+
+_WHOLE = {1: dtypes.u8, 2: dtypes.u16, 4: dtypes.u32, 8: dtypes.u64}
+
+
+def view(x: Any, dtype: np.dtype) -> Any:
+    """The bits of x read as `dtype`.
+
+    Shapes: [*B, N] -> [*B, N width / new width].
+    Errors: DtypeError for int4 and for bool from other bits; ShapeError where the widths do not
+            divide the last axis, or there is none.
+    """
+    found = type_of(x).dtype
+    if found == dtype:
+        return x
+    if dtypes.bool_ in (found, dtype):
+        return _of_bool(x, dtype)
+    if {found, dtype} & {dtypes.i4, dtypes.u4}:
+        raise DtypeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)}")
+    if dtype in dtypes.COMPLEX or found in dtypes.COMPLEX:
+        return _complex(x, dtype)
+    if found.itemsize == dtype.itemsize:
+        return a.bitcast(x, dtype=dtype)
+    return (_narrower if found.itemsize > dtype.itemsize else _wider)(x, dtype)
+
+
+def _of_bool(x: Any, dtype: np.dtype) -> Any:
+    """A bool is a byte 0 or 1; no other byte is one."""
+    if type_of(x).dtype == dtypes.bool_ and dtype.itemsize == 1:
+        return view(a.cast(x, dtypes.u8), dtype)
+    raise DtypeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)}")
+
+
+def _complex(x: Any, dtype: np.dtype) -> Any:
+    """A complex number is its real part and its imaginary part."""
+    found = type_of(x).dtype
+    if found in dtypes.COMPLEX:
+        return view(_joined([cn.real(x), cn.imag(x)]), dtype)
+    pairs = _split(view(x, cn.PART[dtype]), 2)
+    return cn.complex(*pairs)
+
+
+def _narrower(x: Any, dtype: np.dtype) -> Any:
+    wide = _WHOLE[type_of(x).dtype.itemsize]
+    narrow = _WHOLE[dtype.itemsize]
+    bits = view(x, wide)
+    steps = range(0, 8 * wide.itemsize, 8 * narrow.itemsize)
+    mask = constant((1 << 8 * narrow.itemsize) - 1, bits)
+    parts = [a.cast(a.logical_and(a.shr(bits, constant(s, bits)), mask), narrow) for s in steps]
+    return view(_joined(parts), dtype)
+
+
+def _wider(x: Any, dtype: np.dtype) -> Any:
+    narrow = _WHOLE[type_of(x).dtype.itemsize]
+    wide = _WHOLE[dtype.itemsize]
+    parts = _split(view(x, narrow), wide.itemsize // narrow.itemsize)
+    bits = a.cast(parts[0], wide)
+    for number, part in enumerate(parts[1:], 1):
+        shift = constant(8 * narrow.itemsize * number, bits)
+        bits = a.logical_or(bits, a.shl(a.cast(part, wide), shift))
+    return view(bits, dtype)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Parts of equal shape interleaved along the last axis."""
+    shape = type_of(parts[0]).shape
+    if not shape:
+        raise ShapeError(f"view: cannot split {type_of(parts[0])} (rank 0)")
+    columns = [reshape(p, shape=(*shape, 1)) for p in parts]
+    return reshape(
+        concatenate(*columns, axis=len(shape)), shape=(*shape[:-1], shape[-1] * len(parts))
+    )
+
+
+def _split(x: Any, count: int) -> list[Any]:
+    """Every count-th element of the last axis, from the first, the second and so on."""
+    shape = type_of(x).shape
+    if not shape or shape[-1] % count != 0:
+        raise ShapeError(f"view: cannot join elements of {type_of(x)} by {count} (last axis)")
+    zeros, ones = (0,) * (len(shape) - 1), (1,) * (len(shape) - 1)
+    return [
+        slice_(x, start=(*zeros, k), limit=shape, stride=(*ones, count)) if shape[-1] else
+        reshape(x, shape=(*shape[:-1], 0)) for k in range(count)
+    ]  # fmt: skip

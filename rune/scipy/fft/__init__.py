@@ -1,0 +1,39 @@
+"""rune.scipy.fft: SciPy's names for Fourier, cosine and sine transforms.
+
+fft ifft rfft irfft hfft ihfft and their kinds for two and n axes are those of `rune.numpy.fft`;
+dct idct dst idst and their kinds for n axes, of the types 1 to 4, are in trigonometric.py.
+
+Not here: `fht`, whose kernel is a quotient of complex gamma functions; `workers`, `overwrite_x`
+and `plan`, which have no meaning for compiled programs of immutable arrays.
+"""
+
+from rune.numpy.fft import (
+    fft,
+    fft2,
+    fftfreq,
+    fftn,
+    fftshift,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ifftshift,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftfreq,
+    rfftn,
+)
+from rune.scipy.fft.hermitian import hfft2, hfftn, ihfft2, ihfftn
+from rune.scipy.fft.lengths import next_fast_len, prev_fast_len
+from rune.scipy.fft.trigonometric import dct, dctn, dst, dstn, idct, idctn, idst, idstn
+
+__all__ = [
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2",
+    "hfftn", "idct", "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+    "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "next_fast_len", "prev_fast_len", "rfft",
+    "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip

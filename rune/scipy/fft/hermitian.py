@@ -1,0 +1,56 @@
+"""Transforms of signals that are Hermitian along several axes, and their inverses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune.numpy.complex_numbers import conj
+from rune.numpy.fft import checked_norm, irfftn, rfftn, swapped_norm
+
+
+def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The real spectrum of a signal that is Hermitian, given by half of its last axis.
+
+    Arguments are those of `rune.numpy.fft.irfftn`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.hfftn(rnp.ones((2, 2))).round(3) + 0
+    Array([[4., 0.],
+           [0., 0.]], f32[2,2], cpu:0)
+    """
+    return irfftn(conj(x), s, axes, swapped_norm(checked_norm("hfftn", norm)))
+
+
+def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The inverse of `hfftn`: half of a Hermitian signal, from its real spectrum.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.ihfftn(rnp.ones((2, 2))).real
+    Array([[1., 0.],
+           [0., 0.]], f32[2,2], cpu:0)
+    """
+    return conj(rfftn(x, s, axes, swapped_norm(checked_norm("ihfftn", norm))))
+
+
+def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`hfftn` along two axes.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.hfft2(rnp.ones((2, 2))).shape
+    (2, 2)
+    """
+    return hfftn(x, s, axes, norm)
+
+
+def ihfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`ihfftn` along two axes.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.ihfft2(rnp.ones((2, 4))).shape
+    (2, 3)
+    """
+    return ihfftn(x, s, axes, norm)

@@ -1,0 +1,333 @@
+"""Cosine and sine transforms of the types 1 to 4, each by Fourier transforms of real numbers.
+
+    dct 1   x[0] + (-1)^k x[N-1] + 2 sum x[n] cos(πkn/(N-1)), n from 1 to N-2
+    dct 2   2 sum x[n] cos(πk(2n+1)/2N)
+    dct 3   x[0] + 2 sum x[n] cos(π(2k+1)n/2N), n from 1
+    dct 4   2 sum x[n] cos(π(2k+1)(2n+1)/4N)
+    dst 1   2 sum x[n] sin(π(k+1)(n+1)/(N+1))
+    dst 2   2 sum x[n] sin(π(k+1)(2n+1)/2N)
+    dst 3   (-1)^k x[N-1] + 2 sum x[n] sin(π(2k+1)(n+1)/2N), n to N-2
+    dst 4   2 sum x[n] sin(π(2k+1)(2n+1)/4N)
+
+A sine transform is the cosine transform of the sequence reversed or with every other sign
+exchanged. Complex sequences are transformed by parts.
+
+Source: types 2 and 3 by one transform of N reordered numbers, Makhoul 1980, "A fast cosine
+transform in one and two dimensions", IEEE Trans. ASSP 28(1); type 1 by even or odd extension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import inexact, static_size, value
+from rune.numpy.complex_numbers import imag, real
+from rune.numpy.creation import arange
+from rune.numpy.fft import checked_norm, fft, irfft, rfft, swapped_norm
+from rune.numpy.joining import concatenate
+from rune.numpy.logic import where
+from rune.numpy.shapes import moveaxis
+from rune.numpy.transcendental import sqrt
+from rune.ops import complex_numbers as parts
+from rune.ops import conventions as c
+from rune.ops.family import size_value, wide
+from rune.ops.fourier.roots import unit_roots
+from rune.ops.movement import pad
+
+_INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
+_ROOT = math.sqrt(0.5)
+Transform = Callable[[Any], Any]  # of real numbers along the last axis
+
+
+def _size(x: Any) -> Size:
+    return type_of(x).shape[-1]
+
+
+def _turns(count: Size, n: Size, x: Any, step: int = 1, start: int = 0) -> Any:
+    """exp(-2πi (start + step·k)/n) for k below `count`."""
+    k = arange(count) * step + start
+    total = size_value(n, type_of(k).dtype)
+    return parts.complex(*unit_roots(k, total, type_of(x).dtype))
+
+
+def _signs(x: Any) -> Any:
+    """1, -1, 1, …"""
+    return c.astype(1 - 2 * (arange(_size(x)) % 2), type_of(x).dtype)
+
+
+# --- cosine transforms of real numbers ------------------------------------------------------------
+
+
+def _dct1(x: Any) -> Any:
+    return real(rfft(concatenate([x, x[..., -2:0:-1]], axis=-1)))
+
+
+def _dct2(x: Any) -> Any:
+    """From z[k] = 2 V[k] exp(-πik/2N), V of the even places and then the odd ones backwards."""
+    n = _size(x)
+    half = n // 2 + 1
+    v = concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
+    z = 2 * rfft(v) * _turns(half, 4 * n, x)
+    # Frequency N-k is the conjugate of k, turned back by a right angle.
+    return concatenate([real(z), -imag(z)[..., 1 : n - half + 1][..., ::-1]], axis=-1)
+
+
+def _dct3(x: Any) -> Any:
+    """The steps of type 2 backwards."""
+    n = _size(x)
+    half = n // 2 + 1
+    other = concatenate([x[..., :1] * 0, x[..., ::-1]], axis=-1)[..., :half]
+    z = parts.complex(x[..., :half], -other)
+    v = n * irfft(z * c.conj(_turns(half, 4 * n, x)), n)
+    return _interleaved(v[..., : (n + 1) // 2], v[..., (n + 1) // 2 :][..., ::-1])
+
+
+def _interleaved(even: Any, odd: Any) -> Any:
+    """The elements at even places and those at odd ones, of which there may be one less."""
+    n = _size(even) + _size(odd)
+    odd = _cut_or_padded(odd, _size(even))
+    both = concatenate([even[..., None], odd[..., None]], axis=-1)
+    return c.reshape(both, (*type_of(even).shape[:-1], 2 * _size(even)))[..., :n]
+
+
+def _dct4(x: Any) -> Any:
+    """By the first N of 2N frequencies of x turned by quarter steps."""
+    n = _size(x)
+    turned = x * _turns(n, 4 * n, x)
+    found = fft(turned, 2 * n)[..., :n] * _turns(n, 8 * n, x, 2, 1)
+    return 2 * real(found)
+
+
+# --- sine transforms of real numbers --------------------------------------------------------------
+
+
+def _dst1(x: Any) -> Any:
+    zero = x[..., :1] * 0
+    odd = concatenate([zero, x, zero, -x[..., ::-1]], axis=-1)
+    return -imag(rfft(odd))[..., 1:-1]
+
+
+def _dst2(x: Any) -> Any:
+    return _dct2(x * _signs(x))[..., ::-1]
+
+
+def _dst3(x: Any) -> Any:
+    return _dct3(x[..., ::-1]) * _signs(x)
+
+
+def _dst4(x: Any) -> Any:
+    return _dct4(x[..., ::-1]) * _signs(x)
+
+
+_COSINE: dict[int, Transform] = {1: _dct1, 2: _dct2, 3: _dct3, 4: _dct4}
+_SINE: dict[int, Transform] = {1: _dst1, 2: _dst2, 3: _dst3, 4: _dst4}
+# What makes the matrix orthogonal: places of the argument that are scaled by sqrt(2), and of the
+# result, by sqrt(1/2).
+_ENDS: dict[str, dict[int, tuple[tuple[int, ...], tuple[int, ...]]]] = {
+    "cosine": {1: ((0, -1), (0, -1)), 2: ((), (0,)), 3: ((0,), ()), 4: ((), ())},
+    "sine": {1: ((), ()), 2: ((), (-1,)), 3: ((-1,), ()), 4: ((), ())},
+}
+
+
+# --- public names -------------------------------------------------------------------------------
+
+
+def dct(
+    x: Any, type: int = 2, n: Size | None = None, axis: int = -1, norm: str | None = None, *,
+    orthogonalize: bool | None = None,
+) -> Any:  # fmt: skip
+    """The discrete cosine transform of a type from 1 to 4, along one axis.
+
+    n:      the length: x is cut or padded with zeros at its end.
+    norm:   "backward" scales the inverse, "forward" this one, by the inverse's 1/2N (1/2(N-1) for
+            type 1); "ortho" both by its root, and makes the matrix orthogonal.
+    orthogonalize: whether the first (and last) terms are weighted so; by default for "ortho".
+    Errors: ArgumentError for another type; ShapeError for type 1 of fewer than two elements.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.dct(rnp.array([4.0, 3.0, 5.0, 10.0]), 1)
+    Array([30., -8.,  6., -2.], f32[4], cpu:0)
+    """
+    return _one("dct", "cosine", x, type, n, axis, norm, orthogonalize, False)
+
+
+def idct(
+    x: Any, type: int = 2, n: Size | None = None, axis: int = -1, norm: str | None = None, *,
+    orthogonalize: bool | None = None,
+) -> Any:  # fmt: skip
+    """The inverse of `dct` of the same type and norm.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.idct(fft.dct(rnp.array([1.0, 2.0, 3.0]))).round(5)
+    Array([1., 2., 3.], f32[3], cpu:0)
+    """
+    return _one("idct", "cosine", x, type, n, axis, norm, orthogonalize, True)
+
+
+def dst(
+    x: Any, type: int = 2, n: Size | None = None, axis: int = -1, norm: str | None = None, *,
+    orthogonalize: bool | None = None,
+) -> Any:  # fmt: skip
+    """The discrete sine transform of a type from 1 to 4, along one axis. Arguments as `dct`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.dst(rnp.array([1.0, 1.0]), 2).round(4)
+    Array([2.8284, 0.    ], f32[2], cpu:0)
+    """
+    return _one("dst", "sine", x, type, n, axis, norm, orthogonalize, False)
+
+
+def idst(
+    x: Any, type: int = 2, n: Size | None = None, axis: int = -1, norm: str | None = None, *,
+    orthogonalize: bool | None = None,
+) -> Any:  # fmt: skip
+    """The inverse of `dst` of the same type and norm.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.idst(fft.dst(rnp.array([1.0, 2.0, 3.0]))).round(5)
+    Array([1., 2., 3.], f32[3], cpu:0)
+    """
+    return _one("idst", "sine", x, type, n, axis, norm, orthogonalize, True)
+
+
+def dctn(
+    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, *,
+    orthogonalize: bool | None = None,
+) -> Any:  # fmt: skip
+    """`dct` along several axes: by default all, or the last len(s).
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.dctn(rnp.ones((2, 2))).round(4) + 0
+    Array([[16.,  0.],
+           [ 0.,  0.]], f32[2,2], cpu:0)
+    """
+    return _several(dct, "dctn", x, type, s, axes, norm, orthogonalize)
+
+
+def idctn(
+    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, *,
+    orthogonalize: bool | None = None,
+) -> Any:  # fmt: skip
+    """The inverse of `dctn`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.idctn(fft.dctn(rnp.eye(2))).round(4) + 0
+    Array([[1., 0.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    return _several(idct, "idctn", x, type, s, axes, norm, orthogonalize)
+
+
+def dstn(
+    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, *,
+    orthogonalize: bool | None = None,
+) -> Any:  # fmt: skip
+    """`dst` along several axes: by default all, or the last len(s).
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.dstn(rnp.ones((2, 2))).shape
+    (2, 2)
+    """
+    return _several(dst, "dstn", x, type, s, axes, norm, orthogonalize)
+
+
+def idstn(
+    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, *,
+    orthogonalize: bool | None = None,
+) -> Any:  # fmt: skip
+    """The inverse of `dstn`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import fft
+    >>> fft.idstn(fft.dstn(rnp.eye(2))).round(4) + 0
+    Array([[1., 0.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    return _several(idst, "idstn", x, type, s, axes, norm, orthogonalize)
+
+
+# --- what they share ----------------------------------------------------------------------------
+
+
+def _several(
+    transform: Callable[..., Any], name: str, x: Any, type: int, s: Any, axes: Any,
+    norm: str | None, orthogonalize: bool | None,
+) -> Any:  # fmt: skip
+    x = value(name, x)
+    if axes is None and s is not None:
+        axes = tuple(range(-len(s), 0))
+    numbers = c.normalised_axes(name, axes, type_of(x))
+    sizes = (None,) * len(numbers) if s is None else tuple(s)
+    if len(sizes) != len(numbers):
+        raise ArgumentError(f"{name}: cannot use {len(sizes)} sizes for {len(numbers)} axes")
+    for axis, n in zip(numbers, sizes, strict=True):
+        x = transform(x, type, n, axis, norm, orthogonalize=orthogonalize)
+    return x
+
+
+def _one(
+    name: str, family: str, x: Any, type: int, n: Size | None, axis: int, norm: str | None,
+    orthogonalize: bool | None, inverse: bool,
+) -> Any:  # fmt: skip
+    """A transform; an inverse is that of the inverse type, with the other norm."""
+    if type not in _INVERSE:
+        raise ArgumentError(f"{name}: cannot use type={type!r} (1, 2, 3 or 4)")
+    norm = checked_norm(name, norm)
+    orthogonal = norm == "ortho" if orthogonalize is None else orthogonalize
+    kind, norm = (_INVERSE[type], swapped_norm(norm)) if inverse else (type, norm)
+    x = _prepared(name, x, n, axis)
+    if _size(x) < (2 if (family, kind) == ("cosine", 1) else 1):
+        raise ShapeError(f"{name}: cannot transform {type_of(x)} (axis {axis} is too short)")
+    weights = _ENDS[family][kind] if orthogonal else ((), ())
+    run = (_COSINE if family == "cosine" else _SINE)[kind]
+    found = c.by_parts(run, _weighted(x, weights[0], 1 / _ROOT))
+    found = _weighted(_normed(found, family, kind, norm), weights[1], _ROOT)
+    return moveaxis(found, -1, axis)
+
+
+def _prepared(name: str, x: Any, n: Size | None, axis: int) -> Any:
+    """x in a dtype that can be transformed, the axis last and of length n."""
+    x = inexact(name, value(name, x))
+    x = c.astype(x, wide(type_of(x).dtype))
+    x = moveaxis(x, axis, -1)
+    return x if n is None else _cut_or_padded(x, static_size(name, "a length", n))
+
+
+def _cut_or_padded(x: Any, size: Size) -> Any:
+    found = type_of(x)
+    high = (*(0,) * (found.ndim - 1), size - found.shape[-1])
+    none = (0,) * found.ndim
+    zero = np.zeros((), found.dtype)
+    return x if high == none else pad(x, zero, low=none, high=high, interior=none)
+
+
+def _weighted(x: Any, places: tuple[int, ...], factor: float) -> Any:
+    """x with some of its elements scaled; of two places that are the same element, once each."""
+    if not places:
+        return x
+    n, k = _size(x), arange(_size(x))
+    is_end = sum(((k == place % n) for place in places[1:]), k == places[0] % n)
+    return x * where(is_end, np.asarray(factor, type_of(x).dtype), 1)
+
+
+def _normed(x: Any, family: str, kind: int, norm: str) -> Any:
+    """x scaled as `norm` says, where "backward" scales nothing."""
+    if norm == "backward":
+        return x
+    more = {("cosine", 1): -1, ("sine", 1): 1}.get((family, kind), 0)
+    total = size_value(2 * (_size(x) + more), parts.PART.get(type_of(x).dtype, type_of(x).dtype))
+    return c.by_parts(lambda v: v / (total if norm == "forward" else sqrt(total)), x)

@@ -1,0 +1,231 @@
+"""A family of distributions as a record of functions, and what follows from them.
+
+A record says what the standard member of a family does, at y = (x - loc) / scale inside of its
+support. All else is derived here, once: location and scale, the values outside, logarithms and
+complements, NaN for parameters that make no sense. Functions of a record get arrays of one floating
+dtype and shape, at points inside of the support, so that no derivative meets a NaN on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune.errors import ArgumentError
+from rune.scipy.special.arguments import reals
+
+Function = Callable[..., Any]
+
+
+class _Place(NamedTuple):
+    """A point y, what lies outside, and the parameters."""
+
+    y: Any
+    is_below: Any
+    is_above: Any
+    is_bad: Any
+    shapes: list[Any]
+    scale: Any
+    dtype: Any
+
+
+def _always(*shapes: Any) -> Any:
+    return True
+
+
+def arranged(family: str, names: Sequence[str], args: Sequence[Any], kwargs: dict) -> list[Any]:
+    """Values of the named parameters, loc and scale being 0 and 1 by default.
+
+    Errors: ArgumentError for one that is missing, given twice or unknown.
+    """
+    defaults: dict[str, Any] = {"loc": 0.0, "scale": 1.0}
+    given = dict(zip(names, args))
+    wrong = [k for k in kwargs if k not in names or k in given]
+    given |= kwargs
+    missing = [n for n in names if n not in given and n not in defaults]
+    if wrong or missing or len(args) > len(names):
+        told = [f"no {', '.join(missing)}"] if missing else []
+        told += [f"{', '.join(wrong)} unknown or given twice"] if wrong else []
+        told += ["too many"] if len(args) > len(names) else []
+        raise ArgumentError(
+            f"stats.{family}: cannot use these parameters ({'; '.join(told)})",
+            hint=f"they are {', '.join(names)}",
+        )
+    return [given.get(n, defaults.get(n)) for n in names]
+
+
+def widened(name: str, values: Sequence[Any]) -> tuple[list[Any], Any]:
+    """Arrays of one floating dtype and shape, half types in f32; and the dtype of the result."""
+    found = reals(name, *values)
+    dtype = found[0].dtype
+    if rnp.finfo(dtype).bits >= 32:
+        return found, dtype
+    return [rnp.astype(v, rnp.float32) for v in found], dtype
+
+
+def rounded(x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else rnp.astype(x, dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Continuous:
+    """A family with a density. Its methods take x, the shape parameters, loc = 0 and scale = 1.
+
+    Shapes: all arguments broadcast. Types: f32 or f64; half types are computed in f32.
+    Errors: NaN for parameters that make no sense; ArgumentError for parameters that are missing or
+            unknown, and for what the family has no formula of.
+
+    >>> from rune.scipy.stats import norm
+    >>> norm.cdf(0.0, loc=0.0, scale=2.0)
+    Array(0.5, f32*[], cpu:0)
+    """
+
+    name: str
+    about: str
+    shapes: tuple[str, ...]
+    log_density: Function
+    lower: Function | None = None  # the distribution function
+    upper: Function | None = None  # 1 minus that
+    log_lower: Function | None = None
+    log_upper: Function | None = None
+    quantile: Function | None = None
+    upper_quantile: Function | None = None
+    density: Function | None = None
+    support: Function = lambda *shapes: (-rnp.inf, rnp.inf)
+    inside: Function = lambda *shapes: 0.5  # a point of the support
+    valid: Function = _always
+    entropy_of: Function | None = None
+    mean_of: Function | None = None
+    variance_of: Function | None = None
+
+    def __repr__(self) -> str:
+        return f"stats.{self.name}({', '.join((*self.shapes, 'loc', 'scale'))}): {self.about}"
+
+    # --- at a point ---------------------------------------------------------------------------
+
+    def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """The logarithm of the density; -inf outside of the support."""
+        p = self._placed(x, args, kwargs)
+        found = self.log_density(p.y, *p.shapes) - rnp.log(p.scale)
+        return self._finished(p, found, -rnp.inf, -rnp.inf)
+
+    def pdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """The density; 0 outside of the support."""
+        p = self._placed(x, args, kwargs)
+        found = self.density or (lambda *v: rnp.exp(self.log_density(*v)))
+        return self._finished(p, found(p.y, *p.shapes) / p.scale, 0.0, 0.0)
+
+    def cdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """The probability of at most x."""
+        p = self._placed(x, args, kwargs)
+        return self._finished(p, self._lower(p), 0.0, 1.0)
+
+    def sf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """The probability of more than x, exact where that is small if the family allows."""
+        p = self._placed(x, args, kwargs)
+        return self._finished(p, self._upper(p), 1.0, 0.0)
+
+    def logcdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """The logarithm of cdf."""
+        p = self._placed(x, args, kwargs)
+        own = self.log_lower
+        found = own(p.y, *p.shapes) if own else rnp.log(self._lower(p))
+        return self._finished(p, found, -rnp.inf, 0.0)
+
+    def logsf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """The logarithm of sf."""
+        p = self._placed(x, args, kwargs)
+        own = self.log_upper
+        found = own(p.y, *p.shapes) if own else rnp.log(self._upper(p))
+        return self._finished(p, found, 0.0, -rnp.inf)
+
+    def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+        """The inverse of cdf; NaN outside of [0, 1]."""
+        return self._inverse("ppf", self.quantile, self.upper_quantile, False, q, args, kwargs)
+
+    def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+        """The inverse of sf; NaN outside of [0, 1]."""
+        return self._inverse("isf", self.upper_quantile, self.quantile, True, q, args, kwargs)
+
+    # --- of the whole distribution ------------------------------------------------------------
+
+    def mean(self, *args: Any, **kwargs: Any) -> Any:
+        """The mean."""
+        shapes, loc, scale, dtype = self._parameters(args, kwargs)
+        return rounded(loc + scale * self._need("mean", self.mean_of)(*shapes), dtype)
+
+    def var(self, *args: Any, **kwargs: Any) -> Any:
+        """The variance."""
+        shapes, loc, scale, dtype = self._parameters(args, kwargs)
+        found = self._need("var", self.variance_of)(*shapes)
+        return rounded(scale * scale * found + 0.0 * loc, dtype)
+
+    def std(self, *args: Any, **kwargs: Any) -> Any:
+        """The standard deviation."""
+        return rnp.sqrt(self.var(*args, **kwargs))
+
+    def entropy(self, *args: Any, **kwargs: Any) -> Any:
+        """The differential entropy, in nats."""
+        shapes, loc, scale, dtype = self._parameters(args, kwargs)
+        found = self._need("entropy", self.entropy_of)(*shapes)
+        return rounded(found + rnp.log(scale) + 0.0 * loc, dtype)
+
+    def median(self, *args: Any, **kwargs: Any) -> Any:
+        """The point where cdf is 1/2."""
+        return self.ppf(0.5, *args, **kwargs)
+
+    # --- how ----------------------------------------------------------------------------------
+
+    def _need(self, what: str, function: Function | None) -> Function:
+        if function is None:
+            raise ArgumentError(f"stats.{self.name}: cannot compute {what} (no closed form)")
+        return function
+
+    def _parameters(self, args: Sequence[Any], kwargs: dict) -> tuple[list[Any], Any, Any, Any]:
+        """Shape parameters, loc, and scale with NaN where the parameters make no sense; dtype."""
+        values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
+        (*shapes, loc, scale), dtype = widened(f"stats.{self.name}", values)
+        good = (scale > 0) & self.valid(*shapes)
+        return shapes, loc, rnp.where(good, scale, rnp.nan), dtype
+
+    def _placed(self, x: Any, args: Sequence[Any], kwargs: dict) -> _Place:
+        values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
+        (x, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [x, *values])
+        y = (x - loc) / scale
+        low, high = self.support(*shapes)
+        is_below, is_above = y < low, y > high
+        is_bad = rnp.isnan(y) | ~((scale > 0) & self.valid(*shapes))
+        y = rnp.where(is_below | is_above | is_bad, self.inside(*shapes), y)
+        return _Place(y, is_below, is_above, is_bad, shapes, scale, dtype)
+
+    def _finished(self, p: _Place, found: Any, below: float, above: float) -> Any:
+        out = rnp.where(p.is_below, below, rnp.where(p.is_above, above, found))
+        return rounded(rnp.where(p.is_bad, rnp.nan, out), p.dtype)
+
+    def _lower(self, p: _Place) -> Any:
+        if self.lower is None and self.upper is not None:
+            return 1.0 - self.upper(p.y, *p.shapes)
+        return self._need("cdf", self.lower)(p.y, *p.shapes)
+
+    def _upper(self, p: _Place) -> Any:
+        if self.upper is None:
+            return 1.0 - self._lower(p)
+        return self.upper(p.y, *p.shapes)
+
+    def _inverse(
+        self, what: str, own: Function | None, other: Function | None, is_upper: bool, q: Any,
+        args: Sequence[Any], kwargs: dict,
+    ) -> Any:  # fmt: skip
+        values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
+        (q, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [q, *values])
+        is_inside = (q > 0) & (q < 1)
+        safe = rnp.where(is_inside, q, 0.5)
+        found = own(safe, *shapes) if own else self._need(what, other)(1.0 - safe, *shapes)
+        low, high = self.support(*shapes)
+        first, last = (high, low) if is_upper else (low, high)
+        edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))
+        out = loc + scale * rnp.where(is_inside, found, edge)
+        good = (scale > 0) & self.valid(*shapes)
+        return rounded(rnp.where(good & (q >= 0) & (q <= 1), out, rnp.nan), dtype)

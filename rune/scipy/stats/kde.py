@@ -1,0 +1,130 @@
+"""A density estimated from a sample, by a sum of normal densities around its points."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import rune.numpy as rnp
+from rune import tree
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy import linalg
+from rune.scipy.special.arguments import reals
+from rune.scipy.special.error_functions import ndtr
+from rune.scipy.special.sums import logsumexp
+
+
+@dataclass(frozen=True)
+class gaussian_kde:
+    """The density of which `dataset` is a sample, smoothed by normal densities.
+
+    dataset:   [D, N], N points of D numbers, or [N] for D = 1.
+    bw_method: "scott" (default) or "silverman", or the factor itself.
+    weights:   [N]; equal by default.
+    Errors: ShapeError for a dataset of fewer than two points, or weights that do not fit;
+            ArgumentError for another bw_method.
+    Source: Scott 2015, Multivariate Density Estimation, chapter 6.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.stats import gaussian_kde
+    >>> gaussian_kde(rnp.array([-1.0, 0.0, 1.0]))(0.0)
+    Array([0.34251517], f32[1], cpu:0)
+    """
+
+    dataset: Any
+    weights: Any
+    covariance: Any
+
+    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None):
+        (data,) = reals("gaussian_kde", rnp.atleast_2d(rnp.asarray(dataset)))
+        if data.ndim != 2 or data.shape[1] < 2:
+            raise ShapeError(f"gaussian_kde: cannot use a dataset of shape {data.shape}")
+        count = data.shape[1]
+        weights = rnp.full((count,), 1 / count, data.dtype) if weights is None else weights
+        if weights.shape != (count,):
+            raise ShapeError(f"gaussian_kde: cannot weigh {count} points by {weights.shape}")
+        weights = weights / rnp.sum(weights)
+        apart = data - rnp.sum(data * weights, 1, keepdims=True)
+        spread = (apart * weights) @ apart.T / (1.0 - rnp.sum(weights * weights))
+        factor = _factor(bw_method, data.shape[0], 1.0 / rnp.sum(weights * weights))
+        self._set(data, weights, spread * factor * factor)
+
+    def _set(self, dataset: Any, weights: Any, covariance: Any) -> None:
+        for name, value in zip(("dataset", "weights", "covariance"), (dataset, weights, covariance)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def d(self) -> int:
+        """How many numbers a point has."""
+        return self.dataset.shape[0]
+
+    @property
+    def n(self) -> int:
+        """How many points there are."""
+        return self.dataset.shape[1]
+
+    @property
+    def neff(self) -> Any:
+        """How many points of equal weight would tell as much."""
+        return 1.0 / rnp.sum(self.weights * self.weights)
+
+    @property
+    def inv_cov(self) -> Any:
+        """The inverse of the covariance of one normal density."""
+        return linalg.inv(self.covariance)
+
+    def logpdf(self, x: Any) -> Any:
+        """The logarithm of the density at points [D, M], or [M] for D = 1 -> [M]."""
+        points = rnp.atleast_2d(rnp.asarray(x))
+        if points.shape[0] != self.d:
+            if points.shape != (1, self.d):
+                raise ShapeError(
+                    f"gaussian_kde: cannot take points of {points.shape[0]} numbers ({self.d})"
+                )
+            points = points.T
+        root = linalg.cholesky(self.covariance)
+        data, at = linalg.solve(root, self.dataset), linalg.solve(root, points)
+        square = rnp.sum(rnp.square(at[:, :, None] - data[:, None, :]), 0)
+        log_norm = 0.5 * self.d * math.log(2 * math.pi) + rnp.sum(rnp.log(rnp.diagonal(root)))
+        return logsumexp(-0.5 * square, axis=1, b=self.weights) - log_norm
+
+    def evaluate(self, points: Any) -> Any:
+        """The density at points [D, M], or [M] for D = 1 -> [M]."""
+        return rnp.exp(self.logpdf(points))
+
+    __call__ = evaluate
+    pdf = evaluate
+
+    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+        """The probability of an interval, for D = 1."""
+        if self.d != 1:
+            raise ShapeError(f"gaussian_kde: cannot integrate {self.d} dimensions over an interval")
+        scale = rnp.sqrt(self.covariance[0, 0])
+        ends = [ndtr((end - self.dataset[0]) / scale) for end in (low, high)]
+        return rnp.sum(self.weights * (ends[1] - ends[0]))
+
+
+def _factor(bw_method: Any, d: int, neff: Any) -> Any:
+    if bw_method is None or bw_method == "scott":
+        return neff ** (-1 / (d + 4))
+    if bw_method == "silverman":
+        return (neff * ((d + 2) / 4)) ** (-1 / (d + 4))
+    if isinstance(bw_method, str):
+        raise ArgumentError(
+            f"gaussian_kde: cannot use bw_method={bw_method!r}", hint="'scott' or 'silverman'"
+        )
+    return bw_method
+
+
+def _flatten(k: gaussian_kde) -> tuple[tuple[Any, ...], None]:
+    return (k.dataset, k.weights, k.covariance), None
+
+
+def _unflatten(_: None, children: Any) -> gaussian_kde:
+    made = object.__new__(gaussian_kde)
+    made._set(*children)
+    return made
+
+
+tree.register_node(gaussian_kde, _flatten, _unflatten)

@@ -1,0 +1,141 @@
+"""Distributions of vectors: Dirichlet's, the multinomial and the normal one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune.errors import ShapeError
+from rune.numpy import linalg
+from rune.scipy.special.arguments import reals
+from rune.scipy.special.elementary import times_log
+from rune.scipy.special.gammas import digamma, log_gamma
+
+
+class _Dirichlet:
+    """Shares that sum to 1, of density proportional to the product of x_i**(alpha_i - 1).
+
+    Shapes: x [N, *B], or [N - 1, *B] without the last share; alpha [N].
+    Errors: ShapeError where x and alpha do not fit. -inf or 0 where x is no vector of shares.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.stats import dirichlet
+    >>> dirichlet.pdf(rnp.array([0.2, 0.8]), rnp.array([1.0, 1.0]))
+    Array(1., f32[], cpu:0)
+    """
+
+    def logpdf(self, x: Any, alpha: Any) -> Any:
+        """The logarithm of the density; -inf where x is no vector of shares."""
+        x, alpha = rnp.asarray(x), rnp.asarray(alpha)
+        (size,) = alpha.shape
+        if x.shape[0] not in (size, size - 1):
+            raise ShapeError(f"stats.dirichlet: cannot take {x.shape[0]} shares of {size}")
+        if x.shape[0] == size - 1:
+            x = rnp.concatenate([x, 1.0 - rnp.sum(x, 0, keepdims=True)])
+        powers = rnp.reshape(alpha - 1.0, (size, *(1,) * (x.ndim - 1)))
+        powers, x = reals("stats.dirichlet", powers, x)
+        is_good = rnp.all(x >= 0, 0) & (rnp.abs(rnp.sum(x, 0) - 1.0) < 1e-4)
+        found = rnp.sum(times_log(powers, rnp.where(is_good, x, 0.5)), 0) - self._log_norm(alpha)
+        return rnp.where(is_good, found, -rnp.inf)
+
+    def pdf(self, x: Any, alpha: Any) -> Any:
+        """The density; 0 where x is no vector of shares."""
+        return rnp.exp(self.logpdf(x, alpha))
+
+    def mean(self, alpha: Any) -> Any:
+        """The mean share of each."""
+        (alpha,) = reals("stats.dirichlet", alpha)
+        return alpha / rnp.sum(alpha)
+
+    def var(self, alpha: Any) -> Any:
+        """The variance of each share."""
+        (alpha,) = reals("stats.dirichlet", alpha)
+        total = rnp.sum(alpha)
+        return alpha * (total - alpha) / (total * total * (total + 1.0))
+
+    def entropy(self, alpha: Any) -> Any:
+        """The differential entropy, in nats."""
+        (alpha,) = reals("stats.dirichlet", alpha)
+        total = rnp.sum(alpha)
+        inner = (total - alpha.shape[0]) * digamma(total)
+        return self._log_norm(alpha) + inner - rnp.sum((alpha - 1.0) * digamma(alpha))
+
+    def _log_norm(self, alpha: Any) -> Any:
+        (alpha,) = reals("stats.dirichlet", alpha)
+        return rnp.sum(log_gamma(alpha)) - log_gamma(rnp.sum(alpha))
+
+
+class _Multinomial:
+    """Counts of n trials that have several outcomes, of probabilities p.
+
+    Shapes: x [*B, N], n [*B], p [*B, N] -> [*B].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.stats import multinomial
+    >>> multinomial.pmf(rnp.array([1, 1]), 2, rnp.array([0.5, 0.5]))
+    Array(0.5, f32[], cpu:0)
+    """
+
+    def logpmf(self, x: Any, n: Any, p: Any) -> Any:
+        """The logarithm of the probability; -inf for counts that do not sum to n."""
+        x, p = reals("stats.multinomial", x, p)
+        trials = rnp.asarray(n).astype(x.dtype)
+        is_good = (rnp.sum(x, -1) == trials) & rnp.all((x >= 0) & (x == rnp.round(x)), -1)
+        terms = times_log(x, p) - log_gamma(rnp.maximum(x, 0.0) + 1.0)
+        return rnp.where(is_good, log_gamma(trials + 1.0) + rnp.sum(terms, -1), -rnp.inf)
+
+    def pmf(self, x: Any, n: Any, p: Any) -> Any:
+        """The probability; 0 for counts that do not sum to n."""
+        return rnp.exp(self.logpmf(x, n, p))
+
+
+class _MultivariateNormal:
+    """The normal distribution of vectors with a mean and a covariance matrix.
+
+    Shapes: x [*B, N], mean [N] or rank 0, cov [N, N] or rank 0 (times the identity) -> [*B].
+    Errors: ShapeError where they do not fit; NaN where cov is not positive definite.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.stats import multivariate_normal
+    >>> multivariate_normal.logpdf(rnp.zeros(2), rnp.zeros(2), rnp.eye(2))
+    Array(-1.837877, f32[], cpu:0)
+    """
+
+    def logpdf(self, x: Any, mean: Any = 0.0, cov: Any = 1.0, allow_singular: None = None) -> Any:
+        """The logarithm of the density."""
+        if allow_singular is not None:
+            raise ShapeError("stats.multivariate_normal: cannot use allow_singular")
+        x, cov = rnp.asarray(x), rnp.asarray(cov)
+        size = 1 if x.ndim == 0 else x.shape[-1]
+        x = rnp.reshape(x, (1,)) if x.ndim == 0 else x
+        if cov.ndim == 0:
+            cov = cov * rnp.eye(size, dtype=rnp.result_type(cov, rnp.float32))
+        if cov.shape != (size, size):
+            raise ShapeError(
+                f"stats.multivariate_normal: cannot use cov of shape {cov.shape} "
+                f"for vectors of {size}"
+            )
+        root = linalg.cholesky(cov)
+        apart = x - mean
+        # |L⁻¹ (x - μ)|², with all points as columns of one system.
+        columns = rnp.reshape(apart, (-1, size)).T
+        solved = linalg.solve(root, columns)
+        square = rnp.reshape(rnp.sum(solved * solved, 0), apart.shape[:-1])
+        log_det = 2.0 * rnp.sum(rnp.log(rnp.diagonal(root)))
+        return -0.5 * (square + size * math.log(2 * math.pi) + log_det)
+
+    def pdf(self, x: Any, mean: Any = 0.0, cov: Any = 1.0) -> Any:
+        """The density."""
+        return rnp.exp(self.logpdf(x, mean, cov))
+
+    def entropy(self, mean: Any = 0.0, cov: Any = 1.0) -> Any:
+        """The differential entropy, in nats."""
+        cov = rnp.atleast_2d(rnp.asarray(cov))
+        log_det = 2.0 * rnp.sum(rnp.log(rnp.diagonal(linalg.cholesky(cov))))
+        return 0.5 * (cov.shape[0] * (1 + math.log(2 * math.pi)) + log_det)
+
+
+dirichlet = _Dirichlet()
+multinomial = _Multinomial()
+multivariate_normal = _MultivariateNormal()

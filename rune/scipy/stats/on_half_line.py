@@ -1,0 +1,370 @@
+"""Families of positive numbers.
+
+Source, where none is given: Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.scipy.special import error_functions as normal
+from rune.scipy.special import incomplete_beta, incomplete_gamma
+from rune.scipy.special.combinatorial import log_beta
+from rune.scipy.special.densities import log_beta_power, log_poisson
+from rune.scipy.special.elementary import times_log
+from rune.scipy.special.gammas import digamma, gamma_function, log_gamma
+from rune.scipy.stats.family import Continuous
+
+_EULER_GAMMA = 0.5772156649015329
+
+
+def _half_line(*shapes: Any) -> tuple[float, float]:
+    return 0.0, rnp.inf
+
+
+def _from_one(*shapes: Any) -> tuple[float, float]:
+    return 1.0, rnp.inf
+
+
+def _positive(*shapes: Any) -> Any:
+    """Whether all parameters are."""
+    good = shapes[0] > 0
+    for s in shapes[1:]:
+        good = good & (s > 0)
+    return good
+
+
+def _when(good: Any, function: Any, *values: Any, otherwise: float = math.inf) -> Any:
+    """function(*values) where `good`, at 10 elsewhere, where the value is `otherwise`."""
+    safe = [rnp.where(good, v, 10.0) for v in values]
+    return rnp.where(good, function(*safe), otherwise)
+
+
+expon = Continuous(
+    "expon", "the exponential distribution", (),
+    log_density=lambda y: -y, lower=lambda y: -rnp.expm1(-y), upper=lambda y: rnp.exp(-y),
+    log_upper=lambda y: -y, quantile=lambda q: -rnp.log1p(-q),
+    upper_quantile=lambda q: -rnp.log(q), support=_half_line,
+    entropy_of=lambda: 1.0, mean_of=lambda: 1.0, variance_of=lambda: 1.0,
+)  # fmt: skip
+
+gamma = Continuous(
+    "gamma", "the gamma distribution of parameter a", ("a",), support=_half_line, valid=_positive,
+    log_density=lambda y, a: _gamma_log_density(y, a),
+    lower=lambda y, a: incomplete_gamma.lower(a, y),
+    upper=lambda y, a: incomplete_gamma.upper(a, y),
+    quantile=lambda q, a: incomplete_gamma.lower_inverse(a, q),
+    upper_quantile=lambda q, a: incomplete_gamma.upper_inverse(a, q),
+    entropy_of=lambda a: a + log_gamma(a) + (1.0 - a) * digamma(a),
+    mean_of=lambda a: a, variance_of=lambda a: a,
+)  # fmt: skip
+
+
+def _gamma_log_density(y: Any, a: Any) -> Any:
+    """log(y**(a - 1) exp(-y) / Γ(a)), from the Poisson mass of a - 1 where that is large."""
+    is_large = a > 10.0
+    direct = times_log(a - 1.0, y) - y - log_gamma(a)
+    large = log_poisson(rnp.where(is_large, a - 1.0, 9.0), rnp.where(is_large, y, 9.0))
+    return rnp.where(is_large, large, direct)
+
+
+chi2 = Continuous(
+    "chi2", "the chi-square distribution with df degrees of freedom", ("df",), support=_half_line,
+    log_density=lambda y, df: _gamma_log_density(0.5 * y, 0.5 * df) - math.log(2),
+    lower=lambda y, df: incomplete_gamma.lower(0.5 * df, 0.5 * y),
+    upper=lambda y, df: incomplete_gamma.upper(0.5 * df, 0.5 * y),
+    quantile=lambda q, df: 2.0 * incomplete_gamma.lower_inverse(0.5 * df, q),
+    upper_quantile=lambda q, df: 2.0 * incomplete_gamma.upper_inverse(0.5 * df, q),
+    entropy_of=lambda df: (
+        0.5 * df + math.log(2) + log_gamma(0.5 * df) + (1.0 - 0.5 * df) * digamma(0.5 * df)
+    ),
+    mean_of=lambda df: df, variance_of=lambda df: 2.0 * df, valid=_positive,
+)  # fmt: skip
+
+chi = Continuous(
+    "chi", "the root of a chi-square number", ("df",), support=_half_line, valid=_positive,
+    log_density=lambda y, df: (
+        times_log(df - 1.0, y) - 0.5 * y * y - (0.5 * df - 1.0) * math.log(2) - log_gamma(0.5 * df)
+    ),
+    lower=lambda y, df: incomplete_gamma.lower(0.5 * df, 0.5 * y * y),
+    upper=lambda y, df: incomplete_gamma.upper(0.5 * df, 0.5 * y * y),
+    quantile=lambda q, df: rnp.sqrt(2.0 * incomplete_gamma.lower_inverse(0.5 * df, q)),
+    upper_quantile=lambda q, df: rnp.sqrt(2.0 * incomplete_gamma.upper_inverse(0.5 * df, q)),
+    mean_of=lambda df: _chi_mean(df), variance_of=lambda df: df - rnp.square(_chi_mean(df)),
+)  # fmt: skip
+
+
+def _chi_mean(df: Any) -> Any:
+    return math.sqrt(2) * rnp.exp(log_gamma(0.5 * (df + 1.0)) - log_gamma(0.5 * df))
+
+
+invgamma = Continuous(
+    "invgamma", "the inverse of a gamma number", ("a",), support=_half_line, valid=_positive,
+    log_density=lambda y, a: -(a + 1.0) * rnp.log(y) - log_gamma(a) - 1.0 / y,
+    lower=lambda y, a: incomplete_gamma.upper(a, 1.0 / y),
+    upper=lambda y, a: incomplete_gamma.lower(a, 1.0 / y),
+    quantile=lambda q, a: 1.0 / incomplete_gamma.upper_inverse(a, q),
+    upper_quantile=lambda q, a: 1.0 / incomplete_gamma.lower_inverse(a, q),
+    entropy_of=lambda a: a + log_gamma(a) - (1.0 + a) * digamma(a),
+    mean_of=lambda a: _when(a > 1, lambda a: 1.0 / (a - 1.0), a),
+    variance_of=lambda a: _when(a > 2, lambda a: 1.0 / (rnp.square(a - 1.0) * (a - 2.0)), a),
+)  # fmt: skip
+
+
+# --- from the normal distribution -------------------------------------------------------------
+
+_LOG_ROOT = 0.5 * math.log(2 / math.pi)
+
+halfnorm = Continuous(
+    "halfnorm", "the magnitude of a normal number", (), support=_half_line,
+    log_density=lambda y: _LOG_ROOT - 0.5 * y * y, lower=lambda y: ops.erf(y * math.sqrt(0.5)),
+    upper=lambda y: 2.0 * normal.normal_cdf(-y),
+    log_upper=lambda y: math.log(2) + normal.log_normal_cdf(-y),
+    quantile=lambda q: math.sqrt(2) * ops.erf_inv(q),
+    upper_quantile=lambda q: -normal.normal_ppf(0.5 * q),
+    entropy_of=lambda: 0.5 * math.log(math.pi / 2) + 0.5, mean_of=lambda: math.sqrt(2 / math.pi),
+    variance_of=lambda: 1 - 2 / math.pi,
+)  # fmt: skip
+
+lognorm = Continuous(
+    "lognorm", "the exponential of a normal number of deviation s", ("s",), support=_half_line,
+    log_density=lambda y, s: (
+        -0.5 * rnp.square(rnp.log(y) / s) - rnp.log(s * y) - 0.5 * math.log(2 * math.pi)
+    ),
+    lower=lambda y, s: normal.normal_cdf(rnp.log(y) / s),
+    upper=lambda y, s: normal.normal_cdf(-rnp.log(y) / s),
+    log_lower=lambda y, s: normal.log_normal_cdf(rnp.log(y) / s),
+    log_upper=lambda y, s: normal.log_normal_cdf(-rnp.log(y) / s),
+    quantile=lambda q, s: rnp.exp(s * normal.normal_ppf(q)),
+    upper_quantile=lambda q, s: rnp.exp(-s * normal.normal_ppf(q)), valid=_positive,
+    entropy_of=lambda s: 0.5 * (1.0 + math.log(2 * math.pi)) + rnp.log(s),
+    mean_of=lambda s: rnp.exp(0.5 * s * s),
+    variance_of=lambda s: rnp.expm1(s * s) * rnp.exp(s * s),
+)  # fmt: skip
+
+rayleigh = Continuous(
+    "rayleigh", "the length of two normal numbers", (), support=_half_line,
+    log_density=lambda y: rnp.log(y) - 0.5 * y * y, lower=lambda y: -rnp.expm1(-0.5 * y * y),
+    upper=lambda y: rnp.exp(-0.5 * y * y), log_upper=lambda y: -0.5 * y * y,
+    quantile=lambda q: rnp.sqrt(-2.0 * rnp.log1p(-q)),
+    upper_quantile=lambda q: rnp.sqrt(-2.0 * rnp.log(q)),
+    entropy_of=lambda: _EULER_GAMMA / 2 + 1 - 0.5 * math.log(2),
+    mean_of=lambda: math.sqrt(math.pi / 2), variance_of=lambda: 2 - math.pi / 2,
+)  # fmt: skip
+
+maxwell = Continuous(
+    "maxwell", "the length of three normal numbers", (), support=_half_line,
+    log_density=lambda y: _LOG_ROOT + 2.0 * rnp.log(y) - 0.5 * y * y,
+    lower=lambda y: incomplete_gamma.lower(rnp.full_like(y, 1.5), 0.5 * y * y),
+    upper=lambda y: incomplete_gamma.upper(rnp.full_like(y, 1.5), 0.5 * y * y),
+    quantile=lambda q: rnp.sqrt(2.0 * incomplete_gamma.lower_inverse(rnp.full_like(q, 1.5), q)),
+    upper_quantile=lambda q: rnp.sqrt(
+        2.0 * incomplete_gamma.upper_inverse(rnp.full_like(q, 1.5), q)
+    ),
+    entropy_of=lambda: _EULER_GAMMA + 0.5 * math.log(2 * math.pi) - 0.5,
+    mean_of=lambda: 2 * math.sqrt(2 / math.pi), variance_of=lambda: 3 - 8 / math.pi,
+)  # fmt: skip
+
+
+def _wald_parts(y: Any, mu: Any) -> tuple[Any, Any, Any]:
+    root = 1.0 / rnp.sqrt(y)
+    first = root * (y / mu - 1.0)
+    # exp(2/μ) Φ(-root (y/μ + 1)), in logarithms
+    second = 2.0 / mu + normal.log_normal_cdf(-root * (y / mu + 1.0))
+    return normal.normal_cdf(first), normal.normal_cdf(-first), rnp.exp(second)
+
+
+invgauss = Continuous(
+    "invgauss", "the inverse Gaussian distribution, of mean mu", ("mu",), support=_half_line,
+    log_density=lambda y, mu: (
+        -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square((y - mu) / mu) / (2.0 * y)
+    ),
+    lower=lambda y, mu: _wald_parts(y, mu)[0] + _wald_parts(y, mu)[2],
+    upper=lambda y, mu: _wald_parts(y, mu)[1] - _wald_parts(y, mu)[2],
+    valid=_positive, mean_of=lambda mu: mu, variance_of=lambda mu: mu * mu * mu,
+)  # fmt: skip
+
+
+# --- extremes and power laws ------------------------------------------------------------------
+
+weibull_min = Continuous(
+    "weibull_min", "Weibull's distribution of the smallest", ("c",), support=_half_line,
+    log_density=lambda y, c: rnp.log(c) + times_log(c - 1.0, y) - rnp.power(y, c),
+    lower=lambda y, c: -rnp.expm1(-rnp.power(y, c)), upper=lambda y, c: rnp.exp(-rnp.power(y, c)),
+    log_upper=lambda y, c: -rnp.power(y, c),
+    quantile=lambda q, c: rnp.power(-rnp.log1p(-q), 1.0 / c),
+    upper_quantile=lambda q, c: rnp.power(-rnp.log(q), 1.0 / c), valid=_positive,
+    entropy_of=lambda c: _EULER_GAMMA * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
+    mean_of=lambda c: gamma_function(1.0 + 1.0 / c),
+    variance_of=lambda c: (
+        gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c))
+    ),
+)  # fmt: skip
+
+weibull_max = Continuous(
+    "weibull_max", "Weibull's distribution of the largest, of negative numbers", ("c",),
+    log_density=lambda y, c: rnp.log(c) + times_log(c - 1.0, -y) - rnp.power(-y, c),
+    lower=lambda y, c: rnp.exp(-rnp.power(-y, c)), upper=lambda y, c: -rnp.expm1(-rnp.power(-y, c)),
+    log_lower=lambda y, c: -rnp.power(-y, c),
+    quantile=lambda q, c: -rnp.power(-rnp.log(q), 1.0 / c),
+    upper_quantile=lambda q, c: -rnp.power(-rnp.log1p(-q), 1.0 / c), valid=_positive,
+    support=lambda c: (-rnp.inf, 0.0), inside=lambda c: -0.5,
+    entropy_of=lambda c: _EULER_GAMMA * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
+    mean_of=lambda c: -gamma_function(1.0 + 1.0 / c),
+    variance_of=lambda c: (
+        gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c))
+    ),
+)  # fmt: skip
+
+pareto = Continuous(
+    "pareto", "Pareto's distribution, from 1 on", ("b",), support=_from_one,
+    inside=lambda b: 2.0, log_density=lambda y, b: rnp.log(b) - (b + 1.0) * rnp.log(y),
+    lower=lambda y, b: -rnp.expm1(-b * rnp.log(y)), upper=lambda y, b: rnp.power(y, -b),
+    log_upper=lambda y, b: -b * rnp.log(y), valid=_positive,
+    quantile=lambda q, b: rnp.exp(-rnp.log1p(-q) / b),
+    upper_quantile=lambda q, b: rnp.power(q, -1.0 / b),
+    entropy_of=lambda b: 1.0 + 1.0 / b - rnp.log(b),
+    mean_of=lambda b: _when(b > 1, lambda b: b / (b - 1.0), b),
+    variance_of=lambda b: _when(b > 2, lambda b: b / ((b - 2.0) * rnp.square(b - 1.0)), b),
+)  # fmt: skip
+
+lomax = Continuous(
+    "lomax", "Pareto's distribution, moved to 0", ("c",), support=_half_line, valid=_positive,
+    log_density=lambda y, c: rnp.log(c) - (c + 1.0) * rnp.log1p(y),
+    lower=lambda y, c: -rnp.expm1(-c * rnp.log1p(y)), upper=lambda y, c: rnp.exp(-c * rnp.log1p(y)),
+    log_upper=lambda y, c: -c * rnp.log1p(y), quantile=lambda q, c: rnp.expm1(-rnp.log1p(-q) / c),
+    upper_quantile=lambda q, c: rnp.expm1(-rnp.log(q) / c),
+    entropy_of=lambda c: 1.0 + 1.0 / c - rnp.log(c),
+    mean_of=lambda c: _when(c > 1, lambda c: 1.0 / (c - 1.0), c),
+    variance_of=lambda c: _when(c > 2, lambda c: c / ((c - 2.0) * rnp.square(c - 1.0)), c),
+)  # fmt: skip
+
+fisk = Continuous(
+    "fisk", "the log-logistic distribution", ("c",), support=_half_line, valid=_positive,
+    log_density=lambda y, c: (
+        rnp.log(c) + times_log(c - 1.0, y) - 2.0 * rnp.log1p(rnp.power(y, c))
+    ),
+    lower=lambda y, c: ops.logistic(c * rnp.log(y)),
+    upper=lambda y, c: ops.logistic(-c * rnp.log(y)),
+    quantile=lambda q, c: rnp.power(q / (1.0 - q), 1.0 / c),
+    upper_quantile=lambda q, c: rnp.power((1.0 - q) / q, 1.0 / c),
+    entropy_of=lambda c: 2.0 - rnp.log(c),
+    mean_of=lambda c: _when(c > 1, lambda c: (math.pi / c) / rnp.sin(math.pi / c), c),
+)  # fmt: skip
+
+loglaplace = Continuous(
+    "loglaplace", "the exponential of a Laplace number", ("c",), support=_half_line,
+    log_density=lambda y, c: (
+        rnp.log(0.5 * c) - rnp.log(y) - c * rnp.abs(rnp.log(y))
+    ),
+    lower=lambda y, c: _loglaplace_lower(y, c), upper=lambda y, c: _loglaplace_lower(1.0 / y, c),
+    quantile=lambda q, c: 1.0 / _loglaplace_isf(q, c),
+    upper_quantile=lambda q, c: _loglaplace_isf(q, c), valid=_positive,
+    entropy_of=lambda c: 1.0 + rnp.log(2.0 / c),
+    mean_of=lambda c: _when(c > 1, lambda c: c * c / ((c - 1.0) * (c + 1.0)), c),
+)  # fmt: skip
+
+
+def _loglaplace_lower(y: Any, c: Any) -> Any:
+    return rnp.where(y < 1, 0.5 * rnp.power(y, c), 1.0 - 0.5 * rnp.power(y, -c))
+
+
+def _loglaplace_isf(q: Any, c: Any) -> Any:
+    small = rnp.minimum(q, 1.0 - q)
+    found = rnp.power(2.0 * small, -1.0 / c)
+    return rnp.where(q < 0.5, found, 1.0 / found)
+
+
+halfcauchy = Continuous(
+    "halfcauchy", "the magnitude of a Cauchy number", (), support=_half_line,
+    log_density=lambda y: math.log(2 / math.pi) - rnp.log1p(y * y),
+    lower=lambda y: 2 / math.pi * rnp.arctan(y),
+    upper=lambda y: 2 / math.pi * rnp.arctan2(1.0, y),
+    quantile=lambda q: rnp.tan(math.pi / 2 * q),
+    upper_quantile=lambda q: 1.0 / rnp.tan(math.pi / 2 * q),
+    entropy_of=lambda: math.log(2 * math.pi), mean_of=lambda: math.inf,
+    variance_of=lambda: math.inf,
+)  # fmt: skip
+
+levy = Continuous(
+    "levy", "Lévy's distribution", (), support=_half_line,
+    log_density=lambda y: -0.5 * math.log(2 * math.pi) - 1.5 * rnp.log(y) - 0.5 / y,
+    lower=lambda y: 2.0 * normal.normal_cdf(-1.0 / rnp.sqrt(y)),
+    upper=lambda y: ops.erf(rnp.sqrt(0.5 / y)),
+    quantile=lambda q: 1.0 / rnp.square(normal.normal_ppf(0.5 * q)),
+    upper_quantile=lambda q: 0.5 / rnp.square(ops.erf_inv(q)),
+    mean_of=lambda: math.inf, variance_of=lambda: math.inf,
+    entropy_of=lambda: (1 + 3 * _EULER_GAMMA + math.log(16 * math.pi)) / 2,
+)  # fmt: skip
+
+gompertz = Continuous(
+    "gompertz", "Gompertz' distribution of lifetimes", ("c",), support=_half_line, valid=_positive,
+    log_density=lambda y, c: rnp.log(c) + y - c * rnp.expm1(y),
+    lower=lambda y, c: -rnp.expm1(-c * rnp.expm1(y)), upper=lambda y, c: rnp.exp(-c * rnp.expm1(y)),
+    log_upper=lambda y, c: -c * rnp.expm1(y),
+    quantile=lambda q, c: rnp.log1p(-rnp.log1p(-q) / c),
+    upper_quantile=lambda q, c: rnp.log1p(-rnp.log(q) / c),
+)  # fmt: skip
+
+
+# --- ratios of gamma numbers ------------------------------------------------------------------
+
+
+def _betaprime_shares(y: Any) -> tuple[Any, Any]:
+    """y / (1 + y) and its complement."""
+    return y / (1.0 + y), 1.0 / (1.0 + y)
+
+
+def _betaprime_lower(y: Any, a: Any, b: Any) -> Any:
+    x, rest = _betaprime_shares(y)
+    low = incomplete_beta.lower(a, b, rnp.where(y < 1, x, 0.5))
+    high = incomplete_beta.upper(b, a, rnp.where(y < 1, 0.5, rest))
+    return rnp.where(y < 1, low, high)
+
+
+def _betaprime_upper(y: Any, a: Any, b: Any) -> Any:
+    return _betaprime_lower(1.0 / y, b, a)
+
+
+def _betaprime_ppf(q: Any, a: Any, b: Any) -> Any:
+    x = incomplete_beta.lower_inverse(a, b, q)
+    is_low = x < 0.5
+    rest = incomplete_beta.upper_inverse(b, a, q)
+    return rnp.where(is_low, x / (1.0 - rnp.where(is_low, x, 0.5)), (1.0 - rest) / rest)
+
+
+def _betaprime_log_density(y: Any, a: Any, b: Any) -> Any:
+    return log_beta_power(a, b, *_betaprime_shares(y)) - rnp.log(y)
+
+
+betaprime = Continuous(
+    "betaprime", "the ratio of gamma numbers of a and of b", ("a", "b"), support=_half_line,
+    log_density=_betaprime_log_density, lower=_betaprime_lower, upper=_betaprime_upper,
+    quantile=_betaprime_ppf, upper_quantile=lambda q, a, b: 1.0 / _betaprime_ppf(q, b, a),
+    mean_of=lambda a, b: _when(b > 1, lambda a, b: a / (b - 1.0), a, b), valid=_positive,
+)  # fmt: skip
+
+
+def _f_log_density(y: Any, n: Any, d: Any) -> Any:
+    a, b, ratio = 0.5 * n, 0.5 * d, n / d
+    direct = a * rnp.log(ratio) + times_log(a - 1.0, y) - (a + b) * rnp.log1p(ratio * y)
+    return direct - log_beta(a, b)
+
+
+def _f_variance(n: Any, d: Any) -> Any:
+    return 2.0 * d * d * (n + d - 2.0) / (n * rnp.square(d - 2.0) * (d - 4.0))
+
+
+f = Continuous(
+    "f", "the ratio of two chi-square numbers, each over its degrees of freedom", ("dfn", "dfd"),
+    support=_half_line, valid=_positive, log_density=_f_log_density,
+    lower=lambda y, n, d: _betaprime_lower(n * y / d, 0.5 * n, 0.5 * d),
+    upper=lambda y, n, d: _betaprime_upper(n * y / d, 0.5 * n, 0.5 * d),
+    quantile=lambda q, n, d: d / n * _betaprime_ppf(q, 0.5 * n, 0.5 * d),
+    upper_quantile=lambda q, n, d: d / (n * _betaprime_ppf(q, 0.5 * d, 0.5 * n)),
+    mean_of=lambda n, d: _when(d > 2, lambda n, d: d / (d - 2.0), n, d),
+    variance_of=lambda n, d: _when(d > 4, _f_variance, n, d),
+)  # fmt: skip

@@ -1,0 +1,166 @@
+"""Families of numbers of an interval."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune.scipy.special import error_functions as normal
+from rune.scipy.special import incomplete_beta
+from rune.scipy.special.combinatorial import log_beta
+from rune.scipy.special.densities import log_beta_power
+from rune.scipy.special.elementary import times_log
+from rune.scipy.special.gammas import digamma
+from rune.scipy.stats.family import Continuous
+
+
+def _unit(*shapes: Any) -> tuple[float, float]:
+    return 0.0, 1.0
+
+
+def _positive(*shapes: Any) -> Any:
+    good = shapes[0] > 0
+    for s in shapes[1:]:
+        good = good & (s > 0)
+    return good
+
+
+uniform = Continuous(
+    "uniform", "all numbers from loc to loc + scale equally likely", (), support=_unit,
+    log_density=lambda y: 0.0 * y, lower=lambda y: y, upper=lambda y: 1.0 - y,
+    quantile=lambda q: q, upper_quantile=lambda q: 1.0 - q, entropy_of=lambda: 0.0,
+    mean_of=lambda: 0.5, variance_of=lambda: 1 / 12,
+)  # fmt: skip
+
+
+def _beta_log_density(y: Any, a: Any, b: Any) -> Any:
+    """Of large parameters by their deviances, of small ones as it is written."""
+    is_large = (a > 10.0) & (b > 10.0) & (y > 0) & (y < 1)
+    at = rnp.where(is_large, y, 0.5)
+    a1, b1 = rnp.where(is_large, a, 10.0), rnp.where(is_large, b, 10.0)
+    large = log_beta_power(a1, b1, at, 1.0 - at) - rnp.log(at) - rnp.log1p(-at)
+    is_one = b == 1
+    last = rnp.where(is_one, 0.0, (b - 1.0) * rnp.log1p(-rnp.where(is_one, 0.0, y)))
+    direct = times_log(a - 1.0, y) + last - log_beta(a, b)
+    return rnp.where(is_large, large, direct)
+
+
+def _beta_entropy(a: Any, b: Any) -> Any:
+    n = a + b
+    psi = (a - 1.0) * digamma(a) + (b - 1.0) * digamma(b)
+    return log_beta(a, b) - psi + (n - 2.0) * digamma(n)
+
+
+beta = Continuous(
+    "beta", "the beta distribution", ("a", "b"), support=_unit, log_density=_beta_log_density,
+    lower=lambda y, a, b: incomplete_beta.lower(a, b, y),
+    upper=lambda y, a, b: incomplete_beta.upper(a, b, y),
+    quantile=lambda q, a, b: incomplete_beta.lower_inverse(a, b, q),
+    upper_quantile=lambda q, a, b: incomplete_beta.upper_inverse(a, b, q), valid=_positive,
+    entropy_of=_beta_entropy, mean_of=lambda a, b: a / (a + b),
+    variance_of=lambda a, b: a * b / (rnp.square(a + b) * (a + b + 1.0)),
+)  # fmt: skip
+
+powerlaw = Continuous(
+    "powerlaw", "a power of a uniform number", ("a",), support=_unit, valid=_positive,
+    log_density=lambda y, a: rnp.log(a) + times_log(a - 1.0, y),
+    lower=lambda y, a: rnp.power(y, a), log_lower=lambda y, a: times_log(a, y),
+    quantile=lambda q, a: rnp.power(q, 1.0 / a), entropy_of=lambda a: 1.0 - 1.0 / a - rnp.log(a),
+    mean_of=lambda a: a / (a + 1.0), variance_of=lambda a: a / ((a + 2.0) * rnp.square(a + 1.0)),
+)  # fmt: skip
+
+arcsine = Continuous(
+    "arcsine", "the arcsine distribution", (), support=_unit,
+    log_density=lambda y: -math.log(math.pi) - 0.5 * (rnp.log(y) + rnp.log1p(-y)),
+    lower=lambda y: 2 / math.pi * rnp.arctan2(rnp.sqrt(y), rnp.sqrt(1.0 - y)),
+    upper=lambda y: 2 / math.pi * rnp.arctan2(rnp.sqrt(1.0 - y), rnp.sqrt(y)),
+    quantile=lambda q: rnp.square(rnp.sin(math.pi / 2 * q)),
+    upper_quantile=lambda q: rnp.square(rnp.cos(math.pi / 2 * q)),
+    entropy_of=lambda: math.log(math.pi / 4), mean_of=lambda: 0.5, variance_of=lambda: 0.125,
+)  # fmt: skip
+
+
+def _triangle_lower(y: Any, c: Any) -> Any:
+    low, high = rnp.where(c > 0, c, 1.0), rnp.where(c < 1, 1.0 - c, 1.0)
+    return rnp.where(y < c, y * y / low, 1.0 - rnp.square(1.0 - y) / high)
+
+
+def _triangle_density(y: Any, c: Any) -> Any:
+    low, high = rnp.where(c > 0, c, 1.0), rnp.where(c < 1, 1.0 - c, 1.0)
+    return 2.0 * rnp.where((y < c) | (c == 1), y / low, (1.0 - y) / high)
+
+
+triang = Continuous(
+    "triang", "a triangle with its top at c", ("c",), support=_unit,
+    log_density=lambda y, c: rnp.log(_triangle_density(y, c)), density=_triangle_density,
+    lower=_triangle_lower, valid=lambda c: (c >= 0) & (c <= 1),
+    quantile=lambda q, c: rnp.where(
+        q < c, rnp.sqrt(q * c), 1.0 - rnp.sqrt((1.0 - q) * (1.0 - c))
+    ),
+    entropy_of=lambda c: 0.5 - math.log(2) + 0.0 * c, mean_of=lambda c: (c + 1.0) / 3.0,
+    variance_of=lambda c: (1.0 - c + c * c) / 18.0,
+)  # fmt: skip
+
+
+# --- the truncated normal distribution --------------------------------------------------------
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """log(Φ(b) - Φ(a)) for a <= b, taken in the tail that a and b are in."""
+    is_right = a + b > 0
+    low, high = rnp.where(is_right, -b, a), rnp.where(is_right, -a, b)
+    left, right = normal.log_normal_cdf(low), normal.log_normal_cdf(high)
+    gap = rnp.where(left == -rnp.inf, -rnp.inf, left - right)
+    # log(1 - exp(gap)): two formulas, each exact in its range.
+    is_close = gap > -math.log(2)
+    close = rnp.log(-rnp.expm1(rnp.where(is_close, gap, -1.0)))
+    return right + rnp.where(is_close, close, rnp.log1p(-rnp.exp(rnp.where(is_close, -1.0, gap))))
+
+
+def _truncnorm_ppf(q: Any, a: Any, b: Any) -> Any:
+    is_right = a > 0
+    low, high = rnp.where(is_right, -b, a), rnp.where(is_right, -a, b)
+    share = rnp.where(is_right, 1.0 - q, q)
+    first, mass = normal.log_normal_cdf(low), _log_mass(low, high)
+    return rnp.where(is_right, -1.0, 1.0) * normal.ndtri_exp(
+        rnp.logaddexp(first, rnp.log(share) + mass)
+    )
+
+
+def _truncnorm_inside(a: Any, b: Any) -> Any:
+    low = rnp.where(a == -rnp.inf, rnp.minimum(b, 0.0) - 1.0, a)
+    high = rnp.where(b == rnp.inf, rnp.maximum(a, 0.0) + 1.0, b)
+    return 0.5 * (low + high)
+
+
+def _truncnorm_ends(a: Any, b: Any) -> tuple[Any, Any]:
+    """The densities at both ends, over the mass."""
+    mass = _log_mass(a, b)
+    at = lambda x: rnp.exp(-0.5 * x * x - 0.5 * math.log(2 * math.pi) - mass)  # noqa: E731
+    return at(a), at(b)
+
+
+def _truncnorm_mean(a: Any, b: Any) -> Any:
+    first, last = _truncnorm_ends(a, b)
+    return first - last
+
+
+def _truncnorm_variance(a: Any, b: Any) -> Any:
+    first, last = _truncnorm_ends(a, b)
+    low = rnp.where(rnp.isfinite(a), a, 0.0) * first
+    high = rnp.where(rnp.isfinite(b), b, 0.0) * last
+    return 1.0 + low - high - rnp.square(first - last)
+
+
+truncnorm = Continuous(
+    "truncnorm", "the normal distribution between a and b (before loc and scale)", ("a", "b"),
+    support=lambda a, b: (a, b), inside=_truncnorm_inside, valid=lambda a, b: a < b,
+    log_density=lambda y, a, b: -0.5 * y * y - 0.5 * math.log(2 * math.pi) - _log_mass(a, b),
+    lower=lambda y, a, b: rnp.exp(_log_mass(a, y) - _log_mass(a, b)),
+    upper=lambda y, a, b: rnp.exp(_log_mass(y, b) - _log_mass(a, b)),
+    log_lower=lambda y, a, b: _log_mass(a, y) - _log_mass(a, b),
+    log_upper=lambda y, a, b: _log_mass(y, b) - _log_mass(a, b),
+    quantile=_truncnorm_ppf, upper_quantile=lambda q, a, b: -_truncnorm_ppf(q, -b, -a),
+    mean_of=_truncnorm_mean, variance_of=_truncnorm_variance,
+)  # fmt: skip

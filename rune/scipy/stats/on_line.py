@@ -1,0 +1,265 @@
+"""Families whose support is the whole line, but for the stable end of Gumbel's.
+
+Source, where none is given: Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.scipy.special import error_functions as normal
+from rune.scipy.special import incomplete_beta, incomplete_gamma
+from rune.scipy.special.bessel import i0e, i1e
+from rune.scipy.special.combinatorial import log_beta
+from rune.scipy.special.faddeeva import owens_t
+from rune.scipy.special.gammas import digamma, log_gamma, zeta_of
+from rune.scipy.stats.family import Continuous
+
+_EULER_GAMMA = 0.5772156649015329
+_LOG_2PI = math.log(2 * math.pi)
+
+
+def _positive(*shapes: Any) -> Any:
+    """Whether all parameters are."""
+    good = shapes[0] > 0
+    for s in shapes[1:]:
+        good = good & (s > 0)
+    return good
+
+
+norm = Continuous(
+    "norm", "the normal distribution", (),
+    log_density=lambda y: -0.5 * (y * y) - 0.5 * _LOG_2PI,
+    density=normal.normal_pdf,
+    lower=normal.normal_cdf, upper=lambda y: normal.normal_cdf(-y),
+    log_lower=normal.log_normal_cdf, log_upper=lambda y: normal.log_normal_cdf(-y),
+    quantile=normal.normal_ppf, upper_quantile=lambda q: -normal.normal_ppf(q),
+    entropy_of=lambda: 0.5 * (1.0 + _LOG_2PI), mean_of=lambda: 0.0, variance_of=lambda: 1.0,
+)  # fmt: skip
+
+cauchy = Continuous(
+    "cauchy", "Cauchy's distribution", (),
+    log_density=lambda y: -math.log(math.pi) - rnp.log1p(y * y),
+    lower=lambda y: rnp.arctan2(1.0, -y) * (1 / math.pi),
+    upper=lambda y: rnp.arctan2(1.0, y) * (1 / math.pi),
+    quantile=lambda q: -1.0 / _tan_of_pi(q), upper_quantile=lambda q: 1.0 / _tan_of_pi(q),
+    entropy_of=lambda: math.log(4 * math.pi), mean_of=lambda: math.nan,
+    variance_of=lambda: math.nan,
+)  # fmt: skip
+
+
+def _tan_of_pi(q: Any) -> Any:
+    """tan(πq) for 0 < q < 1, exact near both ends."""
+    near = rnp.where(q > 0.5, q - 1.0, q)
+    return rnp.tan(math.pi * near)
+
+
+laplace = Continuous(
+    "laplace", "Laplace's distribution, the double exponential", (),
+    log_density=lambda y: -math.log(2) - rnp.abs(y),
+    lower=lambda y: _laplace_upper(-y), upper=lambda y: _laplace_upper(y),
+    log_lower=lambda y: _laplace_log_upper(-y), log_upper=lambda y: _laplace_log_upper(y),
+    quantile=lambda q: -_laplace_isf(q), upper_quantile=lambda q: _laplace_isf(q),
+    entropy_of=lambda: math.log(2 * math.e), mean_of=lambda: 0.0, variance_of=lambda: 2.0,
+)  # fmt: skip
+
+
+def _laplace_upper(y: Any) -> Any:
+    half = 0.5 * rnp.exp(-rnp.abs(y))
+    return rnp.where(y > 0, half, 1.0 - half)
+
+
+def _laplace_log_upper(y: Any) -> Any:
+    above = -math.log(2) - y
+    return rnp.where(y > 0, above, rnp.log1p(-0.5 * rnp.exp(rnp.minimum(y, 0.0))))
+
+
+def _laplace_isf(q: Any) -> Any:
+    below = rnp.log(2.0 * (1.0 - rnp.maximum(q, 0.5)))
+    return rnp.where(q < 0.5, -rnp.log(2.0 * q), below)
+
+
+logistic = Continuous(
+    "logistic", "the logistic distribution", (),
+    log_density=lambda y: -rnp.abs(y) - 2.0 * rnp.log1p(rnp.exp(-rnp.abs(y))),
+    lower=ops.logistic, upper=lambda y: ops.logistic(-y),
+    log_lower=lambda y: -rnp.logaddexp(-y, 0.0), log_upper=lambda y: -rnp.logaddexp(y, 0.0),
+    quantile=lambda q: rnp.log(q) - rnp.log1p(-q),
+    upper_quantile=lambda q: rnp.log1p(-q) - rnp.log(q),
+    entropy_of=lambda: 2.0, mean_of=lambda: 0.0, variance_of=lambda: math.pi**2 / 3,
+)  # fmt: skip
+
+gumbel_r = Continuous(
+    "gumbel_r", "Gumbel's distribution of the largest of many", (),
+    log_density=lambda y: -(y + rnp.exp(-y)),
+    lower=lambda y: rnp.exp(-rnp.exp(-y)), upper=lambda y: -rnp.expm1(-rnp.exp(-y)),
+    log_lower=lambda y: -rnp.exp(-y),
+    quantile=lambda q: -rnp.log(-rnp.log(q)), upper_quantile=lambda q: -rnp.log(-rnp.log1p(-q)),
+    entropy_of=lambda: _EULER_GAMMA + 1, mean_of=lambda: _EULER_GAMMA,
+    variance_of=lambda: math.pi**2 / 6,
+)  # fmt: skip
+
+gumbel_l = Continuous(
+    "gumbel_l", "Gumbel's distribution of the smallest of many", (),
+    log_density=lambda y: y - rnp.exp(y),
+    lower=lambda y: -rnp.expm1(-rnp.exp(y)), upper=lambda y: rnp.exp(-rnp.exp(y)),
+    log_upper=lambda y: -rnp.exp(y),
+    quantile=lambda q: rnp.log(-rnp.log1p(-q)), upper_quantile=lambda q: rnp.log(-rnp.log(q)),
+    entropy_of=lambda: _EULER_GAMMA + 1, mean_of=lambda: -_EULER_GAMMA,
+    variance_of=lambda: math.pi**2 / 6,
+)  # fmt: skip
+
+
+# --- Student's t ------------------------------------------------------------------------------
+
+
+def _t_log_density(y: Any, df: Any) -> Any:
+    half = 0.5 * df
+    return -(half + 0.5) * rnp.log1p(y * y / df) - 0.5 * rnp.log(df) - log_beta(half, 0.5 + 0.0 * df)
+
+
+def _t_upper(y: Any, df: Any) -> Any:
+    square = y * y
+    half, one_half = 0.5 * df, rnp.full_like(df, 0.5)
+    tail = 0.5 * incomplete_beta.lower(half, one_half, df / (df + square))
+    near = 0.5 - 0.5 * rnp.copysign(incomplete_beta.lower(one_half, half, square / (df + square)), y)
+    return rnp.where(square < df, near, rnp.where(y > 0, tail, 1.0 - tail))
+
+
+def _t_isf(q: Any, df: Any) -> Any:
+    small = rnp.minimum(q, 1.0 - q)
+    half, one_half = 0.5 * df, rnp.full_like(df, 0.5)
+    is_tail = small < 0.25
+    x = incomplete_beta.lower_inverse(half, one_half, rnp.where(is_tail, 2.0 * small, 0.5))
+    rest = rnp.where(is_tail, 0.5, 1.0 - 2.0 * small)
+    y = incomplete_beta.lower_inverse(one_half, half, rest)
+    found = rnp.sqrt(df * rnp.where(is_tail, (1.0 - x) / x, y / (1.0 - y)))
+    return rnp.where(q < 0.5, found, -found)
+
+
+def _t_entropy(df: Any) -> Any:
+    half, more = 0.5 * df, 0.5 * (df + 1.0)
+    moved = more * (digamma(more) - digamma(half))
+    return moved + 0.5 * rnp.log(df) + log_beta(half, rnp.full_like(half, 0.5))
+
+
+t = Continuous(
+    "t", "Student's t distribution with df degrees of freedom", ("df",),
+    log_density=_t_log_density, valid=_positive,
+    lower=lambda y, df: _t_upper(-y, df), upper=_t_upper,
+    quantile=lambda q, df: -_t_isf(q, df), upper_quantile=_t_isf, entropy_of=_t_entropy,
+    mean_of=lambda df: rnp.where(df > 1, 0.0, rnp.inf),
+    variance_of=lambda df: rnp.where(
+        df > 2, df / (rnp.where(df > 2, df, 3.0) - 2.0), rnp.where(df > 1, rnp.inf, rnp.nan)
+    ),
+)  # fmt: skip
+
+
+# --- powers of the exponential ----------------------------------------------------------------
+
+
+def _gennorm_upper(y: Any, beta: Any) -> Any:
+    size = rnp.power(rnp.abs(y), beta)
+    tail = 0.5 * incomplete_gamma.upper(1.0 / beta, size)
+    return rnp.where(y > 0, tail, 1.0 - tail)
+
+
+def _gennorm_isf(q: Any, beta: Any) -> Any:
+    small = rnp.minimum(q, 1.0 - q)
+    found = rnp.power(incomplete_gamma.upper_inverse(1.0 / beta, 2.0 * small), 1.0 / beta)
+    return rnp.where(q < 0.5, found, -found)
+
+
+gennorm = Continuous(
+    "gennorm", "the generalised normal distribution, exp(-|x|**beta)", ("beta",),
+    log_density=lambda y, b: rnp.log(0.5 * b) - log_gamma(1.0 / b) - rnp.power(rnp.abs(y), b),
+    lower=lambda y, b: _gennorm_upper(-y, b), upper=_gennorm_upper, valid=_positive,
+    quantile=lambda q, b: -_gennorm_isf(q, b), upper_quantile=_gennorm_isf,
+    entropy_of=lambda b: 1.0 / b - rnp.log(0.5 * b) + log_gamma(1.0 / b),
+    mean_of=lambda b: 0.0, variance_of=lambda b: rnp.exp(log_gamma(3.0 / b) - log_gamma(1.0 / b)),
+)  # fmt: skip
+
+exponnorm = Continuous(
+    "exponnorm", "a normal and an exponential number of mean k, added", ("K",),
+    log_density=lambda y, k: (
+        0.5 / (k * k) - y / k - rnp.log(k) + normal.log_normal_cdf(y - 1.0 / k)
+    ),
+    lower=lambda y, k: normal.normal_cdf(y) - rnp.exp(
+        0.5 / (k * k) - y / k + normal.log_normal_cdf(y - 1.0 / k)
+    ),
+    valid=_positive, mean_of=lambda k: k, variance_of=lambda k: 1.0 + k * k,
+)  # fmt: skip
+
+loggamma = Continuous(
+    "loggamma", "the logarithm of a gamma number", ("c",),
+    log_density=lambda y, c: c * y - rnp.exp(y) - log_gamma(c), valid=_positive,
+    lower=lambda y, c: incomplete_gamma.lower(c, rnp.exp(y)),
+    upper=lambda y, c: incomplete_gamma.upper(c, rnp.exp(y)),
+    quantile=lambda q, c: rnp.log(incomplete_gamma.lower_inverse(c, q)),
+    upper_quantile=lambda q, c: rnp.log(incomplete_gamma.upper_inverse(c, q)),
+    entropy_of=lambda c: log_gamma(c) - c * digamma(c) + c,
+    mean_of=digamma, variance_of=lambda c: zeta_of(rnp.full_like(c, 2.0), c),
+)  # fmt: skip
+
+skewnorm = Continuous(
+    "skewnorm", "the skew normal distribution. Source: Azzalini 1985", ("a",),
+    log_density=lambda y, a: (
+        math.log(2) - 0.5 * y * y - 0.5 * _LOG_2PI + normal.log_normal_cdf(a * y)
+    ),
+    lower=lambda y, a: normal.normal_cdf(y) - 2.0 * owens_t(y, a),
+    upper=lambda y, a: normal.normal_cdf(-y) + 2.0 * owens_t(y, a),
+    mean_of=lambda a: math.sqrt(2 / math.pi) * a / rnp.sqrt(1.0 + a * a),
+    variance_of=lambda a: 1.0 - 2 / math.pi * a * a / (1.0 + a * a),
+)  # fmt: skip
+
+dweibull = Continuous(
+    "dweibull", "the double Weibull distribution", ("c",), valid=_positive,
+    log_density=lambda y, c: (
+        rnp.log(0.5 * c) + (c - 1.0) * rnp.log(rnp.abs(y)) - rnp.power(rnp.abs(y), c)
+    ),
+    lower=lambda y, c: _dweibull_upper(-y, c), upper=lambda y, c: _dweibull_upper(y, c),
+    mean_of=lambda c: 0.0, variance_of=lambda c: rnp.exp(log_gamma(1.0 + 2.0 / c)),
+)  # fmt: skip
+
+
+def _dweibull_upper(y: Any, c: Any) -> Any:
+    half = 0.5 * rnp.exp(-rnp.power(rnp.abs(y), c))
+    return rnp.where(y > 0, half, 1.0 - half)
+
+
+# --- on the circle ----------------------------------------------------------------------------
+
+vonmises = Continuous(
+    "vonmises", "von Mises' distribution of angles", ("kappa",),
+    # cos(x) - 1 = -2 sin²(x/2) keeps the digits for large kappa.
+    log_density=lambda y, kappa: (
+        -2.0 * kappa * rnp.square(rnp.sin(0.5 * y)) - _LOG_2PI - rnp.log(i0e(kappa))
+    ),
+    valid=lambda kappa: kappa >= 0, mean_of=lambda kappa: 0.0,
+    entropy_of=lambda kappa: (
+        -kappa * i1e(kappa) / i0e(kappa) + _LOG_2PI + rnp.log(i0e(kappa)) + kappa
+    ),
+)  # fmt: skip
+
+
+def _wrapcauchy_lower(y: Any, c: Any) -> Any:
+    ratio = (1.0 + c) / (1.0 - c)
+    is_high = y > math.pi
+    angle = rnp.where(is_high, 2 * math.pi - y, y)
+    # tan(y / 2) as a quotient, so that y = π is no exception
+    part = rnp.arctan2(ratio * rnp.sin(0.5 * angle), rnp.cos(0.5 * angle)) * (1 / math.pi)
+    return rnp.where(is_high, 1.0 - part, part)
+
+
+wrapcauchy = Continuous(
+    "wrapcauchy", "Cauchy's distribution wrapped around the circle", ("c",),
+    log_density=lambda y, c: (
+        rnp.log1p(-c * c) - _LOG_2PI
+        - rnp.log(rnp.square(1.0 - c) + 4.0 * c * rnp.square(rnp.sin(0.5 * y)))
+    ),
+    lower=_wrapcauchy_lower, support=lambda c: (0.0, 2 * math.pi),
+    valid=lambda c: (c > 0) & (c < 1), entropy_of=lambda c: _LOG_2PI + rnp.log1p(-c * c),
+)  # fmt: skip

@@ -1,0 +1,62 @@
+"""rune.nn against stored answers of torch 2.13.0: convolutions, pooling, losses, cells, norms.
+
+Each case is called as it is and under jit; the gradients of the sum of its results, each times a
+fixed weight, are compared as well. torch_cases.py spells the calls, make_vectors.py stored them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import nn
+from tests.nn.torch_cases import CASES, Case
+
+STORED = np.load(Path(__file__).parent / "torch_2_13_0.npz", allow_pickle=False)
+each_case = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def outputs(case: Case, *arrays: Any) -> tuple:
+    found = case.ours(nn, *arrays)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def weighted(case: Case, *arrays: Any) -> Any:
+    """The number whose gradients are stored."""
+    total = 0.0
+    for found in outputs(case, *arrays):
+        weights = rnp.cos(rnp.arange(found.size, dtype="f32")).reshape(found.shape)
+        total = total + rnp.sum(found * weights)
+    return total
+
+
+def equal(name: str, found: Any) -> None:
+    expected = STORED[name]
+    assert np.shape(found) == expected.shape, name
+    # f32 on both sides, summed in another order: some ulps of the largest terms.
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+@each_case
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_results_are_those_of_torch(case: Case, wrap: Any):
+    found = wrap(lambda *xs: outputs(case, *xs))(*case.draw())
+
+    for number, output in enumerate(found):
+        equal(f"{case} / {number}", output)
+
+
+@each_case
+def test_gradients_are_those_of_torch(case: Case):
+    arrays = case.draw()
+    smooth = tuple(k for k in range(len(arrays)) if f"{case} / d{k}" in STORED)
+
+    found = rune.jit(rune.grad(lambda *xs: weighted(case, *xs), argnums=smooth))(*arrays)
+
+    for number, gradient in zip(smooth, found, strict=True):
+        equal(f"{case} / d{number}", gradient)
