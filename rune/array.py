@@ -12,6 +12,7 @@ kept beside it, since its contents never change.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from rune import config, dtypes
 from rune.backends import Device, device_named, dlpack
+from rune.backends.base import ReadsAhead
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
@@ -101,6 +103,13 @@ class Array(Operators):
             view.flags.writeable = False
             return view
         return self.place.device.backend.copy_out(buffer, self.type)
+
+    def start_numpy(self) -> Callable[[], np.ndarray]:
+        """Begin to copy the contents to the host; what it gives waits, and is called once."""
+        backend = None if self.place.device is None else self.place.device.backend
+        if isinstance(backend, ReadsAhead):
+            return backend.start_copy_out(self.buffer, self.type)
+        return self.numpy
 
     def rank0(self) -> np.ndarray | None:
         """The contents if rank 0 and free on the CPU, for literals; else None."""

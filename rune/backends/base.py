@@ -6,7 +6,7 @@ A backend compiles a whole plan: `record(plan)` renders and compiles its kernels
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -65,6 +65,15 @@ class Backend(Protocol):
 
     def synchronize(self) -> None:
         """Wait until all submitted work has ended."""
+        ...
+
+
+@runtime_checkable
+class ReadsAhead(Protocol):
+    """A backend whose copies to the host can be under way while the host goes on."""
+
+    def start_copy_out(self, buffer: Buffer, type: ArrayType) -> Callable[[], np.ndarray]:
+        """Begin to copy the contents; what it gives waits for them, and is called once."""
         ...
 
 

@@ -35,7 +35,9 @@ Address = Callable[[np.dtype], int]  # of the routine for a dtype
 def write_dot(run: Run, step: Call, address: Address) -> None:
     """A batch of matrix products, dense and row-major."""
     given = dict(step.parameters)
-    flags = [Value(run.writer, "i1", "true" if given[x] else "false") for x in ("trans_a", "trans_b")]
+    flags = [
+        Value(run.writer, "i1", "true" if given[x] else "false") for x in ("trans_a", "trans_b")
+    ]
     _call(run, step, address, flags)
 
 

@@ -45,9 +45,7 @@ WORDS = 1 + 2 * DIGITS  # of one role
 ROLES = ("a_batch", "a_rows", "a_inner", "b_batch", "b_columns", "b_inner")
 RUN = 4  # elements in a row from which vectors are read along an index
 
-_STRIPE = (
-    "ptr %a, ptr %b, ptr %c, ptr %digits, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
-)
+_STRIPE = "ptr %a, ptr %b, ptr %c, ptr %digits, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
 
 
 def _word(make: Maker, at: Value, number: Value | int) -> Value:

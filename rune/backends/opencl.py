@@ -161,11 +161,23 @@ class OpenCLBackend:
 
     def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
         """The contents as a new host array."""
+        return self.start_copy_out(buffer, type)()
+
+    def start_copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> Callable[[], np.ndarray]:
+        """Begin to copy the contents; what it gives waits for them."""
         self.check()
-        host = np.empty(size_bytes(type), np.uint8)
+        host, event = np.empty(size_bytes(type), np.uint8), None
         if host.size:
-            self.cl.enqueue_copy(self.queue, host, buffer.memory.handle, is_blocking=True)
-        return host.view(type.dtype).reshape(static_shape(type))
+            source = buffer.memory.handle  # the event keeps the host's memory
+            event = self.cl.enqueue_copy(self.queue, host, source, is_blocking=False)
+            self.queue.flush()
+
+        def finish() -> np.ndarray:
+            if event is not None:
+                event.wait()
+            return host.view(type.dtype).reshape(static_shape(type))
+
+        return finish
 
     def synchronize(self) -> None:
         """Wait for the queue to drain."""

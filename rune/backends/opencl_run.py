@@ -1,6 +1,7 @@
 """A plan on an OpenCL device: its kernels keep their arguments, and a call enqueues all of it.
 
-Arguments stay set from call to call; only what changed is set again. Nothing waits but the reading
+Arguments stay set from call to call; only what changed is set again. A plan without loops and
+branches is a script, whose commands are enqueued one after the other. Nothing waits but the reading
 of a branch's number, of a while loop's condition, and a callback: a loop of a known number of steps
 is enqueued whole. OpenCL 1.2 has no loops of its own on the device, so each step is enqueued.
 
@@ -78,6 +79,39 @@ class _Command:
 
 
 _Commands = dict[int, _Command | None]  # by id of the concrete step
+_Memory = tuple[Space, int]
+_UNKNOWN: Any = object()
+
+
+@dataclass(slots=True, eq=False)
+class _Script:
+    """The commands of a plan without loops, branches and calls of Python, in order.
+
+    users:    which kernels take a memory, and at which position
+    handles:  of the last call, by memory; None: the kernels' arguments may be another script's
+    """
+
+    commands: tuple[_Command, ...]
+    users: Mapping[_Memory, tuple[tuple[_Kernel, int], ...]]
+    handles: dict[_Memory, Any] | None = None
+
+    def set_arguments(self, memory: Mapping[Space, Sequence[Block]]) -> None:
+        """Set what differs from the last call."""
+        if self.handles is None:
+            for command in self.commands:
+                if command.kernel is not None:
+                    held = [memory[space][number] for space, number in command.held]
+                    command.kernel.set_arguments(held, command.numbers)
+            self.handles = {m: memory[m[0]][m[1]].handle for m in self.users}
+            return
+        handles = self.handles
+        for key, users in self.users.items():
+            handle = memory[key[0]][key[1]].handle
+            if handle is not handles[key]:
+                for kernel, position in users:
+                    kernel.handle.set_arg(2 * position, handle)
+                    kernel.handles[position] = handle
+                handles[key] = handle
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +178,10 @@ class OpenCLExecutable(QueuedExecutable):
             for step in all_steps(plan)
             if isinstance(step, Launch)
         }
-        self._commands: dict[int, _Commands] = {}  # by id of the concrete plan, kept above
+        # By id of the concrete plan, kept above.
+        self._commands: dict[int, _Commands] = {}
+        self._scripts: dict[int, _Script | None] = {}
+        self._played: _Script | None = None  # whose arguments the kernels have
 
     def _kernel(self, program: Any, rendered: Rendered) -> _Kernel:
         cl, device = self.cl, self.backend.device
@@ -167,8 +204,46 @@ class OpenCLExecutable(QueuedExecutable):
 
     def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Enqueue all steps on this memory."""
-        run(made.steps, Walker(self, self.prepared(made), memory))
+        script = self._scripts.get(id(made), _UNKNOWN)
+        if script is _UNKNOWN:
+            script = self._scripts[id(made)] = self._script(made)
+        if script is None:
+            run(made.steps, Walker(self, self.prepared(made), memory))
+        else:
+            self._play(script, memory)
         self.queue.flush()
+
+    def _script(self, made: Concrete) -> _Script | None:
+        """The steps as a script; None where only a walk finds out what comes next."""
+        if any(not isinstance(s, ConcreteStep) or isinstance(s.step, Call) for s in made.steps):
+            return None
+        prepared, users = self.prepared(made), {}
+        commands = [c for c in map(prepared.get, map(id, made.steps)) if c is not None]
+        for command in commands:
+            for position, key in enumerate(command.held if command.kernel else ()):
+                users.setdefault(key, []).append((command.kernel, position))
+        return _Script(tuple(commands), {key: tuple(found) for key, found in users.items()})
+
+    def _play(self, script: _Script, memory: Mapping[Space, Sequence[Block]]) -> None:
+        """Enqueue one command after the other; from where memory runs out on, with care."""
+        if self._played is not script:
+            script.handles, self._played = None, script
+        script.set_arguments(memory)
+        cl, queue, event, number = self.cl, self.queue, self.backend.last, 0
+        enqueue = cl.enqueue_nd_range_kernel
+        try:
+            for number, command in enumerate(script.commands):
+                if command.kernel is None:
+                    self._enqueue(command, [memory[s][n] for s, n in command.held])
+                    event = self.backend.last
+                else:
+                    event = enqueue(queue, command.kernel.handle, command.total, command.local)
+        except cl.MemoryError:
+            self.backend.last = event
+            for command in script.commands[number:]:
+                self.enqueue(command, [memory[s][n] for s, n in command.held])
+        else:
+            self.backend.last = event
 
     def prepared(self, made: Concrete) -> _Commands:
         """The commands of all steps for one choice of sizes."""

@@ -27,6 +27,7 @@ from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
 from rune.backends.pool import Block, MemoryStats, Pool
 from rune.backends.refusal import refusal
+from rune.backends.wgpu_read import Reads
 from rune.backends.wgpu_run import WgpuExecutable, padded
 from rune.backends.wgpu_timed import STAMPS, TimedExecutable
 from rune.backends.work import Work, WorkStats
@@ -155,6 +156,7 @@ class WgpuBackend:
             largest_bytes=min(largest, _limit(adapter, "buffer_size")) // 4 * 4,
             kept_bytes=_KEPT_BYTES if on_host else None,
         )  # fmt: skip
+        self.reads = Reads(self, self.pool.largest_bytes or largest)
         self._arena = Arena(self.pool)
         self._layouts: dict[int, Any] = {}
         self._numbers: Any = None
@@ -167,9 +169,10 @@ class WgpuBackend:
         except self.wgpu.GPUOutOfMemoryError as error:
             raise MemoryError from error
         except self.wgpu.GPUError as error:
-            raise self._refusal(action, error) from error
+            raise self.refusal(action, error) from error
 
-    def _refusal(self, action: str, error: Exception) -> DeviceError:
+    def refusal(self, action: str, error: Exception) -> DeviceError:
+        """What the driver has raised, as an error of rune."""
         words = " ".join(str(error).split())
         lost = re.search(r"\blost\b|destroyed", words, re.IGNORECASE)
         what = "the device is lost" if lost else "the driver refuses"
@@ -213,28 +216,22 @@ class WgpuBackend:
 
     def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
         """The contents as a new host array."""
+        return self.start_copy_out(buffer, type)()
+
+    def start_copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> Callable[[], np.ndarray]:
+        """Begin to copy the contents; what it gives waits for them."""
         self.check()
-        host = self.fetch(buffer.memory.handle, 0, size_bytes(type))
-        return host.view(type.dtype).reshape(static_shape(type))
+        nbytes, shape = size_bytes(type), static_shape(type)
+        if not nbytes:
+            return lambda: np.empty(shape, type.dtype)
+        read = self.reads.begin(buffer.memory.handle, 0, nbytes, padded(nbytes))
+        return lambda: read().view(type.dtype).reshape(shape)
 
     def fetch(self, handle: Any, offset: int, nbytes: int) -> np.ndarray:
         """Bytes from the device, when all that was submitted is done."""
         if not nbytes:
             return np.empty(0, np.uint8)
-        usage, size = self.wgpu.BufferUsage, padded(nbytes)
-        with self.failing("copy_out"):
-            staging = self.device.create_buffer(size=size, usage=usage.MAP_READ | usage.COPY_DST)
-            encoder = self.device.create_command_encoder()
-            encoder.copy_buffer_to_buffer(handle, offset, staging, 0, size)
-            self.queue.submit([encoder.finish()])
-            try:
-                staging.map_async("READ").sync_wait()
-            except RuntimeError as error:
-                raise self._refusal("copy_out", error) from error
-            host = np.frombuffer(staging.read_mapped(copy=False), np.uint8)[:nbytes].copy()
-            staging.unmap()
-            staging.destroy()
-        return host
+        return self.reads.begin(handle, offset, nbytes, padded(nbytes))()
 
     def synchronize(self) -> None:
         """Wait for the queue to drain."""
@@ -242,8 +239,8 @@ class WgpuBackend:
         self.fetch(self.numbers(1), 0, 4)  # what is read last was computed last
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the pool until now."""
-        return MemoryStats.of(device=self.pool.stats())
+        """Counts of the pools until now."""
+        return MemoryStats.of(device=self.pool.stats(), staging=self.reads.stats())
 
     def work_stats(self) -> WorkStats:
         """Counts of calls until now."""

@@ -27,6 +27,7 @@ from rune.backends.executor import (
     run,
 )
 from rune.backends.pool import Block
+from rune.backends.wgpu_script import Notes, Scripts, play
 from rune.errors import DeviceError
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.kernel.nodes import Access
@@ -87,6 +88,7 @@ class Encoder:
     """Commands of one call until they are submitted; consecutive dispatches share a pass."""
 
     backend: WgpuBackend
+    notes: Notes = field(default_factory=Notes)
     commands: Any = None
     computing: Any = None
     count: int = 0
@@ -109,9 +111,12 @@ class Encoder:
         if self.computing is None:
             self.computing = self.open_pass(self.begin())
         self.count += 1
+        group = dispatch.group(self.backend.device, handles)
         self.computing.set_pipeline(dispatch.pipeline)
-        self.computing.set_bind_group(0, dispatch.group(self.backend.device, handles))
+        self.computing.set_bind_group(0, group)
         self.computing.dispatch_workgroups(*dispatch.groups)
+        if self.notes.fits:
+            self.notes.dispatch(dispatch.pipeline, group, dispatch.groups)
 
     def open_pass(self, commands: Any) -> Any:
         """Begin a pass."""
@@ -125,10 +130,17 @@ class Encoder:
         commands, size = self.begin(), padded(nbytes)
         if target is source:
             block = self.backend.pool.take(size, ("copy",))
-            self.held.append(block)
+            self.hold(block)
             commands.copy_buffer_to_buffer(source, at, block.handle, 0, size)
             source, at = block.handle, 0
         commands.copy_buffer_to_buffer(source, at, target, to, size)
+        if self.notes.fits:
+            self.notes.copy(target, to, source, at, size)
+
+    def hold(self, block: Block) -> None:
+        """Keep memory of this call alone, which the next call will not have."""
+        self.held.append(block)
+        self.notes.fits = False
 
     def submit(self) -> None:
         """Hand over what was encoded; returns at once."""
@@ -193,7 +205,7 @@ class Walker:
         for k in packed:
             offsets[k], end = end, end + -(-step.places[k].bytes // _ALIGNED) * _ALIGNED
         block = self.executable.backend.pool.take(padded(end), ("packed buffers",))
-        self.encoder.held.append(block)
+        self.encoder.hold(block)
         memories = tuple(
             len(handles) if k in packed else _index(handles, self.block(p).handle)
             for k, p in enumerate(step.places)
@@ -242,6 +254,8 @@ class WgpuExecutable(QueuedExecutable):
         self._kernels: dict[tuple[str, _Memories], _Kernel] = {}
         self._dispatches: dict[Any, _Dispatch | None] = {}
         self._sources: dict[str, str] = {}
+        self._scripts = Scripts()
+        self._is_straight = all(isinstance(s, Launch | Copy) for s in plan.steps)
         for step in all_steps(plan):
             if isinstance(step, Launch):
                 kernel = self._kernel(step.kernel, _memories(step, backend.most_memories))
@@ -259,9 +273,17 @@ class WgpuExecutable(QueuedExecutable):
     def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Encode all steps on this memory, and submit them."""
         with self.backend.failing(self.plan.name):
-            encoder = Encoder(self.backend)
+            key = (id(made), *(b.handle for blocks in memory.values() for b in blocks))
+            script = self._scripts.get(key) if self._is_straight else None
+            if script is not None:
+                play(script, self.backend.device)
+                return
+            encoder = Encoder(self.backend, Notes(self._is_straight))
             run(made.steps, Walker(self, made, memory, encoder))
+            script = encoder.notes.script()
             encoder.submit()
+            if script:
+                self._scripts.keep(key, script)
 
     # --- kernels -----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import numpy as np
 from rune.backends.executor import Concrete, ConcreteStep, run
 from rune.backends.pool import Block
 from rune.backends.wgpu_run import Encoder, Walker, WgpuExecutable
+from rune.backends.wgpu_script import Notes
 from rune.lowering.plan import Call, Plan, Space
 
 if TYPE_CHECKING:
@@ -99,6 +100,6 @@ class TimedExecutable(WgpuExecutable):
     def run_steps(self, made: Concrete, memory: Mapping[Space, Sequence[Block]]) -> None:
         """Run all steps on this memory, one by one."""
         with self.backend.failing(self.plan.name):
-            encoder = _TimedEncoder(self.backend, stamps=self.stamps)
+            encoder = _TimedEncoder(self.backend, Notes(fits=False), stamps=self.stamps)
             run(made.steps, _TimedWalker(self, made, memory, encoder, self.meter))
             encoder.submit()

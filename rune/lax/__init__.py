@@ -11,6 +11,7 @@ control       cond, switch, while_loop, fori_loop, scan, map, associative_scan, 
 collectives   psum, pmean, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, pshuffle,
               pswapaxes, axis_index, axis_size
 derivatives   stop_gradient
+linalg        cholesky, lu, qr, triangular_solve, …: a module of its own
 """
 
 # isort: off
@@ -70,6 +71,7 @@ from rune.lax.indexing import (
     dynamic_update_slice_in_dim, gather, index_take, scatter, scatter_add, scatter_apply,
     scatter_max, scatter_min, scatter_mul, scatter_sub,
 )  # fmt: skip
+from rune.lax import linalg as linalg
 from rune.lax.movement import (
     broadcast, broadcast_in_dim, broadcast_like, broadcast_shapes, broadcast_to_rank,
     broadcasted_iota, collapse, concatenate, empty, expand_dims, full, full_like, index_in_dim,

@@ -60,9 +60,7 @@ def _class_axis(name: str, x: Any) -> int:
     return 0 if x.ndim == 1 else 1
 
 
-def _chosen(
-    x: Any, targets: Any, weight: Any, ignore_index: int, axis: int
-) -> tuple[Any, Any]:
+def _chosen(x: Any, targets: Any, weight: Any, ignore_index: int, axis: int) -> tuple[Any, Any]:
     """x at the targets, and what each example weighs."""
     count = x.shape[axis]
     held = is_class(targets, count, axis)
@@ -274,9 +272,9 @@ def ctc_loss(
     n, s = targets.shape
     labels = rnp.full((n, 2 * s + 1), blank, targets.dtype).at[:, 1::2].set(targets)
     # A place may be reached from two before it if that is another label.
-    skips = rnp.concatenate(
-        [rnp.zeros((n, 2), bool), labels[:, 2:] != labels[:, :-2]], 1
-    ) & (labels != blank)
+    skips = rnp.concatenate([rnp.zeros((n, 2), bool), labels[:, 2:] != labels[:, :-2]], 1) & (
+        labels != blank
+    )
     least = rnp.asarray(-rnp.inf, x.dtype)
     emitted = rnp.take_along_axis(x, rnp.broadcast_to(labels, (x.shape[0], n, 2 * s + 1)), 2)
     first = rnp.where(rnp.arange(2 * s + 1) < 2, emitted[0], least)

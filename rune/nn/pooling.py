@@ -58,9 +58,7 @@ def _slide(
     ), beyond  # fmt: skip
 
 
-def _beyond(
-    size: int, window: int, stride: int, dilation: int, pads: tuple[int, int]
-) -> int:
+def _beyond(size: int, window: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:
     """What the last window lacks, if it starts within the array or its left padding."""
     low, high = pads
     span = (window - 1) * dilation + 1

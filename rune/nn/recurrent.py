@@ -161,6 +161,7 @@ def rnn(
     >>> outputs.shape, last.shape
     ((7, 2, 5), (1, 2, 5))
     """
+
     def cell(p: CellParams, row: Any, state: Any) -> Any:
         return rnn_cell(p, row, state, nonlinearity)
 

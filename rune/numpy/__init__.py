@@ -10,6 +10,7 @@ indexing        take, put, take_along_axis, …            matrices        eye, 
 complex_numbers real, imag, conj, angle, iscomplex, …
 products        dot, matmul, tensordot, kron, cross, …   einsum
 fft             fft, rfftn, fftfreq, …: a module of its own
+linalg          solve, inv, cholesky, svd, norm, …: a module of its own
 signals         convolve, interp, gradient, unwrap, …     polynomials     polyval, polyfit, roots, …
 windows         hanning, kaiser, i0, …
 types           float32, bfloat16, result_type, finfo, issubdtype, …
@@ -37,12 +38,14 @@ from rune.numpy.averages import (
 from rune.numpy.complex_numbers import (
     angle, conj, conjugate, imag, iscomplex, iscomplexobj, isreal, isrealobj, real, real_if_close,
 )  # fmt: skip
+from rune.numpy.covariances import corrcoef, cov
 from rune.numpy.creation import (
-    arange, array, asarray, empty, empty_like, full, full_like, meshgrid, ones, ones_like, zeros,
+    arange, array, asanyarray, asarray, asarray_chkfinite, copy, empty, empty_like, full, full_like, meshgrid, ones, ones_like, zeros,
     zeros_like,
 )  # fmt: skip
 from rune.numpy.einsum import einsum
 from rune.numpy import fft as fft
+from rune.numpy import linalg as linalg
 from rune.numpy.float_parts import frexp, ldexp, spacing
 from rune.numpy.functional import (
     apply_along_axis, apply_over_axes, fromfunction, frompyfunc, piecewise, vectorize,
@@ -120,11 +123,12 @@ from rune.numpy.transcendental import (
     log10, rad2deg, radians, sin, sinc, sinh, sqrt, tan, tanh,
 )  # fmt: skip
 from rune.numpy.types import (
-    astype, bfloat16, bool_, can_cast, cdouble, complex64, complex128, complexfloating, csingle,
-    double, dtype, finfo, float8_e4m3fn, float8_e5m2, float16, float32, float64, floating, generic,
-    half, iinfo, inexact, int4, int8, int16, int32, int64, integer, isdtype, isscalar, issubdtype,
-    ndarray, ndim, number, promote_types, result_type, shape, signedinteger, single, size, uint4,
-    uint8, uint16, uint32, uint64, unsignedinteger,
+    astype, bfloat16, bool_, can_cast, cdouble, character, common_type, complex128, complex64,
+    complex_, complexfloating, csingle, double, dtype, finfo, flexible, float16, float32, float64,
+    float8_e4m3fn, float8_e5m2, float_, floating, generic, half, iinfo, inexact, int16, int32,
+    int4, int64, int8, int_, integer, isdtype, isscalar, issubdtype, iterable, ndarray, ndim,
+    number, object_, promote_types, result_type, shape, signedinteger, single, size, uint, uint16,
+    uint32, uint4, uint64, uint8, unsignedinteger,
 )  # fmt: skip
 from rune.numpy.ufuncs import ufunc
 from rune.numpy.whole_numbers import gcd, lcm, packbits, unpackbits
@@ -132,3 +136,4 @@ from rune.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaiser
 
 bool = bool_
 newaxis = None
+euler_gamma = 0.5772156649015329

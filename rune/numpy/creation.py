@@ -66,6 +66,41 @@ def asarray(
     return ops.convert(made, dtype=type_of(made).dtype) if copy and made is a else made
 
 
+def copy(a: Any, order: str | None = None) -> Any:
+    """`a` as an array of its own memory.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.copy(rnp.arange(2))
+    Array([0, 1], i32[2], cpu:0)
+    """
+    return asarray(a, order=order, copy=True)
+
+
+def asanyarray(a: Any, dtype: Any = None, order: str | None = None) -> Any:
+    """`asarray`: there is one class of arrays.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.asanyarray([1, 2])
+    Array([1, 2], i32[2], cpu:0)
+    """
+    return asarray(a, dtype, order)
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Any:
+    """`asarray` of data that must be finite.
+
+    Errors: ArgumentError for NaN or infinity; TracerArrayConversionError for a traced array.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.asarray_chkfinite([1.0])
+    Array([1.], f32[1], cpu:0)
+    """
+    made = asarray(a, dtype, order)
+    if type_of(made).dtype in dtypes.INEXACT and not np.all(np.isfinite(np.asarray(made))):
+        raise ArgumentError(f"asarray_chkfinite: cannot take {type_of(made)} (NaN or infinite)")
+    return made
+
+
 def _is_kept(a: Any, dtype: Any) -> bool:
     """Whether an array serves as it is."""
     kept = isinstance(a, Operators)

@@ -37,6 +37,8 @@ def linspace(
         raise ArgumentError(f"linspace: cannot make {num} values")
     start, stop = (value("linspace", x) for x in (start, stop))
     start, stop = promoted("linspace", start, stop, kind="inexact")
+    if dtype is not None and dtypes.as_dtype(dtype) in dtypes.INEXACT:
+        start, stop = (c.astype(x, dtypes.as_dtype(dtype)) for x in (start, stop))
     parts = num - 1 if endpoint else num
     found = type_of(start).dtype
     made = _between(start, stop, num, parts, endpoint)

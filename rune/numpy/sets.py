@@ -106,8 +106,9 @@ def _or_first(chosen: Any, mask: Any, fill_value: Any) -> Any:
 
 def _columns(x: Any) -> list[Any]:
     """The columns of rows [N, R], by which they are compared; equal keys where there is none."""
-    count, width = (static_int("unique", "a size", d) for d in type_of(x).shape)
-    return [x[:, k] for k in range(width)] or [value("unique", np.zeros(count, np.int32))]
+    count, width = type_of(x).shape
+    columns = [x[:, k] for k in range(static_int("unique", "a size of rows", width))]
+    return columns or [fit(value("unique", np.int32(0)), (count,))]
 
 
 def unique(

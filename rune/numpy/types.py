@@ -67,10 +67,13 @@ bfloat16, float16, float32, float64 = map(
 complex64, complex128 = ScalarType(dtypes.c64), ScalarType(dtypes.c128)
 half, single, double = float16, float32, float64
 csingle, cdouble = complex64, complex128
+# What Python's types are here; NumPy's are wider.
+int_, uint, float_, complex_ = int32, uint32, float32, complex64
 
 generic, number, inexact, floating = np.generic, np.number, np.inexact, np.floating
 integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsignedinteger
-complexfloating = np.complexfloating
+complexfloating, flexible, character = np.complexfloating, np.flexible, np.character
+object_ = np.object_
 
 _KINDS: dict[type, frozenset[np.dtype]] = {
     np.generic: dtypes.ANY,
@@ -259,6 +262,33 @@ def size(a: Any, axis: Any = None) -> Any:
     for i in c.normalised_axes("size", axis, found):
         total = total * found.shape[i]
     return total
+
+
+def iterable(y: Any) -> bool:
+    """Whether one can iterate over `y`; not over an array of rank 0.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.iterable(rnp.zeros(2)), rnp.iterable(rnp.float32(1))
+    (True, False)
+    """
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+
+def common_type(*arrays: Any) -> np.dtype:
+    """The inexact dtype in which arrays would be computed with; of integers, a float.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.common_type(rnp.arange(2), rnp.ones(2, "bf16"))
+    dtype(bfloat16)
+    """
+    found, weak = dtypes.promote(*(_type(a) for a in arrays))
+    return (
+        found if found in dtypes.INEXACT else dtypes.promote((found, weak), (dtypes.f32, True))[0]
+    )
 
 
 def isscalar(element: Any) -> bool:

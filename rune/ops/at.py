@@ -23,12 +23,12 @@ from rune.ops import indexing, scatters
 from rune.ops.conventions import power, true_divide
 from rune.ops.family import fit
 from rune.ops.promote import apply, as_type, operand, scalar_kind
-from rune.ops.subscript import absent, is_advanced, parse, read
+from rune.ops.subscript import absent, is_advanced, modular, parse, read
 from rune.ops.updates import change_window, most_times, scattered
 
 MODES = {
     None: "promise_in_bounds", "promise_in_bounds": "promise_in_bounds",
-    "clip": "clip", "fill": "fill", "drop": "fill",
+    "clip": "clip", "fill": "fill", "drop": "fill", "wrap": "promise_in_bounds",
 }  # fmt: skip
 MOST_TIMES = 16  # so often `apply` may have to change one element of a traced index array
 
@@ -37,7 +37,7 @@ class How(TypedDict, total=False):
     """Options of every update.
 
     mode: "drop" (also "fill", "promise_in_bounds", the default) leaves elements out of bounds
-          unwritten; "clip" writes the nearest
+          unwritten; "clip" writes the nearest; "wrap" counts round and round
     unique_indices: a promise that no element is named twice
     indices_are_sorted: a promise that makes nothing faster here
     wrap_negative_indices: whether a negative index counts from the end (the default)
@@ -83,12 +83,14 @@ class AtIndex:
         self, *, mode: str | None = None, fill_value: Any = None, unique_indices: bool = False,
         indices_are_sorted: bool = False, wrap_negative_indices: bool = True,
     ) -> Any:  # fmt: skip
-        """x[index]; with mode "fill" (or "drop") an index out of bounds reads `fill_value`.
+        """x[index]; with mode "fill" (or "drop") an index out of bounds reads `fill_value`, with
+        "wrap" it counts round and round.
 
         Without a value that is NaN, the least signed or the largest unsigned integer, True.
         """
         fill = absent(self._x, fill_value)
-        return read(self._x, self._index, _mode(mode), fill, wrap_negative_indices)
+        how: How = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
+        return read(self._x, self._within(how), _mode(mode), fill, wrap_negative_indices)
 
     def set(self, values: Any, **how: Unpack[How]) -> Any:
         """A copy with the elements replaced; of those named twice the last value stays."""
@@ -162,10 +164,14 @@ class AtIndex:
 
     # --- how an update is made -----------------------------------------------------------------
 
+    def _within(self, how: How) -> Any:
+        """The index; with mode "wrap" its positions modulo the sizes of the axes."""
+        return modular(self._x, self._index) if how.get("mode") == "wrap" else self._index
+
     def _elements(self, x: Any, how: How) -> Any:
         """The elements to be changed; those out of bounds are clamped, and without gradient."""
         mode = "clip" if how.get("mode") == "clip" else "promise_in_bounds"
-        return read(x, self._index, mode, 0, how.get("wrap_negative_indices", True))
+        return read(x, self._within(how), mode, 0, how.get("wrap_negative_indices", True))
 
     def _changed(self, function: Callable[[Any], Any], how: How) -> Any:
         """function(elements) in the place of distinct elements."""
@@ -176,8 +182,9 @@ class AtIndex:
         kind = _check(how)
         wrap = how.get("wrap_negative_indices", True)
         entries = parse(
-            self._x, self._index, wrap, outside=kind != "clip", promised=kind == "promise_in_bounds"
-        )
+            self._x, self._within(how), wrap, outside=kind != "clip",
+            promised=kind == "promise_in_bounds",
+        )  # fmt: skip
         if not any(map(is_advanced, entries)):
             return change_window(self._x, entries, combine, values)
         return scattered(scatter, self._x, entries, values, kind)
@@ -219,7 +226,7 @@ class AtIndex:
         clip = _check(how) == "clip"
         if how.get("unique_indices"):
             return 1, True
-        return most_times(self._x, self._index, how.get("wrap_negative_indices", True), clip)
+        return most_times(self._x, self._within(how), how.get("wrap_negative_indices", True), clip)
 
 
 def _scatter_sub(x: Any, indices: Any, updates: Any, **params: Any) -> Any:
@@ -244,5 +251,7 @@ def _check(how: How) -> str:
 
 def _mode(mode: str | None) -> str:
     if mode not in MODES:
-        raise ArgumentError(f"at: cannot use mode={mode!r} (drop, fill, clip or promise_in_bounds)")
+        raise ArgumentError(
+            f"at: cannot use mode={mode!r} (one of {', '.join(filter(None, MODES))})"
+        )
     return MODES[mode]

@@ -199,9 +199,7 @@ def _product(patches: Any, w: Any, conv: Conv, lead: int) -> Any:
     return _placed(found, lead, roles, conv.specs[2])
 
 
-def _batch_first(
-    patches: Any, w: Any, conv: Conv, lead: int, inner: Ints, of_kernel: Ints
-) -> Any:
+def _batch_first(patches: Any, w: Any, conv: Conv, lead: int, inner: Ints, of_kernel: Ints) -> Any:
     """[n, g?, o, *O]: one product for each batch, all of which share the kernel."""
     batches, ndim = type_of(patches).shape[lead], type_of(w).ndim
     shape = (batches, *type_of(w).shape)
@@ -282,7 +280,9 @@ def _wrt_lhs(ct: Any, shape: Shape, rhs: Any, conv: Conv) -> Any:
         spread = reach(sizes[w_spec[k + 2]], conv.rhs_dilation[k]) - 1
         low = spread - conv.padding[k][0]
         inner = reach(type_of(ct).shape[y_spec[k + 2]], conv.strides[k])
-        padding.append((low, reach(shape[x_spec[k + 2]], conv.lhs_dilation[k]) + spread - inner - low))
+        padding.append(
+            (low, reach(shape[x_spec[k + 2]], conv.lhs_dilation[k]) + spread - inner - low)
+        )
     groups, of_batches = max(conv.groups), conv.groups[1]
     kernel = reverse(rhs, axes=tuple(w_spec[2:]))
     kernel, spec = _features_swapped(kernel, w_spec, groups)

@@ -24,7 +24,7 @@ from rune.core.interpreter import Tracer, literal_like, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, UndecidedComparison, maximum, minimum
 from rune.errors import AxisError, DimensionError, DtypeError, NonConcreteBooleanIndexError
-from rune.ops.arithmetic import add, cast, lt, select, zero_like
+from rune.ops.arithmetic import add, cast, lt, rem, select, zero_like
 from rune.ops.family import reshape, size_value
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather
@@ -111,6 +111,26 @@ def raw_entries(x: Any, index: Any) -> list[Any]:
         entries += made
         axis += sum(e is not None for e in made)
     return entries
+
+
+def modular(x: Any, index: Any) -> tuple[Any, ...]:
+    """An index whose positions are those of `index` modulo the sizes of the axes."""
+    sizes = iter(type_of(x).shape)
+    return tuple(e if e is None else _modular(e, next(sizes)) for e in raw_entries(x, index))
+
+
+def _modular(entry: Any, size: Size) -> Any:
+    if isinstance(entry, slice):
+        return entry
+    if size == 0:
+        raise AxisError("index: cannot wrap positions around an axis of size 0")
+    if isinstance(entry, int) and isinstance(size, int):
+        return entry % size
+    array = size_value(entry, dtypes.i32) if isinstance(entry, int) else entry
+    found = cast(array, _index_dtype(array))
+    count = size_value(size, type_of(found).dtype)
+    rest = rem(found, count)
+    return select(lt(rest, zero_like(rest)), add(rest, count), rest)
 
 
 def _item(x: Any, entry: Any) -> Any:

@@ -10,7 +10,7 @@ that equals it. (Where a window holds NaN, to the first NaN.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, type_of
-from rune.core.primitive import Primitive, Rule
+from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size, product
 from rune.errors import ArgumentError, ShapeError
@@ -195,7 +195,9 @@ def _reduce_axis(x: np.ndarray, axis: int, slide: Slide, ufunc: Any, dtype: np.d
     assert isinstance(count, int)
     total: Any = None
     for k in range(size):
-        part = slice(k * dilation, k * dilation + max(count - 1, 0) * stride + min(count, 1), stride)
+        part = slice(
+            k * dilation, k * dilation + max(count - 1, 0) * stride + min(count, 1), stride
+        )
         here = x[(slice(None),) * axis + (part,)]
         total = here.astype(dtype) if total is None else ufunc(total, here, dtype=dtype)
     return total
@@ -237,9 +239,7 @@ def _first_jvp(dx: Any, x: Any, slide: Slide, combine: str) -> Any:
     return reduce_sum(select(chosen, tangents, zero_like(dx)), axes=(last,))
 
 
-def _transpose(
-    ct: Any, linear: Batched, x: ArrayType, *, combine: str, **params: Any
-) -> list[Any]:
+def _transpose(ct: Any, linear: Batched, x: ArrayType, *, combine: str, **params: Any) -> list[Any]:
     """Of a sum: every element gets the cotangents of the windows that hold it, again windows."""
     slide = _slide(params)
     padding = tuple(_back(type_of(ct).shape[a], x.shape[a], slide, a) for a in range(x.ndim))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import rune.numpy as rnp
@@ -35,6 +36,139 @@ def linear_schedule(init_value: float, end_value: float, transition_steps: int) 
     def schedule(count: Any) -> Any:
         done = rnp.minimum(rnp.divide(count, steps), 1.0)
         return init_value + (end_value - init_value) * done
+
+    return schedule
+
+
+def polynomial_schedule(
+    init_value: float, end_value: float, power: float, transition_steps: int,
+    transition_begin: int = 0,
+) -> Schedule:  # fmt: skip
+    """end + (init - end) (1 - t)**power, t going from 0 to 1 after `transition_begin` steps.
+
+    >>> import rune.optim as optim
+    >>> float(optim.polynomial_schedule(1.0, 0.0, 2, 4)(2))
+    0.25
+    """
+    steps = _steps("polynomial_schedule", "transition_steps", transition_steps)
+
+    def schedule(count: Any) -> Any:
+        done = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
+        return end_value + (init_value - end_value) * rnp.power(1.0 - done, power)
+
+    return schedule
+
+
+def piecewise_constant_schedule(
+    init_value: float, boundaries_and_scales: dict[int, float] | None = None
+) -> Schedule:
+    """`init_value` times the scales of all boundaries that the step count has passed.
+
+    >>> import rune.optim as optim
+    >>> schedule = optim.piecewise_constant_schedule(1.0, {2: 0.5, 4: 0.1})
+    >>> [round(float(schedule(k)), 3) for k in (2, 3, 5)]
+    [1.0, 0.5, 0.05]
+    """
+    steps = sorted((boundaries_and_scales or {}).items())
+
+    def schedule(count: Any) -> Any:
+        value: Any = init_value
+        for boundary, factor in steps:
+            value = value * rnp.where(rnp.greater(count, boundary), factor, 1.0)
+        return value
+
+    return schedule
+
+
+def piecewise_interpolate_schedule(
+    interpolate_type: str, init_value: float, boundaries_and_scales: dict[int, float] | None = None
+) -> Schedule:
+    """Through `init_value` times the scales at the boundaries, by lines or half cosines.
+
+    interpolate_type: "linear" or "cosine". Errors: ArgumentError for another.
+    """
+    if interpolate_type not in ("linear", "cosine"):
+        raise ArgumentError(
+            f"piecewise_interpolate_schedule: cannot use {interpolate_type!r} (linear or cosine)"
+        )
+    points, value = [(0, init_value)], init_value
+    for boundary, factor in sorted((boundaries_and_scales or {}).items()):
+        value = value * factor
+        points.append((boundary, value))
+
+    def schedule(count: Any) -> Any:
+        found: Any = points[0][1]
+        for (start, low), (end, high) in itertools.pairwise(points):
+            done = rnp.clip(rnp.divide(rnp.subtract(count, start), max(end - start, 1)), 0.0, 1.0)
+            if interpolate_type == "cosine":
+                done = 0.5 * (1.0 - rnp.cos(math.pi * done))
+            found = found + (high - low) * done
+        return found
+
+    return schedule
+
+
+def _onecycle(
+    kind: str, steps: int, peak: float, start: float, end: float, points: dict[int, float]
+) -> Schedule:
+    _steps(f"{kind}_onecycle_schedule", "transition_steps", steps)
+    return piecewise_interpolate_schedule(kind, peak / start, {**points, steps: 1 / end})
+
+
+def cosine_onecycle_schedule(
+    transition_steps: int, peak_value: float, pct_start: float = 0.3, div_factor: float = 25.0,
+    final_div_factor: float = 1e4,
+) -> Schedule:  # fmt: skip
+    """Up from peak / div_factor within the first `pct_start` of the steps, down to
+    peak / div_factor / final_div_factor at the last, by half cosines.
+
+    Source: Smith & Topin 2017, arXiv:1708.07120.
+
+    >>> import rune.optim as optim
+    >>> round(float(optim.cosine_onecycle_schedule(10, 1.0)(3)), 6)
+    1.0
+    """
+    points = {int(pct_start * transition_steps): div_factor}
+    return _onecycle(
+        "cosine", transition_steps, peak_value, div_factor, div_factor * final_div_factor, points
+    )
+
+
+def linear_onecycle_schedule(
+    transition_steps: int, peak_value: float, pct_start: float = 0.3, pct_final: float = 0.85,
+    div_factor: float = 25.0, final_div_factor: float = 1e4,
+) -> Schedule:  # fmt: skip
+    """Up, down again until `pct_final` of the steps, and on to the final value, by lines.
+
+    Source: Smith & Topin 2017, arXiv:1708.07120.
+    """
+    points = {
+        int(pct_start * transition_steps): div_factor,
+        int(pct_final * transition_steps): 1 / div_factor,
+    }
+    return _onecycle("linear", transition_steps, peak_value, div_factor, final_div_factor, points)
+
+
+def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
+    """Each schedule from its boundary on, counting from there.
+
+    >>> import rune.optim as optim
+    >>> parts = [optim.constant_schedule(1.0), optim.linear_schedule(1.0, 0.0, 4)]
+    >>> float(optim.join_schedules(parts, [10])(11))
+    0.75
+    """
+    if len(schedules) != len(boundaries) + 1:
+        raise ArgumentError(
+            f"join_schedules: cannot join {len(schedules)} schedules at {len(boundaries)} "
+            "boundaries (one fewer required)"
+        )
+
+    def schedule(count: Any) -> Any:
+        value = schedules[0](count)
+        for boundary, following in zip(boundaries, schedules[1:], strict=True):
+            later = following(rnp.subtract(count, boundary))
+            value = rnp.where(rnp.less(count, boundary), value, later)
+        return value
 
     return schedule
 

@@ -75,7 +75,9 @@ def chain(*parts: Optimizer) -> Optimizer:
     return Optimizer(init, update)
 
 
-def _stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
+def stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
+    """An optimizer of `rule(grads, params) -> updates`, which remembers nothing."""
+
     def update(grads: Tree, state: Tree, params: Tree = None) -> tuple[Tree, Tree]:
         return rule(grads, params), state
 
@@ -85,15 +87,21 @@ def _stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
 def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
     """Updates times minus the learning rate; of a schedule, its value at the step, from 0."""
     if not callable(learning_rate):
-        return _stateless(lambda grads, _: _scaled(grads, learning_rate))
+        return stateless(lambda grads, _: _scaled(grads, learning_rate))
 
     def update(grads: Tree, state: CountState, params: Tree = None) -> tuple[Tree, Tree]:
         return _scaled(grads, learning_rate(state.count)), CountState(state.count + 1)
 
-    return Optimizer(lambda params: CountState(_no_steps()), update)
+    return Optimizer(lambda params: CountState(no_steps()), update)
 
 
-def _no_steps() -> Any:
+def identity() -> Optimizer:
+    """Updates as they are."""
+    return stateless(lambda grads, _: grads)
+
+
+def no_steps() -> Any:
+    """The step count before the first step."""
     return rnp.zeros((), "i32")
 
 
@@ -116,41 +124,48 @@ def trace(decay: float, nesterov: bool = False) -> Optimizer:
 
 
 def scale_by_adam(
-    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0
-) -> Optimizer:
+    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0,
+    nesterov: bool = False,
+) -> Optimizer:  # fmt: skip
     """The gradient's running mean over the root of its square's, both corrected for their start.
 
-    Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 1.
+    nesterov: the mean as it will be after one more step with this gradient.
+    Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 1; nesterov, Dozat 2016.
     """
 
     def init(params: Tree) -> AdamState:
         zeros = tree.map(rnp.zeros_like, params)
-        return AdamState(_no_steps(), zeros, zeros)
+        return AdamState(no_steps(), zeros, zeros)
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, Tree]:
         count = state.count + 1
         mu = tree.map(lambda g, m: (1 - b1) * g + b1 * m, grads, state.mu)
         nu = tree.map(lambda g, v: (1 - b2) * (g * g) + b2 * v, grads, state.nu)
-        first, second = _correction(b1, count), _correction(b2, count)
+        first, second = correction(b1, count), correction(b2, count)
+        ahead = correction(b1, count + 1) if nesterov else first
 
-        def direction(m: Any, v: Any) -> Any:
-            found = (m / first) / (rnp.sqrt(v / second + eps_root) + eps)
-            return rnp.astype(found, m.dtype)
+        def direction(g: Any, m: Any, v: Any) -> Any:
+            mean = b1 * m / ahead + (1 - b1) * g / first if nesterov else m / first
+            return rnp.astype(mean / (rnp.sqrt(v / second + eps_root) + eps), m.dtype)
 
-        return tree.map(direction, mu, nu), AdamState(count, mu, nu)
+        return tree.map(direction, grads, mu, nu), AdamState(count, mu, nu)
 
     return Optimizer(init, update)
 
 
-def _correction(decay: float, count: Any) -> Any:
+def correction(decay: float, count: Any) -> Any:
     """1 - decay**count, through expm1: near 1 the difference would lose its digits in f32."""
     if decay == 0:
         return 1.0
     return -rnp.expm1(rnp.astype(count, "f32") * math.log(decay))
 
 
-def add_decayed_weights(weight_decay: float) -> Optimizer:
-    """Updates plus weight_decay times the parameters. Errors: ArgumentError without params."""
+def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
+    """Updates plus weight_decay times the parameters. Errors: ArgumentError without params.
+
+    mask: a tree of bools like the parameters (or a prefix of it), or a function from them to one:
+          which leaves decay.
+    """
 
     def rule(grads: Tree, params: Tree) -> Tree:
         if params is None:
@@ -158,9 +173,11 @@ def add_decayed_weights(weight_decay: float) -> Optimizer:
                 "add_decayed_weights: cannot decay without parameters",
                 hint="call update(grads, state, params)",
             )
-        return tree.map(lambda g, p: g + weight_decay * p, grads, params)
+        decays = mask(params) if callable(mask) else True if mask is None else mask
+        flags = tree.unflatten(tree.structure(params), tree.broadcast_prefix(decays, params))
+        return tree.map(lambda g, p, on: g + weight_decay * p if on else g, grads, params, flags)
 
-    return _stateless(rule)
+    return stateless(rule)
 
 
 def global_norm(updates: Tree) -> Any:
@@ -175,17 +192,3 @@ def global_norm(updates: Tree) -> Any:
     for square in squares:
         total = total + square
     return rnp.sqrt(total)
-
-
-def clip_by_global_norm(max_norm: float) -> Optimizer:
-    """Updates scaled down together so that their global norm is at most `max_norm`.
-
-    Source: Pascanu et al. 2012, arXiv:1211.5063.
-    """
-
-    def rule(grads: Tree, params: Tree) -> Tree:
-        norm = global_norm(grads)
-        factor = rnp.where(norm > max_norm, max_norm / norm, 1.0)
-        return tree.map(lambda g: rnp.astype(g * factor, rnp.result_type(g)), grads)
-
-    return _stateless(rule)

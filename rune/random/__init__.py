@@ -7,6 +7,7 @@ inverses   exponential, gumbel, laplace, logistic, cauchy, pareto, power, triang
 gammas     gamma, loggamma, beta, dirichlet, chisquare, f, t, generalized_normal, ball
 counts     poisson, binomial, multinomial
 rejections vonmises, zipf, hypergeometric
+matrices   multivariate_normal, orthogonal
 mixtures   negative_binomial, logseries, noncentral_chisquare, noncentral_f
 orders     permutation, choice, categorical
 streams    seed, draw: samplers called without a key draw one
@@ -25,6 +26,7 @@ from rune.random.keys import (
     Key, KeyDtype, PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split,
     wrap_key_data,
 )  # fmt: skip
+from rune.random.matrices import multivariate_normal, orthogonal
 from rune.random.mixtures import (
     logseries, negative_binomial, noncentral_chisquare, noncentral_f,
 )  # fmt: skip

@@ -112,13 +112,18 @@ def device(device: str | Device) -> Iterator[Device]:
 
 
 def device_get(values: Any) -> Any:
-    """A tree with every array as a NumPy array.
+    """A tree with every array as a NumPy array; all copies are begun before one is waited for.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.device_get([rnp.arange(3)])
     [array([0, 1, 2], dtype=int32)]
     """
-    return tree.map(np.asarray, values)
+    begun = tree.map(_start_numpy, values)
+    return tree.map(lambda finish: finish(), begun)
+
+
+def _start_numpy(value: Any) -> Callable[[], np.ndarray]:
+    return value.start_numpy() if isinstance(value, Array) else lambda: np.asarray(value)
 
 
 def block_until_ready(values: Any) -> Any:

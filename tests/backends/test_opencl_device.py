@@ -251,3 +251,47 @@ def test_events_of_profiled_calls_are_released():
         for _ in range(5):
             f(x)
         assert references() == before
+
+
+# --- scripts ----------------------------------------------------------------------------------
+
+
+def test_arguments_are_set_again_only_where_memory_changed(monkeypatch: pytest.MonkeyPatch):
+    f = rune.jit(lambda x: rnp.sin(rnp.cumsum(rnp.cumsum(x)[::-1])), device=OPENCL)
+    x = rune.device_put(np.ones(64, np.float32), OPENCL)
+    first = f(x)
+    wanted = np.asarray(first)
+    seen: list[Any] = []
+    original = opencl_run._Kernel.set_arguments
+    monkeypatch.setattr(
+        opencl_run._Kernel, "set_arguments", lambda *a: (seen.append(a), original(*a))
+    )
+    second = f(x)  # another result
+    close(wanted, np.asarray(second), ulps=0, why="the same program")
+    close(wanted, np.asarray(first), ulps=0, why="nothing wrote it")
+    assert not seen
+
+
+def test_sizes_in_turns_have_their_own_arguments():
+    f = rune.jit(lambda x: rnp.cumsum(x)[::-1] * 2.0, dims={"n": (1, 100)}, device=OPENCL)
+    for n in (5, 9, 5, 9, 100, 5):
+        wanted = 2 * np.cumsum(np.ones(n, np.float32))[::-1]
+        close(wanted, np.asarray(f(np.ones(n, np.float32))), ulps=0, why="whole numbers")
+
+
+def test_memory_that_runs_out_within_a_script_is_given_back_and_tried_again(monkeypatch: Any):
+    f = rune.jit(lambda x: rnp.cumsum(rnp.cumsum(x)[::-1]), device=OPENCL)
+    x = np.ones(32, np.float32)
+    wanted = np.asarray(f(x))
+    backend: Any = rune.backends.device_named(OPENCL).backend
+    original, refused = backend.cl.enqueue_nd_range_kernel, []
+
+    def refuse_once(*arguments: Any) -> Any:
+        if not refused:
+            refused.append(arguments)
+            raise backend.cl.MemoryError("clEnqueueNDRangeKernel", -4, "")
+        return original(*arguments)
+
+    monkeypatch.setattr(backend.cl, "enqueue_nd_range_kernel", refuse_once)
+    close(wanted, np.asarray(f(x)), ulps=0, why="the same program")
+    assert len(refused) == 1

@@ -134,7 +134,7 @@ def test_the_arena_is_that_of_the_plan(device: str):
 
 @each
 def test_symbolic_sizes_are_those_of_each_call(device: str):
-    f = rune.jit(lambda x: rnp.cumsum(x * 2.0), dims={"n": (1, 4096)}, device=device)
+    f = rune.jit(lambda x: x * 2.0, dims={"n": (1, 4096)}, device=device)
     with rune.debug.profile() as seen:
         f(np.ones(100, np.float32))
         small = seen.plans[0].steps[0].bytes_moved

@@ -17,7 +17,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dims, dtypes
-from rune.backends import wgpu, wgpu_run
+from rune.backends import wgpu, wgpu_read, wgpu_run, wgpu_script
 from rune.errors import (
     CompileError,
     DeviceError,
@@ -27,6 +27,7 @@ from rune.lowering.codegen.wgsl import render
 from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import lower
 from rune.lowering.plan import SizeSource
+from rune.transforms import compile as compile_
 from tests.backends.plans import plan_of
 from tests.support.close import close, same
 
@@ -273,3 +274,129 @@ def test_the_description_names_the_adapter_and_the_api_below(device):
     info = device.device.adapter.info
 
     assert device.target.description == f"{info['device']} ({info['backend_type']})"
+
+
+# --- reading back -----------------------------------------------------------------------------
+
+
+def test_reads_of_a_tree_are_all_begun_before_one_is_waited_for(monkeypatch: pytest.MonkeyPatch):
+    events: list[str] = []
+    begin, end = wgpu_read.Reads.begin, wgpu_read.Reads.end
+    monkeypatch.setattr(
+        wgpu_read.Reads, "begin", lambda *args: (events.append("begin"), begin(*args))[1]
+    )
+    monkeypatch.setattr(wgpu_read.Reads, "end", lambda *a: (events.append("end"), end(*a))[1])
+    tree = {k: rune.device_put(np.full(100, k, np.float32), "wgpu") for k in range(4)}
+
+    found = rune.device_get(tree)
+    assert events == ["begin"] * 4 + ["end"] * 4
+    for k, array in found.items():
+        same(np.full(100, k, np.float32), array)
+
+
+def test_reads_that_are_ended_in_another_order_have_their_own_bytes():
+    arrays = [rune.device_put(np.full(10, k, np.int32), "wgpu") for k in range(5)]
+    begun = [a.start_numpy() for a in arrays]
+    for k in (3, 0, 4, 1, 2):
+        same(np.full(10, k, np.int32), begun[k]())
+
+
+def test_a_read_sees_what_was_computed_before_it_and_not_what_came_after():
+    f = rune.jit(lambda x: x + 1.0, donate_argnums=0, device="wgpu")
+    x = f(np.zeros(1000, np.float32))
+    begun = x.start_numpy()
+    f(x)  # takes the memory over
+    same(np.ones(1000, np.float32), begun())
+
+
+def test_a_read_that_nobody_waits_for_gives_its_memory_back():
+    backend: Any = rune.backends.device_named("wgpu").backend
+    x = rune.device_put(np.ones(1000, np.float32), "wgpu")
+    np.asarray(x)
+    before = rune.memory_stats("wgpu").pools["staging"]
+
+    for _ in range(20):
+        x.start_numpy()
+    same(np.ones(1000, np.float32), np.asarray(x))
+    after = rune.memory_stats("wgpu").pools["staging"]
+    assert not backend.reads.abandoned
+    assert after.live_bytes == before.live_bytes == 0
+    assert after.raw_allocations - before.raw_allocations <= 2
+
+
+def test_staging_memory_serves_again():
+    x = rune.device_put(np.ones(5000, np.float32), "wgpu")
+    np.asarray(x)
+    before = rune.memory_stats("wgpu").pools["staging"].raw_allocations
+    for _ in range(10):
+        np.asarray(x)
+    assert rune.memory_stats("wgpu").pools["staging"].raw_allocations == before
+
+
+# --- scripts ----------------------------------------------------------------------------------
+
+
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is walked from now on."""
+    seen: list[Any] = []
+    launch = wgpu_run.Walker.launch
+    monkeypatch.setattr(
+        wgpu_run.Walker, "launch", lambda self, step: (seen.append(step), launch(self, step))[1]
+    )
+    return seen
+
+
+def test_a_call_on_the_memory_of_an_earlier_one_walks_no_steps(monkeypatch: pytest.MonkeyPatch):
+    f = rune.jit(lambda x: rnp.cumsum(rnp.sin(x))[::-1] * 2.0, device="wgpu")
+    x = rune.device_put(floats(64), "wgpu")
+    wanted = np.asarray(f(x))
+    np.asarray(f(x))
+    seen = walks(monkeypatch)
+
+    for _ in range(5):
+        same(wanted, np.asarray(f(x)))
+    assert not seen
+
+
+def test_calls_on_other_memory_have_scripts_of_their_own():
+    f = rune.jit(lambda x: rnp.cumsum(x) + 1.0, device="wgpu")
+    given = [rune.device_put(floats(32), "wgpu") for _ in range(5)]
+    for _ in range(3):
+        for x in given:
+            close(np.cumsum(np.asarray(x)) + 1, np.asarray(f(x)), ulps=64, why="32 additions")
+
+
+def test_few_scripts_are_kept():
+    f = rune.jit(lambda x: x + 1.0, device="wgpu")
+    x = rune.device_put(floats(8), "wgpu")
+    results = [f(x) for _ in range(3 * wgpu_script.KEPT)]
+    for y in results:
+        same(np.asarray(x) + np.float32(1), np.asarray(y))
+    (traced,) = f._traces.values()
+    device = rune.backends.device_named("wgpu")
+    executable = compile_.compiled(traced[0].program, device)
+    assert len(executable._scripts._made) == wgpu_script.KEPT
+
+
+def test_a_donated_argument_is_written_in_place_by_the_script_too():
+    f = rune.jit(lambda x: x * 2.0, donate_argnums=0, device="wgpu")
+    x = rune.device_put(np.ones(100, np.float32), "wgpu")
+    for _ in range(6):
+        x = f(x)
+    same(np.full(100, 64, np.float32), np.asarray(x))
+
+
+def test_a_plan_with_more_buffers_than_are_bound_keeps_no_script():
+    f = rune.jit(lambda *xs: sum(xs[1:], xs[0]), device="wgpu")
+    many = [np.full(4, k, np.float32) for k in range(130)]
+    for _ in range(3):
+        same(np.full(4, sum(range(130)), np.float32), np.asarray(f(*many)))
+
+
+def test_a_loop_is_walked(monkeypatch: pytest.MonkeyPatch):
+    f = rune.jit(lambda x: rune.fori_loop(0, 3, lambda i, v: v[::-1] + i, x), device="wgpu")
+    x = np.arange(4, dtype=np.float32)
+    wanted = np.asarray(f(x))
+    seen = walks(monkeypatch)
+    same(wanted, np.asarray(f(x)))
+    assert len(seen) >= 3

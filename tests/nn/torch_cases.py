@@ -62,7 +62,9 @@ def _same(name: str, *operands: Operand, label: str = "", **options: Any) -> Cas
     )  # fmt: skip
 
 
-def _conv(rank: int, x: Operand, w: Operand, label: str, bias: bool = False, **options: Any) -> Case:
+def _conv(
+    rank: int, x: Operand, w: Operand, label: str, bias: bool = False, **options: Any
+) -> Case:
     operands = (x, w, f(w.shape[0])) if bias else (x, w)
     return _same(f"conv{rank}d", *operands, label=label, **options)
 
@@ -205,7 +207,12 @@ def _layer(kind: str, gates: int, ways: int) -> Case:
     size, shapes = gates * 4, []
     for inputs in (3, 4 * ways):
         for _ in range(ways):
-            shapes += [f(size, inputs, low=-1, high=1), f(size, 4, low=-1, high=1), f(size), f(size)]
+            shapes += [
+                f(size, inputs, low=-1, high=1),
+                f(size, 4, low=-1, high=1),
+                f(size),
+                f(size),
+            ]
 
     def ours(nn: Any, x: Any, *weights: Any) -> Any:
         cells = [nn.CellParams(*weights[k : k + 4]) for k in range(0, len(weights), 4)]
@@ -234,10 +241,8 @@ def _batch_norm(training: bool) -> Case:
         return y, state.mean, state.var
 
     def theirs(F: Any, x: Any, mean: Any, var: Any, scale: Any, bias: Any) -> Any:
-        running = mean.detach().clone(), var.detach().clone()
-        y = F.batch_norm(x, *running, scale, bias, training, 0.3)
-        # In training the state is a constant; else it is what was given.
-        return (y, *running) if training else (y, mean, var)
+        running = mean.detach().clone(), var.detach().clone()  # a constant of differentiation
+        return F.batch_norm(x, *running, scale, bias, training, 0.3), *running
 
     operands = (f(4, 3, 5, 2), f(3), f(3, low=0.5), f(3), f(3))
     return Case(f"batch_norm training={training}", ours, theirs, operands)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tests.numpy.complex_cases import COMPLEX
 from tests.numpy.fourier_cases import SAMPLED
 from tests.numpy.function_cases import CALLED
-from tests.numpy.position_cases import POSITIONS
 from tests.numpy.order_cases import ORDER
+from tests.numpy.position_cases import POSITIONS
 from tests.numpy.spelling import Case, b, big, case, f, i, n, named, pos, unit
+from tests.numpy.statistic_cases import STATISTICS
 
 ELEMENTWISE = [
     *named("positive negative abs absolute fabs square sin cos tan arctan sinh cosh tanh", f(2, 3)),
@@ -258,5 +259,5 @@ CREATION = [
 
 CASES = [
     *ELEMENTWISE, *REDUCTIONS, *SHAPES, *INDEXING, *PRODUCTS, *EINSUM, *CREATION, *COMPLEX,
-    *POSITIONS, *CALLED, *SAMPLED, *ORDER,
+    *POSITIONS, *CALLED, *STATISTICS, *SAMPLED, *ORDER,
 ]  # fmt: skip

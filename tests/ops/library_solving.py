@@ -60,9 +60,9 @@ def _root(a: np.ndarray) -> list[np.ndarray]:
 _CHOLESKYS = [
     *(
         Use(cholesky, (_matrix(*shape, dtype=dtype),), _root, prepare=_definite)
-        for shape in ((4, 4), (2, 7, 7), (3, 0, 0))
-        for dtype in (REAL, COMPLEX)
+        for shape, dtype in (((4, 4), REAL), ((3, 3), COMPLEX), ((2, 7, 7), COMPLEX))
     ),
+    Use(cholesky, (_matrix(3, 0, 0),), _root, prepare=_definite, smooth=False),
     Use(cholesky, (_matrix(3, 3),), _root, prepare=_lower_only),
     Use(cholesky, (_matrix(40, 40),), _root, prepare=_definite, smooth=False, limit=2000),
 ]
@@ -93,8 +93,13 @@ def _scipy_lu(a: np.ndarray) -> list[np.ndarray]:
 _LUS = [
     *(
         Use(lu, (_matrix(*shape, dtype=dtype),), _scipy_lu, _rebuilt, limit=5000)
-        for shape in ((4, 4), (2, 3, 5), (5, 3), (2, 7, 7), (9, 7), (7, 9))
-        for dtype in (REAL, COMPLEX)
+        for shape, dtype in (
+            ((4, 4), REAL),
+            ((5, 3), REAL),
+            ((2, 2, 3), COMPLEX),
+            ((2, 7, 6), REAL),
+            ((6, 8), COMPLEX),
+        )
     ),
     Use(lu, (_matrix(40, 36),), _scipy_lu, _rebuilt, smooth=False, limit=20000),
 ]
@@ -132,9 +137,10 @@ _QRS = [
             qr, (_matrix(*shape, dtype=dtype),), _qr_truth(full), _seen_of_qr,
             params={"full_matrices": full}, limit=2000,
         )
-        for shape in ((4, 4), (2, 5, 3), (3, 5), (1, 1))
-        for dtype in (REAL, COMPLEX)
-        for full in (False, True)
+        for shape, dtype, full in (
+            ((3, 3), REAL, False), ((2, 5, 3), REAL, True), ((4, 2), COMPLEX, False),
+            ((3, 2), COMPLEX, True), ((3, 5), REAL, False),
+        )
     ),
     Use(
         qr, (_matrix(40, 20),), _qr_truth(False), _seen_of_qr, params={"full_matrices": False},
@@ -155,8 +161,9 @@ def _geqrf_truth(a: np.ndarray) -> Sequence[np.ndarray]:
 
 def _reflected(a: np.ndarray, taus: np.ndarray) -> Sequence[np.ndarray]:
     out = np.broadcast_to(np.eye(*a.shape[-2:]), a.shape)
+    row = np.arange(a.shape[-2])
     for k in reversed(range(taus.shape[-1])):
-        v = np.where(np.arange(a.shape[-2]) > k, a[..., :, k], np.arange(a.shape[-2]) == k)[..., None]
+        v = np.where(row > k, a[..., :, k], row == k)[..., None]
         out = out - taus[..., k, None, None] * v @ (np.swapaxes(v.conj(), -1, -2) @ out)
     return [out]
 
@@ -164,8 +171,7 @@ def _reflected(a: np.ndarray, taus: np.ndarray) -> Sequence[np.ndarray]:
 _REFLECTIONS = [
     *(
         Use(geqrf, (_matrix(*shape, dtype=dtype),), _geqrf_truth, _of_reflections, smooth=False)
-        for shape in ((4, 4), (2, 5, 3), (3, 5), (30, 20))
-        for dtype in (REAL, COMPLEX)
+        for shape, dtype in (((2, 5, 3), COMPLEX), ((3, 5), REAL), ((20, 18), REAL))
     ),
     *(
         Use(
@@ -173,8 +179,7 @@ _REFLECTIONS = [
             (_matrix(*shape, dtype=dtype), Operand((*shape[:-2], k), dtype, 0.1, 0.4)),
             _reflected, smooth=False,
         )
-        for shape, k in (((4, 4), 4), ((2, 5, 3), 2), ((20, 18), 18))
-        for dtype in (REAL, COMPLEX)
+        for shape, k, dtype in (((2, 5, 3), 2, COMPLEX), ((20, 18), 18, REAL))
     ),
 ]  # fmt: skip
 
@@ -205,10 +210,11 @@ _TRIANGULARS = [
         _triangular(lower, unit, *shape, dtype=dtype)
         for lower in (True, False)
         for unit in (True, False)
-        for shape, dtype in (((3, 3), REAL), ((2, 8, 8), REAL), ((7, 7), COMPLEX))
+        for shape, dtype in (((2, 3, 3), REAL), ((6, 6), REAL))
     ),
     _triangular(True, False, 3, 3, dtype=COMPLEX),
-    _triangular(False, False, 0, 0, dtype=REAL),
+    _triangular(False, True, 6, 6, dtype=COMPLEX),
+    _triangular(False, False, 0, 0, dtype=REAL, smooth=False),
     _triangular(True, False, 70, 70, dtype=REAL, smooth=False, limit=5000),
 ]
 
@@ -230,7 +236,7 @@ _SOLVES = [
         linear_solve, (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
         _solved(transposed), params={"transposed": transposed}, prepare=_with_factors,
     )
-    for shape, dtype in (((4, 4), REAL), ((2, 8, 8), REAL), ((3, 3), COMPLEX))
+    for shape, dtype in (((3, 3), REAL), ((2, 7, 7), COMPLEX))
     for transposed in (False, True)
 ]  # fmt: skip
 
@@ -244,14 +250,18 @@ def _band(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray)
     return [np.linalg.solve(a, b)]
 
 
+def _away_from_zero(shift: float) -> Callable[..., Sequence[Any]]:
+    return lambda lower, main, upper, b: (lower, main + shift, upper, b)
+
+
 _TRIDIAGONALS = [
     Use(
         tridiagonal_solve,
         (*(_matrix(*shape, dtype=dtype) for _ in range(3)), _matrix(*shape, 2, dtype=dtype)),
-        _band, prepare=lambda low, mid, up, b: (low, mid + shift, up, b), limit=5000,
+        _band, prepare=_away_from_zero(shift), limit=5000,
     )
     for shape, dtype, shift in (
-        ((6,), REAL, 3.0), ((2, 5), COMPLEX, 3.0), ((1,), REAL, 3.0), ((9,), REAL, 0.0),
+        ((2, 5), COMPLEX, 3.0), ((1,), REAL, 3.0), ((9,), REAL, 0.0),
     )
 ]  # fmt: skip
 

@@ -76,27 +76,26 @@ def _eigh_truth(lower: bool) -> Callable[[np.ndarray], Sequence[np.ndarray]]:
     return expected
 
 
-def _eigh(operand: Operand, lower: bool, prepare: Any = _graded, **flags: Any) -> list[Use]:
-    truth = _eigh_truth(lower)
+def _eigh(operand: Operand, lower: bool, prepare: Any = _graded, **flags: Any) -> Use:
     params = {"lower": lower, "vectors": True}
-    alone = {"lower": lower, "vectors": False}
-    return [
-        Use(eigh, (operand,), truth, _seen_of_eigh, params, prepare, **flags),
-        Use(eigh, (operand,), lambda a: truth(a)[:1], params=alone, prepare=prepare, **flags),
-    ]
+    return Use(eigh, (operand,), _eigh_truth(lower), _seen_of_eigh, params, prepare, **flags)
+
+
+def _eigenvalues(operand: Operand, lower: bool) -> Use:
+    params = {"lower": lower, "vectors": False}
+    return Use(eigh, (operand,), lambda a: _eigh_truth(lower)(a)[:1], params=params,
+               prepare=_graded)  # fmt: skip
 
 
 _EIGHS = [
-    *(
-        use
-        for shape in ((4, 4), (2, 5, 5), (1, 1))
-        for dtype in (REAL, COMPLEX)
-        for lower in (True, False)
-        for use in _eigh(_matrix(*shape, dtype=dtype), lower)
-    ),
-    *_eigh(_matrix(3, 3, dtype=COMPLEX), True, _other_triangle(True)),
-    *_eigh(_matrix(4, 4), False, _other_triangle(False)),
-    *_eigh(_matrix(2, 0, 0), True, smooth=False),
+    _eigh(_matrix(4, 4), True),
+    _eigh(_matrix(2, 5, 5, dtype=COMPLEX), False),
+    _eigh(_matrix(1, 1, dtype=COMPLEX), True),
+    _eigh(_matrix(3, 3, dtype=COMPLEX), True, _other_triangle(True)),
+    _eigh(_matrix(4, 4), False, _other_triangle(False)),
+    _eigh(_matrix(2, 0, 0), True, smooth=False),
+    _eigenvalues(_matrix(2, 3, 3), True),
+    _eigenvalues(_matrix(4, 4, dtype=COMPLEX), False),
 ]
 
 
@@ -117,7 +116,8 @@ def _seen_of_svd(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     thin_u, thin_v = m.part(u, -1, 0, k), m.adjoint(m.part(vh, -2, 0, k))
     unitary = rnp.matmul(m.adjoint(u), u), rnp.matmul(vh, m.adjoint(vh))
     rest = (_projector(m.part(x, -1, k, x.shape[-1])) for x in (u, m.adjoint(vh)))
-    return s, *(_weighted(p, q) for p in (thin_u, thin_v) for q in (thin_u, thin_v)), *unitary, *rest
+    weighted = [_weighted(p, q) for p in (thin_u, thin_v) for q in (thin_u, thin_v)]
+    return s, *weighted, *unitary, *rest
 
 
 def _projector(x: Any) -> Any:
@@ -144,22 +144,21 @@ def _svd(operand: Operand, full_matrices: bool, prepare: Any = _spread, **flags:
     return Use(svd, (operand,), truth, _seen_of_svd, params, prepare, **flags)
 
 
-_ALONE = {"full_matrices": False, "vectors": False}
+def _singular_values(operand: Operand) -> Use:
+    params = {"full_matrices": False, "vectors": False}
+    return Use(svd, (operand,), lambda a: [np.linalg.svd(a, compute_uv=False)], params=params,
+               prepare=_spread)  # fmt: skip
+
+
 _SVDS = [
-    *(
-        _svd(_matrix(*shape, dtype=dtype), full_matrices)
-        for shape in ((3, 3), (5, 3), (2, 3, 4))
-        for dtype in (REAL, COMPLEX)
-        for full_matrices in (True, False)
-    ),
-    *(
-        Use(svd, (_matrix(*shape, dtype=dtype),), lambda a: [np.linalg.svd(a, compute_uv=False)],
-            params=_ALONE, prepare=_spread)
-        for shape in ((3, 3), (2, 3, 5))
-        for dtype in (REAL, COMPLEX)
-    ),
+    _svd(_matrix(3, 3), True),
+    _svd(_matrix(5, 3), False),
+    _svd(_matrix(2, 3, 4, dtype=COMPLEX), True),
+    _svd(_matrix(4, 2, dtype=COMPLEX), True),
     _svd(_matrix(0, 3), True, lambda a: (a,), smooth=False),
     _svd(_matrix(2, 4, 0), False, lambda a: (a,), smooth=False),
-]  # fmt: skip
+    _singular_values(_matrix(2, 3, 5)),
+    _singular_values(_matrix(4, 4, dtype=COMPLEX)),
+]
 
 USES = (*_EIGHS, *_SVDS)

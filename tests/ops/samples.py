@@ -313,9 +313,7 @@ def _sheared() -> list[Sample]:
         ((7, 6, 2, 3), (0, 1), (1, 2), (3, 1)), ((6, 7, 2, 3), (1, 0), (1, 2), (3, 1)),
         ((2, 3), (0,), (1,), (1,)),
     ]  # fmt: skip
-    return [
-        _of(ops.shear, Operand(x), axes=a, strides=s, dilations=d) for x, a, s, d in cases
-    ]
+    return [_of(ops.shear, Operand(x), axes=a, strides=s, dilations=d) for x, a, s, d in cases]
 
 
 # array, kernel, strides, padding, dilations of both, groups of features and of batches
@@ -325,7 +323,8 @@ CONVOLUTIONS: list[tuple] = [
     ((2, 4, 4, 5), (6, 2, 2, 3), (2, 1), ((0, 1), (1, 1)), (1, 2), (1, 1), (2, 1)),
     ((4, 2, 4, 5), (6, 2, 2, 3), (1, 3), ((-1, 1), (1, 1)), (1, 1), (2, 1), (1, 2)),
     ((2, 2, 3, 4, 3), (2, 1, 2, 1, 2), (1, 1, 1), ((0, 0),) * 3, (1,) * 3, (1,) * 3, (2, 1)),
-    ((2, 3), (4, 3), (), (), (), (), (1, 1)), ((0, 2, 4), (3, 2, 2), (1,), ((0, 0),), (1,), (1,), (1, 1)),
+    ((2, 3), (4, 3), (), (), (), (), (1, 1)),
+    ((0, 2, 4), (3, 2, 2), (1,), ((0, 0),), (1,), (1,), (1, 1)),
 ]  # fmt: skip
 
 
@@ -351,8 +350,8 @@ def _conv(
     specs: tuple,
 ) -> Sample:  # fmt: skip
     return _of(
-        ops.conv_general_dilated, Operand(x, f64, 0.2), Operand(w, f64, 0.2), strides=strides, padding=padding,
-        lhs_dilation=left, rhs_dilation=right, specs=specs, groups=groups,
+        ops.conv_general_dilated, Operand(x, f64, 0.2), Operand(w, f64, 0.2), strides=strides,
+        padding=padding, lhs_dilation=left, rhs_dilation=right, specs=specs, groups=groups,
     )  # fmt: skip
 
 

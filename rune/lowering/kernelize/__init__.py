@@ -1,9 +1,9 @@
 """Kernelize: from equations to kernels.
 
-Four steps, each a file: dots that pay become calls of a library (routines) and large reductions
-two steps (two_step); some values are chosen to be stored (stored), all others are computed where
-they are used; every stored value knows the elements that it reads (roots); stored values that fit
-share a kernel (groups); each group is written as one kernel (write, emit).
+Four steps, each a file: dots that pay become calls of a library (routines), large reductions two
+steps (two_step) and long scans parts (split_scans); some values are chosen to be stored (stored),
+all others are computed where they are used; every stored value knows the elements that it reads
+(roots); stored values that fit share a kernel (groups), which is written at last (write, emit).
 
 Movement never becomes a kernel: it is index expressions and guards on loads (views). Loops and
 branches are steps whose programs are kernelized by themselves; all share one table of kernels.
@@ -26,6 +26,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.groups import Fusion, Group, fuse, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, route_dots
+from rune.lowering.kernelize.split_scans import split_scans
 from rune.lowering.kernelize.stored import Stored, choose, memory_operands
 from rune.lowering.kernelize.two_step import split_reductions
 from rune.lowering.kernelize.write import write_kernel
@@ -58,6 +59,7 @@ def kernelize(program: Program, target: Target) -> KernelProgram:
 def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
     rows = cost.parallel_rows(target.cores)
     program = split_reductions(route_dots(_with_variables(program), target), rows)
+    program = split_scans(program, target)
     stored = choose(program)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
     state = fuse(find_roots(program, stored), results, rows)

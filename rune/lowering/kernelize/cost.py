@@ -44,6 +44,12 @@ SMALL_WORK = 1 << 13
 SPLIT_WORK = 1 << 16
 PART = 4096  # elements of one part of such a reduction
 
+# A scan of at least this many elements, beside fewer rows for each processor than keep a device
+# busy, is done in parts of so many.
+LONG_SCAN = 1024
+SCAN_POINTS = 1024
+SCAN_PART = 32  # a cache line of f32: neighbouring threads walk neighbouring lines
+
 # A scatter or an update of a window into at least this many elements changes them in place.
 IN_PLACE = 1 << 14
 WINDOW_SHARE = 4  # a window is written alone when it is smaller than the whole by this factor

@@ -87,13 +87,13 @@ def _split(equation: Equation, rows: int) -> list[Equation]:
     made: list[Equation] = []
     dtype = operand.type.dtype
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
-    x = operand if acc == dtype else _apply(made, convert, operand, dtype=acc)
+    x = operand if acc == dtype else apply(made, convert, operand, dtype=acc)
     while step is not None:
         x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, made)
         step = choose(x.type, axes, rows)
-    x = _apply(made, equation.primitive, x, axes=axes)
+    x = apply(made, equation.primitive, x, axes=axes)
     if acc != dtype:
-        _apply(made, convert, x, dtype=dtype)
+        apply(made, convert, x, dtype=dtype)
     made[-1] = replace(made[-1], results=equation.results, frame=equation.frame)
     return made
 
@@ -104,21 +104,23 @@ def _reduce_part(
     """Do one step; the value, and the axes still to reduce."""
     now = step.axes
     if step.size:
-        x = _apply(made, split_axis, x, _identity(combine, x.type), axis=step.axis, size=step.size)
+        x = apply(made, split_axis, x, identity(combine, x.type), axis=step.axis, size=step.size)
         moved = {a: a + (a > step.axis) for a in axes}
         now = tuple(sorted({step.axis + 1, *(moved[a] for a in now if a != step.axis)}))
         axes = tuple(sorted({step.axis, step.axis + 1, *(moved[a] for a in axes)}))
     left = [a for a in axes if a not in now]
-    x = _apply(made, primitive, x, axes=now)
+    x = apply(made, primitive, x, axes=now)
     return x, tuple(a - sum(b < a for b in now) for a in left)
 
 
-def _identity(combine: str, type: ArrayType) -> Literal:
+def identity(combine: str, type: ArrayType) -> Literal:
+    """What changes nothing when combined with a value of this type."""
     value = np.asarray(COMBINE[combine].identity(type.dtype).value)
     return Literal(value, ArrayType((), type.dtype))
 
 
-def _apply(made: list[Equation], primitive: Primitive, *operands: Atom, **params: Any) -> Var:
+def apply(made: list[Equation], primitive: Primitive, *operands: Atom, **params: Any) -> Var:
+    """The result of one more equation, put behind those that are made."""
     result = Var(primitive.type_rule(*(a.type for a in operands), **params))
     made.append(Equation(primitive, operands, params, (result,)))
     return result

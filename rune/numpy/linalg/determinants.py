@@ -17,24 +17,23 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.arguments import rank, value
 from rune.numpy.linalg.arguments import computing, matrices, square
-from rune.numpy.linalg.solves import inv, significant
-from rune.numpy.linalg.norms import norm
+from rune.numpy.linalg.solves import cutoff, inv, significant
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import (
     diagonal,
     eye,
     from_diagonal,
     full,
-    lower_triangle,
     matmul,
     number,
     part,
     permuted_rows,
-    real_dtype,
     real_part,
+    spread,
     swapped,
     upper_triangle,
 )
+from rune.ops.promote import apply
 from rune.transforms.custom_jvp import custom_jvp
 
 
@@ -122,8 +121,8 @@ def _adjugate_of_upper(u: Any) -> Any:
         between = ops.select(ops.eq(column, before), number(1, u), between)
         weights = ops.mul(between, _column_of(u, j))
         new = ops.neg(matmul(g, c.expand_dims(weights, -1)))
-        return ops.select(_is_column(j, u), ops.broadcast(
-            new, shape=type_of(u).shape, axes=tuple(range(rank(u)))), g), between
+        here = ops.select(_is_column(j, u), spread(new, type_of(u).shape), number(0, u))
+        return ops.add(g, here), between
 
     start = (eye(type_of(u).shape, type_of(u).dtype), full(number(0, u), (*lead, n)))
     g, _ = fori_loop(1, n, step, start)
@@ -160,9 +159,8 @@ def _exclusive_products(d: Any) -> tuple[Any, Any]:
         ops.pad(d, one, low=(*none, low), high=(*none, -low), interior=(*none, 0))
         for low in (1, -1)
     ]
-    return ops.cumprod(shifted[0], axis=axis, reverse=False), ops.cumprod(
-        shifted[1], axis=axis, reverse=True
-    )
+    before = ops.cumprod(shifted[0], axis=axis, reverse=False)
+    return before, ops.cumprod(shifted[1], axis=axis, reverse=True)
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
@@ -231,12 +229,25 @@ def cond(x: Any, p: Any = None) -> Any:
         raise ArgumentError(f"cond: cannot take {found} (no elements)")
     if p not in (None, 2, -2):
         square("cond", a)
-        product = ops.mul(norm(a, p, axis=(-2, -1)), norm(inv(a), p, axis=(-2, -1)))
+        product = ops.mul(_norm(a, p), _norm(inv(a), p))
         return narrowed(_or_infinite(product, a))
     (s,) = ops.linalg.svd(a, full_matrices=False, vectors=False)
     count = type_of(s).shape[-1]
     first, last = (c.squeeze(part(s, -1, i, i + 1), -1) for i in (0, count - 1))
     return narrowed(_or_infinite(ops.div(*((last, first) if p == -2 else (first, last))), a))
+
+
+def _norm(a: Any, p: Any) -> Any:
+    """The Frobenius norm, or the extreme sum of a column or row."""
+    sizes, axis = ops.abs(a), rank(a) - 2
+    if p == "fro":
+        return ops.sqrt(ops.reduce_sum(ops.mul(sizes, sizes), axes=(axis, axis + 1)))
+    if p not in (1, -1, np.inf, -np.inf):
+        raise ArgumentError(
+            f"cond: cannot use p={p!r} (one of None, 2, 1, inf, 'fro' or a negative)"
+        )
+    sums = ops.reduce_sum(sizes, axes=(axis if p in (1, -1) else axis + 1,))
+    return (ops.reduce_max if p > 0 else ops.reduce_min)(sums, axes=(axis,))
 
 
 def _or_infinite(x: Any, a: Any) -> Any:
@@ -271,7 +282,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None, hermitian: bool = 
         return full(np.int32(0), type_of(a).shape[:-2])
     if tol is not None:
         bound = c.astype(value("matrix_rank", tol), type_of(s).dtype)
-        kept = c.apply(ops.gt, s, c.expand_dims(bound, -1))
+        kept = apply(ops.gt, s, c.expand_dims(bound, -1))
     else:
         kept = significant(s, cutoff("matrix_rank", a, 1.0, rtol))
     return ops.reduce_sum(ops.cast(kept, dtypes.i32), axes=(rank(s) - 1,))

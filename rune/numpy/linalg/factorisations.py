@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rune import ops
-from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.linalg.arguments import computing, matrices, square
-from rune.ops import conventions as c
-from rune.ops.matrix_helpers import adjoint, number, smaller, swapped, upper_triangle, part
+from rune.ops.matrix_helpers import adjoint, number, swapped
 
 
 class QRResult(NamedTuple):

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rune import ops
 from rune.core.interpreter import type_of
 from rune.dims import product
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import matrices as in_numpy
 from rune.numpy import products as all_products
 from rune.numpy.arguments import rank, static_int, value, values
-from rune.numpy.linalg.arguments import matrices, square
+from rune.numpy.linalg.arguments import square
 from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import eye
-from rune.ops.promote import apply
 
 matmul = all_products.matmul
 tensordot = all_products.tensordot
@@ -136,7 +134,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
 
 
 def _in_best_order(xs: Sequence[Any]) -> Any:
-    """By the table of the cheapest way to multiply each run of matrices, from short to long runs."""
+    """By the table of the cheapest way to multiply each run of matrices, short runs first."""
     sizes = [*(type_of(x).shape[0] for x in xs), type_of(xs[-1]).shape[1]]
     count = len(xs)
     cost = {(i, i): 0 for i in range(count)}

@@ -19,10 +19,19 @@ from rune.numpy.arguments import rank, static_int, value
 from rune.numpy.linalg.arguments import computing, matrices, same_batch, square
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
+from rune.ops.family import size_value
 from rune.ops.linalg.solve import solve as solve_matrices
 from rune.ops.matrix_helpers import (
-    adjoint, eye, matmul, number, part, real_dtype, real_part, scaled_columns,
+    adjoint,
+    eye,
+    matmul,
+    number,
+    part,
+    real_dtype,
+    real_part,
+    scaled_columns,
 )  # fmt: skip
+from rune.ops.promote import apply
 from rune.transforms.custom_jvp import custom_jvp
 
 
@@ -117,26 +126,23 @@ def cutoff(name: str, x: Any, factor: float, given: Any) -> Any:
         m, n = type_of(x).shape[-2:]
         size = max(m, n) if isinstance(m, int) and isinstance(n, int) else m + n
         scale = number(factor * float(np.finfo(real).eps), np.zeros((), real))
-        return ops.mul(scale, _size_value(size, real))
+        return ops.mul(scale, size_value(size, real))
     return c.astype(value(name, given), real)
-
-
-def _size_value(size: Any, dtype: np.dtype) -> Any:
-    return ops.family.size_value(size, dtype)
 
 
 def significant(s: Any, limit: Any) -> Any:
     """Which singular values [*B, K] are above `limit` [*B] times the greatest."""
     greatest = ops.reduce_max(s, axes=(rank(s) - 1,))
-    bound = c.apply(ops.mul, greatest, limit)
-    return c.apply(ops.gt, s, c.expand_dims(bound, -1))
+    bound = apply(ops.mul, greatest, limit)
+    return apply(ops.gt, s, c.expand_dims(bound, -1))
 
 
 @custom_jvp
 def _pinv(a: Any, limit: Any) -> Any:
     u, s, vh = ops.linalg.svd(a, full_matrices=False, vectors=True)
     kept = significant(s, limit)
-    inverse = ops.select(kept, ops.div(number(1, s), ops.select(kept, s, number(1, s))), number(0, s))
+    safe = ops.select(kept, s, number(1, s))
+    inverse = ops.select(kept, ops.div(number(1, s), safe), number(0, s))
     return matmul(scaled_columns(adjoint(vh), ops.cast(inverse, type_of(a).dtype)), adjoint(u))
 
 

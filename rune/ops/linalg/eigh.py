@@ -39,27 +39,26 @@ from rune.ops.matrix_helpers import (
     batch_leading,
     columns,
     conjugate,
-    corner,
     diagonal,
     eye,
     from_diagonal,
-    grown,
     hermitian,
+    keep,
     matmul,
     number,
     off_diagonal,
-    part,
     permuted_rows,
     real_dtype,
     real_part,
     require_matrices,
     require_square,
     rows,
+    steps,
     swapped,
+    upper_triangle,
 )
-from rune.ops.movement import concatenate
 from rune.ops.reduction import reduce_or
-from rune.ops.repeat import repeat, repeat_while
+from rune.ops.repeat import repeat_while
 
 
 def _type(a: ArrayType, *, lower: bool, vectors: bool) -> tuple[ArrayType, ...]:
@@ -90,19 +89,17 @@ def _reference(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray
 
 def _expand(a: Any, *, lower: bool, vectors: bool) -> list[Any]:
     shape = type_of(a).shape
-    n = shape[-1]
     whole = hermitian(a, lower)
     scale = jacobi.unit_scale(whole)
     scaled = div(whole, as_dtype_of(jacobi.over_matrices(scale, shape), a))
-    size = jacobi.even_size(n)
-    work, basis = _diagonalised(grown(scaled, size, size), vectors)
-    found = part(real_part(diagonal(work)), -1, 0, n)
+    work, basis = _diagonalised(scaled, vectors)
+    found = real_part(diagonal(work))
     order = jacobi.ascending(found)
     scale = broadcast(scale, shape=shape[:-1], axes=_leading(shape))
     values = jacobi.in_order(mul(found, scale), order)
     if not vectors:
         return [values]
-    return [values, swapped(permuted_rows(swapped(corner(basis, n, n)), order))]
+    return [values, swapped(permuted_rows(swapped(basis), order))]
 
 
 def _leading(shape: Sequence[Any]) -> tuple[int, ...]:
@@ -118,8 +115,7 @@ def _diagonalised(a: Any, vectors: bool) -> tuple[Any, Any]:
         return logical_and(lt(sweep, np.int32(jacobi.SWEEPS)), unfinished)
 
     def sweep(number_: Any, *carry: Any) -> list[Any]:
-        steps = repeat(shape[-1] - 1, lambda _, *xs: _step(*xs), *carry)
-        return [add(number_, np.int32(1)), *steps]
+        return [add(number_, np.int32(1)), *steps(jacobi.rounds(shape[-1]), _round, *carry)]
 
     carry = (a, eye(shape, dtype)) if vectors else (a,)
     _, work, *basis = repeat_while(more, sweep, np.int32(0), *carry)
@@ -138,21 +134,21 @@ def _squares(x: Any) -> Any:
     return real_part(mul(conjugate(x), x))
 
 
-def _step(work: Any, *basis: Any) -> list[Any]:
-    """All pairs turned so that their product vanishes, and seated anew."""
+def _round(number_: Any, work: Any, *basis: Any) -> list[Any]:
+    """All pairs turned so that their products vanish."""
     shape = type_of(work).shape
-    half = shape[-1] // 2
+    partner = jacobi.partners(number_, shape[-1])
     on = real_part(diagonal(work))
-    first, second = part(on, -1, 0, half), part(on, -1, half, shape[-1])
-    product = diagonal(part(part(work, -1, half, shape[-1]), -2, 0, half))
-    turn = jacobi.rotations(first, second, product)
+    met = jacobi.is_pair(partner, shape)
+    # One half is read for both, so that the two of a pair see the same number.
+    upper = upper_triangle(keep(met, work), 1)
+    product = reduce_sum(add(adjoint(upper), upper), axes=(len(shape) - 1,))
+    turn = jacobi.rotations(on, product, partner)
     # Both sides are turned as columns: what is turned is Hermitian.
     both = off_diagonal(jacobi.turned(adjoint(jacobi.turned(work, turn)), turn))
-    both = select(jacobi.is_pair(shape), number(0, both), both)
-    on = concatenate(sub(first, turn.e), add(second, turn.e), axis=len(shape) - 2)
-    seated = jacobi.moved_on(add(both, from_diagonal(as_dtype_of(on, work))))
-    of_basis = [jacobi.moved_on(jacobi.turned(b, turn)) for b in basis]
-    return [jacobi.moved_on(adjoint(seated)), *of_basis]
+    both = select(met, number(0, both), both)
+    made = add(both, from_diagonal(as_dtype_of(sub(on, turn.e), work)))
+    return [made, *(jacobi.turned(b, turn) for b in basis)]
 
 
 # --- derivative -------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def _panel(a: Any, start: Any, count: Size) -> list[Any]:
 
     def step(k: Any, work: Any, taus: Any) -> list[Any]:
         here = add(start, k)
-        v, tau, head, packed = _reflection(window(work, -1, k, 1), here)
+        v, tau, head, packed = reflection(window(work, -1, k, 1), here)
         inner = matmul(adjoint(v), work)
         change = mul(
             spread(v, shape),
@@ -106,7 +106,7 @@ def _panel(a: Any, start: Any, count: Size) -> list[Any]:
     return steps(count, step, a, full(number(0, a), (*shape[:-2], count, 1)))
 
 
-def _reflection(x: Any, here: Any) -> tuple[Any, Any, Any, Any]:
+def reflection(x: Any, here: Any) -> tuple[Any, Any, Any, Any]:
     """v with v = 1 in row `here`, tau, the new element there, and the column as it is kept.
 
     Shapes: x [*B, M, 1] -> [*B, M, 1], [*B, 1, 1], [*B, 1, 1], [*B, M, 1].

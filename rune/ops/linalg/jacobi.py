@@ -1,9 +1,10 @@
-"""Jacobi's rotations of disjoint pairs of columns, all at once: what eigh and svd are made of.
+"""Jacobi's rotations of disjoint pairs of columns, all at once: what eigh and svd expand to.
 
-The columns of a matrix of even size are two rows of players of a tournament, the first half against
-the second. A step turns every pair; then all but the first player move on by one seat, so that
-after n - 1 steps every two have met, and sit where they sat. No step depends on the matrix, and
-every lane of a batch takes the same ones.
+A sweep is a round-robin tournament: in round r column i meets column j with i + j = r, modulo the
+odd number of rounds; one column is left, which meets the last one if their number is even. So every
+two meet once, which pairs a round has is known from its number, and every lane of a batch takes the
+same ones. A column knows its partner's number and turns itself: what the two compute of their
+rotation agrees bit by bit.
 
 Source: Golub & Van Loan 4e, §8.5 (rotations, the parallel ordering); Brent & Luk 1985,
         SIAM J. Sci. Stat. Comput. 6(1).
@@ -26,111 +27,135 @@ from rune.ops.arithmetic import (
     cast,
     div,
     eq,
-    ge,
+    gt,
     is_finite,
     logical_and,
     logical_not,
     logical_or,
     lt,
     mul,
+    neg,
+    rem,
     select,
     sub,
 )
-from rune.ops.family import broadcast, reduce_sum, size_value
+from rune.ops.creation import iota
+from rune.ops.family import broadcast, reduce_sum, reshape, size_value
+from rune.ops.index_dims import IndexDims
+from rune.ops.indexing import gather
 from rune.ops.matrix_helpers import (
     as_dtype_of,
     columns,
     conjugate,
     nan_like,
     number,
-    part,
     permuted_rows,
     real_part,
     rows,
     scaled_columns,
 )
-from rune.ops.movement import concatenate
 from rune.ops.reduction import reduce_max
 from rune.ops.transcendental import sqrt
 
 SWEEPS = 24  # more than any matrix was seen to need: convergence is quadratic
 
 
-def even_size(n: Size) -> Size:
-    """The number of players for n columns: even, and where n is symbolic at least 4."""
-    return max(n + n % 2, 2) if isinstance(n, int) else n // 2 * 2 + 4
+# --- the tournament ---------------------------------------------------------------------------
 
 
-# --- a step -----------------------------------------------------------------------------------
+def rounds(n: Size) -> Size:
+    """How many rounds n columns need until all have met."""
+    return n + n % 2 - 1 if n != 0 else 0
+
+
+def partners(round: Any, n: Size) -> Any:
+    """Whom each of n columns meets; itself, where one is left over. i32[N]"""
+    count = size_value(rounds(n), dtypes.i32)
+    own = iota(shape=(n,), axis=0, dtype=dtypes.i32)
+    last = size_value(n - 1, dtypes.i32)
+    opposite = rem(sub(add(_spread(round, n), _spread(count, n)), own), _spread(count, n))
+    # The one left over, i + i = round, is round times the inverse of two; so is the last's partner.
+    middle = rem(mul(round, size_value((n + n % 2) // 2, dtypes.i32)), count)
+    met = select(eq(own, opposite), last, opposite)
+    is_last = eq(own, _spread(count, n))  # where their number is even
+    met = select(is_last, middle, met)
+    odd = n % 2
+    return met if odd == 0 else select(
+        logical_and(eq(own, middle), eq(size_value(odd, dtypes.i32), np.int32(1))), own, met
+    )
+
+
+def _spread(x: Any, n: Size) -> Any:
+    return broadcast(x, shape=(n,), axes=())
+
+
+def taken(a: Any, axis: int, order: Any) -> Any:
+    """The elements of one axis at positions that are the same in all lanes. i32[N]"""
+    shape = type_of(a).shape
+    axis %= len(shape)
+    others = tuple(i for i in range(len(shape)) if i != axis)
+    dims = IndexDims(others, (axis,), (axis,))
+    sizes = tuple(1 if i == axis else d for i, d in enumerate(shape))
+    indices = reshape(order, shape=(*type_of(order).shape, 1))
+    return gather(
+        a, indices, number(0, a), dims=dims, slice_sizes=sizes, mode="promise_in_bounds"
+    )
+
+
+# --- a round ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Rotations [[1 - d, s], [-s*, 1 - d]] that make [[p, x], [x*, q]] diagonal: p - e and q + e.
+    """What every column x becomes beside its partner y: x - (d x + s y).
 
-    What a small rotation leaves as it is gets no rounding, since only differences are kept.
+    The products of a pair with itself change by `e`, downwards; only differences are kept, so that
+    what a small rotation leaves as it is gets no rounding.
     """
 
-    d: Any  # 1 - cos, real
-    s: Any  # sin times the direction of x
-    e: Any  # what goes from p to q, real
+    partner: Any  # i32[N]
+    d: Any  # 1 - cos, real [*B, N]
+    s: Any  # sin, times the direction of the product with the partner [*B, N]
+    e: Any  # real [*B, N]
 
 
-def rotations(p: Any, q: Any, x: Any) -> Turn:
-    """The small angles. Types: p, q real and x real or complex, of one shape [*B, N/2]."""
-    length = abs(x)
-    nothing = eq(length, number(0, length))
-    safe = select(nothing, number(1, length), length)
-    one = number(1, safe)
-    tau = div(sub(q, p), mul(number(2, safe), safe))
-    root = sqrt(add(mul(tau, tau), one))
-    t = select(ge(tau, number(0, tau)), div(one, add(tau, root)), div(one, sub(tau, root)))
+def rotations(own: Any, product: Any, partner: Any) -> Turn:
+    """Such that the products of partners vanish; the small angles.
+
+    own:      the product of each column with itself, real [*B, N]
+    product:  that of each column, conjugated, with its partner [*B, N]
+    """
+    shape = type_of(own).shape
+    place = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
+    met = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
+    length = abs(product)
+    nothing = logical_or(eq(length, number(0, length)), eq(place, met))
+    safe, one = select(nothing, number(1, length), length), number(1, length)
+    tau = div(sub(taken(own, -1, partner), own), mul(number(2, length), safe))
+    size = abs(tau)
+    t = div(one, add(size, sqrt(add(mul(tau, tau), one))))
+    # Of a pair with equal products one takes the positive angle and one the negative.
+    zero = number(0, tau)
+    up = logical_or(gt(tau, zero), logical_and(eq(tau, zero), lt(place, met)))
+    t = select(nothing, zero, select(up, t, neg(t)))
     c = div(one, sqrt(add(mul(t, t), one)))
-    sine = select(nothing, number(0, t), mul(t, c))
-    lost = div(mul(sine, sine), add(one, c))
-    direction = div(x, as_dtype_of(safe, x))
-    return Turn(lost, mul(as_dtype_of(sine, x), direction), mul(t, length))
-
-
-def halves(a: Any) -> tuple[Any, Any]:
-    """The first and the second half of the columns."""
-    n = type_of(a).shape[-1]
-    return part(a, -1, 0, n // 2), part(a, -1, n // 2, n)
+    sine = mul(t, c)
+    direction = conjugate(div(product, as_dtype_of(safe, product)))
+    d = div(mul(sine, sine), add(one, c))
+    return Turn(partner, d, mul(as_dtype_of(sine, product), direction), mul(t, safe))
 
 
 def turned(a: Any, turn: Turn) -> Any:
-    """Every pair of columns turned by its rotation. Shapes: [*B, M, N] -> [*B, M, N]."""
-    left, right = halves(a)
-    d = as_dtype_of(turn.d, a)
-    from_left = add(scaled_columns(left, d), scaled_columns(right, conjugate(turn.s)))
-    to_right = sub(scaled_columns(left, turn.s), scaled_columns(right, d))
-    return concatenate(sub(left, from_left), add(right, to_right), axis=type_of(a).ndim - 1)
+    """Every column turned with its partner. Shapes: [*B, M, N] -> [*B, M, N]."""
+    own = scaled_columns(a, as_dtype_of(turn.d, a))
+    other = scaled_columns(taken(a, -1, turn.partner), turn.s)
+    return sub(a, add(own, other))
 
 
-def moved_on(a: Any) -> Any:
-    """All columns but the first on the next seat: down the second row, back along the first."""
-    n, axis = type_of(a).shape[-1], type_of(a).ndim - 1
-    half = n // 2
-    if half == 1:
-        return a
-    left, right = halves(a)
-    first = concatenate(
-        part(left, -1, 0, 1), part(right, -1, 0, 1), part(left, -1, 1, half - 1), axis=axis
-    )
-    second = concatenate(part(right, -1, 1, half), part(left, -1, half - 1, half), axis=axis)
-    return concatenate(first, second, axis=axis)
-
-
-def is_pair(shape: Shape) -> Any:
-    """Where a matrix has the products of the two columns of a pair."""
-    row, column = rows(shape), columns(shape)
-    half = number_of(shape[-1] // 2)
-    return logical_or(eq(add(row, half), column), eq(add(column, half), row))
-
-
-def number_of(size: Size) -> Any:
-    """A size as an i32 value."""
-    return size_value(size, dtypes.i32)
+def is_pair(partner: Any, shape: Shape) -> Any:
+    """Where a matrix has the product of a column with its partner."""
+    met = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
+    return eq(rows(shape), met)
 
 
 # --- scale and order --------------------------------------------------------------------------
@@ -139,10 +164,10 @@ def number_of(size: Size) -> Any:
 def unit_scale(a: Any) -> Any:
     """The greatest |element| of every matrix, 1 of zeros, NaN where it is not finite. [*B]"""
     n = type_of(a).ndim
+    lengths = abs(a)
     if any(isinstance(d, int) and d == 0 for d in type_of(a).shape[-2:]):
-        lengths = abs(a)
         return add(reduce_sum(lengths, axes=(n - 2, n - 1)), number(1, lengths))
-    found = reduce_max(abs(a), axes=(n - 2, n - 1))
+    found = reduce_max(lengths, axes=(n - 2, n - 1))
     found = select(is_finite(found), found, nan_like(found))
     return select(eq(found, number(0, found)), number(1, found), found)
 

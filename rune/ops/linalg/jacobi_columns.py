@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.types import Shape
-from rune.ops.arithmetic import abs, add, gt, logical_and, logical_or, lt, mul
-from rune.ops.family import reduce_sum, size_value
+from rune.dims import Size
+from rune.ops.arithmetic import abs, add, gt, logical_and, logical_or, lt, mul, ne
+from rune.ops.creation import iota
+from rune.ops.family import broadcast, reduce_sum, size_value
 from rune.ops.linalg import jacobi
-from rune.ops.matrix_helpers import conjugate, corner, eye, grown, number, part
+from rune.ops.matrix_helpers import conjugate, eye, number, steps
 from rune.ops.reduction import reduce_or
-from rune.ops.repeat import repeat, repeat_while
+from rune.ops.repeat import repeat_while
 from rune.ops.transcendental import sqrt
 
 
@@ -27,40 +29,38 @@ def orthogonalised(a: Any, vectors: bool) -> tuple[Any, Any, Any]:
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N], [*B, N, N].
     """
     *lead, _, n = type_of(a).shape
-    size = jacobi.even_size(n)
-    dtype = type_of(a).dtype
 
     def more(number_: Any, unfinished: Any, *_: Any) -> Any:
         return logical_and(lt(number_, np.int32(jacobi.SWEEPS)), unfinished)
 
     def sweep(number_: Any, _: Any, *carry: Any) -> list[Any]:
-        made = repeat(size - 1, lambda _, *xs: _step(*xs), np.bool_(False), *carry)
+        made = steps(jacobi.rounds(n), _round, np.bool_(False), *carry)
         return [add(number_, np.int32(1)), *made]
 
-    basis = (eye((*lead, size, size), dtype),) if vectors else ()
-    start = (np.int32(0), np.bool_(True), grown(a, n, size), *basis)
-    _, _, work, *basis = repeat_while(more, sweep, *start)
-    found = part(work, -1, 0, n)
-    return found, jacobi.column_lengths(found), corner(basis[0], n, n) if vectors else None
+    basis = (eye((*lead, n, n), type_of(a).dtype),) if vectors else ()
+    _, _, work, *basis = repeat_while(more, sweep, np.int32(0), np.bool_(True), a, *basis)
+    return work, jacobi.column_lengths(work), basis[0] if vectors else None
 
 
-def _step(unfinished: Any, work: Any, *basis: Any) -> list[Any]:
-    """All pairs made orthogonal, and seated anew; whether one was not so before."""
-    left, right = jacobi.halves(work)
-    products = _inner(left, right)
-    of_left, of_right = (jacobi.squared_column_lengths(x) for x in (left, right))
-    lengths = mul(sqrt(of_left), sqrt(of_right))
-    far = gt(abs(products), mul(_rounding(type_of(work).shape, of_left), lengths))
-    turn = jacobi.rotations(of_left, of_right, products)
-    found = [jacobi.moved_on(jacobi.turned(x, turn)) for x in (work, *basis)]
+def _round(number_: Any, unfinished: Any, work: Any, *basis: Any) -> list[Any]:
+    """All pairs made orthogonal; whether one was not so before."""
+    shape = type_of(work).shape
+    partner = jacobi.partners(number_, shape[-1])
+    squares = jacobi.squared_column_lengths(work)
+    product = reduce_sum(mul(conjugate(work), jacobi.taken(work, -1, partner)),
+                         axes=(len(shape) - 2,))  # fmt: skip
+    turn = jacobi.rotations(squares, product, partner)
+    found = [jacobi.turned(x, turn) for x in (work, *basis)]
+    far = _is_far(squares, product, partner, shape[-2])
     return [logical_or(unfinished, reduce_or(far, axes=tuple(range(type_of(far).ndim)))), *found]
 
 
-def _inner(left: Any, right: Any) -> Any:
-    return reduce_sum(mul(conjugate(left), right), axes=(type_of(left).ndim - 2,))
-
-
-def _rounding(shape: Shape, like: Any) -> Any:
-    """What an inner product of unit columns may be wrong by."""
-    unit = number(np.finfo(type_of(like).dtype).eps, like)
-    return mul(unit, sqrt(size_value(shape[-2], type_of(like).dtype)))
+def _is_far(squares: Any, product: Any, partner: Any, m: Size) -> Any:
+    """Where the product of two columns is above the rounding of such a product. bool[*B, N]"""
+    lengths = sqrt(squares)
+    unit = number(np.finfo(type_of(squares).dtype).eps, squares)
+    limit = mul(unit, sqrt(size_value(m, type_of(squares).dtype)))
+    far = gt(abs(product), mul(limit, mul(lengths, jacobi.taken(lengths, -1, partner))))
+    place = iota(shape=type_of(far).shape, axis=type_of(far).ndim - 1, dtype=dtypes.i32)
+    met = broadcast(partner, shape=type_of(far).shape, axes=(type_of(far).ndim - 1,))
+    return logical_and(far, ne(place, met))

@@ -31,7 +31,7 @@ from rune.ops.arithmetic import add, ge, select
 from rune.ops.family import size_value
 from rune.ops.linalg.lu_expand import expand
 from rune.ops.linalg.lu_numpy import factored
-from rune.ops.linalg.small import is_small
+from rune.ops.linalg.small import fits_cache
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     batch_leading,
@@ -96,5 +96,5 @@ def _over_upper(x: Any, upper: Any) -> Any:
 lu: Primitive = Primitive(
     "lu", "linalg", _type, factored,
     batch=batch_leading(lambda: lu), multiple_results=True, jvp_equation=_jvp,
-    lower=Library(lambda a: not is_small(a)), expand=expand,
+    lower=Library(lambda a: not fits_cache(a)), expand=expand,
 )  # fmt: skip

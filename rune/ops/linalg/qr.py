@@ -24,6 +24,7 @@ from rune.dims import Size
 from rune.errors import ShapeError, TransformError
 from rune.ops.arithmetic import add, neg, sub
 from rune.ops.linalg import householder, qr_numpy
+from rune.ops.linalg.small import fits_cache
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -69,7 +70,7 @@ def _geqrf_expand(a: Any) -> list[Any]:
 geqrf: Primitive = Primitive(
     "geqrf", "linalg", _geqrf_type, qr_numpy.geqrf,
     batch=batch_leading(lambda: geqrf), multiple_results=True, jvp_equation=_refused("geqrf"),
-    lower=Library(), expand=_geqrf_expand,
+    lower=Library(lambda a: not fits_cache(a)), expand=_geqrf_expand,
 )  # fmt: skip
 
 
@@ -93,7 +94,7 @@ householder_product: Primitive = Primitive(
     "householder_product", "linalg", _product_type, qr_numpy.householder_product,
     jvp=(NOT_DIFFERENTIABLE(_NO_DERIVATIVE), NOT_DIFFERENTIABLE(_NO_DERIVATIVE)),
     batch=batch_leading(lambda: householder_product),
-    lower=Library(), expand=_product_expand,
+    lower=Library(lambda a, taus: not fits_cache(a)), expand=_product_expand,
 )  # fmt: skip
 
 
@@ -156,7 +157,7 @@ def _tall_jvp(q: Any, r: Any, da: Any) -> tuple[Any, Any]:
 qr: Primitive = Primitive(
     "qr", "linalg", _type, lambda a, *, full_matrices: qr_numpy.qr(a, full_matrices),
     batch=batch_leading(lambda: qr), multiple_results=True, jvp_equation=_jvp,
-    lower=Library(), expand=_expand,
+    lower=Library(lambda a, *, full_matrices: not fits_cache(a)), expand=_expand,
 )  # fmt: skip
 
 __all__ = ["geqrf", "householder_product", "qr"]

@@ -12,15 +12,34 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rune import dtypes
 from rune.core.types import ArrayType
 
-TINY = 6  # rows of a matrix that is written out: its elements are n³ expressions
+TINY = 5  # rows of a matrix that is written out: its elements are n³ expressions
+TINY_COMPLEX = 4  # of complex numbers, whose product is six of them
+NARROW = 8  # rows of a matrix of which any number of lanes is better compiled
+IN_CACHE = 300_000  # elements up to which a compiled loop beats NumPy (measured: LU, QR)
 FEW = 64  # rows up to which NumPy takes all lanes in one step
 
 
 def is_small(*types: ArrayType) -> bool:
     """Whether all matrices have few enough rows and columns, known when compiled."""
-    return all(isinstance(d, int) and d <= TINY for t in types for d in t.shape[-2:])
+    return all(
+        isinstance(d, int) and d <= (TINY_COMPLEX if t.dtype in dtypes.COMPLEX else TINY)
+        for t in types
+        for d in t.shape[-2:]
+    )
+
+
+def fits_cache(type: ArrayType) -> bool:
+    """Whether a compiled loop over rows and columns is faster than NumPy's routine on the CPU.
+
+    It is as long as all that a step goes through stays in the cache, and for narrow matrices.
+    """
+    if all(isinstance(d, int) and d <= NARROW for d in type.shape[-2:]):
+        return True
+    sizes = [d for d in type.shape if isinstance(d, int)]
+    return len(sizes) == len(type.shape) and math.prod(sizes) <= IN_CACHE
 
 
 def prefers_lanes(a: np.ndarray) -> bool:

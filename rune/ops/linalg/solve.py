@@ -173,5 +173,5 @@ linear_solve: Primitive = Primitive(
     jvp=(_jvp_a, ZERO, ZERO, _jvp_b),
     transpose=_transpose,
     batch=batch_leading(lambda: linear_solve),
-    lower=Library(lambda a, *others, transposed: not is_small(a)), expand=_expand,
+    lower=Library(lambda *types, transposed: False), expand=_expand,
 )  # fmt: skip

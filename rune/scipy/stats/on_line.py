@@ -190,6 +190,9 @@ exponnorm = Continuous(
     lower=lambda y, k: normal.normal_cdf(y) - rnp.exp(
         0.5 / (k * k) - y / k + normal.log_normal_cdf(y - 1.0 / k)
     ),
+    upper=lambda y, k: normal.normal_cdf(-y) + rnp.exp(
+        0.5 / (k * k) - y / k + normal.log_normal_cdf(y - 1.0 / k)
+    ),
     valid=_positive, mean_of=lambda k: k, variance_of=lambda k: 1.0 + k * k,
 )  # fmt: skip
 
@@ -221,6 +224,7 @@ dweibull = Continuous(
         rnp.log(0.5 * c) + (c - 1.0) * rnp.log(rnp.abs(y)) - rnp.power(rnp.abs(y), c)
     ),
     lower=lambda y, c: _dweibull_upper(-y, c), upper=lambda y, c: _dweibull_upper(y, c),
+    quantile=lambda q, c: -_dweibull_isf(q, c), upper_quantile=lambda q, c: _dweibull_isf(q, c),
     mean_of=lambda c: 0.0, variance_of=lambda c: rnp.exp(log_gamma(1.0 + 2.0 / c)),
 )  # fmt: skip
 
@@ -228,6 +232,11 @@ dweibull = Continuous(
 def _dweibull_upper(y: Any, c: Any) -> Any:
     half = 0.5 * rnp.exp(-rnp.power(rnp.abs(y), c))
     return rnp.where(y > 0, half, 1.0 - half)
+
+
+def _dweibull_isf(q: Any, c: Any) -> Any:
+    found = rnp.power(-rnp.log(2.0 * rnp.minimum(q, 1.0 - q)), 1.0 / c)
+    return rnp.where(q < 0.5, found, -found)
 
 
 # --- on the circle ----------------------------------------------------------------------------

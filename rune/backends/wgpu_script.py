@@ -1,0 +1,130 @@
+"""Scripts: the commands of a call on a WebGPU device, kept for the next call on the same memory.
+
+What a walk of the steps has encoded, pipelines and bind groups in order, is encoded again without
+walking; and by the native library's own functions, since wgpu-py's wrappers cost more than the work
+(14 against 2 µs a kernel). Errors still come up: what a pass objects to, its encoder's `finish` says.
+
+A script belongs to one choice of memory. Memory comes back from the pool, so few are needed; those
+longest unused go.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+KEPT = 32  # scripts of one plan
+LONGEST = 4096  # commands of a script
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """Consecutive dispatches, one pass: native pipeline and bind group, numbers of groups."""
+
+    calls: tuple[tuple[Any, Any, int, int], ...]
+    held: tuple[Any, ...]  # what keeps the native handles alive
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A copy: target, offset there, source, offset there, bytes."""
+
+    target: Any
+    to: int
+    source: Any
+    at: int
+    nbytes: int
+
+
+Script = tuple[Launches | Move, ...]
+
+
+@dataclass(slots=True)
+class Notes:
+    """What is being encoded; `fits` turns false where it could not be encoded so again."""
+
+    fits: bool = True
+    made: list[Launches | Move] = field(default_factory=list)
+    calls: list[tuple[Any, Any, int, int]] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
+
+    def dispatch(self, pipeline: Any, group: Any, groups: tuple[int, int]) -> None:
+        """Note a dispatch."""
+        self.calls.append((pipeline._internal, group._internal, *groups))
+        self.held += [pipeline, group]
+        self.fits = self.fits and len(self.calls) < LONGEST
+
+    def copy(self, *move: Any) -> None:
+        """Note a copy."""
+        self._end_pass()
+        self.made.append(Move(*move))
+        self.fits = self.fits and len(self.made) < LONGEST
+
+    def script(self) -> Script | None:
+        """All of it; None where it cannot be kept."""
+        self._end_pass()
+        return tuple(self.made) if self.fits else None
+
+    def _end_pass(self) -> None:
+        if self.calls:
+            self.made.append(Launches(tuple(self.calls), tuple(self.held)))
+            self.calls, self.held = [], []
+
+
+class Scripts:
+    """The scripts of one plan, by the sizes and memory that they are for."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, ...], Script] = {}
+
+    def get(self, key: tuple[Any, ...]) -> Script | None:
+        """The script for this key, which is then the last used."""
+        found = self._made.pop(key, None)
+        if found is not None:
+            self._made[key] = found
+        return found
+
+    def keep(self, key: tuple[Any, ...], script: Script) -> None:
+        """Keep one more."""
+        self._made[key] = script
+        while len(self._made) > KEPT:
+            del self._made[next(iter(self._made))]
+
+
+@functools.cache
+def _native() -> tuple[Callable[..., None], Callable[..., None], Callable[..., None], Any]:
+    """The library's functions for a pass: set a pipeline, set a bind group, dispatch; and NULL."""
+    native: Any = import_module("wgpu.backends.wgpu_native")
+    return (
+        native.lib.wgpuComputePassEncoderSetPipeline,
+        native.lib.wgpuComputePassEncoderSetBindGroup,
+        native.lib.wgpuComputePassEncoderDispatchWorkgroups,
+        native.ffi.NULL,
+    )
+
+
+def play(script: Script, device: Any) -> None:
+    """Encode the script, and submit it."""
+    commands = device.create_command_encoder()
+    for part in script:
+        if isinstance(part, Launches):
+            computing = commands.begin_compute_pass()
+            _dispatch(computing._internal, part.calls)
+            computing.end()
+        else:
+            commands.copy_buffer_to_buffer(part.source, part.at, part.target, part.to, part.nbytes)
+    device.queue.submit([commands.finish()])
+
+
+def _dispatch(computing: Any, calls: tuple[tuple[Any, Any, int, int], ...]) -> None:
+    set_pipeline, set_group, dispatch, null = _native()
+    last = None
+    for pipeline, group, wide, high in calls:
+        if pipeline is not last:
+            set_pipeline(computing, pipeline)
+            last = pipeline
+        set_group(computing, 0, group, 0, null)
+        dispatch(computing, wide, high, 1)

@@ -1,0 +1,272 @@
+"""rune.lax.linalg: the factorisations and solutions, one primitive each, in JAX's spelling.
+
+Dtypes are f32, f64, c64 and c128, matrices the last two axes; nothing is promoted or broadcast.
+Sides, transposes and adjoints are spelled by transposing, which costs nothing when compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune import dtypes, ops
+from rune.control import fori_loop
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.numpy.arguments import static_int, value
+from rune.ops import conventions as c
+from rune.ops.matrix_helpers import (
+    adjoint,
+    conjugate,
+    keep,
+    lower_triangle,
+    matmul,
+    number,
+    swapped,
+    upper_triangle,
+)
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The lower triangular L with L Lᴴ = x; NaN in lanes that are not positive definite.
+
+    symmetrize_input:  whether x stands for (x + xᴴ) / 2; else its lower triangle is read.
+    Shapes: [*B, N, N] -> [*B, N, N].
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> lax.linalg.cholesky(rnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], f32[2,2], cpu:0)
+    """
+    a = value("cholesky", x)
+    if symmetrize_input:
+        a = ops.mul(ops.add(a, adjoint(a)), number(0.5, a))
+    return ops.linalg.cholesky(a)
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+    """The upper triangular factor of Rᵀ R + w wᵀ.
+
+    Shapes: [N, N], [N] -> [N, N]. Types: real.
+    Source: rotations, Golub & Van Loan 4e, §6.5.4.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> lax.linalg.cholesky_update(3.0 * rnp.eye(2), rnp.array([4.0, 0.0]))
+    Array([[5., 0.],
+           [0., 3.]], f32[2,2], cpu:0)
+    """
+    r, w = value("cholesky_update", r_matrix), value("cholesky_update", w_vector)
+    shape = type_of(r).shape
+    if len(shape) != 2 or shape[0] != shape[1] or type_of(w).shape != shape[:1]:
+        raise ShapeError(
+            f"cholesky_update: cannot update {type_of(r)} by {type_of(w)} "
+            "(a square matrix and a vector of as many elements required)"
+        )
+    if type_of(r).dtype in dtypes.COMPLEX:
+        raise DtypeError(f"cholesky_update: cannot update {type_of(r)} (real dtype required)")
+    return _rotated(r, w)
+
+
+def _rotated(r: Any, w: Any) -> Any:
+    """Row k and w are turned until w has a zero in place k, for one k after the other."""
+    n = type_of(w).shape[0]
+    column = ops.iota(shape=(n,), axis=0, dtype=dtypes.i32)
+    row = ops.iota(shape=(n, n), axis=0, dtype=dtypes.i32)
+
+    def step(k: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        r, w = carry
+        here = ops.reduce_sum(keep(ops.eq(row, k), r), axes=(0,))
+        head, other = (ops.reduce_sum(keep(ops.eq(column, k), x), axes=(0,)) for x in (here, w))
+        length = ops.sqrt(ops.add(ops.mul(head, head), ops.mul(other, other)))
+        is_zero = ops.eq(length, number(0, length))
+        safe = ops.select(is_zero, number(1, length), length)
+        cosine = ops.select(is_zero, number(1, length), ops.div(head, safe))
+        sine = ops.div(other, safe)
+        turned = ops.add(ops.mul(cosine, here), ops.mul(sine, w))
+        rest = ops.sub(ops.mul(cosine, w), ops.mul(sine, here))
+        rows_of = ops.broadcast(turned, shape=(n, n), axes=(1,))
+        return ops.select(ops.eq(row, k), rows_of, r), rest
+
+    found, _ = fori_loop(0, n, step, (r, w))
+    return upper_triangle(found)
+
+
+def lu(x: Any) -> tuple[Any, Any, Any]:
+    """LU with partial pivoting: the factors in one array, pivots and permutation, both i32.
+
+    Shapes: [*B, M, N] -> [*B, M, N], [*B, min(M, N)], [*B, M].
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> lax.linalg.lu(rnp.array([[1.0, 2.0], [4.0, 4.0]]))[0]
+    Array([[4.  , 4.  ],
+           [0.25, 1.  ]], f32[2,2], cpu:0)
+    """
+    factors, pivots, permutation = ops.linalg.lu(value("lu", x))
+    return factors, pivots, permutation
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+    """The permutation that exchanges row k with row pivots[k], one k after the other.
+
+    Shapes: i32[*B, K] -> i32[*B, permutation_size].
+    Errors: ArgumentError for a permutation of fewer rows than there are pivots.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> lax.linalg.lu_pivots_to_permutation(rnp.array([2, 1]), 3)
+    Array([2, 1, 0], i32[3], cpu:0)
+    """
+    found = value("lu_pivots_to_permutation", pivots)
+    rows = static_int("lu_pivots_to_permutation", "a size", permutation_size)
+    if type_of(found).shape[-1] > rows:
+        raise ArgumentError(
+            f"lu_pivots_to_permutation: cannot permute {rows} rows by {type_of(found)} "
+            "(more pivots than rows)"
+        )
+    return _exchanged(c.astype(found, dtypes.i32), rows)
+
+
+def _exchanged(pivots: Any, rows: int) -> Any:
+    *lead, count = type_of(pivots).shape
+    shape, axis = (*lead, rows), len(lead)
+    place = ops.iota(shape=shape, axis=axis, dtype=dtypes.i32)
+    turn = ops.iota(shape=(*lead, count), axis=axis, dtype=dtypes.i32)
+
+    def step(k: Any, order: Any) -> Any:
+        chosen = ops.reduce_sum(keep(ops.eq(turn, k), pivots), axes=(axis,))
+        chosen = ops.broadcast(chosen, shape=shape, axes=tuple(range(axis)))
+        ends = (ops.eq(place, k), ops.eq(place, chosen))
+        first, second = (
+            ops.broadcast(ops.reduce_sum(keep(end, order), axes=(axis,)), shape=shape,
+                          axes=tuple(range(axis)))
+            for end in ends
+        )  # fmt: skip
+        return ops.select(ends[0], second, ops.select(ends[1], first, order))
+
+    return fori_loop(0, count, step, place)
+
+
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, Any]:
+    """Q with orthonormal columns and R upper triangular: x = Q R.
+
+    Shapes: [*B, M, N] -> [*B, M, M], [*B, M, N]; or with K = min(M, N) columns and rows.
+    Errors: ArgumentError for pivoting, which rune has not.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> lax.linalg.qr(rnp.ones((3, 2)), full_matrices=False)[1].shape
+    (2, 2)
+    """
+    if pivoting:
+        raise ArgumentError(
+            "qr: cannot pivot columns (pivoting=True)", hint="the svd reveals the rank"
+        )
+    q, r = ops.linalg.qr(value("qr", x), full_matrices=full_matrices)
+    return q, r
+
+
+def geqrf(a: Any) -> tuple[Any, Any]:
+    """R, the vectors of the reflections below it, and their factors taus. No derivative.
+
+    Shapes: [*B, M, N] -> [*B, M, N], [*B, min(M, N)].
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> [x.shape for x in lax.linalg.geqrf(rnp.ones((3, 2)))]
+    [(3, 2), (2,)]
+    """
+    packed, taus = ops.linalg.geqrf(value("geqrf", a))
+    return packed, taus
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first N columns of the product of K reflections, as `geqrf` gives them. No derivative.
+
+    Shapes: [*B, M, N], [*B, K] -> [*B, M, N].
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> packed, taus = lax.linalg.geqrf(rnp.ones((3, 2)))
+    >>> lax.linalg.householder_product(packed, taus).shape
+    (3, 2)
+    """
+    name = "householder_product"
+    return ops.linalg.householder_product(value(name, a), value(name, taus))
+
+
+def triangular_solve(
+    a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
+    conjugate_a: bool = False, unit_diagonal: bool = False,
+) -> Any:  # fmt: skip
+    """X with op(a) X = b if left_side, else X op(a) = b, for a triangular `a`.
+
+    op is the transpose, the conjugate, or both, as asked for; only the triangle that is named is
+    read. A vector b [N] beside a matrix [N, N] is one right-hand side.
+    Shapes: a [*B, N, N], b [*B, N, K] (or [*B, K, N]) -> that of b.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> a = rnp.array([[2.0, 0.0], [1.0, 4.0]])
+    >>> lax.linalg.triangular_solve(a, rnp.array([[2.0], [9.0]]), left_side=True, lower=True)
+    Array([[1.],
+           [2.]], f32[2,1], cpu:0)
+    """
+    x, y = value("triangular_solve", a), value("triangular_solve", b)
+    is_vector = type_of(y).ndim == type_of(x).ndim - 1
+    y = c.expand_dims(y, -1 if left_side else -2) if is_vector else y
+    x = conjugate(x) if conjugate_a else x
+    # X op(a) = b is op(a)ᵀ Xᵀ = bᵀ.
+    if transpose_a == left_side:
+        x, lower = swapped(x), not lower
+    y = y if left_side else swapped(y)
+    found = ops.linalg.triangular_solve(x, y, lower=lower, unit_diagonal=unit_diagonal)
+    found = found if left_side else swapped(found)
+    return c.squeeze(found, -1 if left_side else -2) if is_vector else found
+
+
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
+    """X with A X = b, A of the diagonals dl (below; dl[0] is not read), d, and du (above).
+
+    Shapes: dl, d, du [*B, N], b [*B, N, K] -> [*B, N, K].
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> one = rnp.ones(3)
+    >>> lax.linalg.tridiagonal_solve(0 * one, 2 * one, 0 * one, rnp.ones((3, 1)))[:, 0]
+    Array([0.5, 0.5, 0.5], f32[3], cpu:0)
+    """
+    found = [value("tridiagonal_solve", x) for x in (dl, d, du, b)]
+    return ops.linalg.tridiagonal_solve(*found)
+
+
+def symmetric_product(
+    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Any:  # fmt: skip
+    """alpha A Aᵀ + beta C, of which the lower triangle is what counts.
+
+    symmetrize_output:  whether the upper triangle repeats the lower one.
+    Shapes: [*B, N, K], [*B, N, N] -> [*B, N, N].
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> lax.linalg.symmetric_product(rnp.ones((2, 3)), rnp.zeros((2, 2)))
+    Array([[3., 3.],
+           [3., 3.]], f32[2,2], cpu:0)
+    """
+    a, other = value("symmetric_product", a_matrix), value("symmetric_product", c_matrix)
+    found = ops.mul(number(alpha, a), matmul(a, swapped(a)))
+    found = ops.add(found, ops.mul(number(beta, a), other))
+    if not symmetrize_output:
+        return found
+    below = lower_triangle(found, -1)
+    return ops.add(lower_triangle(found), swapped(below))
+
+
+__all__ = [
+    "cholesky", "cholesky_update", "geqrf", "householder_product", "lu",
+    "lu_pivots_to_permutation", "qr", "symmetric_product", "triangular_solve",
+    "tridiagonal_solve",
+]  # fmt: skip

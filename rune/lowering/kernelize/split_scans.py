@@ -1,0 +1,120 @@
+"""Scan in parts where one scan would leave most threads of a device idle.
+
+Before   %1: f32[1000000] = cumsum %0 {axis=0}
+After    %1: f32[31250,32] = split_axis %0, 0.0 {axis=0, size=32}     (a view)
+         %2: f32[31250,32] = cumsum %1 {axis=1}                       one thread for each part
+         %3: f32[31250] = pad (reshape (slice %2))                    (views) the end of the part before
+         %4: f32[31250] = cumsum %3 {axis=0}                          again in parts
+         %5: f32[1000000] = join_axis (add (broadcast %4) %2)         with what reads it
+
+The parts depend on nothing but sizes, so the result is the same on every run. Half types are summed
+in f32 from end to end.
+
+Invariant: every scan that stays is short, or has enough rows beside it.
+Cost: O(n) work in O(log n) kernels; linear in the number of equations.
+Source: reduce, then scan, then distribute: Blelloch, "Prefix sums and their applications", 1990.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rune import ops
+from rune.core.lower import Cumulative, Source, View
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Program
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.two_step import apply, identity, split_axis
+from rune.ops.family import view_of, wide
+
+COMBINE = {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
+
+
+def _join_type(x: ArrayType, *, axis: int, size: Size) -> ArrayType:
+    return x.with_shape((*x.shape[:axis], size, *x.shape[axis + 2 :]))
+
+
+def _join_reference(x: Any, *, axis: int, size: int) -> Any:
+    whole = x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
+    return whole[(slice(None),) * axis + (slice(0, size),)]
+
+
+def _join_view(indices: tuple, x: ArrayType, *, axis: int, size: Size) -> Source:
+    part = x.shape[axis + 1]
+    at = indices[axis]
+    return view_of((*indices[:axis], at // part, at % part, *indices[axis + 1 :]))
+
+
+join_axis = Primitive("join_axis", "movement", _join_type, _join_reference, lower=View(_join_view))
+
+
+def split_scans(program: Program, target: Target) -> Program:
+    """The program with long scans beside few rows done in parts, for a device with threads."""
+    if target.threads_per_workgroup == 1:
+        return program
+    points = cost.SCAN_POINTS * target.cores
+    body = [new for e in program.equations for new in _split(e, points) or (e,)]
+    return program.with_equations(body, program.outputs)
+
+
+def _split(equation: Equation, points: int) -> list[Equation]:
+    """The equations in place of a scan; none where it stays."""
+    lower = equation.primitive.lower
+    if not isinstance(lower, Cumulative):
+        return []
+    (x,), axis = equation.operands, equation.params["axis"]
+    if not _is_long(x.type, axis, points):
+        return []
+    made: list[Equation] = []
+    dtype = x.type.dtype
+    acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
+    x = x if acc == dtype else apply(made, ops.convert, x, dtype=acc)
+    y = _scanned(equation, x, axis, points, made)
+    if acc != dtype:
+        apply(made, ops.convert, y, dtype=dtype)
+    made[-1] = replace(made[-1], results=equation.results, frame=equation.frame)
+    return made
+
+
+def _is_long(type: ArrayType, axis: int, points: int) -> bool:
+    size = cost.estimate(type.shape[axis])
+    return size >= cost.LONG_SCAN and cost.count(type.shape) // size < points
+
+
+def _scanned(equation: Equation, x: Atom, axis: int, points: int, made: list[Equation]) -> Atom:
+    """`x` scanned along `axis` like the equation's operand."""
+    primitive, reverse = equation.primitive, equation.params["reverse"]
+    if not _is_long(x.type, axis, points):
+        return apply(made, primitive, x, axis=axis, reverse=reverse)
+    assert isinstance(primitive.lower, Cumulative)
+    neutral = identity(primitive.lower.combine, x.type)
+    parts = apply(made, split_axis, x, neutral, axis=axis, size=cost.SCAN_PART)
+    inner = apply(made, primitive, parts, axis=axis + 1, reverse=reverse)
+    totals = _last(inner, axis + 1, reverse, made)
+    ndim = totals.type.ndim
+    shift = tuple((-1 if reverse else 1) if i == axis else 0 for i in range(ndim))
+    back = tuple(-s for s in shift)
+    # Shifted first, so that what is before a part is an array of its own.
+    others = apply(made, ops.pad, totals, neutral, low=shift, high=back, interior=(0,) * ndim)
+    before = _scanned(equation, others, axis, points, made)
+    kept = tuple(i for i in range(ndim + 1) if i != axis + 1)
+    spread = apply(made, ops.broadcast, before, shape=inner.type.shape, axes=kept)
+    combine = COMBINE[primitive.lower.combine]
+    # The earlier part comes first, as in a scan from one end to the other.
+    both = apply(made, combine, spread, inner)
+    return apply(made, join_axis, both, axis=axis, size=x.type.shape[axis])
+
+
+def _last(x: Atom, axis: int, reverse: bool, made: list[Equation]) -> Atom:
+    """The elements of x where a scan along `axis` ends, that axis removed."""
+    shape = x.type.shape
+    at = 0 if reverse else shape[axis] - 1
+    start = tuple(at if i == axis else 0 for i in range(len(shape)))
+    limit = tuple(at + 1 if i == axis else d for i, d in enumerate(shape))
+    ends = apply(made, ops.slice_, x, start=start, limit=limit, stride=(1,) * len(shape))
+    left = tuple(d for i, d in enumerate(shape) if i != axis)
+    return apply(made, ops.reshape, ends, shape=left)

@@ -1,0 +1,120 @@
+"""Covariance and correlation of variables that were observed together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.numpy.arguments import inexact, rank, value
+from rune.numpy.joining import concatenate
+from rune.numpy.matrices import diagonal
+from rune.ops import conventions as c
+from rune.ops import statistics as st
+from rune.ops.complex_numbers import PART
+from rune.ops.family import size_value
+from rune.ops.promote import apply, constant
+
+
+def _variables(name: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
+    """Variables as rows, observations as columns, in floats."""
+    both = [inexact(name, value(name, x)) for x in (m, y) if x is not None]
+    if any(rank(x) > 2 for x in both):
+        raise ShapeError(f"{name}: cannot take {', '.join(str(type_of(x)) for x in both)} (rank 2)")
+    rows = [_rows(x, rowvar) for x in c.same_dtype(name, *both)]
+    found = rows[0] if len(rows) == 1 else concatenate(rows, 0)
+    return found if dtype is None else c.astype(found, dtypes.as_dtype(dtype))
+
+
+def _rows(x: Any, rowvar: bool) -> Any:
+    if rank(x) < 2:
+        return c.reshape(x, (1, -1))
+    return x if rowvar or type_of(x).shape[0] == 1 else c.transpose(x)
+
+
+def _weights(fweights: Any, aweights: Any, count: Any, like: Any) -> tuple[Any, Any]:
+    """(weight of each observation or None, weights of importance alone or None)."""
+    real = PART.get(type_of(like).dtype, type_of(like).dtype)
+    found = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        w = value("cov", given)
+        if type_of(w).shape != (count,):
+            raise ShapeError(f"cov: cannot use {name}={type_of(w)} ({count} observations)")
+        if name == "fweights" and type_of(w).dtype not in dtypes.INTEGER:
+            raise DtypeError(f"cov: cannot use {name}={type_of(w)} (integer dtype required)")
+        w = c.astype(w, real)
+        found = w if found is None else ops.mul(found, w)
+    return found, None if aweights is None else c.astype(value("cov", aweights), real)
+
+
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The covariance of every two variables.
+
+    Shapes: m [N, K] with K observations of N variables (rowvar=False: [K, N]) -> [N, N]; one
+            variable gives a scalar. `y` adds variables; weights are [K].
+    ddof:   what is taken from the count of observations; 1, or 0 if `bias`.
+    Errors: ShapeError above rank 2 or for weights that do not fit; DtypeError for fweights that
+            are no integers; ArgumentError for a ddof that is no integer.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.cov(rnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], f32[2,2], cpu:0)
+    """
+    if ddof is not None and not isinstance(ddof, int):
+        raise ArgumentError(f"cov: cannot use ddof={ddof!r} (integer required)")
+    x = _variables("cov", m, y, rowvar, dtype)
+    less = (0 if bias else 1) if ddof is None else ddof
+    count = type_of(x).shape[1]
+    if type_of(x).shape[0] == 0:
+        return ops.broadcast(constant(0, x), shape=(0, 0), axes=())
+    w, importance = _weights(fweights, aweights, count, x)
+    mean, divisor = _moments(x, w, importance, less)
+    centred = apply(ops.sub, x, mean)
+    scaled = centred if w is None else apply(ops.mul, centred, w)
+    total = c.matmul(scaled, c.transpose(c.conj(centred)))
+    return c.squeeze(apply(ops.div, total, c.astype(divisor, type_of(x).dtype)))
+
+
+def _moments(x: Any, w: Any, importance: Any, ddof: int) -> tuple[Any, Any]:
+    """(mean of each variable as a column, divisor of the sums of products)."""
+    if w is None:
+        dtype = PART.get(type_of(x).dtype, type_of(x).dtype)
+        count = size_value(type_of(x).shape[1], dtype)
+        return st.mean(x, 1, keepdims=True), st.left_over(count, ddof)
+    total = st.sum(w)
+    mean = apply(ops.div, st.sum(apply(ops.mul, x, w), 1, None, True), total)
+    if not ddof:
+        return mean, total
+    lost = (
+        constant(ddof, total) if importance is None
+        else apply(ops.div, ops.mul(st.sum(ops.mul(w, importance)), constant(ddof, total)), total)
+    )  # fmt: skip
+    return mean, ops.max(ops.sub(total, lost), constant(0, total))
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    """Pearson's correlation of every two variables, within [-1, 1]; arguments as of `cov`.
+
+    NaN for a variable that does not vary.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.corrcoef(rnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], f32[2,2], cpu:0)
+    """
+    found = cov(x, y, rowvar, dtype=dtype)
+    if rank(found) == 0:
+        return ops.div(found, found)
+    spread = ops.sqrt(c.real(diagonal(found)))
+    scaled = apply(ops.div, apply(ops.div, found, c.expand_dims(spread, 1)), spread)
+    return c.by_parts(lambda part: c.clip(part, -1, 1), scaled)
+
+
+__all__ = ["corrcoef", "cov"]

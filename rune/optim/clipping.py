@@ -1,0 +1,126 @@
+"""Parts that keep updates within bounds, and those that mend or smooth them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import tree
+from rune.errors import ArgumentError
+from rune.optim.transforms import (
+    Optimizer,
+    Tree,
+    correction,
+    global_norm,
+    no_steps,
+    stateless,
+)
+
+
+def clip_by_global_norm(max_norm: float) -> Optimizer:
+    """Updates scaled down together so that their global norm is at most `max_norm`.
+
+    Source: Pascanu et al. 2012, arXiv:1211.5063.
+    """
+
+    def rule(grads: Tree, params: Tree) -> Tree:
+        norm = global_norm(grads)
+        factor = rnp.where(norm > max_norm, max_norm / norm, 1.0)
+        return tree.map(lambda g: rnp.astype(g * factor, rnp.result_type(g)), grads)
+
+    return stateless(rule)
+
+
+def clip(max_delta: float) -> Optimizer:
+    """Every element kept within ±max_delta.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.clip(1.0).update(rnp.array([-3.0, 0.5]), ())[0]
+    Array([-1. ,  0.5], f32[2], cpu:0)
+    """
+    return stateless(lambda grads, _: tree.map(lambda g: rnp.clip(g, -max_delta, max_delta), grads))
+
+
+def clip_by_block_rms(threshold: float) -> Optimizer:
+    """Each leaf scaled down so that its root mean square is at most `threshold`.
+
+    Source: Shazeer & Stern 2018, arXiv:1804.04235, section 6.
+    """
+
+    def block(g: Any) -> Any:
+        rms = rnp.sqrt(rnp.mean(rnp.square(g)))
+        return g / rnp.maximum(1.0, rms / threshold)
+
+    return stateless(lambda grads, _: tree.map(block, grads))
+
+
+def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> Optimizer:
+    """Each unit's gradient kept at most `clipping` times as long as the unit's weights.
+
+    Units are the last axis of a matrix, the last of a kernel [*K, I, O], elements of a vector; the
+    length of a unit counts as `eps` at least.
+    Errors: ArgumentError without parameters.
+    Source: Brock et al. 2021, arXiv:2102.06171.
+    """
+
+    def leaf(g: Any, p: Any) -> Any:
+        most = clipping * rnp.maximum(_unit_norm(p), eps)
+        norm = rnp.maximum(_unit_norm(g), 1e-6)
+        return rnp.where(norm < most, g, g * (most / norm))
+
+    def rule(grads: Tree, params: Tree) -> Tree:
+        return tree.map(leaf, grads, required("adaptive_grad_clip", params))
+
+    return stateless(rule)
+
+
+def required(name: str, params: Tree) -> Tree:
+    """The parameters, or ArgumentError where `update` was called without."""
+    if params is None:
+        raise ArgumentError(
+            f"{name}: cannot update without parameters", hint="call update(grads, state, params)"
+        )
+    return params
+
+
+def _unit_norm(x: Any) -> Any:
+    if x.ndim < 2:
+        return rnp.abs(x) if x.ndim == 0 else rnp.sqrt(rnp.sum(rnp.square(x), keepdims=True))
+    axes = tuple(range(x.ndim - 1))
+    return rnp.sqrt(rnp.sum(rnp.square(x), axes, keepdims=True))
+
+
+def centralize() -> Optimizer:
+    """Gradients of matrices and kernels minus their mean over all axes but the last.
+
+    Source: Yong et al. 2020, arXiv:2004.01461.
+    """
+
+    def leaf(g: Any) -> Any:
+        return g if g.ndim < 2 else g - rnp.mean(g, tuple(range(g.ndim - 1)), keepdims=True)
+
+    return stateless(lambda grads, _: tree.map(leaf, grads))
+
+
+def zero_nans() -> Optimizer:
+    """NaN elements replaced by 0."""
+    return stateless(lambda grads, _: tree.map(lambda g: rnp.where(rnp.isnan(g), 0, g), grads))
+
+
+class EmaState(NamedTuple):
+    """Step count and running mean."""
+
+    count: Any
+    ema: Tree
+
+
+def ema(decay: float, debias: bool = True) -> Optimizer:
+    """The running mean of the updates, by default corrected for its start."""
+
+    def update(grads: Tree, state: EmaState, params: Tree = None) -> tuple[Tree, EmaState]:
+        count = state.count + 1
+        mean = tree.map(lambda g, m: decay * m + (1 - decay) * g, grads, state.ema)
+        factor = correction(decay, count) if debias else 1.0
+        return tree.map(lambda m: rnp.astype(m / factor, m.dtype), mean), EmaState(count, mean)
+
+    return Optimizer(lambda params: EmaState(no_steps(), tree.map(rnp.zeros_like, params)), update)

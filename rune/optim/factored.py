@@ -1,0 +1,82 @@
+"""Adafactor's second moments: of a matrix only the means of squares of its rows and columns.
+
+Memory for an n × m matrix is n + m instead of n m. Leaves with two axes of at least
+`min_dim_size_to_factor` are factored over the two largest; all others keep every square.
+Source: Shazeer & Stern 2018, arXiv:1804.04235.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import ops, tree
+from rune.optim.transforms import Optimizer, Tree, no_steps
+
+
+class FactoredState(NamedTuple):
+    """Step count; means of squares of rows, of columns, or of elements, one number where unused."""
+
+    count: Any
+    rows: Tree
+    columns: Tree
+    elements: Tree
+
+
+def factored_axes(shape: tuple[int, ...], least: int) -> tuple[int, int] | None:
+    """The two largest axes, the larger one last, if both are at least so long."""
+    order = sorted(range(len(shape)), key=lambda a: shape[a])
+    if len(shape) < 2 or shape[order[-2]] < least:
+        return None
+    return order[-2], order[-1]
+
+
+def scale_by_factored_rms(
+    factored: bool = True, decay_rate: float = 0.8, step_offset: int = 0,
+    min_dim_size_to_factor: int = 128, epsilon: float = 1e-30,
+) -> Optimizer:  # fmt: skip
+    """Updates over the root of the estimated means of squares, whose decay grows with the step."""
+    least = min_dim_size_to_factor if factored else None
+
+    def axes_of(x: Any) -> tuple[int, int] | None:
+        return None if least is None else factored_axes(x.shape, least)
+
+    def init(params: Tree) -> FactoredState:
+        def part(number: int, p: Any) -> Any:
+            axes = axes_of(p)
+            if (axes is None) != (number == 2):
+                return rnp.zeros((1,), p.dtype)
+            if axes is None:
+                return rnp.zeros_like(p)
+            gone = axes[1 - number]
+            return rnp.zeros(tuple(d for a, d in enumerate(p.shape) if a != gone), p.dtype)
+
+        made = [tree.map(lambda p, n=n: part(n, p), params) for n in range(3)]
+        return FactoredState(no_steps(), *made)
+
+    def leaf(g: Any, row: Any, column: Any, element: Any, decay: Any) -> tuple[Any, Any, Any, Any]:
+        square = g * g + epsilon
+        axes = axes_of(g)
+        if axes is None:
+            element = rnp.astype(decay * element + (1 - decay) * square, g.dtype)
+            return g * ops.rsqrt(element), row, column, element
+        row = rnp.astype(decay * row + (1 - decay) * rnp.mean(square, axes[1]), g.dtype)
+        column = rnp.astype(decay * column + (1 - decay) * rnp.mean(square, axes[0]), g.dtype)
+        # Where the first axis stands once the second is gone.
+        place = axes[0] - (axes[0] > axes[1])
+        of_row = ops.rsqrt(row / rnp.mean(row, place, keepdims=True))
+        spread = rnp.expand_dims(of_row, axes[1]) * rnp.expand_dims(ops.rsqrt(column), axes[0])
+        return g * spread, row, column, element
+
+    def update(
+        grads: Tree, state: FactoredState, params: Tree = None
+    ) -> tuple[Tree, FactoredState]:
+        step = rnp.astype(state.count - step_offset + 1, "f32")
+        decay = 1.0 - step ** (-decay_rate)
+        leaves, treedef = tree.flatten(grads)
+        parts = (treedef.flatten_up_to(t) for t in (state.rows, state.columns, state.elements))
+        found = [leaf(*given, decay) for given in zip(leaves, *parts, strict=True)]
+        out, *kept = (tree.unflatten(treedef, list(column)) for column in zip(*found, strict=True))
+        return out, FactoredState(state.count + 1, *kept)
+
+    return Optimizer(init, update)

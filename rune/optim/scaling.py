@@ -1,0 +1,259 @@
+"""Parts that scale gradients by what they remember of earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import ops, tree
+from rune.optim.clipping import required
+from rune.optim.transforms import (
+    AdamState,
+    CountState,
+    Optimizer,
+    Tree,
+    correction,
+    no_steps,
+    stateless,
+)
+
+
+class SquaresState(NamedTuple):
+    """Running mean, or sum, of squared gradients."""
+
+    nu: Tree
+
+
+class MomentsState(NamedTuple):
+    """Running means of gradients and of their squares."""
+
+    mu: Tree
+    nu: Tree
+
+
+class AdadeltaState(NamedTuple):
+    """Running means of squared gradients and of squared updates."""
+
+    e_g: Tree
+    e_x: Tree
+
+
+class LionState(NamedTuple):
+    """Running mean of gradients."""
+
+    mu: Tree
+
+
+def _filled(params: Tree, value: float) -> Tree:
+    return tree.map(lambda p: rnp.full_like(p, value), params)
+
+
+def _mean(decay: float, old: Tree, new: Tree) -> Tree:
+    """decay old + (1 - decay) new."""
+    return tree.map(lambda a, b: (1 - decay) * b + decay * a, old, new)
+
+
+def _mean_of_squares(decay: float, old: Tree, new: Tree) -> Tree:
+    return tree.map(lambda a, b: (1 - decay) * (b * b) + decay * a, old, new)
+
+
+def scale(step_size: float) -> Optimizer:
+    """Updates times a number."""
+    return stateless(lambda grads, _: tree.map(lambda g: g * step_size, grads))
+
+
+def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
+    """Updates times a schedule's value at the step, from 0."""
+
+    def update(grads: Tree, state: CountState, params: Tree = None) -> tuple[Tree, CountState]:
+        rate = step_size_fn(state.count)
+        scaled = tree.map(lambda g: rnp.astype(g * rate, rnp.result_type(g)), grads)
+        return scaled, CountState(state.count + 1)
+
+    return Optimizer(lambda params: CountState(no_steps()), update)
+
+
+# --- by squares -------------------------------------------------------------------------------
+
+
+def scale_by_rms(
+    decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0, eps_in_sqrt: bool = True
+) -> Optimizer:
+    """Updates over the root of the running mean of squares.
+
+    eps_in_sqrt: eps is added below the root, else beside it.
+    Source: Hinton 2012, Neural networks for machine learning, lecture 6a.
+    """
+
+    def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
+        nu = _mean_of_squares(decay, state.nu, grads)
+        return tree.map(lambda g, v: g * _over_root(v, eps, eps_in_sqrt), grads, nu), (
+            SquaresState(nu)
+        )
+
+    return Optimizer(lambda params: SquaresState(_filled(params, initial_scale)), update)
+
+
+def _over_root(v: Any, eps: float, inside: bool) -> Any:
+    return ops.rsqrt(v + eps) if inside else 1 / (rnp.sqrt(v) + eps)
+
+
+def scale_by_stddev(
+    decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0, eps_in_sqrt: bool = True
+) -> Optimizer:
+    """`scale_by_rms` with the squares taken about the running mean."""
+
+    def update(grads: Tree, state: MomentsState, params: Tree = None) -> tuple[Tree, MomentsState]:
+        mu, nu = _mean(decay, state.mu, grads), _mean_of_squares(decay, state.nu, grads)
+
+        def leaf(g: Any, m: Any, v: Any) -> Any:
+            return g * _over_root(v - m * m, eps, eps_in_sqrt)
+
+        return tree.map(leaf, grads, mu, nu), MomentsState(mu, nu)
+
+    return Optimizer(
+        lambda params: MomentsState(_filled(params, 0.0), _filled(params, initial_scale)), update
+    )
+
+
+def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> Optimizer:
+    """Updates over the root of the sum of all squares so far; 0 while that sum is 0.
+
+    Source: Duchi et al. 2011, JMLR 12.
+    """
+
+    def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
+        total = tree.map(lambda g, v: g * g + v, grads, state.nu)
+
+        def leaf(g: Any, v: Any) -> Any:
+            some = v > 0
+            return g * rnp.where(some, ops.rsqrt(rnp.where(some, v, 1) + eps), 0)
+
+        return tree.map(leaf, grads, total), SquaresState(total)
+
+    return Optimizer(
+        lambda params: SquaresState(_filled(params, initial_accumulator_value)), update
+    )
+
+
+def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
+    """Updates times the running size of past updates over that of gradients: no unit is left.
+
+    Source: Zeiler 2012, arXiv:1212.5701.
+    """
+
+    def update(
+        grads: Tree, state: AdadeltaState, params: Tree = None
+    ) -> tuple[Tree, AdadeltaState]:
+        squares = _mean_of_squares(rho, state.e_g, grads)
+        moved = tree.map(
+            lambda g, v, x: rnp.sqrt(x + eps) / rnp.sqrt(v + eps) * g, grads, squares, state.e_x
+        )
+        return moved, AdadeltaState(squares, _mean_of_squares(rho, state.e_x, moved))
+
+    return Optimizer(
+        lambda params: AdadeltaState(_filled(params, 0.0), _filled(params, 0.0)), update
+    )
+
+
+# --- by moments -------------------------------------------------------------------------------
+
+
+def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Optimizer:
+    """Adam with the largest gradient so far, fading, in the place of the root of squares.
+
+    Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
+    """
+
+    def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
+        count = state.count + 1
+        mu = _mean(b1, state.mu, grads)
+        nu = tree.map(lambda g, v: rnp.maximum(rnp.abs(g) + eps, b2 * v), grads, state.nu)
+        first = correction(b1, count)
+        found = tree.map(lambda m, v: rnp.astype(m / first / v, m.dtype), mu, nu)
+        return found, AdamState(count, mu, nu)
+
+    return Optimizer(_adam_state(0.0), update)
+
+
+def _adam_state(value: float) -> Callable[[Tree], AdamState]:
+    return lambda params: AdamState(no_steps(), _filled(params, value), _filled(params, value))
+
+
+def scale_by_yogi(
+    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-3, eps_root: float = 0.0,
+    initial_accumulator_value: float = 1e-6,
+) -> Optimizer:  # fmt: skip
+    """Adam whose mean of squares moves by a step of the square's size, up or down.
+
+    Source: Zaheer et al. 2018, Adaptive methods for nonconvex optimization, NeurIPS.
+    """
+
+    def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
+        count = state.count + 1
+        mu = _mean(b1, state.mu, grads)
+        nu = tree.map(lambda g, v: v - (1 - b2) * rnp.sign(v - g * g) * (g * g), grads, state.nu)
+        first, second = correction(b1, count), correction(b2, count)
+
+        def leaf(m: Any, v: Any) -> Any:
+            found = (m / first) / (rnp.sqrt(v / second + eps_root) + eps)
+            return rnp.astype(found, m.dtype)
+
+        return tree.map(leaf, mu, nu), AdamState(count, mu, nu)
+
+    return Optimizer(_adam_state(initial_accumulator_value), update)
+
+
+def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
+    """The sign of the gradient's running mean. Source: Chen et al. 2023, arXiv:2302.06675."""
+
+    def update(grads: Tree, state: LionState, params: Tree = None) -> tuple[Tree, LionState]:
+        signs = tree.map(lambda g, m: rnp.sign((1 - b1) * g + b1 * m), grads, state.mu)
+        return signs, LionState(_mean(b2, state.mu, grads))
+
+    return Optimizer(lambda params: LionState(_filled(params, 0.0)), update)
+
+
+# --- by the parameters ------------------------------------------------------------------------
+
+
+def scale_by_trust_ratio(
+    min_norm: float = 0.0, trust_coefficient: float = 1.0, eps: float = 0.0
+) -> Optimizer:
+    """Each leaf's update scaled to trust_coefficient times the length of its parameter.
+
+    A leaf whose parameter or update is 0 is left as it is. Errors: ArgumentError without params.
+    Source: You et al. 2017, arXiv:1708.03888.
+    """
+
+    def leaf(g: Any, p: Any) -> Any:
+        of_param = rnp.maximum(_length(p), min_norm)
+        of_update = rnp.maximum(_length(g), min_norm)
+        ratio = trust_coefficient * of_param / (of_update + eps)
+        nothing = (of_param == 0) | (of_update == 0)
+        return g * rnp.where(nothing, 1.0, ratio).astype(g.dtype)
+
+    def rule(grads: Tree, params: Tree) -> Tree:
+        return tree.map(leaf, grads, required("scale_by_trust_ratio", params))
+
+    return stateless(rule)
+
+
+def _length(x: Any) -> Any:
+    return rnp.sqrt(rnp.sum(rnp.square(x)))
+
+
+def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
+    """Each leaf's update times the root mean square of its parameter, at least `min_scale`.
+
+    Source: Shazeer & Stern 2018, arXiv:1804.04235, section 8.
+    """
+
+    def leaf(g: Any, p: Any) -> Any:
+        return g * rnp.maximum(rnp.sqrt(rnp.mean(rnp.square(p))), min_scale)
+
+    def rule(grads: Tree, params: Tree) -> Tree:
+        return tree.map(leaf, grads, required("scale_by_param_block_rms", params))
+
+    return stateless(rule)

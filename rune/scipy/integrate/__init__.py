@@ -1,0 +1,9 @@
+"""rune.scipy.integrate: integrals of samples and functions, and differential equations.
+
+sums      trapezoid, cumulative_trapezoid, simpson, quad      odeint    at given times, under jit
+solve_ivp every step, from Python
+"""
+
+from rune.scipy.integrate.odeint import odeint
+from rune.scipy.integrate.solve_ivp import OdeResult, OdeSolution, solve_ivp
+from rune.scipy.integrate.sums import cumulative_trapezoid, quad, simpson, trapezoid

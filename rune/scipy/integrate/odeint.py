@@ -1,0 +1,192 @@
+"""odeint: ordinary differential equations by an adaptive Runge-Kutta method, at given times.
+
+Reverse mode solves the adjoint equation backwards in time, in memory that does not grow with the
+number of steps; forward mode is not defined.
+Source: Chen et al. 2018, Neural Ordinary Differential Equations, arXiv:1806.07366.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import tree
+from rune.control import scan, while_loop
+from rune.errors import ShapeError
+from rune.scipy.integrate.runge_kutta import (
+    DORMAND_PRINCE,
+    between,
+    end_of,
+    error_norm,
+    first_step,
+    next_step,
+    stages_of,
+)
+from rune.scipy.special.arguments import reals
+from rune.transforms.closure import closure_convert
+from rune.transforms.custom_vjp import custom_vjp
+from rune.transforms.reverse import vjp
+
+Function = Callable[..., Any]
+
+
+class _Walk(NamedTuple):
+    """Where the solver stands, and the step that led there."""
+
+    t: Any
+    y: Any
+    h: Any
+    before: Any
+    last_y: Any
+    last_h: Any
+    stages: list[Any]
+    n: Any
+
+
+def _ravelled(y: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The leaves of a tree side by side as one vector; and back, of any rows of such vectors."""
+    leaves, treedef = tree.flatten(y)
+    arrays = [rnp.asarray(v) for v in leaves]
+    sizes, shapes = [a.size for a in arrays], [a.shape for a in arrays]
+    vector = rnp.concatenate([rnp.ravel(a) for a in arrays])
+
+    def back(rows: Any) -> Any:
+        parts, start = [], 0
+        for size, shape in zip(sizes, shapes):
+            part = rows[..., start : start + size]
+            parts.append(rnp.reshape(part, (*rows.shape[:-1], *shape)))
+            start += size
+        return tree.unflatten(treedef, parts)
+
+    return vector, back
+
+
+def _walked(
+    func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int, longest: float
+) -> Any:
+    """The solution [T, N] of y' = func(t, y) at times that rise or fall."""
+    method = DORMAND_PRINCE
+    direction = rnp.sign(times[-1] - times[0])
+    h = first_step(func, times[0], y0, direction, method.order, rtol, atol)
+    stages = [rnp.zeros_like(y0)] * len(method.nodes)
+    start = _Walk(times[0], y0, h, times[0], y0, h, stages, rnp.asarray(0))
+
+    def towards(target: Any) -> Any:
+        return lambda s: (direction * (target - s.t) > 0) & (s.n < most) & (s.h > 0)
+
+    def step(s: _Walk) -> _Walk:
+        length = direction * rnp.minimum(s.h, longest)
+        stages = stages_of(method, func, s.t, s.y, length)
+        y, error = end_of(method, s.y, length, stages)
+        norm = error_norm(error, s.y, y, rtol, atol)
+        taken = norm <= 1.0
+        following = next_step(rnp.abs(length), norm, method.order)
+        kept = [rnp.where(taken, a, b) for a, b in zip(stages, s.stages)]
+        chosen = (
+            rnp.where(taken, a, b)
+            for a, b in (
+                (s.t + length, s.t), (y, s.y), (s.t, s.before), (s.y, s.last_y), (length, s.last_h),
+            )
+        )  # fmt: skip
+        t, y, before, last_y, last_h = chosen
+        return _Walk(t, y, following, before, last_y, last_h, kept, s.n + 1)
+
+    def reach(s: _Walk, target: Any) -> tuple[_Walk, Any]:
+        s = while_loop(towards(target), step, s._replace(n=rnp.asarray(0)))
+        share = (target - s.before) / s.last_h
+        reached = direction * (s.t - target) >= 0
+        found = between(method, s.last_y, s.last_h, s.stages, share)
+        return s, rnp.where(reached, found, rnp.nan)
+
+    _, found = scan(reach, start, times[1:])
+    return rnp.concatenate([y0[None], found])
+
+
+def _solve(settings: Any, func: Function, y0: Any, times: Any, *args: Any) -> Any:
+    return _walked(lambda t, y: func(y, t, *args), y0, times, *settings)
+
+
+_solve_vjp = custom_vjp(_solve, nondiff_argnums=(0, 1))
+
+
+def _forward(settings: Any, func: Function, y0: Any, times: Any, *args: Any) -> tuple[Any, Any]:
+    found = _solve_vjp(settings, func, y0, times, *args)
+    return found, (found, times, args)
+
+
+def _backward(settings: Any, func: Function, saved: Any, cotangents: Any) -> tuple[Any, ...]:
+    """The adjoint equation from each time back to the one before."""
+    found, times, args = saved
+    _, back = _ravelled((found[0], found[0], args))
+
+    def augmented(v: Any, t: Any, *extra: Any) -> Any:
+        """d/d(-t) of solution, adjoint and the adjoints of args, side by side."""
+        y, adjoint, _ = back(v)
+        value, pull = vjp(lambda y, args: func(y, -t, *args), y, args)
+        slopes = pull(adjoint)
+        return _ravelled((-value, slopes[0], slopes[1]))[0]
+
+    def across(carry: Any, i: Any) -> tuple[Any, Any]:
+        adjoint, total = carry
+        value = func(found[i], times[i], *args)
+        time_slope = rnp.sum(value * cotangents[i])
+        start = _ravelled((found[i], adjoint, total))[0]
+        span = rnp.stack([-times[i], -times[i - 1]])
+        end = _solve_vjp(settings, augmented, start, span)[1]
+        _, adjoint, total = back(end)
+        return (adjoint + cotangents[i - 1], total), time_slope
+
+    zeros = tree.map(lambda a: rnp.zeros_like(rnp.asarray(a)), args)
+    last = found.shape[0] - 1
+    (adjoint, total), slopes = scan(across, (cotangents[-1], zeros), rnp.arange(last, 0, -1))
+    # A later start shortens the way to all times but the first.
+    moved = -rnp.sum(func(found[0], times[0], *args) * (adjoint - cotangents[0]))
+    by_time = rnp.concatenate([rnp.reshape(moved, (1,)), rnp.flip(slopes, 0)])
+    return adjoint, by_time, *total
+
+
+_solve_vjp.defvjp(_forward, _backward)
+
+
+def odeint(
+    func: Function, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, atol: float = 1.4e-8,
+    mxstep: float = rnp.inf, hmax: float = rnp.inf,
+) -> Any:  # fmt: skip
+    """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0, at the times `t`.
+
+    func:   gives a tree like y0.    y0: a tree of floating arrays.
+    t:      [T], strictly rising or falling.
+    args:   trees of arrays; derivatives are taken in y0, t and args, not in what func closes over.
+    rtol, atol: relative and absolute error of a step.  mxstep: steps at most from one time to the
+            next; NaN where they do not suffice.  hmax: the longest step.
+    Shapes: every leaf of y0 with a leading axis T.
+    Differentiable in reverse mode, by the adjoint equation; not in forward mode.
+    Errors: ShapeError for `t` of another rank.
+    Source: Dormand & Prince 1980; Chen et al. 2018, arXiv:1806.07366.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.integrate import odeint
+    >>> odeint(lambda y, t: -y, 1.0, rnp.array([0.0, 1.0]))
+    Array([1.        , 0.36787945], f32[2], cpu:0)
+    """
+    (times,) = reals("odeint", t)
+    if times.ndim != 1 or times.shape[0] == 0:
+        raise ShapeError(f"odeint: cannot solve at times of shape {times.shape} (rank 1 required)")
+    start, back = _ravelled(y0)
+    start, times = _alike(start, times)
+
+    def flat(v: Any, s: Any, *extra: Any) -> Any:
+        return _ravelled(func(back(v), s, *extra))[0].astype(start.dtype)
+
+    converted, captured = closure_convert(flat, start, times[0], *args)
+    most = 2**31 - 1 if mxstep == rnp.inf else int(mxstep)
+    settings = (rtol, atol, most, hmax)
+    found = _solve_vjp(settings, converted, start, times, *args, *captured)
+    return back(found)
+
+
+def _alike(start: Any, times: Any) -> tuple[Any, Any]:
+    """Both in one floating dtype."""
+    dtype = rnp.result_type(start, times, rnp.float32)
+    return rnp.astype(start, dtype), rnp.astype(times, dtype)

@@ -1,0 +1,146 @@
+"""solve_ivp: the steps of a Runge-Kutta method from Python, outside of transformations.
+
+The number of steps depends on values, so the loop is Python's; each step is one compiled program.
+Under jit use odeint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.errors import ArgumentError, ShapeError
+from rune.scipy.integrate.runge_kutta import (
+    BOGACKI_SHAMPINE,
+    DORMAND_PRINCE,
+    Method,
+    between,
+    end_of,
+    error_norm,
+    first_step,
+    next_step,
+    stages_of,
+)
+from rune.scipy.special.arguments import reals
+from rune.transforms.jit import jit
+
+_METHODS = {m.name: m for m in (DORMAND_PRINCE, BOGACKI_SHAMPINE)}
+
+
+class OdeResult(NamedTuple):
+    """Times t [T], solution y [N, T], the solution as a function (or None), calls of the function,
+    status 0 (done) or -1 (the step became too small), and whether it is done."""
+
+    t: Any
+    y: Any
+    sol: Any
+    nfev: int
+    status: int
+    success: bool
+
+
+@dataclass(frozen=True)
+class OdeSolution:
+    """A solution between the steps: times ts [S + 1], and of each step start, length, stages."""
+
+    method: Method
+    ts: Any
+    starts: Any
+    lengths: Any
+    stages: tuple[Any, ...]
+
+    def __call__(self, t: Any) -> Any:
+        """The solution at times of any shape -> [N, *t.shape]."""
+        times = rnp.asarray(t).astype(self.ts.dtype)
+        sign = 1.0 if float(self.ts[-1]) >= float(self.ts[0]) else -1.0
+        inner = self.ts[1:-1] * sign
+        step = rnp.searchsorted(inner, rnp.ravel(times) * sign)
+        share = ((rnp.ravel(times) - self.ts[step]) / self.lengths[step])[:, None]
+        stages = [k[step] for k in self.stages]
+        length = self.lengths[step][:, None]
+        found = between(self.method, self.starts[step], length, stages, share)
+        return rnp.reshape(found.T, (found.shape[1], *times.shape))
+
+
+def solve_ivp(
+    fun: Callable[..., Any], t_span: tuple[float, float], y0: Any, method: str = "RK45",
+    t_eval: Any = None, dense_output: bool = False, *, args: Sequence[Any] = (),
+    rtol: float = 1e-3, atol: float = 1e-6, max_step: float = np.inf,
+    first: float | None = None,
+) -> OdeResult:  # fmt: skip
+    """The solution of dy/dt = fun(t, y, *args) over t_span, with y(t_span[0]) = y0 [N].
+
+    method: "RK45" (Dormand & Prince) or "RK23" (Bogacki & Shampine).
+    t_eval: times to give the solution at, in order; those of the steps by default.
+    first:  the first step; chosen by the slope there by default.
+    Not for jit, vmap or derivatives (see odeint).
+    Errors: ShapeError for y0 of another rank, ArgumentError for another method.
+    Source: Dormand & Prince 1980; Shampine 1986.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.integrate import solve_ivp
+    >>> solve_ivp(lambda t, y: -y, (0.0, 1.0), rnp.ones(1)).success
+    True
+    """
+    (start,) = reals("solve_ivp", y0)
+    if start.ndim != 1:
+        raise ShapeError(f"solve_ivp: cannot start at y0 of shape {start.shape} (rank 1 required)")
+    table = _METHODS.get(method)
+    if table is None:
+        raise ArgumentError(f"solve_ivp: cannot use method={method!r}", hint="'RK45' or 'RK23'")
+    func = lambda t, y: rnp.asarray(fun(t, y, *args)).astype(y.dtype)  # noqa: E731
+    ts, starts, stages, ends, tries = _steps(
+        table, func, t_span, start, (rtol, atol), max_step, first
+    )
+    done = abs(ts[-1] - t_span[1]) <= 1e-12 * max(1.0, abs(t_span[1]))
+    times = rnp.asarray(np.asarray(ts), start.dtype)
+    solution = OdeSolution(
+        table, times, rnp.stack(starts), times[1:] - times[:-1],
+        tuple(rnp.stack(list(k)) for k in zip(*stages)),
+    )  # fmt: skip
+    values = rnp.stack([start, *ends], axis=1)
+    if t_eval is not None:
+        times = rnp.asarray(t_eval, start.dtype)
+        values = solution(times)
+    calls = tries * (len(table.nodes) - 1) + 2
+    status = 0 if done else -1
+    return OdeResult(times, values, solution if dense_output else None, calls, status, done)
+
+
+def _steps(
+    table: Method, func: Callable[[Any, Any], Any], t_span: tuple[float, float], y: Any,
+    tolerances: tuple[float, float], longest: float, first: float | None,
+) -> tuple[list[float], list[Any], list[Any], list[Any], int]:  # fmt: skip
+    """Times, starts, stages and ends of all steps, and how many were tried."""
+    rtol, atol = tolerances
+    t, end = map(float, t_span)
+    sign = 1.0 if end >= t else -1.0
+
+    @jit
+    def attempt(t: Any, y: Any, h: Any) -> Any:
+        stages = stages_of(table, func, t, y, h)
+        after, error = end_of(table, y, h, stages)
+        norm = error_norm(error, y, after, rtol, atol)
+        return after, stages, norm, next_step(rnp.abs(h), norm, table.order)
+
+    number = lambda v: rnp.asarray(v, y.dtype)  # noqa: E731
+    h = first or float(first_step(func, number(t), y, sign, table.order, rtol, atol))
+    least = 10 * float(rnp.finfo(y.dtype).eps)
+    ts, starts, kept, ends, tries = [t], [], [], [], 0
+    while sign * (end - t) > 0 and h > least * abs(t):
+        length = min(h, longest, abs(end - t))
+        after, stages, norm, following = attempt(number(t), y, number(sign * length))
+        tries += 1
+        h = float(following)
+        if float(norm) <= 1.0:
+            starts.append(y)
+            kept.append(stages)
+            ends.append(after)
+            is_last = length == abs(end - t)
+            t, y = end if is_last else t + sign * length, after
+            ts.append(t)
+    return ts, starts, kept, ends, tries

@@ -1,0 +1,156 @@
+"""minimize: one door to the methods, and least_squares beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune.control import while_loop
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy import linalg
+from rune.scipy.optimize.nelder_mead import nelder_mead
+from rune.scipy.optimize.quasi_newton import bfgs, l_bfgs, newton_cg
+from rune.scipy.optimize.results import OptimizeResults
+from rune.scipy.special.arguments import reals
+from rune.transforms.jacobian import jacfwd
+
+# The method, the option that `tol` stands for, and its options.
+_METHODS: Mapping[str, tuple[Callable[..., OptimizeResults], str, tuple[str, ...]]] = {
+    "bfgs": (bfgs, "gtol", ("gtol", "maxiter")),
+    "l-bfgs": (l_bfgs, "gtol", ("gtol", "maxiter", "maxcor")),
+    "l-bfgs-experimental-do-not-rely-on-this": (l_bfgs, "gtol", ("gtol", "maxiter", "maxcor")),
+    "newton-cg": (newton_cg, "gtol", ("gtol", "maxiter")),
+    "nelder-mead": (nelder_mead, "xatol", ("xatol", "fatol", "maxiter")),
+}
+
+
+def minimize(
+    fun: Callable[..., Any], x0: Any, args: Sequence[Any] = (), *, method: str = "BFGS",
+    tol: float | None = None, options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:  # fmt: skip
+    """A local minimum of fun(x, *args) near x0.
+
+    fun:     gives a floating number of rank 0; gradients are those of rune.
+    x0:      [N].
+    method:  "BFGS", "L-BFGS", "Newton-CG" (which need derivatives) or "Nelder-Mead".
+    tol:     how small the largest part of the gradient (of Nelder-Mead: the simplex) is to become.
+    options: maxiter; gtol; maxcor of L-BFGS; xatol and fatol of Nelder-Mead.
+    Works under jit and vmap. The result is not meant to be differentiated: it is a point where the
+    gradient is nearly 0, so use implicit differentiation there.
+    Errors: ShapeError for x0 of another rank, ArgumentError for another method or option.
+    Source: Nocedal & Wright 2006, Numerical Optimization.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.optimize import minimize
+    >>> minimize(lambda x: rnp.sum((x - 3.0) ** 2), rnp.zeros(2)).x
+    Array([3., 3.], f32[2], cpu:0)
+    """
+    (x,) = reals("minimize", x0)
+    if x.ndim != 1:
+        raise ShapeError(f"minimize: cannot start at x0 of shape {x.shape} (rank 1 required)")
+    known = _METHODS.get(method.lower())
+    if known is None:
+        raise ArgumentError(
+            f"minimize: cannot use method={method!r}",
+            hint="'BFGS', 'L-BFGS', 'Newton-CG' or 'Nelder-Mead'",
+        )
+    run, tolerance, names = known
+    given = dict(options or {})
+    wrong = sorted(set(given) - set(names))
+    if wrong:
+        raise ArgumentError(
+            f"minimize: cannot use the options {', '.join(wrong)} with {method}",
+            hint=f"it has {', '.join(names)}",
+        )
+    if tol is not None:
+        given.setdefault(tolerance, tol)
+    return run(lambda v: fun(v, *args), x, **given)
+
+
+# --- least squares ----------------------------------------------------------------------------
+
+
+class LeastSquaresResults(NamedTuple):
+    """The end of a fit: the point, half the sum of squares, residuals [M], their Jacobian [M, N]."""
+
+    x: Any
+    cost: Any
+    fun: Any
+    jac: Any
+    grad: Any
+    success: Any
+    nfev: Any
+
+
+class _Fit(NamedTuple):
+    x: Any
+    residuals: Any
+    jacobian: Any
+    damping: Any
+    is_done: Any
+    n: Any
+
+
+def least_squares(
+    fun: Callable[..., Any], x0: Any, args: Sequence[Any] = (), *, ftol: float = 1e-8,
+    xtol: float = 1e-8, gtol: float = 1e-8, max_nfev: int | None = None,
+) -> LeastSquaresResults:  # fmt: skip
+    """The x that makes the sum of the squares of fun(x, *args) smallest, by Levenberg and
+    Marquardt's method.
+
+    fun:   gives residuals [M]; the Jacobian is rune's.  x0: [N].
+    ftol, xtol, gtol: relative change of the cost, relative change of x, gradient to end at (none
+           is taken below the precision of the dtype).
+    Works under jit and vmap. Errors: ShapeError for x0 of another rank.
+    Source: Nocedal & Wright 2006, section 10.3; damping by Nielsen 1999.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.optimize import least_squares
+    >>> least_squares(lambda x: x - rnp.array([1.0, 2.0]), rnp.zeros(2)).x
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    (x,) = reals("least_squares", x0)
+    if x.ndim != 1:
+        raise ShapeError(f"least_squares: cannot start at x0 of shape {x.shape} (rank 1 required)")
+    most = 100 * x.shape[0] if max_nfev is None else max_nfev
+    least = float(rnp.finfo(x.dtype).eps)
+    f_tol, x_tol, g_tol = (max(t, least) for t in (ftol, xtol, gtol))
+    eye = rnp.eye(x.shape[0], dtype=x.dtype)
+
+    def residuals_at(v: Any) -> Any:
+        return fun(v, *args)
+
+    def again(s: _Fit) -> _Fit:
+        gradient = s.jacobian.T @ s.residuals
+        normal = s.jacobian.T @ s.jacobian
+        scale = rnp.maximum(rnp.diagonal(normal), least)
+        step = -linalg.solve(normal + s.damping * scale * eye, gradient)
+        moved = residuals_at(s.x + step)
+        before, after = _cost(s.residuals), _cost(moved)
+        is_better = after < before
+        x = rnp.where(is_better, s.x + step, s.x)
+        is_small = _norm(step) <= x_tol * (x_tol + _norm(s.x))
+        is_still = is_better & (before - after <= f_tol * before)
+        is_flat = rnp.max(rnp.abs(gradient)) <= g_tol
+        damping = rnp.where(is_better, s.damping * 0.2, s.damping * 4.0)
+        residuals = rnp.where(is_better, moved, s.residuals)
+        done = is_small | is_still | is_flat
+        return _Fit(x, residuals, jacfwd(residuals_at)(x), damping, done, s.n + 1)
+
+    no = rnp.zeros((), bool)
+    first = _Fit(x, residuals_at(x), jacfwd(residuals_at)(x), rnp.asarray(1e-3, x.dtype), no,
+                 rnp.asarray(1))  # fmt: skip
+    end = while_loop(lambda s: ~s.is_done & (s.n < most), again, first)
+    gradient = end.jacobian.T @ end.residuals
+    return LeastSquaresResults(
+        end.x, _cost(end.residuals), end.residuals, end.jacobian, gradient, end.is_done, end.n
+    )
+
+
+def _cost(residuals: Any) -> Any:
+    return 0.5 * rnp.sum(residuals * residuals)
+
+
+def _norm(x: Any) -> Any:
+    return rnp.sqrt(rnp.sum(x * x))

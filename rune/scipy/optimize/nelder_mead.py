@@ -1,0 +1,96 @@
+"""Nelder and Mead's simplex, which asks for no derivative.
+
+Source: Nelder & Mead 1965; Gao & Han 2012 for the adaptive coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune.control import cond, while_loop
+from rune.scipy.optimize.results import OptimizeResults
+from rune.transforms.vmap import vmap
+
+
+class _Simplex(NamedTuple):
+    """Points [N + 1, N] and values [N + 1], best first."""
+
+    points: Any
+    values: Any
+    calls: Any
+    n: Any
+
+
+def _sorted(s: _Simplex) -> _Simplex:
+    order = rnp.argsort(s.values, stable=True)
+    return s._replace(points=s.points[order], values=s.values[order])
+
+
+def _first(fun: Callable[[Any], Any], x0: Any) -> _Simplex:
+    """The start, and a point beside it along each axis."""
+    size = x0.shape[0]
+    sides = rnp.where(x0 == 0, 0.00025, 0.05 * x0)
+    points = rnp.concatenate([x0[None], x0[None] + rnp.diag(sides)])
+    values = vmap(fun)(points)
+    return _sorted(_Simplex(points, values, rnp.asarray(size + 1), rnp.asarray(0)))
+
+
+def _replaced(s: _Simplex, point: Any, value: Any, calls: Any) -> _Simplex:
+    """The simplex with another point for its worst."""
+    points = rnp.concatenate([s.points[:-1], point[None]])
+    values = rnp.concatenate([s.values[:-1], rnp.reshape(value, (1,))])
+    return s._replace(points=points, values=values, calls=s.calls + calls)
+
+
+def _step(fun: Callable[[Any], Any], s: _Simplex) -> _Simplex:
+    """Reflect the worst point; expand, contract or shrink by what is found there."""
+    size = s.points.shape[1]
+    centre, worst = rnp.mean(s.points[:-1], 0), s.points[-1]
+    reflected = 2.0 * centre - worst
+    value = fun(reflected)
+
+    def expand() -> _Simplex:
+        farther = 3.0 * centre - 2.0 * worst
+        found = fun(farther)
+        is_better = found < value
+        return _replaced(
+            s, rnp.where(is_better, farther, reflected), rnp.where(is_better, found, value), 2
+        )
+
+    def contract() -> _Simplex:
+        is_outside = value < s.values[-1]
+        point = rnp.where(is_outside, 1.5 * centre - 0.5 * worst, 0.5 * (centre + worst))
+        found = fun(point)
+        is_good = rnp.where(is_outside, found <= value, found < s.values[-1])
+        return cond(is_good, lambda: _replaced(s, point, found, 2), shrink)
+
+    def shrink() -> _Simplex:
+        points = s.points[:1] + 0.5 * (s.points - s.points[:1])
+        values = rnp.concatenate([s.values[:1], vmap(fun)(points[1:])])
+        return s._replace(points=points, values=values, calls=s.calls + 2 + size)
+
+    def settle() -> _Simplex:
+        is_middling = value < s.values[-2]
+        return cond(is_middling, lambda: _replaced(s, reflected, value, 1), contract)
+
+    return _sorted(cond(value < s.values[0], expand, settle)._replace(n=s.n + 1))
+
+
+def nelder_mead(
+    fun: Callable[[Any], Any], x0: Any, xatol: float = 1e-4, fatol: float = 1e-4,
+    maxiter: int | None = None,
+) -> OptimizeResults:  # fmt: skip
+    """The minimum by a simplex that walks downhill; not differentiable."""
+    most = 200 * x0.shape[0] if maxiter is None else maxiter
+
+    def is_wide(s: _Simplex) -> Any:
+        apart = rnp.max(rnp.abs(s.points[1:] - s.points[:1]), initial=0.0)
+        return (apart > xatol) | (rnp.max(rnp.abs(s.values - s.values[0])) > fatol)
+
+    end = while_loop(lambda s: is_wide(s) & (s.n < most), lambda s: _step(fun, s), _first(fun, x0))
+    success = ~is_wide(end)
+    status = rnp.where(success, 0, 1)
+    best = end.points[0]
+    return OptimizeResults(best, success, status, end.values[0], None, None, end.calls, 0, end.n)

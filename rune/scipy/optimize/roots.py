@@ -1,0 +1,242 @@
+"""Roots of functions of one number, elementwise minima, and how roots move with parameters.
+
+Every search is a loop in which lanes that have converged keep their value. A root's derivative in
+`args` is that of the implicit function, -∂f/∂args / ∂f/∂x: exact, and independent of the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import ops
+from rune.control import while_loop
+from rune.scipy.optimize.results import OptimizeResults, RootResults
+from rune.scipy.optimize.systems import newton_system
+from rune.scipy.special.arguments import reals
+from rune.transforms.forward import jvp
+
+Function = Callable[..., Any]
+
+
+class _Bracket(NamedTuple):
+    a: Any  # the best point
+    b: Any  # a point of the other sign
+    c: Any  # the one before
+    fa: Any
+    fb: Any
+    fc: Any
+    last: Any  # the last step, and the one before
+    before: Any
+    is_done: Any
+    n: Any
+
+
+def _implicit(f: Function, root: Any, args: Sequence[Any]) -> Any:
+    """`root`, with the derivative of the implicit function of args."""
+    fixed = ops.stop_gradient(root)
+    _, slope = jvp(lambda x: f(x, *args), (fixed,), (rnp.ones_like(fixed),))
+    value = f(fixed, *args)
+    change = value - ops.stop_gradient(value)
+    return fixed - change / ops.stop_gradient(slope)
+
+
+def _brent_step(s: _Bracket, xtol: float, rtol: float, f: Function) -> _Bracket:
+    """One step of Brent's method: inverse quadratic interpolation where safe, else the middle."""
+    swap = rnp.abs(s.fb) < rnp.abs(s.fa)
+    a, b = rnp.where(swap, s.b, s.a), rnp.where(swap, s.a, s.b)
+    fa, fb = rnp.where(swap, s.fb, s.fa), rnp.where(swap, s.fa, s.fb)
+    c, fc = rnp.where(swap, s.a, s.c), rnp.where(swap, s.fa, s.fc)
+    tolerance = 0.5 * (xtol + rtol * rnp.abs(a))
+    middle = 0.5 * (b - a)
+    is_done = s.is_done | (fa == 0) | (rnp.abs(middle) <= tolerance)
+    step = _interpolated(a, b, c, fa, fb, fc)
+    limit = rnp.minimum(rnp.abs(s.before), 1.5 * rnp.abs(middle))
+    is_good = (rnp.abs(step) < limit) & (step * middle > 0) & rnp.isfinite(step)
+    step = rnp.where(is_good, step, middle)
+    before = rnp.where(is_good, s.last, middle)
+    moved = rnp.where(rnp.abs(step) > tolerance, step, rnp.copysign(tolerance, middle))
+    x = rnp.where(is_done, a, a + moved)
+    fx = rnp.where(is_done, fa, f(x))
+    # The new point and the end of the other sign bracket the root.
+    same = rnp.sign(fx) == rnp.sign(fb)
+    return _Bracket(
+        x, rnp.where(same & ~is_done, a, b), a, fx, rnp.where(same & ~is_done, fa, fb), fa,
+        step, before, is_done, s.n + 1,
+    )  # fmt: skip
+
+
+def _interpolated(a: Any, b: Any, c: Any, fa: Any, fb: Any, fc: Any) -> Any:
+    """The step from a to where the inverse parabola through three points, or the chord, is 0."""
+    s, q, r = fa / fc, fc / fb, fa / fb
+    is_chord = (c == b) | (fa == fc) | (c == a)
+    chord = -fa * (b - a) / (fb - fa)
+    above = s * ((b - a) * q * (q - r) - (a - c) * (r - 1.0))
+    return rnp.where(is_chord, chord, -above / ((q - 1.0) * (r - 1.0) * (s - 1.0)))
+
+
+def brentq(
+    f: Function, a: Any, b: Any, args: Sequence[Any] = (), xtol: float = 2e-12,
+    rtol: float | None = None, maxiter: int = 100, full_output: bool = False,
+) -> Any:  # fmt: skip
+    """A root of f(x, *args) between a and b, where it has different signs, by Brent's method.
+
+    f:      elementwise: a, b of one shape give as many roots.
+    rtol:   four times the precision of the dtype by default.
+    Differentiable in `args`. NaN where f has one sign at both ends.
+    Source: Brent 1973, Algorithms for Minimization Without Derivatives, chapter 4.
+
+    >>> from rune.scipy.optimize import brentq
+    >>> brentq(lambda x: x * x - 2.0, 0.0, 2.0)
+    Array(1.4142135, f32*[], cpu:0)
+    """
+    low, high = reals("brentq", a, b)
+    relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
+    fixed = [ops.stop_gradient(v) for v in args]
+    f_low, f_high = f(low, *fixed), f(high, *fixed)
+    no = rnp.isnan(f_low * f_high)
+    start = _Bracket(
+        low, high, high, f_low, f_high, f_high, high - low, high - low, no, rnp.asarray(0)
+    )
+    end = while_loop(
+        lambda s: rnp.any(~s.is_done) & (s.n < maxiter),
+        lambda s: _brent_step(s, xtol, relative, lambda x: f(x, *fixed)),
+        start,
+    )
+    bad = (rnp.sign(f_low) * rnp.sign(f_high) > 0) | no
+    best = rnp.where(rnp.abs(end.fb) < rnp.abs(end.fa), end.b, end.a)
+    root = rnp.where(bad, rnp.nan, _implicit(f, best, args))
+    if not full_output:
+        return root
+    return root, RootResults(root, end.is_done & ~bad, end.n, f(root, *args))
+
+
+def bisect(
+    f: Function, a: Any, b: Any, args: Sequence[Any] = (), xtol: float = 2e-12,
+    rtol: float | None = None, maxiter: int = 100, full_output: bool = False,
+) -> Any:  # fmt: skip
+    """A root of f(x, *args) between a and b, where it has different signs, by halving.
+
+    f, rtol, derivatives: as brentq.
+
+    >>> from rune.scipy.optimize import bisect
+    >>> bisect(lambda x: x * x - 2.0, 0.0, 2.0)
+    Array(1.4142135, f32*[], cpu:0)
+    """
+    low, high = reals("bisect", a, b)
+    relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
+    fixed = [ops.stop_gradient(v) for v in args]
+    sign, last = rnp.sign(f(low, *fixed)), rnp.sign(f(high, *fixed))
+
+    def is_wide(s: Any) -> Any:
+        x, span, _ = s
+        return rnp.abs(span) > xtol + relative * rnp.abs(x)
+
+    def again(s: Any) -> Any:
+        x, span, n = s
+        half = 0.5 * span
+        moves = rnp.sign(f(x + half, *fixed)) == sign
+        kept = is_wide(s)
+        return rnp.where(moves & kept, x + half, x), rnp.where(kept, half, span), n + 1
+
+    start = low, high - low, rnp.asarray(0)
+    x, span, n = while_loop(lambda s: rnp.any(is_wide(s)) & (s[2] < maxiter), again, start)
+    best = rnp.where(last == 0, high, rnp.where(sign == 0, low, x + 0.5 * span))
+    bad = sign * last > 0
+    root = rnp.where(bad, rnp.nan, _implicit(f, best, args))
+    return (root, RootResults(root, ~bad, n, f(root, *args))) if full_output else root
+
+
+def newton(
+    func: Function, x0: Any, fprime: Function | None = None, args: Sequence[Any] = (),
+    tol: float = 1.48e-8, maxiter: int = 50, fprime2: Function | None = None,
+    full_output: bool = False,
+) -> Any:  # fmt: skip
+    """A root of func(x, *args) near x0, by Newton's method; elementwise.
+
+    fprime:  its derivative; rune's by default.   fprime2: the second one: then Halley's method.
+    tol:     how small a step ends the search (not below the precision of the dtype).
+    Differentiable in `args`. NaN where it does not converge.
+
+    >>> from rune.scipy.optimize import newton
+    >>> newton(lambda x: x * x - 2.0, 1.0)
+    Array(1.4142135, f32*[], cpu:0)
+    """
+    (x,) = reals("newton", x0)
+    fixed = [ops.stop_gradient(v) for v in args]
+    least = 4 * float(rnp.finfo(x.dtype).eps)
+
+    def both(v: Any) -> tuple[Any, Any]:
+        if fprime is not None:
+            return func(v, *fixed), fprime(v, *fixed)
+        return jvp(lambda u: func(u, *fixed), (v,), (rnp.ones_like(v),))
+
+    def again(s: Any) -> Any:
+        v, is_done, n = s
+        value, slope = both(v)
+        step = value / rnp.where(slope == 0, rnp.where(value == 0, 1.0, rnp.nan), slope)
+        if fprime2 is not None:
+            step = step / (1.0 - 0.5 * step * fprime2(v, *fixed) / slope)
+        done = is_done | (rnp.abs(step) <= rnp.maximum(tol, least * rnp.abs(v)))
+        return rnp.where(is_done, v, v - step), done, n + 1
+
+    start = x, rnp.zeros(x.shape, bool), rnp.asarray(0)
+    end, is_done, n = while_loop(lambda s: rnp.any(~s[1]) & (s[2] < maxiter), again, start)
+    root = rnp.where(is_done, _implicit(func, end, args), rnp.nan)
+    return (root, RootResults(root, is_done, n, func(root, *args))) if full_output else root
+
+
+_GOLDEN = 0.3819660112501051  # 2 - the golden ratio
+
+
+def golden(
+    func: Function, args: Sequence[Any] = (), brack: tuple[Any, Any] = (0.0, 1.0),
+    tol: float | None = None, maxiter: int = 200,
+) -> Any:  # fmt: skip
+    """The minimum of a function of one number between the two of `brack`, by the golden section.
+
+    func: elementwise, with one minimum in the interval.   tol: √precision of the dtype by default.
+    Not differentiable.  Source: Kiefer 1953.
+
+    >>> from rune.scipy.optimize import golden
+    >>> bool(abs(golden(lambda x: (x - 0.3) ** 2) - 0.3) < 1e-3)
+    True
+    """
+    low, high = reals("golden", *brack)
+    small = float(rnp.finfo(low.dtype).eps) ** 0.5 if tol is None else tol
+
+    def again(s: Any) -> Any:
+        a, b, x, y, fx, fy, n = s
+        left = fx < fy
+        a, b = rnp.where(left, a, x), rnp.where(left, y, b)
+        point = rnp.where(left, a + _GOLDEN * (b - a), b - _GOLDEN * (b - a))
+        value = func(point, *args)
+        x, y, fx, fy = (
+            rnp.where(left, u, v) for u, v in ((point, y), (x, point), (value, fy), (fx, value))
+        )
+        return a, b, x, y, fx, fy, n + 1
+
+    def is_wide(s: Any) -> Any:
+        return rnp.any(s[1] - s[0] > small * (rnp.abs(s[2]) + rnp.abs(s[3]))) & (s[6] < maxiter)
+
+    x, y = low + _GOLDEN * (high - low), high - _GOLDEN * (high - low)
+    start = low, high, x, y, func(x, *args), func(y, *args), rnp.asarray(0)
+    _, _, x, y, fx, fy, _ = while_loop(is_wide, again, start)
+    return rnp.where(fx < fy, x, y)
+
+
+def root(
+    fun: Function, x0: Any, args: Sequence[Any] = (), *, tol: float = 1e-6, maxiter: int = 100
+) -> OptimizeResults:
+    """A root of a system: x [N] with fun(x, *args) = 0 [N], near x0, by a damped Newton method.
+
+    Each step solves the system of the Jacobian, and is halved until the residual falls.
+    Works under jit and vmap. Source: Nocedal & Wright 2006, section 11.2.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.optimize import root
+    >>> root(lambda x: x - rnp.array([1.0, 2.0]), rnp.zeros(2)).x
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    return newton_system(lambda x: fun(x, *args), *reals("root", x0), tol, maxiter)

@@ -1,0 +1,320 @@
+"""Convolutions and correlations in any number of dimensions, direct and by Fourier transforms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import inexact, rank, value
+from rune.numpy.creation import arange
+from rune.numpy.fft import fftn, ifftn, irfftn, rfftn
+from rune.numpy.padding import pad
+from rune.numpy.shapes import flip
+from rune.numpy.signals import slid
+from rune.ops import conventions as c
+from rune.scipy.fft.lengths import next_fast_len
+
+_MODES = ("full", "same", "valid")
+_METHODS = ("auto", "direct", "fft")
+_BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
+FFT_STEP = 60  # multiplications that one element of a transform costs, for each doubling
+FFT_FROM = 1 << 16  # direct multiplications below which no transform pays
+
+
+# --- what they share ----------------------------------------------------------------------------
+
+
+def _pair(name: str, x: Any, y: Any) -> list[Any]:
+    """Two arrays of one rank and dtype. Errors: ShapeError for other ranks or no elements."""
+    found = c.same_dtype(name, value(name, x), value(name, y))
+    first, second = map(type_of, found)
+    if first.ndim != second.ndim or 0 in (*first.shape, *second.shape):
+        why = "equal ranks and at least one element required"
+        raise ShapeError(f"{name}: cannot combine {first} and {second} ({why})")
+    return [c.astype(x, dtypes.i32) if first.dtype == dtypes.bool_ else x for x in found]
+
+
+def _check_mode(name: str, mode: str) -> None:
+    if mode not in _MODES:
+        raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
+
+
+def _shapes(x: Any, y: Any) -> tuple[tuple[Size, ...], tuple[Size, ...]]:
+    return type_of(x).shape, type_of(y).shape
+
+
+def _in_order(name: str, x: Any, y: Any, mode: str, axes: Sequence[int]) -> tuple[Any, Any]:
+    """The larger array first, where only whole overlaps count."""
+    if mode != "valid":
+        return x, y
+    p, q = _shapes(x, y)
+    if all(q[k] <= p[k] for k in axes):
+        return x, y
+    if all(p[k] <= q[k] for k in axes):
+        return y, x
+    why = "one must be at least as large as the other along every axis"
+    raise ShapeError(f"{name}: cannot lay {type_of(y)} within {type_of(x)} ({why})")
+
+
+def _pads(mode: str, size: Size) -> tuple[Size, Size]:
+    """Zeros before and after, for a kernel of this size."""
+    return {
+        "full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0),
+    }[mode]  # fmt: skip
+
+
+# --- any number of dimensions -------------------------------------------------------------------
+
+
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    """The convolution of two arrays of one rank.
+
+    mode:   "full": wherever they overlap;  "same": the middle, of in1's shape;  "valid": where one
+            lies wholly within the other.
+    method: "direct": products, exact for integers;  "fft": by Fourier transforms;  "auto": as
+            `choose_conv_method` says.
+    Errors: ArgumentError, ShapeError for other ranks or no elements.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.convolve(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]), mode="same")
+    Array([1, 4, 7], i32[3], cpu:0)
+    """
+    _check_mode("convolve", mode)
+    x, y = _pair("convolve", in1, in2)
+    if rank(x) == 0:
+        return x * y
+    x, y = _in_order("convolve", x, y, mode, range(rank(x)))
+    if method not in _METHODS:
+        raise ArgumentError(f"convolve: cannot use method={method!r} ({', '.join(_METHODS)})")
+    chosen = choose_conv_method(x, y, mode) if method == "auto" else method
+    if chosen == "direct":
+        return slid(x, flip(y), *(_pads(mode, size) for size in type_of(y).shape))
+    found = fftconvolve(x, y, mode)
+    dtype = type_of(x).dtype
+    return found if dtype in dtypes.INEXACT else c.astype(c.round(found), dtype)
+
+
+def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
+    """The faster method of `convolve`: "direct" or "fft", by the number of multiplications.
+
+    Integers are convolved directly, which is exact; so are arrays of symbolic sizes.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.choose_conv_method(rnp.ones(5000), rnp.ones(5000))
+    'fft'
+    """
+    _check_mode("choose_conv_method", mode)
+    x, y = _pair("choose_conv_method", in1, in2)
+    sizes = [d for shape in _shapes(x, y) for d in shape if isinstance(d, int)]
+    if type_of(x).dtype not in dtypes.INEXACT or len(sizes) < 2 * rank(x):
+        return "direct"
+    p, q = sizes[: rank(x)], sizes[rank(x) :]
+    direct = math.prod(sizes)
+    whole = math.prod(a + b - 1 for a, b in zip(p, q, strict=True))
+    transforms = FFT_STEP * whole * max(1, whole.bit_length())
+    return "fft" if direct > max(transforms, FFT_FROM) else "direct"
+
+
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    """The cross-correlation of two arrays: `convolve` with in2 reversed and conjugated.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.correlate(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]))
+    Array([2, 5, 8, 3, 0], i32[5], cpu:0)
+    """
+    x, y = _pair("correlate", in1, in2)
+    return convolve(x, flip(c.conj(y)), mode, method)
+
+
+def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Any:
+    """By how much in2 is moved for each result of `correlate` of two vectors.
+
+    For mode "same" and an odd total length SciPy gives each of them one more than it is.
+
+    >>> from rune.scipy import signal
+    >>> signal.correlation_lags(3, 2)
+    Array([-1,  0,  1,  2], i32[4], cpu:0)
+    """
+    _check_mode("correlation_lags", mode)
+    lags = arange(1 - in2_len, in1_len)
+    if mode == "same":
+        start = (in2_len - 1) // 2
+        return lags[start : start + in1_len]
+    if mode == "valid":
+        least = min(in1_len, in2_len)
+        return lags[least - 1 : in1_len + in2_len - least]
+    return lags
+
+
+# --- two dimensions -----------------------------------------------------------------------------
+
+
+def convolve2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
+) -> Any:
+    """The convolution of two matrices.
+
+    boundary: what is around in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.convolve2d(rnp.eye(2), rnp.ones((2, 2)), mode="same")
+    Array([[1., 1.],
+           [1., 2.]], f32[2,2], cpu:0)
+    """
+    x, y = _pair("convolve2d", in1, in2)
+    x, y = _matrices("convolve2d", x, y, mode, boundary)
+    pads = [_pads(mode, size) for size in type_of(y).shape]
+    return _slid_within(x, flip(y), pads, boundary, fillvalue)
+
+
+def correlate2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
+) -> Any:
+    """The cross-correlation of two matrices; arguments are those of `convolve2d`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.correlate2d(rnp.eye(2), rnp.ones((2, 2)), mode="valid")
+    Array([[2.]], f32[1,1], cpu:0)
+    """
+    x, y = _pair("correlate2d", in1, in2)
+    p, q = _matrices("correlate2d", x, c.conj(y), mode, boundary)
+    is_swapped = p is not x
+    pads = [_pads(mode, size)[::-1] for size in type_of(q).shape]
+    found = _slid_within(p, q, pads, boundary, fillvalue)
+    return flip(found) if is_swapped else found
+
+
+def _matrices(name: str, x: Any, y: Any, mode: str, boundary: str) -> tuple[Any, Any]:
+    _check_mode(name, mode)
+    if boundary not in _BOUNDARIES:
+        names = ", ".join(_BOUNDARIES)
+        raise ArgumentError(f"{name}: cannot use boundary={boundary!r} (one of {names})")
+    if rank(x) != 2:
+        raise ShapeError(f"{name}: cannot take {type_of(x)} as a matrix (rank 2 required)")
+    return _in_order(name, x, y, mode, (0, 1))
+
+
+def _slid_within(x: Any, kernel: Any, pads: list, boundary: str, fillvalue: Any) -> Any:
+    options = {"constant_values": fillvalue} if boundary == "fill" else {}
+    around = pad(x, pads, mode=_BOUNDARIES[boundary], **options)
+    return slid(around, kernel, *((0, 0) for _ in pads))
+
+
+# --- by Fourier transforms ----------------------------------------------------------------------
+
+
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """The convolution by a product of Fourier transforms: O(n log n), to rounding errors.
+
+    axes:   by default all; along others the arrays broadcast.
+    Types:  integers become floats.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.fftconvolve(rnp.array([1.0, 2.0]), rnp.array([1.0, 1.0])).round(4)
+    Array([1., 3., 2.], f32[3], cpu:0)
+    """
+    x, y, numbers = _prepared("fftconvolve", in1, in2, mode, axes)
+    if not numbers:
+        return x * y
+    p, q = _shapes(x, y)
+    wholes = [p[k] + q[k] - 1 for k in numbers]
+    return _middle(_by_transforms(x, y, wholes, numbers), p, q, mode, numbers)
+
+
+def _prepared(
+    name: str, in1: Any, in2: Any, mode: str, axes: Any
+) -> tuple[Any, Any, tuple[int, ...]]:
+    """Arrays of one inexact dtype, the larger one first where that counts, and the axes."""
+    _check_mode(name, mode)
+    x, y = (inexact(name, v) for v in _pair(name, in1, in2))
+    numbers = c.normalised_axes(name, axes, type_of(x))
+    x, y = _in_order(name, x, y, mode, numbers)
+    return x, y, numbers
+
+
+def _by_transforms(x: Any, y: Any, wholes: list[Size], axes: tuple[int, ...]) -> Any:
+    """The full convolution along `axes`, of these sizes, in transforms of fast lengths."""
+    is_complex = type_of(x).dtype in dtypes.COMPLEX
+    sizes = [next_fast_len(n, not is_complex) if isinstance(n, int) else 2 * n for n in wholes]
+    forward, backward = (fftn, ifftn) if is_complex else (rfftn, irfftn)
+    found = backward(forward(x, sizes, axes) * forward(y, sizes, axes), sizes, axes)
+    return _cut(found, {k: (0, n) for k, n in zip(axes, wholes, strict=True)})
+
+
+def _cut(x: Any, ranges: dict[int, tuple[Size, Size]]) -> Any:
+    """x from a start, so many elements of it, along some axes."""
+    index = [slice(None)] * rank(x)
+    for axis, (start, count) in ranges.items():
+        index[axis] = slice(start, start + count)
+    return x[tuple(index)]
+
+
+def _middle(full: Any, p: tuple, q: tuple, mode: str, axes: tuple[int, ...]) -> Any:
+    """What `mode` leaves of a full convolution of shapes p and q."""
+    if mode == "full":
+        return full
+    counts = {k: p[k] if mode == "same" else p[k] - q[k] + 1 for k in axes}
+    starts = {k: (p[k] + q[k] - 1 - counts[k]) // 2 for k in axes}
+    return _cut(full, {k: (starts[k], counts[k]) for k in axes})
+
+
+def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """`fftconvolve` in blocks of the longer array, whose results overlap and are added.
+
+    Cost: O(n log m) for n elements and a kernel of m, along the axis where they differ most.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.oaconvolve(rnp.ones(9), rnp.ones(2), mode="valid").round(4)
+    Array([2., 2., 2., 2., 2., 2., 2., 2.], f32[8], cpu:0)
+    """
+    x, y, numbers = _prepared("oaconvolve", in1, in2, mode, axes)
+    p, q = _shapes(x, y)
+    static = [k for k in numbers if isinstance(p[k], int) and isinstance(q[k], int)]
+    along = max(static, key=lambda k: max(p[k], q[k]) / min(p[k], q[k]), default=None)
+    if along is None or max(p[along], q[along]) < 4 * min(p[along], q[along]):
+        return fftconvolve(in1, in2, mode, axes)
+    long, short = (x, y) if q[along] <= p[along] else (y, x)
+    full = _overlap_added(long, short, along, numbers)
+    return _middle(full, p, q, mode, numbers)
+
+
+def _overlap_added(x: Any, kernel: Any, along: int, axes: tuple[int, ...]) -> Any:
+    """The full convolution, the blocks of x along one axis being rows of one more, leading axis."""
+    (p, q), rest = _shapes(x, kernel), tuple(k for k in axes if k != along)
+    n, m = p[along], q[along]
+    step = next_fast_len(8 * m) - m + 1
+    count = -(-n // step)
+    widths = [(0, count * step - n if k == along else 0) for k in range(rank(x))]
+    split = (*p[:along], count, step, *p[along + 1 :])
+    rows = c.transpose(c.reshape(pad(x, widths), split), _first(along, rank(x) + 1))
+    sizes = [p[k] + q[k] - 1 for k in rest]
+    places = tuple(k + 1 for k in (*rest, along))
+    found = _by_transforms(rows, kernel[None], [*sizes, step + m - 1], places)
+    back = tuple(sorted(range(rank(found)), key=_first(along, rank(found)).__getitem__))
+    blocks = c.transpose(found, back)  # [..., count, step + m - 1, ...], the tails to be moved on
+    body = _cut(blocks, {along + 1: (0, step)})
+    tail = _cut(blocks, {along + 1: (step, m - 1)})
+    shape = type_of(body).shape
+    merged = (*shape[:along], (count + 1) * step, *shape[along + 2 :])
+    none = [(0, 0)] * rank(blocks)
+    body_pads, tail_pads = list(none), list(none)
+    body_pads[along], tail_pads[along], tail_pads[along + 1] = (0, 1), (1, 0), (0, step - m + 1)
+    full = c.reshape(pad(body, body_pads) + pad(tail, tail_pads), merged)
+    return _cut(full, {along: (0, n + m - 1)})
+
+
+def _first(axis: int, ndim: int) -> tuple[int, ...]:
+    """The permutation that brings an axis to the front."""
+    return (axis, *(k for k in range(ndim) if k != axis))

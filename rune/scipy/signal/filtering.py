@@ -1,0 +1,283 @@
+"""Linear filters along one axis: by rational transfer functions, second-order sections, and local
+polynomials.
+
+A recursion is a scan over the samples, all other axes side by side; its compile time does not
+depend on their number. A filter without recursion is a convolution.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rune.control import scan
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import inexact, rank, static_int, value
+from rune.numpy.creation import zeros
+from rune.numpy.joining import concatenate
+from rune.numpy.padding import pad
+from rune.numpy.reductions import cumsum
+from rune.numpy.shapes import broadcast_to, moveaxis
+from rune.ops import conventions as c
+from rune.ops.sliding import windows
+
+_PAD_MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
+
+
+# --- transfer functions ---------------------------------------------------------------------------
+
+
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """The signal filtered by B(z)/A(z): a[0] y[n] = sum_k b[k] x[n-k] - sum_k a[k] y[n-k].
+
+    zi:     the state to begin with, max(len(a), len(b)) - 1 numbers along `axis`; the result is
+            then (y, the state at the end).
+    Errors: ShapeError for coefficients that are no vectors, or a state of another size.
+    Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.lfilter(rnp.array([1.0]), rnp.array([1.0, -0.5]), rnp.array([1.0, 0.0, 0.0]))
+    Array([1.  , 0.5 , 0.25], f32[3], cpu:0)
+    """
+    given = (inexact("lfilter", value("lfilter", v)) for v in (b, a, x))
+    b, a, x = c.same_dtype("lfilter", *given)
+    b, a = _coefficients(b, a)
+    axis = c.normalised_axis("lfilter", axis, type_of(x))
+    samples = moveaxis(x, axis, 0)
+    state = _initial_state("lfilter", samples, zi, type_of(b).shape[0] - 1, axis)
+    (_, _, last), y = scan(_filter_step, (b, a, state), samples)
+    y = moveaxis(y, 0, axis)
+    return y if zi is None else (y, moveaxis(last, 0, axis))
+
+
+def _coefficients(b: Any, a: Any) -> tuple[Any, Any]:
+    """Both divided by a[0], and of one size."""
+    for vector in (b, a):
+        if rank(vector) != 1 or type_of(vector).shape[0] == 0:
+            what = f"{type_of(b)} over {type_of(a)}"
+            raise ShapeError(f"lfilter: cannot filter by {what} (vectors with elements required)")
+    first, size = a[:1], max(type_of(v).shape[0] for v in (b, a))
+    padded = (pad(v, (0, size - type_of(v).shape[0])) / first for v in (b, a))
+    return next(padded), next(padded)
+
+
+def _initial_state(name: str, samples: Any, zi: Any, size: int, axis: int) -> Any:
+    shape = (size, *type_of(samples).shape[1:])
+    dtype = type_of(samples).dtype
+    if zi is None:
+        return zeros(shape, dtype)
+    state = moveaxis(c.astype(value(name, zi), dtype), axis, 0)
+    if rank(state) != len(shape) or type_of(state).shape[0] != size:
+        raise ShapeError(f"{name}: cannot begin with {type_of(zi)} ({size} numbers along the axis)")
+    return broadcast_to(state, shape)
+
+
+def _filter_step(carry: tuple[Any, Any, Any], x: Any) -> tuple[tuple[Any, Any, Any], Any]:
+    """One sample: state[k] is what of y[n+k] is known already."""
+    b, a, state = carry
+    if type_of(state).shape[0] == 0:
+        return carry, b[0] * x
+    y = b[0] * x + state[0]
+    moved = concatenate([state[1:], state[:1] * 0])
+    column = (-1, *(1,) * rank(x))
+    moved = moved + c.reshape(b[1:], column) * x - c.reshape(a[1:], column) * y
+    return (b, a, moved), y
+
+
+def lfilter_zi(b: Any, a: Any) -> Any:
+    """The state in which `lfilter` stays while its input is one: its response to a step.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.lfilter_zi(rnp.array([1.0]), rnp.array([1.0, -0.5]))
+    Array([1.], f32[1], cpu:0)
+    """
+    given = (inexact("lfilter_zi", value("lfilter_zi", v)) for v in (b, a))
+    b, a = _coefficients(*c.same_dtype("lfilter_zi", *given))
+    # y = sum(b)/sum(a) for ever; state[k] = sum over j > k of b[j] - a[j] y.
+    y = b.sum() / a.sum()
+    rest = (b - a * y)[1:]
+    return cumsum(rest[::-1])[::-1]
+
+
+def filtfilt(
+    b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None
+) -> Any:
+    """The signal filtered forwards and then backwards, so that no phase is moved.
+
+    padtype: how the signal is continued at both ends: "odd", "even", "constant", or None.
+    padlen:  by how many samples; by default 3 max(len(a), len(b)).
+    Errors:  ShapeError for a signal that is not longer than padlen.
+    Source:  Gustafsson 1996, "Determining the initial states in forward-backward filtering", IEEE
+             Trans. Signal Processing 44(4), of which this is the simple case with padding.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.filtfilt(rnp.array([0.5]), rnp.array([1.0, -0.5]), rnp.ones(9)).round(3)[:2]
+    Array([1., 1.], f32[2], cpu:0)
+    """
+    x = inexact("filtfilt", value("filtfilt", x))
+    x = moveaxis(x, axis, -1)
+    size = max(type_of(value("filtfilt", v)).shape[0] for v in (b, a))
+    around = 0 if padtype is None else 3 * size if padlen is None else padlen
+    extended = _extended(x, around, padtype)
+    state = lfilter_zi(b, a)
+    forward, _ = lfilter(b, a, extended, zi=state * extended[..., :1])
+    forward = forward[..., ::-1]
+    backward, _ = lfilter(b, a, forward, zi=state * forward[..., :1])
+    found = backward[..., ::-1]
+    found = found[..., around : around + type_of(x).shape[-1]]
+    return moveaxis(found, -1, axis)
+
+
+def _extended(x: Any, around: int, padtype: str | None) -> Any:
+    """The signal continued by `around` samples at both ends of the last axis."""
+    if padtype not in ("odd", "even", "constant", None):
+        raise ArgumentError(f"filtfilt: cannot use padtype={padtype!r} (odd, even, constant, None)")
+    if around == 0:
+        return x
+    if type_of(x).shape[-1] <= around:
+        raise ShapeError(f"filtfilt: cannot continue {type_of(x)} by {around} (it is too short)")
+    widths = [(0, 0)] * (rank(x) - 1) + [(around, around)]
+    if padtype == "constant":
+        return pad(x, widths, mode="edge")
+    even = pad(x, widths, mode="reflect")
+    if padtype == "even":
+        return even
+    left, right = 2 * x[..., :1] - even[..., :around], 2 * x[..., -1:] - even[..., -around:]
+    return concatenate([left, x, right], axis=-1)
+
+
+# --- second-order sections ----------------------------------------------------------------------
+
+
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """The signal filtered by a cascade of second-order sections.
+
+    Shapes: sos [S, 6], each row b0 b1 b2 a0 a1 a2; zi [S, ..., 2, ...], the 2 along `axis`.
+    Result: y; with zi, (y, the states at the end).
+    Errors: ShapeError for other shapes.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> sos = rnp.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]])
+    >>> signal.sosfilt(sos, rnp.array([1.0, 0.0, 0.0]))
+    Array([1.  , 0.5 , 0.25], f32[3], cpu:0)
+    """
+    given = (inexact("sosfilt", value("sosfilt", v)) for v in (sos, x))
+    sos, x = c.same_dtype("sosfilt", *given)
+    if rank(sos) != 2 or type_of(sos).shape[1] != 6:
+        raise ShapeError(f"sosfilt: cannot filter by {type_of(sos)} (shape [S, 6] required)")
+    axis = c.normalised_axis("sosfilt", axis, type_of(x))
+    samples = moveaxis(x, axis, 0)
+    sections, rest = type_of(sos).shape[0], type_of(samples).shape[1:]
+    states = zeros((sections, 2, *rest), type_of(x).dtype)
+    if zi is not None:
+        given = moveaxis(c.astype(value("sosfilt", zi), type_of(x).dtype), axis + 1, 1)
+        states = broadcast_to(given, type_of(states).shape)
+    y, last = scan(_section, samples, (sos, states))
+    y = moveaxis(y, 0, axis)
+    return y if zi is None else (y, moveaxis(last, 1, axis + 1))
+
+
+def _section(samples: Any, section: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The signal through one section, and the state at its end."""
+    row, state = section
+    b, a = row[:3] / row[3], row[3:] / row[3]
+    (_, _, last), y = scan(_filter_step, (b, a, state), samples)
+    return y, last
+
+
+# --- local polynomials --------------------------------------------------------------------------
+
+
+def savgol_coeffs(
+    window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0,
+    pos: int | None = None, use: str = "conv",
+) -> Any:  # fmt: skip
+    """The weights whose sum gives the value, or a derivative, of the polynomial fitted to a window.
+
+    pos: where in the window, by default its middle;  use: "conv" for the order of a convolution,
+         "dot" for that of the samples.
+    Source: Savitzky & Golay 1964, Analytical Chemistry 36(8).
+
+    >>> from rune.scipy import signal
+    >>> signal.savgol_coeffs(5, 2).round(4)
+    Array([-0.0857,  0.3429,  0.4857,  0.3429, -0.0857], f32[5], cpu:0)
+    """
+    size = static_int("savgol_coeffs", "a window length", window_length)
+    at = (size - 1) / 2 if pos is None else pos
+    weights = _fitted(size, polyorder, deriv, delta, np.asarray([at]))[0]
+    if use not in ("conv", "dot"):
+        raise ArgumentError(f"savgol_coeffs: cannot use use={use!r} (conv or dot)")
+    return value("savgol_coeffs", weights[::-1].copy() if use == "conv" else weights)
+
+
+def _fitted(size: int, order: int, deriv: int, delta: float, at: np.ndarray) -> np.ndarray:
+    """For each place `at`, the weights of a window's samples, in f64."""
+    if not 0 <= order < size:
+        raise ArgumentError(
+            f"savgol_filter: cannot fit order {order} to {size} samples (order below the length)"
+        )
+    middle = (size - 1) / 2
+    powers = np.arange(order + 1)
+    fit = np.linalg.pinv((np.arange(size)[:, None] - middle) ** powers)  # [order + 1, size]
+    factors = np.array([math.perm(int(p), deriv) for p in powers], float)
+    kept = np.maximum(powers - deriv, 0)
+    basis = (at[:, None] - middle) ** kept * factors / delta**deriv
+    return basis @ fit
+
+
+def savgol_filter(
+    x: Any, window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, axis: int = -1,
+    mode: str = "interp", cval: float = 0.0,
+) -> Any:  # fmt: skip
+    """The signal, or a derivative, smoothed by the polynomial that fits a moving window best.
+
+    mode:   at the ends: "interp" evaluates the polynomial of the last whole window; "mirror",
+            "nearest", "wrap" and "constant" (cval) continue the signal.
+    Errors: ArgumentError for an even window or a window longer than the signal with "interp".
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.savgol_filter(rnp.arange(6.0) ** 2, 5, 2).round(3) + 0
+    Array([ 0.,  1.,  4.,  9., 16., 25.], f32[6], cpu:0)
+    """
+    x = inexact("savgol_filter", value("savgol_filter", x))
+    y, size = moveaxis(x, axis, -1), static_int("savgol_filter", "a window length", window_length)
+    if size < 1 or size % 2 == 0:
+        raise ArgumentError(f"savgol_filter: cannot use a window of {size} (an odd length)")
+    half, places = size // 2, np.arange(size)
+    weights = _fitted(size, polyorder, deriv, delta, places).astype(type_of(x).dtype)
+    if mode == "interp":
+        found = _smoothed_within(y, weights, half)
+    elif mode in _PAD_MODES:
+        widths = [(0, 0)] * (rank(y) - 1) + [(half, half)]
+        options = {"constant_values": cval} if mode == "constant" else {}
+        found = _moving(pad(y, widths, mode=_PAD_MODES[mode], **options), weights[half])
+    else:
+        names = ", ".join(("interp", *_PAD_MODES))
+        raise ArgumentError(f"savgol_filter: cannot use mode={mode!r} (one of {names})")
+    return moveaxis(found, -1, axis)
+
+
+def _smoothed_within(y: Any, weights: np.ndarray, half: int) -> Any:
+    """Whole windows in the middle, and at the ends the polynomial of the last one."""
+    size = weights.shape[0]
+    if type_of(y).shape[-1] < size:
+        what = f"a window of {size} to {type_of(y)}"
+        raise ArgumentError(f"savgol_filter: cannot fit {what} (mode 'interp' needs a whole one)")
+    first = c.matmul(y[..., :size], weights[:half].T)
+    last = c.matmul(y[..., -size:], weights[half + 1 :].T)
+    return concatenate([first, _moving(y, weights[half]), last], axis=-1)
+
+
+def _moving(y: Any, weights: np.ndarray) -> Any:
+    """The weighted sums of all windows along the last axis."""
+    axis = rank(y) - 1
+    shown = windows(y, (axis,), weights.shape, (1,), (1,))
+    return c.matmul(shown, weights)

@@ -1,0 +1,382 @@
+"""Spectra of pieces of a signal: short-time transforms, and mean powers over time.
+
+All begin with `_pieces`: the signal is cut into overlapping segments (a view: nothing is copied),
+each without its trend, weighted by a window, and transformed.
+
+Source: mean periodograms, Welch 1967, IEEE Trans. Audio Electroacoustics 15(2); reconstruction by
+least squares, Griffin & Lim 1984, IEEE Trans. ASSP 32(2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import inexact, rank, static_int, value
+from rune.numpy.arithmetic import abs
+from rune.numpy.complex_numbers import angle
+from rune.numpy.creation import arange, zeros
+from rune.numpy.fft import fft, fftfreq, ifft, irfft, rfft, rfftfreq
+from rune.numpy.joining import concatenate
+from rune.numpy.logic import where
+from rune.numpy.padding import pad
+from rune.numpy.shapes import broadcast_to, moveaxis
+from rune.numpy.signals import unwrap
+from rune.numpy.sorting import sort
+from rune.ops import conventions as c
+from rune.ops.complex_numbers import PART
+from rune.ops.sliding import windows
+from rune.scipy.signal.trends import detrend as without_trend
+from rune.scipy.signal.windows import chosen_window
+
+_BOUNDARIES = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """How a signal is cut: pieces of `size` samples, `step` apart, transformed in `length`."""
+
+    window: np.ndarray  # in f64
+    size: int
+    step: int
+    length: int
+
+    def scale(self, scaling: str, fs: float) -> float:
+        """What makes squares of transforms powers: per frequency ("density"), or in all."""
+        if scaling == "density":
+            return 1.0 / (fs * float(np.sum(self.window**2)))
+        if scaling == "spectrum":
+            return 1.0 / float(np.sum(self.window)) ** 2
+        raise ArgumentError(f"spectrum: cannot use scaling={scaling!r} (density or spectrum)")
+
+
+def _segments(
+    name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, size: int
+) -> Segments:
+    """The arguments of the public functions, checked, for a signal of `size` samples."""
+    if isinstance(window, str | tuple | int | float):
+        count = min(256, size) if nperseg is None else static_int(name, "nperseg", nperseg)
+        count = min(count, size)
+        if count < 1:
+            raise ArgumentError(f"{name}: cannot cut segments of {count} samples")
+        weights = chosen_window(window, count)
+    else:
+        weights = np.asarray(window, np.float64)
+        count = weights.shape[0]
+        if weights.ndim != 1 or count > size or nperseg not in (None, count):
+            raise ArgumentError(f"{name}: cannot weight segments by a window of {weights.shape}")
+    overlap = count // 2 if noverlap is None else static_int(name, "noverlap", noverlap)
+    length = count if nfft is None else static_int(name, "nfft", nfft)
+    if not 0 <= overlap < count or length < count:
+        what = f"{count} samples overlap by {overlap}, in transforms of {length}"
+        raise ArgumentError(f"{name}: cannot cut segments ({what})")
+    return Segments(weights, count, count - overlap, length)
+
+
+def _signals(name: str, axis: int, *xs: Any) -> list[Any]:
+    """Signals of one dtype along the last axis."""
+    found = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
+    found = [moveaxis(x, axis, -1) for x in found]
+    if any(type_of(x).shape[-1] == 0 for x in found):
+        raise ShapeError(f"{name}: cannot transform {type_of(found[0])} (no samples)")
+    return found
+
+
+def _pieces(x: Any, cut: Segments, detrend: Any, onesided: bool) -> Any:
+    """The transforms of all segments. Shapes: [*B, N] -> [*B, segments, frequencies]."""
+    axis = rank(x) - 1
+    shown = windows(x, (axis,), (cut.size,), (cut.step,), (1,))
+    if isinstance(detrend, str):
+        shown = without_trend(shown, type=detrend)
+    elif callable(detrend):
+        shown = detrend(shown)
+    weights = cut.window.astype(PART.get(type_of(x).dtype, type_of(x).dtype))
+    return (rfft if onesided else fft)(shown * value("window", weights), cut.length)
+
+
+def _is_onesided(x: Any, asked: bool) -> bool:
+    return asked and type_of(x).dtype in dtypes.FLOATING
+
+
+def _frequencies(cut: Segments, fs: float, onesided: bool) -> Any:
+    return (rfftfreq if onesided else fftfreq)(cut.length, 1 / fs)
+
+
+def _times(cut: Segments, size: int, fs: float) -> Any:
+    """The middle of each segment, in seconds."""
+    count = (size - cut.size) // cut.step + 1
+    return (arange(count) * cut.step + cut.size / 2) / fs
+
+
+def _doubled(power: Any, cut: Segments) -> Any:
+    """Powers of frequencies that stand for two, doubled."""
+    k = arange(type_of(power).shape[-1])
+    return power * where((k == 0) | (2 * k == cut.length), 1, 2)
+
+
+# --- powers -------------------------------------------------------------------------------------
+
+
+def csd(
+    x: Any, y: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
+) -> tuple[Any, Any]:  # fmt: skip
+    """The cross power of two signals at each frequency: the mean of conj(X) Y over segments.
+
+    nperseg, noverlap: samples of a segment (256 at most, by default), and of an overlap (half).
+    average: "mean" or "median", which is corrected for its bias.
+    Result:  frequencies, powers.
+    Errors:  ArgumentError for segments that do not fit together.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> frequencies, power = signal.csd(rnp.ones(8), rnp.arange(8.0), nperseg=4)
+    >>> power.shape
+    (3,)
+    """
+    p, q = _signals("csd", axis, x, y)
+    longest = max(type_of(v).shape[-1] for v in (p, q))
+    p, q = (_followed(v, longest - type_of(v).shape[-1]) for v in (p, q))
+    cut = _segments("csd", window, nperseg, noverlap, nfft, longest)
+    onesided = _is_onesided(p, return_onesided)
+    first = _pieces(p, cut, detrend, onesided)
+    second = first if y is x else _pieces(q, cut, detrend, onesided)
+    power = c.conj(first) * second * cut.scale(scaling, fs)
+    power = _averaged(_doubled(power, cut) if onesided else power, average)
+    return _frequencies(cut, fs, onesided), moveaxis(power, -1, axis)
+
+
+def _followed(x: Any, zeros_behind: int) -> Any:
+    return pad(x, [(0, 0)] * (rank(x) - 1) + [(0, zeros_behind)])
+
+
+def _averaged(power: Any, average: str) -> Any:
+    """The mean over segments."""
+    if average == "mean":
+        return power.mean(axis=-2)
+    if average != "median":
+        raise ArgumentError(f"csd: cannot use average={average!r} (mean or median)")
+    count = type_of(power).shape[-2]
+    # Of squares of normal numbers the median is less than the mean, by this factor.
+    odd = 2.0 * np.arange(1, (count - 1) // 2 + 1)
+    bias = 1 + float(np.sum(1 / (odd + 1) - 1 / odd))
+    return c.by_parts(lambda v: _median(v) / bias, power)
+
+
+def _median(x: Any) -> Any:
+    count = type_of(x).shape[-2]
+    ordered = sort(x, axis=-2)
+    return (ordered[..., (count - 1) // 2, :] + ordered[..., count // 2, :]) / 2
+
+
+def welch(
+    x: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
+) -> tuple[Any, Any]:  # fmt: skip
+    """The power of a signal at each frequency, a mean over segments. Arguments as `csd`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> frequencies, power = signal.welch(rnp.arange(16.0), nperseg=8)
+    >>> frequencies
+    Array([0.   , 0.125, 0.25 , 0.375, 0.5  ], f32[5], cpu:0)
+    """
+    frequencies, power = csd(
+        x, x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
+    )
+    return frequencies, c.real(power)
+
+
+def periodogram(
+    x: Any, fs: float = 1.0, window: Any = "boxcar", nfft: int | None = None,
+    detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The power of a signal at each frequency, by one transform of the whole of it.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.periodogram(rnp.array([1.0, -1.0, 1.0, -1.0]))[1].round(3) + 0
+    Array([0., 0., 4.], f32[3], cpu:0)
+    """
+    x = inexact("periodogram", value("periodogram", x))
+    x = moveaxis(x, axis, -1)
+    x = x if nfft is None else x[..., :nfft]
+    size = static_int("periodogram", "a number of samples", type_of(x).shape[-1])
+    frequencies, power = welch(x, fs, window, size, 0, nfft, detrend, return_onesided, scaling)
+    return frequencies, moveaxis(power, -1, axis)
+
+
+def coherence(
+    x: Any, y: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    axis: int = -1,
+) -> tuple[Any, Any]:  # fmt: skip
+    """How much of two signals' powers is common, from 0 to 1: |Pxy|² / (Pxx Pyy).
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> x = rnp.arange(16.0) ** 2
+    >>> signal.coherence(x, 2 * x, nperseg=4)[1].round(3)
+    Array([1., 1., 1.], f32[3], cpu:0)
+    """
+    options = (fs, window, nperseg, noverlap, nfft, detrend)
+    frequencies, xx = welch(x, *options, axis=axis)
+    yy, xy = welch(y, *options, axis=axis)[1], csd(x, y, *options, axis=axis)[1]
+    return frequencies, abs(xy) ** 2 / xx / yy
+
+
+# --- over time ----------------------------------------------------------------------------------
+
+
+def spectrogram(
+    x: Any, fs: float = 1.0, window: Any = ("tukey", 0.25), nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1, mode: str = "psd",
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The spectrum of each segment of a signal.
+
+    mode:   "psd": powers;  "complex", "magnitude", "angle", "phase" (without jumps).
+    Result: frequencies, times, and an array with the frequencies in the place of the axis and the
+            times behind all others.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.spectrogram(rnp.arange(32.0), nperseg=8)[2].shape
+    (5, 4)
+    """
+    (y,) = _signals("spectrogram", axis, x)
+    size = type_of(y).shape[-1]
+    cut = _segments("spectrogram", window, nperseg, 0 if noverlap is None else noverlap, nfft, size)
+    if noverlap is None:
+        cut = replace(cut, step=cut.size - cut.size // 8)
+    onesided = _is_onesided(y, return_onesided)
+    found = _pieces(y, cut, detrend, onesided)
+    shown = _shown(found, cut, scaling, fs, onesided, mode)
+    place = axis if axis >= 0 else axis - 1
+    shown = moveaxis(c.swapaxes(shown, -1, -2), -2, place)
+    return _frequencies(cut, fs, onesided), _times(cut, size, fs), shown
+
+
+def _shown(found: Any, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Any:
+    """What `mode` asks of transforms [*B, segments, frequencies]."""
+    scale = cut.scale(scaling, fs)
+    if mode == "psd":
+        power = c.real(c.conj(found) * found) * scale
+        return _doubled(power, cut) if onesided else power
+    if mode not in _MODES:
+        names = ", ".join(("psd", *_MODES))
+        raise ArgumentError(f"spectrogram: cannot use mode={mode!r} (one of {names})")
+    return _MODES[mode](found * scale**0.5)
+
+
+_MODES: dict[str, Callable[[Any], Any]] = {
+    "complex": lambda x: x,
+    "magnitude": abs,
+    "angle": angle,
+    "phase": lambda x: unwrap(angle(x), axis=-1),
+}
+
+
+def stft(
+    x: Any, fs: float = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True,
+    boundary: str | None = "zeros", padded: bool = True, axis: int = -1, scaling: str = "spectrum",
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The short-time Fourier transform.
+
+    boundary: how the signal is continued by half a segment, so that its ends lie in the middle of
+            one: "zeros", "even", "odd", "constant", or None.
+    padded: whether zeros complete the last segment.
+    Result: frequencies, times, and an array with the frequencies in the place of the axis and the
+            times behind all others.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.stft(rnp.ones(16), nperseg=8)[2].shape
+    (5, 5)
+    """
+    (y,) = _signals("stft", axis, x)
+    cut = _segments("stft", window, nperseg, noverlap, nfft, type_of(y).shape[-1])
+    if boundary is not None:
+        y = _continued(y, cut.size // 2, boundary)
+    if padded:
+        missing = -(type_of(y).shape[-1] - cut.size) % cut.step % cut.size
+        y = _followed(y, missing)
+    onesided = _is_onesided(y, return_onesided)
+    scale = cut.scale("density" if scaling == "psd" else scaling, fs)
+    found = _pieces(y, cut, detrend, onesided) * scale**0.5
+    times = _times(cut, type_of(y).shape[-1], fs)
+    times = times if boundary is None else times - cut.size / 2 / fs
+    place = axis if axis >= 0 else axis - 1
+    found = moveaxis(c.swapaxes(found, -1, -2), -2, place)
+    return _frequencies(cut, fs, onesided), times, found
+
+
+def _continued(x: Any, by: int, boundary: str) -> Any:
+    """The signal with `by` samples more at both ends."""
+    if boundary not in _BOUNDARIES:
+        names = ", ".join(_BOUNDARIES)
+        raise ArgumentError(f"stft: cannot use boundary={boundary!r} (None or one of {names})")
+    found = pad(x, [(0, 0)] * (rank(x) - 1) + [(by, by)], mode=_BOUNDARIES[boundary])
+    if boundary != "odd" or by == 0:
+        return found
+    left, right = 2 * x[..., :1] - found[..., :by], 2 * x[..., -1:] - found[..., -by:]
+    return concatenate([left, x, right], axis=-1)
+
+
+def istft(
+    Zxx: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
+    boundary: bool = True, time_axis: int = -1, freq_axis: int = -2, scaling: str = "spectrum",
+) -> tuple[Any, Any]:  # fmt: skip
+    """The signal whose short-time transforms are nearest to these, by least squares.
+
+    Arguments are those of `stft`; boundary says whether it continued the signal.
+    Result: times, signal.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> x = rnp.arange(16.0)
+    >>> signal.istft(signal.stft(x, nperseg=8)[2], nperseg=8)[1].round(3)[1:4]
+    Array([1., 2., 3.], f32[3], cpu:0)
+    """
+    z = inexact("istft", value("istft", Zxx))
+    if rank(z) < 2:
+        raise ShapeError(f"istft: cannot invert {type_of(z)} (frequencies and times required)")
+    places = c.normalised_axes("istft", (time_axis, freq_axis), type_of(z))
+    z = moveaxis(z, places, (-2, -1))
+    frequencies = type_of(z).shape[-1]
+    whole = 2 * (frequencies - 1) if input_onesided else frequencies
+    length = whole if nfft is None else nfft
+    size = whole if nperseg is None else nperseg
+    if nfft is None and input_onesided and size == whole + 1:
+        length = size
+    cut = _segments("istft", window, size, noverlap, length, size)
+    pieces = (irfft if input_onesided else ifft)(z, length)[..., : cut.size]
+    dtype = type_of(pieces).dtype
+    weights = value("istft", cut.window.astype(PART.get(dtype, dtype)))
+    scale = cut.scale("density" if scaling == "psd" else scaling, fs) ** -0.5
+    total = _overlapped(pieces * weights, cut) * scale
+    power = _overlapped(broadcast_to(weights**2, type_of(pieces).shape[-2:]), cut)
+    found = total / where(power > 1e-10, power, 1)
+    edge = cut.size // 2 if boundary else 0
+    found = found[..., edge : type_of(found).shape[-1] - edge]
+    times, (time, frequency) = arange(type_of(found).shape[-1]) / fs, places
+    return times, moveaxis(found, -1, time - (frequency < time))
+
+
+def _overlapped(pieces: Any, cut: Segments) -> Any:
+    """The sum of segments laid where they were cut. Shapes: [*B, S, P] -> [*B, (S-1)·step + P]."""
+    shape = type_of(pieces).shape
+    size = (shape[-2] - 1) * cut.step + cut.size
+    places = arange(shape[-2])[:, None] * cut.step + arange(cut.size)
+    return zeros((*shape[:-2], size), type_of(pieces).dtype).at[..., places].add(pieces)

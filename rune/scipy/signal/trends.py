@@ -1,0 +1,170 @@
+"""Whole signals: trends taken off, analytic signals, other sampling rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError
+from rune.numpy.arguments import (
+    floating,
+    inexact,
+    static_int,
+    static_ints,
+    static_size,
+    value,
+)
+from rune.numpy.creation import arange, zeros
+from rune.numpy.fft import fft, ifft, irfft, rfft
+from rune.numpy.joining import concatenate
+from rune.numpy.logic import where
+from rune.numpy.reductions import sum
+from rune.numpy.shapes import moveaxis
+from rune.ops import conventions as c
+from rune.scipy.signal.windows import chosen_window
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any:
+    """The signal without its mean ("constant"), or its best straight line ("linear").
+
+    bp:     positions at which another line begins.
+    Errors: ArgumentError for another type, or a position outside.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.detrend(rnp.array([1.0, 2.0, 4.0]), type="constant").round(3)
+    Array([-1.333, -0.333,  1.667], f32[3], cpu:0)
+    """
+    x = inexact("detrend", value("detrend", data))
+    y = moveaxis(x, axis, -1)
+    if type in ("constant", "c"):
+        found = y - y.mean(axis=-1, keepdims=True)
+    elif type in ("linear", "l"):
+        found = _without_lines(y, bp)
+    else:
+        raise ArgumentError(f"detrend: cannot use type={type!r} (linear or constant)")
+    return moveaxis(found, -1, axis)
+
+
+def _without_lines(y: Any, bp: Any) -> Any:
+    size = type_of(y).shape[-1]
+    breaks = sorted({0, *static_ints("detrend", "a position", bp)})
+    if any(not (0 <= at and at <= size) for at in breaks):
+        raise ArgumentError(f"detrend: cannot break {type_of(y)} at {bp} (0 to {size})")
+    ends = [*breaks[1:], size] if breaks[-1] != size else breaks[1:]
+    pieces = [_without_line(y[..., a:b]) for a, b in zip(breaks, ends, strict=False)]
+    return pieces[0] if len(pieces) == 1 else concatenate(pieces, axis=-1)
+
+
+def _without_line(y: Any) -> Any:
+    """y less the line through its mean whose slope is that of least squares."""
+    found = type_of(y)
+    t = c.astype(arange(found.shape[-1]), _real_dtype(y))
+    t = t - t.mean()
+    square = sum(t * t)
+    slope = sum(y * t, axis=-1, keepdims=True) / where(square == 0, 1, square)
+    return y - y.mean(axis=-1, keepdims=True) - slope * t
+
+
+def _real_dtype(x: Any) -> np.dtype:
+    dtype = type_of(x).dtype
+    return c.real(np.zeros((), dtype)).dtype if dtype in dtypes.COMPLEX else dtype
+
+
+def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
+    """The analytic signal: the same real part, and no negative frequencies.
+
+    N: the length of the transform, by default that of the axis.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.hilbert(rnp.array([1.0, 0.0, -1.0, 0.0])).imag.round(3) + 0
+    Array([ 0.,  1.,  0., -1.], f32[4], cpu:0)
+    """
+    y = moveaxis(floating("hilbert", value("hilbert", x)), axis, -1)
+    n = type_of(y).shape[-1] if N is None else static_size("hilbert", "a length", N)
+    spectrum = fft(y, n)
+    k = arange(n)
+    is_alone = (k == 0) | (2 * k == n)
+    weight = where(is_alone, 1.0, where(2 * k < n, 2.0, 0.0))
+    found = ifft(spectrum * c.astype(weight, _real_dtype(spectrum)))
+    return moveaxis(found, -1, axis)
+
+
+def resample(
+    x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time"
+) -> Any:
+    """The signal at `num` equally spaced places of the same period, by its Fourier series.
+
+    t:      the places of the samples; the result is then (y, the new places).
+    window: weights of the spectrum: a name, or an array of as many frequencies, 0 first.
+    domain: "time", or "freq" where x is a spectrum already.
+    Errors: ArgumentError for another domain or a number below 1.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import signal
+    >>> signal.resample(rnp.array([1.0, 0.0, -1.0, 0.0]), 8).round(3)[:3] + 0
+    Array([1.   , 0.707, 0.   ], f32[3], cpu:0)
+    """
+    x = inexact("resample", value("resample", x))
+    count = static_int("resample", "a number of samples", num)
+    if domain not in ("time", "freq") or count < 1:
+        raise ArgumentError(f"resample: cannot make {num} samples of domain={domain!r}")
+    y = moveaxis(x, axis, -1)
+    size = static_int("resample", "a number of samples", type_of(y).shape[-1])
+    is_real = domain == "time" and type_of(y).dtype in dtypes.FLOATING
+    spectrum = y if domain == "freq" else rfft(y) if is_real else fft(y)
+    if window is not None:
+        spectrum = spectrum * _spectral_weights(window, size, spectrum, is_real)
+    spectrum = _refolded(spectrum, size, count, is_real)
+    found = (irfft(spectrum, count) if is_real else ifft(spectrum)) * (count / size)
+    found = moveaxis(found, -1, axis)
+    if t is None:
+        return found
+    t = floating("resample", value("resample", t))
+    return found, arange(count) * (t[1] - t[0]) * (size / count) + t[0]
+
+
+def _spectral_weights(window: Any, size: int, spectrum: Any, is_real: bool) -> Any:
+    """The weight of each frequency; of a real signal, the mean of those of k and -k."""
+    if isinstance(window, str | tuple | int | float):
+        weights: Any = np.fft.ifftshift(chosen_window(window, size))
+        weights = value("resample", weights.astype(_real_dtype(spectrum)))
+    else:
+        weights = value("resample", window)
+    if not is_real:
+        return weights
+    mirrored = concatenate([weights[:1], weights[:0:-1]])
+    return ((weights + mirrored) / 2)[: type_of(spectrum).shape[-1]]
+
+
+def _refolded(spectrum: Any, size: int, count: int, is_real: bool) -> Any:
+    """The spectrum of `size` frequencies cut, or filled up with zeros, to that of `count`."""
+    least = min(size, count)
+    half = least // 2 + 1 if is_real else (least + 1) // 2
+    kept = spectrum[..., :half]
+    middle = 1 if least % 2 == 0 else 0  # the frequency that is its own opposite
+    if is_real:
+        if middle and size != count:
+            factor = 2.0 if count < size else 0.5
+            kept = concatenate([kept[..., :-1], kept[..., -1:] * factor], axis=-1)
+        missing = count // 2 + 1 - half
+        return concatenate([kept, _zeros(spectrum, missing)], axis=-1)
+    negative = spectrum[..., size - (least - half - middle) :]
+    if not middle:
+        return concatenate([kept, _zeros(spectrum, count - least), negative], axis=-1)
+    top, bottom = spectrum[..., half : half + 1], spectrum[..., size - half : size - half + 1]
+    if count < size:
+        return concatenate([kept, top + bottom, negative], axis=-1)
+    if count == size:
+        return spectrum
+    gap = _zeros(spectrum, count - least - 1)
+    return concatenate([kept, top / 2, gap, top / 2, negative], axis=-1)
+
+
+def _zeros(like: Any, count: int) -> Any:
+    found = type_of(like)
+    return zeros((*found.shape[:-1], count), found.dtype)

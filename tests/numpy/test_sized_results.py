@@ -1,0 +1,145 @@
+"""Results whose shape depends on values, with `size=`: compiled and batched like any other.
+
+Claims, in reading order: with as many elements as there are, a sized call gives what the unsized
+one gives; elements past the size are left out; where there are fewer the fill stands, by default
+JAX's; each call can be jitted, batched and differentiated; without a size tracing is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import tree
+from rune.errors import ArgumentError, TracerError
+from tests.support.arrays import array
+
+X, Y = np.array([3, 1, 1, 5, 0, 3], np.int32), np.array([1, 5, 5, 9], np.int32)
+Call = Callable[..., Any]
+CALLS: dict[str, Call] = {
+    "nonzero": lambda x, y, **kw: rnp.nonzero(x - 1, **kw),
+    "flatnonzero": lambda x, y, **kw: rnp.flatnonzero(x - 1, **kw),
+    "argwhere": lambda x, y, **kw: rnp.argwhere(x - 1, **kw),
+    "where": lambda x, y, **kw: rnp.where(x > 1, **kw),
+    "unique": lambda x, y, **kw: rnp.unique(x, True, False, True, **kw),
+    "unique_all": lambda x, y, **kw: tuple(rnp.unique_all(x, **kw))[::3],
+    "unique_counts": lambda x, y, **kw: tuple(rnp.unique_counts(x, **kw)),
+    "unique_inverse": lambda x, y, **kw: rnp.unique_inverse(x, **kw).values,
+    "unique_values": lambda x, y, **kw: rnp.unique_values(x, **kw),
+    "unique rows": lambda x, y, **kw: rnp.unique(rnp.stack([x, x]).T, axis=0, **kw),
+    "union1d": lambda x, y, **kw: rnp.union1d(x, y, **kw),
+    "intersect1d": lambda x, y, **kw: rnp.intersect1d(x, y, return_indices=True, **kw),
+    "setdiff1d": lambda x, y, **kw: rnp.setdiff1d(x, y, **kw),
+    "setxor1d": lambda x, y, **kw: rnp.setxor1d(x, y, **kw),
+}  # fmt: skip
+each = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+def same(expected: Any, found: Any) -> None:
+    for a, b in zip(tree.leaves(expected), tree.leaves(found), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def listed(found: Any) -> list[Any]:
+    return [np.asarray(leaf).tolist() for leaf in tree.leaves(found)]
+
+
+def count(result: Any) -> int:
+    return len(tree.leaves(result)[0])
+
+
+@each
+def test_a_size_that_fits_changes_nothing(call: Call):
+    whole = call(array(X), array(Y))
+
+    same(whole, rune.jit(lambda x, y: call(x, y, size=count(whole)))(X, Y))
+
+
+@each
+def test_what_is_past_the_size_is_left_out(call: Call):
+    whole = call(array(X), array(Y))
+
+    found = rune.jit(lambda x, y: call(x, y, size=1))(X, Y)
+
+    same([leaf[:1] for leaf in tree.leaves(whole)][:1], tree.leaves(found)[:1])
+
+
+@each
+def test_the_fill_stands_behind_the_last(call: Call):
+    whole = call(array(X), array(Y))
+
+    found = rune.jit(lambda x, y: call(x, y, size=8, fill_value=-7))(X, Y)
+
+    first, longer = tree.leaves(whole)[0], tree.leaves(found)[0]
+    same(first, longer[: len(first)])
+    assert np.all(np.asarray(longer[len(first) :]) == -7)
+
+
+@each
+def test_a_sized_call_is_batched_as_the_loop_over_lanes(call: Call):
+    xs, ys = np.stack([X, X[::-1], X * 0]), np.stack([Y, Y + 1, Y * 0])
+    sized = lambda x, y: call(x, y, size=5)  # noqa: E731
+
+    batched = rune.jit(rune.vmap(sized))(xs, ys)
+
+    for lane in range(3):
+        expected = sized(array(xs[lane]), array(ys[lane]))
+        same(expected, tree.map(lambda leaf, lane=lane: leaf[lane], batched))
+
+
+@each
+def test_a_traced_call_without_a_size_is_refused(call: Call):
+    with pytest.raises(TracerError):
+        rune.jit(call)(X, Y)
+
+
+# The defaults of JAX 0.10.2.
+def test_the_default_fills_are_those_of_jax():
+    x, y = array(np.array([3, 1, 1, 5])), array(Y)
+
+    assert listed(rnp.unique(x, size=5)) == [[1, 3, 5, 1, 1]]
+    assert listed(rnp.nonzero(x > 2, size=4)) == [[0, 3, 0, 0]]
+    assert listed(rnp.setxor1d(x, y, size=5)) == [[3, 9, 3, 3, 3]]
+    assert listed(rnp.setdiff1d(x, y, size=3)) == [[3, 0, 0]]
+    found = rnp.intersect1d(x, y, return_indices=True, size=4)
+    assert listed(found) == [[1, 5, 1, 1], [1, 3, 4, 4], [0, 1, 4, 4]]
+
+
+def test_every_axis_has_a_fill_of_its_own():
+    mask = array(np.eye(2))
+
+    found = rnp.nonzero(mask, size=3, fill_value=(7, 8))
+
+    assert listed(found) == [[0, 1, 7], [0, 1, 8]]
+
+
+def test_nothing_fills_the_distinct_elements_of_nothing():
+    with pytest.raises(ArgumentError, match="the array is empty"):
+        rnp.unique(rnp.zeros(0), size=2)
+
+
+def test_a_size_may_be_symbolic():
+    sized = rune.jit(lambda x: rnp.nonzero(x, size=x.shape[0])[0], dims={"n": (1, 8)})
+
+    assert listed(sized(np.array([0, 5, 7]))) == [[1, 2, 0]]
+    assert listed(sized(np.array([2, 0]))) == [[0, 0]]
+    assert sized.cache_size() == 1
+
+
+def test_the_derivative_of_distinct_elements_goes_to_the_first_of_each():
+    x = array(np.array([2.0, 1.0, 2.0]))
+
+    found = rune.grad(lambda v: (rnp.unique(v, size=2) * array(np.array([5.0, 7.0]))).sum())(x)
+
+    assert listed(found) == [[7.0, 5.0, 0.0]]
+
+
+def test_counts_of_a_given_length_leave_larger_numbers_out():
+    counted = rune.jit(lambda x: rnp.bincount(x, length=4))
+
+    same(np.bincount(X)[:4], counted(X))

@@ -1,0 +1,256 @@
+"""The paths of optimisers, step by step: against stored ones of torch 2.13.0 where torch has the
+same optimiser, else against the published formulas written in NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import nn, optim
+from tests.optim.problem import LABELS, POINTS, START, STEPS
+from tests.support.arrays import array
+
+STORED = json.loads((Path(__file__).parent / "torch_2_13_0.json").read_text())
+A, Y = np.array(POINTS), np.array(LABELS)
+
+SAME_AS_TORCH: dict[str, optim.Optimizer] = {
+    "sgd": optim.sgd(0.1),
+    "momentum": optim.momentum(0.1),
+    "nesterov": optim.sgd(0.1, 0.9, nesterov=True),
+    "adam": optim.adam(0.1),
+    "adamw": optim.adamw(0.1, weight_decay=0.05),
+    "adamax": optim.adamax(0.1),
+    "rmsprop": optim.rmsprop(0.05, eps_in_sqrt=False),
+    "centered rmsprop": optim.rmsprop(0.05, eps_in_sqrt=False, centered=True),
+    "rmsprop with momentum": optim.rmsprop(0.02, eps_in_sqrt=False, momentum=0.8),
+    "adagrad": optim.adagrad(0.5, 0.0, 1e-20),
+    "adadelta": optim.adadelta(1.0),
+}
+
+
+def loss(weights: rnp.ndarray) -> rnp.ndarray:
+    return rnp.mean(nn.softplus(-Y * (A @ weights))) + 0.05 * rnp.sum(weights**2)
+
+
+def curve(optimizer: optim.Optimizer) -> np.ndarray:
+    """The parameters after every step, each step compiled."""
+
+    @rune.jit
+    def step(weights, state):
+        updates, state = optimizer.update(rune.grad(loss)(weights), state, weights)
+        return optim.apply_updates(weights, updates), state
+
+    weights, path = array(np.array(START)), []
+    state = optimizer.init(weights)
+    for _ in range(STEPS):
+        weights, state = step(weights, state)
+        path.append(np.asarray(weights))
+    return np.stack(path)
+
+
+@pytest.mark.parametrize("name", SAME_AS_TORCH)
+def test_a_path_is_that_of_torch(name: str):
+    found = curve(SAME_AS_TORCH[name])
+
+    # f64 but for the correction of Adam's start, which is computed in f32.
+    np.testing.assert_allclose(found, STORED[name], rtol=2e-5, atol=1e-6)
+
+
+# --- by formulas ------------------------------------------------------------------------------
+
+Step = Callable[[int, np.ndarray, np.ndarray, dict], np.ndarray]
+
+
+def slope(w: np.ndarray) -> np.ndarray:
+    margin = Y * (A @ w)
+    return -(A.T @ (Y / (1 + np.exp(margin)))) / len(Y) + 0.1 * w
+
+
+def formula(step: Step) -> np.ndarray:
+    w, path, memory = np.array(START), [], {}
+    for count in range(1, STEPS + 1):
+        w = w + step(count, slope(w), w, memory)
+        path.append(w)
+    return np.stack(path)
+
+
+def adam_parts(t: int, g: np.ndarray, memory: dict, b1: float = 0.9, b2: float = 0.999):
+    m = memory["m"] = b1 * memory.get("m", 0) + (1 - b1) * g
+    v = memory["v"] = b2 * memory.get("v", 0) + (1 - b2) * g * g
+    return m / (1 - b1**t), v / (1 - b2**t)
+
+
+def nadam(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
+    _, v = adam_parts(t, g, memory)
+    mean = 0.9 * memory["m"] / (1 - 0.9 ** (t + 1)) + 0.1 * g / (1 - 0.9**t)
+    return -0.1 * mean / (np.sqrt(v) + 1e-8)
+
+
+def yogi(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
+    m = memory["m"] = 0.9 * memory.get("m", 1e-6) + 0.1 * g
+    v = memory.get("v", 1e-6)
+    v = memory["v"] = v - 0.001 * np.sign(v - g * g) * g * g
+    return -0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-3)
+
+
+def lion(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
+    m = memory.get("m", 0)
+    memory["m"] = 0.99 * m + 0.01 * g
+    return -0.01 * (np.sign(0.9 * m + 0.1 * g) + 0.1 * w)
+
+
+def lamb(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
+    m, v = adam_parts(t, g, memory)
+    update = m / (np.sqrt(v) + 1e-6) + 0.1 * w
+    return -0.1 * update * np.linalg.norm(w) / np.linalg.norm(update)
+
+
+def lars(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
+    g = g + 0.1 * w
+    scaled = -0.5 * g * 0.1 * np.linalg.norm(w) / np.linalg.norm(g)
+    memory["m"] = scaled + 0.9 * memory.get("m", 0)
+    return memory["m"]
+
+
+def adafactor(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
+    decay = 1 - t**-0.8
+    v = memory["v"] = decay * memory.get("v", 0) + (1 - decay) * (g * g + 1e-30)
+    update = g / np.sqrt(v)
+    update = update / max(1, np.sqrt(np.mean(update**2)))
+    return -0.1 * update * max(np.sqrt(np.mean(w**2)), 1e-3)
+
+
+BY_FORMULA: dict[str, tuple[optim.Optimizer, Step]] = {
+    "nadam": (optim.nadam(0.1), nadam),
+    "yogi": (optim.yogi(0.1), yogi),
+    "lion": (optim.lion(0.01, weight_decay=0.1), lion),
+    "lamb": (optim.lamb(0.1, weight_decay=0.1), lamb),
+    "lars": (optim.lars(0.5, weight_decay=0.1, trust_coefficient=0.1), lars),
+    "adafactor": (optim.adafactor(0.1), adafactor),
+}
+
+
+@pytest.mark.parametrize("name", BY_FORMULA)
+def test_a_path_is_that_of_the_formula(name: str):
+    optimizer, step = BY_FORMULA[name]
+
+    np.testing.assert_allclose(curve(optimizer), formula(step), rtol=5e-5, atol=5e-6)
+
+
+def test_adafactor_keeps_rows_and_columns_of_a_matrix_alone():
+    part = optim.scale_by_factored_rms(min_dim_size_to_factor=2)
+    g = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+    state = part.init(array(g))
+    found, after = part.update(array(g), state)
+
+    square = g * g
+    estimate = np.outer(square.mean(1), square.mean(0)) / square.mean()
+    assert sorted(x.shape for x in state[1:]) == [(1,), (2,), (3,)]
+    np.testing.assert_allclose(np.asarray(found), g / np.sqrt(estimate), rtol=1e-6)
+    assert int(after.count) == 1
+
+
+# --- schedules --------------------------------------------------------------------------------
+
+SCHEDULES: dict[str, tuple[optim.schedules.Schedule, Callable[[int], float]]] = {
+    "polynomial": (
+        optim.polynomial_schedule(1.0, 0.1, 2.0, 10, 5),
+        lambda t: 0.1 + 0.9 * (1 - min(max(t - 5, 0), 10) / 10) ** 2,
+    ),
+    "piecewise": (
+        optim.piecewise_constant_schedule(2.0, {3: 0.5, 9: 0.1}),
+        lambda t: 2.0 * (0.5 if t > 3 else 1) * (0.1 if t > 9 else 1),
+    ),
+    "lines": (
+        optim.piecewise_interpolate_schedule("linear", 1.0, {4: 3.0, 8: 0.5}),
+        lambda t: float(np.interp(t, [0, 4, 8], [1, 3, 1.5])),
+    ),
+    "linear one-cycle": (
+        optim.linear_onecycle_schedule(20, 1.0),
+        lambda t: float(np.interp(t, [0, 6, 17, 20], [0.04, 1, 0.04, 4e-6])),
+    ),
+    "cosine one-cycle": (
+        optim.cosine_onecycle_schedule(20, 1.0),
+        lambda t: (
+            0.04 + 0.96 * (1 - np.cos(np.pi * t / 6)) / 2 if t < 6
+            else 1 + (4e-6 - 1) * (1 - np.cos(np.pi * min(t - 6, 14) / 14)) / 2
+        ),
+    ),
+    "joined": (
+        optim.join_schedules([optim.constant_schedule(1.0), optim.exponential_decay(1.0, 1, 0.5)],
+                             [4]),
+        lambda t: 1.0 if t < 4 else 0.5 ** (t - 4),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_schedule_is_its_formula_at_every_step_traced_or_not(name: str):
+    schedule, expected = SCHEDULES[name]
+
+    for wrap in (lambda f: f, rune.jit):
+        found = [float(wrap(schedule)(np.int32(t))) for t in range(25)]
+        np.testing.assert_allclose(found, [expected(t) for t in range(25)], rtol=2e-5, atol=1e-7)
+
+
+# --- around optimisers ------------------------------------------------------------------------
+
+
+def test_steps_of_k_gradients_are_one_step_of_their_mean():
+    slow, grads = optim.multi_steps(optim.adam(0.1), 3), np.arange(18.0).reshape(6, 3)
+    plain = optim.adam(0.1)
+    state, whole = slow.init(array(np.array(START))), plain.init(array(np.array(START)))
+    update = rune.jit(slow.update)
+
+    found = []
+    for g in grads:
+        updates, state = update(array(g), state)
+        found.append(np.asarray(updates))
+
+    for number in range(2):
+        mean = array(grads[3 * number : 3 * number + 3].mean(0))
+        expected, whole = plain.update(mean, whole)
+        np.testing.assert_allclose(found[3 * number + 2], np.asarray(expected), rtol=1e-5)
+        assert not np.any(found[3 * number : 3 * number + 2])
+
+
+def test_only_leaves_of_the_mask_decay():
+    params = {"w": rnp.ones(2), "b": rnp.ones(2)}
+    grads = {"w": rnp.zeros(2), "b": rnp.zeros(2)}
+    optimizer = optim.adamw(1.0, weight_decay=0.5, mask={"w": True, "b": False})
+
+    updates, _ = optimizer.update(grads, optimizer.init(params), params)
+
+    assert np.asarray(updates["w"]).tolist() == [-0.5, -0.5]
+    assert not np.any(np.asarray(updates["b"]))
+
+
+def test_an_infinite_gradient_changes_nothing_until_there_are_too_many():
+    optimizer = optim.apply_if_finite(optim.momentum(1.0), 1)
+    state = optimizer.init(rnp.zeros(1))
+
+    first, state = optimizer.update(rnp.array([np.inf]), state)
+    second, state = optimizer.update(rnp.array([2.0]), state)
+
+    assert [float(x[0]) for x in (first, second)] == [0.0, -2.0]
+    assert (int(state.in_all), int(state.in_a_row)) == (1, 0)
+
+
+def test_clipping_keeps_directions_and_bounds():
+    g, p = np.array([[3.0, 0.1], [4.0, 0.0]]), np.ones((2, 2))
+
+    adaptive = optim.adaptive_grad_clip(0.5).update(array(g), (), array(p))[0]
+    block = optim.clip_by_block_rms(1.0).update(array(g), ())[0]
+
+    most = 0.5 * np.sqrt(2)
+    expected = np.stack([g[:, 0] * most / 5, g[:, 1]], 1)
+    np.testing.assert_allclose(np.asarray(adaptive), expected, rtol=1e-6)
+    np.testing.assert_allclose(np.sqrt(np.mean(np.asarray(block) ** 2)), 1.0, rtol=1e-6)

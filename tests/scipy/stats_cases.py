@@ -1,0 +1,185 @@
+"""Calls of rune.scipy.stats: every method of every family, and the statistics of samples.
+
+A family is called at parameters and points inside of its support, its points being drawn by its own
+quantiles' order: a stretch of its line that `_POINTS` gives.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+from tests.numpy.spelling import Case, case, f, n, pos, unit
+
+_CONTINUOUS: dict[str, tuple[tuple[float, ...], Any]] = {
+    # name: parameters, and how a number of [-0.9, 0.9] becomes a point
+    **{
+        name: ((), lambda u: 2.0 * u)
+        for name in ("norm", "cauchy", "laplace", "logistic", "gumbel_l", "gumbel_r")
+    },
+    **{
+        name: ((), lambda u: u + 1.2)
+        for name in ("expon", "halfnorm", "halfcauchy", "rayleigh", "maxwell", "levy")
+    },
+    **{name: ((), lambda u: 0.5 + 0.5 * u) for name in ("uniform", "arcsine")},
+    **{
+        name: ((1.7,), lambda u: u + 1.2)
+        for name in ("gamma", "chi2", "chi", "weibull_min", "invgamma", "lognorm", "lomax",
+                     "fisk", "invgauss", "gompertz")
+    },
+    "loglaplace": ((1.7,), lambda u: u + 2.2),
+    "pareto": ((1.7,), lambda u: u + 2.2),
+    "weibull_max": ((1.7,), lambda u: u - 1.2),
+    "powerlaw": ((1.7,), lambda u: 0.5 + 0.5 * u),
+    "triang": ((0.3,), lambda u: 0.5 + 0.5 * u),
+    "beta": ((1.7, 2.4), lambda u: 0.5 + 0.5 * u),
+    "betaprime": ((1.7, 2.4), lambda u: u + 1.2),
+    "f": ((3.5, 5.5), lambda u: u + 1.2),
+    "t": ((3.5,), lambda u: 2.0 * u),
+    "gennorm": ((1.7,), lambda u: 1.0 + u),
+    "dweibull": ((1.7,), lambda u: 1.0 + u),
+    "skewnorm": ((1.7,), lambda u: 2.0 * u),
+    "exponnorm": ((1.7,), lambda u: 2.0 * u),
+    "loggamma": ((1.7,), lambda u: 2.0 * u),
+    "truncnorm": ((-1.1, 1.4), lambda u: u),
+    "vonmises": ((1.7,), lambda u: 3.0 * u),
+    "wrapcauchy": ((0.4,), lambda u: 1.5 + 1.5 * u),
+}  # fmt: skip
+_NO_CDF = {"vonmises"}
+_NO_PPF = {"vonmises", "wrapcauchy", "skewnorm", "exponnorm", "invgauss"}
+_DISCRETE = {
+    "bernoulli": (0.3,), "binom": (5.0, 0.3), "betabinom": (5.0, 1.7, 2.4), "geom": (0.3,),
+    "nbinom": (3.5, 0.4), "poisson": (2.3,), "randint": (-1.0, 4.0), "dlaplace": (0.8,),
+    "logser": (0.6,), "zipf": (3.4,),
+}  # fmt: skip
+_NO_MASS_CDF = {"betabinom", "logser", "zipf"}
+_NO_MOMENTS = {"wrapcauchy", "gompertz"}
+_MEAN_ALONE = {"vonmises", "fisk", "loglaplace", "betaprime", "logser", "zipf"}
+_NO_ENTROPY = {
+    "chi", "invgauss", "gompertz", "betaprime", "f", "skewnorm", "exponnorm", "dweibull",
+    "truncnorm", "binom", "betabinom", "nbinom", "poisson", "dlaplace", "logser", "zipf",
+}  # fmt: skip
+
+
+def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
+    return case(f"stats.{name}", call, *specs, module="scipy", **flags)
+
+
+def _at_points(name: str, method: str, shapes: tuple[float, ...], point: Any) -> Case:
+    """A method at points, with the parameters, loc and scale differentiated as well."""
+
+    def call(sp: Any, u: Any, moves: Any) -> Any:
+        family = getattr(sp.stats, name)
+        given = [s * (1.0 + 0.01 * moves[k]) for k, s in enumerate(shapes)]
+        loc, scale = 0.3 + 0.1 * moves[3], 1.5 + 0.1 * moves[4]
+        is_inverse = method in ("ppf", "isf")
+        x = 0.5 + 0.5 * u if is_inverse else loc + scale * point(u)
+        return getattr(family, method)(x, *given, loc=loc, scale=scale)
+
+    return _case(f"{name}.{method}", call, unit(4), unit(5))
+
+
+def _at_counts(name: str, method: str, shapes: tuple[float, ...]) -> Case:
+    def call(sp: Any, k: Any, moves: Any) -> Any:
+        whole = {"binom": 1, "betabinom": 1, "randint": 2}.get(name, 0)
+        given = [s if i < whole else s * (1.0 + 0.01 * moves[i]) for i, s in enumerate(shapes)]
+        return getattr(getattr(sp.stats, name), method)(k + 1, *given, loc=1)
+
+    return _case(f"{name}.{method}", call, n(4), unit(3))
+
+
+def _of_whole(name: str, method: str, shapes: tuple[float, ...], whole: int = 0) -> Case:
+    def call(sp: Any, moves: Any) -> Any:
+        given = [s if i < whole else s * (1.0 + 0.01 * moves[i]) for i, s in enumerate(shapes)]
+        return getattr(getattr(sp.stats, name), method)(*given, loc=0.2)
+
+    return _case(f"{name}.{method}", call, unit(3))
+
+
+FAMILIES = [
+    *[
+        _at_points(name, method, shapes, point)
+        for name, (shapes, point) in _CONTINUOUS.items()
+        for method in ("pdf", "logpdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf")
+        if not (name in _NO_CDF and method not in ("pdf", "logpdf"))
+        and not (name in _NO_PPF and method in ("ppf", "isf"))
+    ],
+    *[
+        _at_counts(name, method, shapes)
+        for name, shapes in _DISCRETE.items()
+        for method in ("pmf", "logpmf", "cdf", "sf", "logcdf", "logsf")
+        if not (name in _NO_MASS_CDF and "mf" not in method)
+    ],
+]
+WHOLES = [
+    _of_whole(name, method, shapes, 3 if name in ("binom", "betabinom", "randint") else 0)
+    for name, shapes in [*((k, v[0]) for k, v in _CONTINUOUS.items()), *_DISCRETE.items()]
+    for method in ("mean", "var", "std", "entropy")
+    if not (name in _NO_MOMENTS and method != "entropy")
+    and not (name in _MEAN_ALONE and method in ("var", "std"))
+    and not (name in _NO_ENTROPY and method == "entropy")
+    and name not in ("cauchy", "halfcauchy", "levy", "invgamma", "pareto", "lomax")
+]
+
+
+def _named(name: str, *specs: Any, **flags: Any) -> Case:
+    return _case(name, lambda sp, *xs: attrgetter(name)(sp.stats)(*xs), *specs, **flags)
+
+
+SAMPLES = [
+    _named("skew", f(7, 2)), _named("kurtosis", f(7, 2)), _named("sem", f(7, 2)),
+    _named("zscore", f(7, 2)), _named("zmap", f(3, 2), f(7, 2)), _named("gmean", pos(7, 2)),
+    _named("hmean", pos(7, 2)), _named("rankdata", f(7), smooth=False),
+    _case("skew corrected", lambda sp, x: sp.stats.skew(x, axis=1, bias=False), f(2, 7)),
+    _case("kurtosis corrected",
+          lambda sp, x: sp.stats.kurtosis(x, axis=None, fisher=False, bias=False), f(2, 4)),
+    _case("moment", lambda sp, x: sp.stats.moment(x, 3, axis=1), f(2, 7)),
+    _case("iqr", lambda sp, x: sp.stats.iqr(x, axis=0), f(7, 2)),
+    _case("describe", lambda sp, x: list(sp.stats.describe(x))[2:], f(7, 2)),
+    *[
+        _case(f"rankdata {method}",
+              lambda sp, x, method=method: sp.stats.rankdata(x, method, axis=1), n(3, 6),
+              smooth=False)
+        for method in ("average", "min", "max", "dense", "ordinal")
+    ],
+    _case("mode", lambda sp, x: list(sp.stats.mode(x, axis=1)), n(3, 6), smooth=False),
+    _case("mode kept", lambda sp, x: list(sp.stats.mode(x, axis=0, keepdims=True)), n(3, 6),
+          smooth=False),
+    _case("pearsonr", lambda sp, x, y: list(sp.stats.pearsonr(x, y)), f(6), f(6)),
+    _case("spearmanr", lambda sp, x, y: sp.stats.spearmanr(x, y).statistic, f(6), f(6),
+          smooth=False),
+]  # fmt: skip
+
+VECTORS = [
+    _case("dirichlet", lambda sp, x, a: [
+        getattr(sp.stats.dirichlet, m)(x / x.sum(), a) for m in ("pdf", "logpdf")], pos(3), pos(3)),
+    _case("dirichlet as a whole", lambda sp, a: [
+        getattr(sp.stats.dirichlet, m)(a) for m in ("mean", "var", "entropy")], pos(3)),
+    _case("multinomial", lambda sp, x, p: [
+        getattr(sp.stats.multinomial, m)(x, x.sum(), p / p.sum()) for m in ("pmf", "logpmf")],
+        n(3), pos(3)),
+    _case("multivariate_normal", lambda sp, x, m, r: [
+        getattr(sp.stats.multivariate_normal, k)(x, m, _covariance(r)) for k in ("pdf", "logpdf")],
+        f(4, 3), f(3), f(3, 3)),
+    _case("multivariate_normal.entropy", lambda sp, m, r: sp.stats.multivariate_normal.entropy(
+        m, _covariance(r)), f(3), f(3, 3)),
+    _case("gaussian_kde", lambda sp, x, p: [
+        sp.stats.gaussian_kde(x).logpdf(p), sp.stats.gaussian_kde(x, "silverman")(p)],
+        f(2, 6), f(2, 3)),
+    _case("gaussian_kde weighted", lambda sp, x, w: [
+        sp.stats.gaussian_kde(x, 0.7, w).evaluate(x), sp.stats.gaussian_kde(
+            x, weights=w).integrate_box_1d(-1.0, 2.0)], f(6), pos(6)),
+]  # fmt: skip
+
+
+def _covariance(root: Any) -> Any:
+    """A symmetric matrix with eigenvalues of at least 1, alike for both libraries."""
+    return root @ root.T + (root * 0.0 + 1.0) * 0.5 + _identity(root)
+
+
+def _identity(root: Any) -> Any:
+    rows = (root * 0.0 + 1.0).cumsum(0)
+    return 1.0 * (rows == rows.T)
+
+
+STATS = [*FAMILIES, *WHOLES, *SAMPLES, *VECTORS]
