@@ -25,12 +25,12 @@ class Config:
     """All settings. Equal settings are one object, so comparing and hashing are free."""
 
     x64: bool = False  # 64-bit defaults for Python and NumPy values without an explicit dtype
-    check_nans: bool = False  # raise NaNError at the first operation that makes a NaN
-    check_infs: bool = False  # raise NaNError at the first operation that makes an infinity
+    # Programs report the first operation that does so: rune.debug.checks.
+    check_bounds: bool = False  # an index leaves its array
+    check_nans: bool = False  # a NaN is made
+    check_infs: bool = False  # an infinity is made
     check_leaks: bool = False  # raise where a traced value is kept after its transformation
     check_stages: bool = False  # check every stage of the lowering after every pass
-    watch_bounds: bool = False  # programs report indices out of bounds (rune.debug.checks)
-    watch_nans: bool = False  # programs report NaNs, whether they reach a result or not
     profile: bool = profiling.is_of_process()  # programs tell the time of each step
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine

@@ -31,11 +31,13 @@ __all__ = ["Profile", "callback", "checks", "print", "profile"]
 
 
 @contextmanager
-def checks(bounds: bool = False, nans: bool = False) -> Iterator[None]:
+def checks(bounds: bool = False, nans: bool = False, infs: bool = False) -> Iterator[None]:
     """Inside the block, programs say where an index left its array, or a NaN was made.
 
     bounds:  indices for which no mode was asked (x[i], x.at[i], dynamic slices).
     nans:    NaNs of operations whose operands have none, whether they reach a result or not.
+    infs:    infinities, likewise.
+    The settings check_bounds, check_nans and check_infs of rune.configure are the same.
     Errors:  BoundsError (an IndexError) and NaNError with the operation, the index or position, and
              your line; raised by the call that ran the program.
 
@@ -51,7 +53,7 @@ def checks(bounds: bool = False, nans: bool = False) -> Iterator[None]:
     ...         str(error).splitlines()[0]
     'gather: found index 7 out of bounds (axis 0 of f32[5])'
     """
-    with configure(watch_bounds=bounds, watch_nans=nans):
+    with configure(check_bounds=bounds, check_nans=nans, check_infs=infs):
         yield
 
 

@@ -204,7 +204,9 @@ class DeletedArrayError(RuneError, RuntimeError):
 
 
 class NaNError(RuneError, FloatingPointError):
-    """A NaN found while `rune.configure(check_nans=True)` is on."""
+    """A NaN or an infinity found while `rune.debug.checks` looks for them."""
+
+    result: int | None = None  # the number of the result in which it is seen, if in any
 
 
 class UnhandledEffect(RuneError, RuntimeError):

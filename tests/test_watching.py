@@ -87,7 +87,7 @@ def test_kernels_of_every_executor_report_an_index(device, function):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_kernels_of_every_executor_report_a_nan(device):
-    with rune.debug.checks(nans=True), pytest.raises(NaNError, match=r"log: made a NaN .*\[0\]"):
+    with rune.debug.checks(nans=True), pytest.raises(NaNError, match=r"log: found NaN .*\[0\]"):
         rune.jit(lambda x: rnp.log(x - 1).sum(), device=device)(X)
 
 
@@ -97,7 +97,7 @@ def log_of_less(x):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_nan_is_found_though_no_result_shows_it(way):
-    with rune.debug.checks(nans=True), pytest.raises(NaNError, match="log: made a NaN") as caught:
+    with rune.debug.checks(nans=True), pytest.raises(NaNError, match="log: found NaN") as caught:
         WAYS[way](log_of_less, None)(rnp.asarray(X))
 
     line = inspect.getsourcelines(log_of_less)[1] + 1
@@ -145,3 +145,70 @@ def test_symbolic_sizes_are_bounds_too():
         assert float(function(X, 4)) == 4
         with pytest.raises(BoundsError, match="found index 4 out of bounds"):
             function(X[:4], 4)
+
+
+# --- conditions of loops ----------------------------------------------------------------------
+
+CONDITIONS = {
+    "an index": (
+        lambda x: rune.while_loop(lambda c: x[c] < 9.0, lambda c: c + 1, 0),
+        {"bounds": True}, "gather: found index 5 out of bounds",
+    ),
+    "an index at once": (
+        lambda x: rune.while_loop(lambda c: x[c] > 9.0, lambda c: c + 1, 7),
+        {"bounds": True}, "gather: found index 7 out of bounds",
+    ),
+    "a NaN": (
+        lambda x: rune.while_loop(lambda c: rnp.log(c) > 0.0, lambda c: c - 1.0, x[3]),
+        {"nans": True}, "log: found NaN in its result",
+    ),
+    "in a loop": (
+        lambda x: rune.fori_loop(
+            0, 3, lambda i, c: rune.while_loop(lambda k: x[k + i] < 4, lambda k: k + 1, c), 0
+        ),
+        {"bounds": True}, "gather: found index 5 out of bounds",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_what_the_condition_of_a_loop_reads_is_watched(name, way):
+    function, what, message = CONDITIONS[name]
+    if name == "a NaN":
+        function = lambda x: CONDITIONS["a NaN"][0](x - 2.5)  # noqa: E731
+
+    with rune.debug.checks(**what), pytest.raises((BoundsError, NaNError)) as caught:
+        WAYS[way](function, None)(rnp.asarray(X))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_condition_is_watched_on_every_executor(device):
+    function, what, message = CONDITIONS["an index"]
+    with rune.debug.checks(**what), pytest.raises(BoundsError, match=message):
+        rune.jit(function, device=device)(X)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_watched_loop_takes_as_many_steps_as_before(device):
+    def function(x):
+        def more(carry):
+            return (carry[0] < 7) & (carry[1][0] < 40.0)
+
+        return rune.while_loop(more, lambda c: (c[0] + 1, c[1] * 2.0 + x[0]), (0, x))
+
+    for start in (0.5, 39.0, 50.0):
+        x = np.full(3, start, np.float32)
+        expected = rune.jit(function, device=device)(x)
+        with rune.debug.checks(bounds=True, nans=True, infs=True):
+            found = rune.jit(function, device=device)(x)
+        for a, b in zip(expected, found):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_settings_and_checks_are_the_same():
+    with rune.debug.checks(nans=True, infs=True):
+        inside = rune.config.current()
+    with rune.configure(check_nans=True, check_infs=True) as configured:
+        assert inside is configured

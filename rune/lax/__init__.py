@@ -5,7 +5,9 @@ bits          shifts, logic, bitcast_convert_type, reduce_precision, …
 movement      broadcast_in_dim, reshape, slice, pad, concatenate, iota, …
 indexing      dynamic_slice, gather, scatter, scatter_add, …
 reductions    reduce, reduce_sum, argmax, cumsum, …
+sorting       sort, sort_key_val, top_k, …
 products      dot, dot_general, batch_matmul, ragged_dot
+special       lgamma, digamma, igamma, betainc, zeta, …
 control       cond, switch, while_loop, fori_loop, scan, map, associative_scan, custom_root,
               custom_linear_solve
 collectives   psum, pmean, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, pshuffle,
@@ -83,6 +85,11 @@ from rune.lax.products import (
 from rune.lax.reductions import (
     argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce, reduce_and, reduce_max,
     reduce_min, reduce_or, reduce_prod, reduce_sum, reduce_xor,
+)  # fmt: skip
+from rune.lax.sorting import approx_max_k, approx_min_k, sort, sort_key_val, top_k
+from rune.lax.special import (
+    bessel_i0e, bessel_i1e, betainc, digamma, igamma, igamma_grad_a, igammac, lgamma, polygamma,
+    random_gamma_grad, zeta,
 )  # fmt: skip
 from rune.ops import stop_gradient as _stop_gradient
 

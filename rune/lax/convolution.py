@@ -397,8 +397,8 @@ def conv_general_shape_tuple(
 ) -> Shape:  # fmt: skip
     """The shape of a convolution whose axes `dimension_numbers` names."""
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
-    shapes = ([s[a] for a in spec] for s, spec in zip((lhs_shape, rhs_shape), numbers))
-    found = conv_shape_tuple(*shapes, window_strides, padding)
+    lhs, rhs = ([s[a] for a in spec] for s, spec in zip((lhs_shape, rhs_shape), numbers))
+    found = conv_shape_tuple(lhs, rhs, window_strides, padding)
     return tuple(found[list(numbers.out_spec).index(a)] for a in range(len(found)))
 
 

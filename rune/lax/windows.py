@@ -68,19 +68,18 @@ def slide_of(
 ) -> Slide:  # fmt: skip
     """The parameters by axis. Errors: ArgumentError unless there is one for each axis."""
     ones = (1,) * len(shape)
-    given = [tuple(window), *(
+    steps, base, dilation = (
         ones if v is None else tuple(v) for v in (strides, base_dilation, window_dilation)
-    )]  # fmt: skip
-    if any(len(values) != len(shape) for values in given):
+    )
+    if any(len(values) != len(shape) for values in (window, steps, base, dilation)):
         raise ArgumentError(
-            f"reduce_window: cannot slide {given[0]} over {len(shape)} axes (strides {given[1]}, "
-            f"dilations {given[2]} and {given[3]}; one number per axis required)"
+            f"reduce_window: cannot slide {tuple(window)} over {len(shape)} axes (strides {steps}, "
+            f"dilations {base} and {dilation}; one number per axis required)"
         )
-    window, strides, base, dilation = given
     whole = [reach(n, d) for n, d in zip(shape, base, strict=True)]
     spans = [reach(k, d) for k, d in zip(window, dilation, strict=True)]
-    pads = pads_of("reduce_window", padding, whole, spans, strides)
-    return Slide(tuple(window), tuple(strides), pads, tuple(base), tuple(dilation))
+    pads = pads_of("reduce_window", padding, whole, spans, steps)
+    return Slide(tuple(window), steps, pads, base, dilation)
 
 
 def _monoid(computation: Callable[..., Any], like: Any) -> str | None:

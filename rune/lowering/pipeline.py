@@ -51,7 +51,6 @@ from rune.lowering.simplify import (
     narrow,
     simplify_algebra,
 )
-from rune.lowering.watch import watched as watched
 
 
 def program_passes(target: Target) -> tuple[Pass[Program], ...]:

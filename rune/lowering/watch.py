@@ -1,19 +1,22 @@
-"""Watching: programs that say themselves where an index left its array, or a NaN was made.
+"""Watching: programs that say where an index left its array, or a NaN or infinity was made.
 
 A watched program has two results more, numbers of rank 0 that its kernels write as they go: which
 site was the first to fail (0: none), and what was found there. They pass through loops and
 branches like any carry, so that this works on every executor, and what was computed and dropped
 again is seen too. Results that are not watched are the same numbers as before.
 
+    while holds(c) { c = body(c) }  ->  go = holds(c); while go { c = body(c); go = holds(c) }
+
+so that a condition is watched like the body that it now belongs to.
 Watched are indices without a mode of their own (`x[i]`, `x.at[i]`, dynamic_slice), as they are
 after negative ones were counted from the end; and floats of every operation that computes, where
-none of its operands has a NaN. Not done: what the condition of a loop reads.
+none of its operands has a NaN, or an infinity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,7 @@ from rune import dtypes, ops
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import running, type_of
 from rune.core.primitive import Primitive
-from rune.core.program import Program, Var
+from rune.core.program import Program
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.dims import Size, product
@@ -44,8 +47,23 @@ class Site:
 
     operation: str
     type: ArrayType  # of the array that is indexed, or of the result
-    axis: int | None  # of an index; None where NaNs are looked for
+    axis: int | None  # of an index; None where a kind of number is looked for
     frame: Frame | None
+    kind: str = ""  # "NaN" or "infinity"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is watched."""
+
+    bounds: bool = False
+    nans: bool = False
+    infs: bool = False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of numbers."""
+        return ("NaN",) * self.nans + ("infinity",) * self.infs
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +74,29 @@ class Watched:
     sites: tuple[Site, ...]
 
 
-def watched(program: Program, bounds: bool, nans: bool) -> Watched:
-    """The program that watches its indices, its NaNs, or both."""
+def watched(program: Program, wanted: Wanted) -> Watched:
+    """The program that watches what is wanted."""
     sites: list[Site] = []
     whole = decompose(program)
-    found = _restaged(whole, [], bounds, nans, sites)
+
+    def run(stage: _Watch, inputs: Sequence[Any]) -> list[Any]:
+        return [*eval_program(whole, inputs), stage.site, stage.found]
+
+    found = _staged(wanted, sites, whole.input_types, whole.name, run)
     return Watched(found, tuple(sites))
+
+
+Run = Callable[["_Watch", Sequence[Any]], list[Any]]
 
 
 class _Watch(Stage):
     """Writes what it is given, and looks at it."""
 
-    __slots__ = ("bounds", "found", "nans", "site", "sites")
+    __slots__ = ("found", "site", "sites", "wanted")
 
-    def __init__(self, bounds: bool, nans: bool, sites: list[Site]):
+    def __init__(self, wanted: Wanted, sites: list[Site]):
         super().__init__(None)
-        self.bounds, self.nans, self.sites = bounds, nans, sites
+        self.wanted, self.sites = wanted, sites
         self.site: Any = np.int32(0)
         self.found: Any = np.int32(0)
 
@@ -82,38 +107,67 @@ class _Watch(Stage):
         if primitive is branch:
             return self.branch(args, params)
         out = self.write(primitive, args, params)
-        if self.bounds:
+        if self.wanted.bounds:
             for axis, start, limit in _starts(primitive, args, params):
                 self.look_at_index(primitive, args[0], axis, start, limit)
-        if self.nans and primitive.family in COMPUTING and _is_float(out):
-            self.look_for_nan(primitive, args, out)
+        if primitive.family in COMPUTING and _is_float(out):
+            for kind in self.wanted.kinds:
+                self.look_for(kind, primitive, args, out)
         return out
 
     # --- programs within ----------------------------------------------------------------------
 
     def loop(self, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
-        """A loop that carries the state behind its own carries."""
-        carries = len(args) - params["consts"]
-        body = self.restaged(params["body"], 1 + len(args))
-        condition = params["condition"] and _taking_state(params["condition"])
-        changed = {**params, "body": body, "condition": condition}
-        outs = self.write(loop, [*args, self.site, self.found], changed)
-        self.site, self.found = outs[carries : carries + 2]
-        return [*outs[:carries], *outs[carries + 2 :]]
+        """A loop that carries behind its own carries whether it goes on, if it asks, and the state.
+
+        Its steps ask for the next one, where what the condition reads is watched.
+        """
+        consts, body, condition = params["consts"], params["body"], params["condition"]
+        carries, first = len(args) - consts, 1 + len(args)
+        goes_on = [] if condition is None else self.asked(condition, [np.int32(0), *args])
+        more = (*(condition.output_types if condition else ()), *STATE)
+        arrays = body.input_types[first:]
+
+        def step(stage: _Watch, inputs: Sequence[Any]) -> list[Any]:
+            given, filled = inputs[:first], inputs[first + len(more) :]
+            stage.site, stage.found = inputs[first + len(more) - 2 : first + len(more)]
+            outs = eval_program(body, [*given, *filled])
+            number = ops.add(given[0], np.int32(1))
+            now = [number, *given[1 : 1 + consts], *outs[:carries]]
+            asked = [] if condition is None else stage.asked(condition, now)
+            return [*outs[:carries], *asked, stage.site, stage.found, *outs[carries:]]
+
+        types = (*body.input_types[:first], *more)
+        changed = {**params, "body": self.staged((*types, *arrays), body.name, step)}
+        if condition is not None:
+            changed["condition"] = _plain(types, condition.name, lambda inputs: [inputs[first]])
+        outs = self.write(loop, [*args, *goes_on, self.site, self.found], changed)
+        end = carries + len(more)
+        self.site, self.found = outs[end - 2 : end]
+        return [*outs[:carries], *outs[end:]]
+
+    def asked(self, condition: Program, given: Sequence[Any]) -> Sequence[Any]:
+        """Whether a loop goes on, watched."""
+        return eval_program(condition, given[: len(condition.inputs)])
 
     def branch(self, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
         """A branch that takes and gives the state last."""
-        branches = tuple(self.restaged(b, len(b.inputs)) for b in params["branches"])
-        *outs, site, found = self.write(
-            branch, [*args, self.site, self.found], {**params, "branches": branches}
-        )
-        self.site, self.found = site, found
+
+        def watched_branch(program: Program) -> Program:
+            def run(stage: _Watch, inputs: Sequence[Any]) -> list[Any]:
+                *given, stage.site, stage.found = inputs
+                return [*eval_program(program, given), stage.site, stage.found]
+
+            return self.staged((*program.input_types, *STATE), program.name, run)
+
+        branches = tuple(map(watched_branch, params["branches"]))
+        given = [*args, self.site, self.found]
+        *outs, self.site, self.found = self.write(branch, given, {**params, "branches": branches})
         return outs
 
-    def restaged(self, program: Program, position: int) -> Program:
-        """The watched program, the state at this position of its inputs and behind its carries."""
-        after = len(program.inputs) - position  # arrays that a loop fills: results too, at the end
-        return _restaged(program, [position, after], self.bounds, self.nans, self.sites)
+    def staged(self, types: Sequence[ArrayType], name: str, run: Run) -> Program:
+        """A program within, whose sites are of the whole."""
+        return _staged(self.wanted, self.sites, types, name, run)
 
     # --- what is looked at --------------------------------------------------------------------
 
@@ -130,15 +184,16 @@ class _Watch(Stage):
         value = _sum_where(ops.eq(positions, first), start)
         self.note(outside, value, Site(primitive.name, type_of(operand), axis, user_frame()))
 
-    def look_for_nan(self, primitive: Primitive, args: Sequence[Any], out: Any) -> None:
-        """Note a NaN in a result where no operand has one."""
-        is_nan = ops.ne(out, out)
+    def look_for(self, kind: str, primitive: Primitive, args: Sequence[Any], out: Any) -> None:
+        """Note such a number in a result where no operand has one."""
+        is_such = _is_of(kind, out)
         for arg in args:
             if _is_float(arg):
-                clean = ops.eq(_count(ops.ne(arg, arg)), np.int32(0))
-                is_nan = ops.logical_and(is_nan, fit(clean, type_of(is_nan).shape))
-        first = _first(is_nan, _in_order(type_of(is_nan).shape))
-        self.note(is_nan, first, Site(primitive.name, type_of(out), None, user_frame()))
+                clean = ops.eq(_count(_is_of(kind, arg)), np.int32(0))
+                is_such = ops.logical_and(is_such, fit(clean, type_of(is_such).shape))
+        first = _first(is_such, _in_order(type_of(is_such).shape))
+        site = Site(primitive.name, type_of(out), None, user_frame(), kind)
+        self.note(is_such, first, site)
 
     def note(self, fails: Any, value: Any, site: Site) -> None:
         """Remember the site and the value if this is the first to fail."""
@@ -151,32 +206,30 @@ class _Watch(Stage):
         self.found = ops.select(is_first, value, self.found)
 
 
-def _taking_state(condition: Program) -> Program:
-    """The condition of a loop that carries the state: it does not look at it."""
-    return replace(condition, inputs=(*condition.inputs, *map(Var, STATE)))
-
-
-def _restaged(
-    program: Program, place: Sequence[int], bounds: bool, nans: bool, sites: list[Site]
+def _staged(
+    wanted: Wanted, sites: list[Site], types: Sequence[ArrayType], name: str, run: Run
 ) -> Program:
-    """The watched form of a decomposed program.
-
-    place: empty, or the position of the state among the inputs, and how many results follow it.
-    """
-    stage = _Watch(bounds, nans, sites)
-    types = list(program.input_types)
-    start, after = place or (len(types), 0)
-    types[start:start] = STATE if place else ()
-    inputs: list[Any] = [stage.new_input(t) for t in types]
-    if place:
-        stage.site, stage.found = inputs[start : start + 2]
-        del inputs[start : start + 2]
+    """The watched program of inputs of these types that `run` writes."""
+    stage = _Watch(wanted, sites)
+    inputs = [stage.new_input(t) for t in types]
     with running(stage):
-        outs = list(eval_program(program, inputs))
-        end = len(outs) - after
-        outs[end:end] = [stage.site, stage.found]
-        staged = stage.program(outs, program.name)
+        staged = stage.program(run(stage, inputs), name)
     return staged.closed()
+
+
+def _plain(
+    types: Sequence[ArrayType], name: str, run: Callable[[Sequence[Any]], list[Any]]
+) -> Program:
+    """A program that is not watched."""
+    return _staged(Wanted(), [], types, name, lambda _, inputs: run(inputs))
+
+
+def _is_of(kind: str, value: Any) -> Any:
+    """Where a number is of a kind: x - x is a NaN for both, and a NaN is not equal to itself."""
+    if kind == "NaN":
+        return ops.ne(value, value)
+    rest = ops.sub(value, value)
+    return ops.logical_and(ops.ne(rest, rest), ops.eq(value, value))
 
 
 def _starts(

@@ -9,6 +9,7 @@ A layer runs a cell over the leading axis of x [T, *B, I].
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -202,7 +203,7 @@ def _layers(
     for layer in layers:
         found = []
         for number, weights in enumerate(layer):
-            start = tree.map(lambda s, n=len(last): s[n], state)
+            start = tree.map(operator.itemgetter(len(last)), state)
             states, after = recurrent(cell, weights, x, start, reverse=number == 1)
             found.append(output(states))
             last.append(after)

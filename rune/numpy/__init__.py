@@ -40,8 +40,8 @@ from rune.numpy.complex_numbers import (
 )  # fmt: skip
 from rune.numpy.covariances import corrcoef, cov
 from rune.numpy.creation import (
-    arange, array, asanyarray, asarray, asarray_chkfinite, copy, empty, empty_like, full, full_like, meshgrid, ones, ones_like, zeros,
-    zeros_like,
+    arange, array, asanyarray, asarray, asarray_chkfinite, copy, empty, empty_like, full, full_like,
+    meshgrid, ones, ones_like, zeros, zeros_like,
 )  # fmt: skip
 from rune.numpy.einsum import einsum
 from rune.numpy import fft as fft

@@ -267,11 +267,12 @@ def _as_complex(name: str, a: Any) -> Any:
 def _axes(name: str, x: Any, s: Any, axes: Any) -> tuple[int, ...]:
     """The axes, from the front; by default all, or as many at the end as there are sizes."""
     found = type_of(x)
-    if axes is None and s is not None:
-        axes = tuple(range(-len(s), 0))
-    if s is not None and len(s) != len(axes):
-        raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(axes)} axes")
-    return c.normalised_axes(name, None if axes is None else tuple(axes), found)
+    if s is None:
+        return c.normalised_axes(name, axes, found)
+    given = tuple(range(-len(s), 0)) if axes is None else tuple(axes)
+    if len(s) != len(given):
+        raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(given)} axes")
+    return c.normalised_axes(name, given, found)
 
 
 def _lengths(name: str, kind: str, x: Any, s: Any, axes: Sequence[int]) -> list[Size]:

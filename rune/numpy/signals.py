@@ -9,7 +9,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import floating, inexact, rank, value
+from rune.numpy.arguments import floating, inexact, rank, static_int, value
 from rune.numpy.arithmetic import abs, mod
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import where
@@ -115,10 +115,9 @@ def _slid_in_blocks(x: Any, kernel: Any) -> Any:
 
     A block of m results from 2m - 1 elements costs twice the multiplications, and little memory.
     """
-    size, (m,) = type_of(x).shape[0] - type_of(kernel).shape[0] + 1, type_of(kernel).shape
-    blocks = -(-size // m)
-    zero, none = literal(0, type_of(x).dtype), (0,)
-    missing = blocks * m + m - 1 - type_of(x).shape[0]
+    n, m = (static_int("convolve", "a size", type_of(v).shape[0]) for v in (x, kernel))
+    size, zero, none = n - m + 1, literal(0, type_of(x).dtype), (0,)
+    missing = -(-size // m) * m + m - 1 - n
     x = ops.pad(x, zero, low=none, high=(missing,), interior=none)
     rows = windows(x, (0,), (2 * m - 1,), (m,), (1,))  # [blocks, 2m - 1]
     wide = ops.pad(kernel, zero, low=(m - 1,), high=(m - 1,), interior=none)

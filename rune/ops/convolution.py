@@ -26,7 +26,7 @@ from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import zero_like
 from rune.ops.contraction import dot_general
-from rune.ops.family import KINDS, Batched, broadcast, require, reshape, same_dtype, wide
+from rune.ops.family import KINDS, Batched, broadcast, require, reshape, same_dtype, wide, zeros_of
 from rune.ops.movement import inverse, move_axis, pad, reverse, transpose
 from rune.ops.sliding import reach, shear, window_count, windows
 
@@ -232,7 +232,8 @@ def _placed(found: Any, lead: int, roles: Ints, spec: Ints) -> Any:
 def _reference(lhs: np.ndarray, rhs: np.ndarray, **params: Any) -> np.ndarray:
     conv = Conv(**params)
     x, w = np.transpose(lhs, conv.specs[0]), np.transpose(rhs, conv.specs[1])
-    assert pad.reference is not None and shear.reference is not None
+    assert pad.reference is not None
+    assert shear.reference is not None
     if conv.is_padded:
         x = pad.reference(x, np.zeros((), x.dtype), **conv.pads)
     of_features, of_batches = conv.groups
@@ -341,6 +342,8 @@ def _wrt_rhs(ct: Any, lhs: Any, shape: Shape, conv: Conv) -> Any:
 def _batch(batched: Batched, size: Any, lhs: Any, rhs: Any, **params: Any) -> tuple[Any, bool]:
     """Lanes of the array are batches, lanes of the kernel features, lanes of both groups."""
     conv = Conv(**params)
+    if isinstance(size, int) and size == 0:
+        return _no_lanes(batched, lhs, rhs, params), True
     (x_batch, x_feature), (w_out, _), y_spec = conv.specs[0][:2], conv.specs[1][:2], conv.specs[2]
     of_features, of_batches = conv.groups
     if batched[0] and batched[1]:
@@ -355,6 +358,13 @@ def _batch(batched: Batched, size: Any, lhs: Any, rhs: Any, **params: Any) -> tu
     groups = max(conv.groups)
     found = conv_general_dilated(lhs, _folded(rhs, w_out, groups), **params)
     return _unfolded(found, y_spec[1], size, groups), True
+
+
+def _no_lanes(batched: Batched, lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
+    """The result of none at all: no group can be made of it."""
+    types = [type_of(x).with_shape(type_of(x).shape[int(b) :]) for x, b in zip((lhs, rhs), batched)]
+    one = _type_rule(*types, **params)
+    return zeros_of(one.with_shape((0, *one.shape)))
 
 
 def _folded(x: Any, axis: int, groups: int) -> Any:

@@ -128,7 +128,9 @@ def unshear(y: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) ->
     """
     shape = type_of(y).shape
     first, rank = len(shape) - len(axes), len(shape)
-    low, high, interior = [0] * rank, [0] * rank, [0] * rank
+    low: list[Size] = [0] * rank
+    high: list[Size] = [0] * rank
+    interior = [0] * rank
     for number, (axis, size) in enumerate(zip(axes, sizes, strict=True)):
         low[axis] = (shape[first + number] - 1) * dilations[number]
         high[axis] = size - reach(shape[axis], strides[number])

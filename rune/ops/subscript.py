@@ -82,7 +82,7 @@ def parse(
     promised: whether there should be none: they are kept where bounds are watched.
     """
     shape = type_of(x).shape
-    outside = outside or (promised and config.current().watch_bounds)
+    outside = outside or (promised and config.current().check_bounds)
     sizes = iter(enumerate(shape))
     return [
         e if e is None else _placed(e, *next(sizes), wrap, outside) for e in raw_entries(x, index)

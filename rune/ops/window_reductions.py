@@ -37,7 +37,7 @@ from rune.ops.reduction import (
     reduce_or,
     reduce_prod,
 )
-from rune.ops.sliding import reach, shear, window_count, windows
+from rune.ops.sliding import reach, window_count, windows
 
 Ints = tuple[int, ...]
 Pads = tuple[tuple[Size, Size], ...]
@@ -162,9 +162,9 @@ def _laid_out(x: Any, slide: Slide, fill: Any) -> tuple[Any, Ints]:
     """All windows of x, and the axes of the result that are the windows' own."""
     padded = pad(x, fill, **slide.pads) if slide.is_padded else x
     axes = slide.axes
-    sizes, strides, dilations = (
-        tuple(values[a] for a in axes)
-        for values in (slide.window, slide.strides, slide.window_dilation)
+    sizes = tuple(slide.window[a] for a in axes)
+    strides, dilations = (
+        tuple(values[a] for a in axes) for values in (slide.strides, slide.window_dilation)
     )
     ndim = type_of(x).ndim
     shown = windows(padded, axes, sizes, strides, dilations)
@@ -181,7 +181,7 @@ def _reference(x: np.ndarray, *, combine: str, **params: Any) -> np.ndarray:
     slide, monoid = _slide(params), MONOIDS[combine]
     dtype = wide(x.dtype) if combine in ("add", "mul") else x.dtype
     fill = np.asarray(monoid.identity(x.dtype)).astype(x.dtype)
-    assert pad.reference is not None and shear.reference is not None
+    assert pad.reference is not None
     padded = pad.reference(x, fill, **slide.pads) if slide.is_padded else np.asarray(x)
     for axis in slide.axes:  # one axis after the other: the sum of the sizes, not their product
         padded = _reduce_axis(padded, axis, slide, monoid.ufunc, dtype)
@@ -269,7 +269,7 @@ def fields_of(slide: Slide) -> dict[str, Any]:
 
 
 reduce_window: Primitive = Primitive(
-    "reduce_window", "windows", _type_rule, _reference,
+    "reduce_window", "reduction", _type_rule, _reference,
     jvp=(_jvp,),
     transpose=_transpose,
     batch=_batch,

@@ -75,7 +75,9 @@ def scale_by_factored_rms(
         decay = 1.0 - step ** (-decay_rate)
         leaves, treedef = tree.flatten(grads)
         parts = (treedef.flatten_up_to(t) for t in (state.rows, state.columns, state.elements))
-        found = [leaf(*given, decay) for given in zip(leaves, *parts, strict=True)]
+        rows, columns, elements = parts
+        each = zip(leaves, rows, columns, elements, strict=True)
+        found = [leaf(*given, decay) for given in each]
         out, *kept = (tree.unflatten(treedef, list(column)) for column in zip(*found, strict=True))
         return out, FactoredState(state.count + 1, *kept)
 

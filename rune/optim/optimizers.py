@@ -158,7 +158,7 @@ def lion(
     learning_rate: Rate, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 1e-3,
     mask: Any = None,
 ) -> Optimizer:  # fmt: skip
-    """Steps of one size, by the sign of the momentum. Source: Chen et al. 2023, arXiv:2302.06675."""
+    """Steps of one size, by the momentum's sign. Source: Chen et al. 2023, arXiv:2302.06675."""
     return chain(
         scale_by_lion(b1, b2), add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -172,7 +172,7 @@ def lamb(
     learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6,
     eps_root: float = 0.0, weight_decay: float = 0.0, mask: Any = None,
 ) -> Optimizer:  # fmt: skip
-    """Adam with every leaf's step as long as its parameter. Source: You et al., arXiv:1904.00962."""
+    """Adam, each leaf's step as long as its parameter. Source: You et al., arXiv:1904.00962."""
     return chain(
         scale_by_adam(b1, b2, eps, eps_root), add_decayed_weights(weight_decay, mask),
         scale_by_trust_ratio(), scale_by_learning_rate(learning_rate),

@@ -104,14 +104,16 @@ def _run_on(
 ) -> list[Array]:
     if is_watching():
         settings = config.current()
-        found = _watched(program, settings.watch_bounds, settings.watch_nans)
+        wanted = settings.check_bounds, settings.check_nans, settings.check_infs
+        found = _watched(program, wanted)
         return without_faults(found.sites, _run_as_is(found.program, args, place, donated))
     return _run_as_is(program, args, place, donated)
 
 
 @per_program
-def _watched(program: Program, bounds: bool, nans: bool) -> Any:
-    return _compiler().watched(program, bounds, nans)
+def _watched(program: Program, wanted: tuple[bool, bool, bool]) -> Any:
+    watch = import_module("rune.lowering.watch")
+    return watch.watched(program, watch.Wanted(*wanted))
 
 
 def _run_as_is(

@@ -21,10 +21,10 @@ from rune.core.primitive import Primitive
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import BoundsError, MissingRule, NaNError
-from rune.transforms.checks import check_value
 from rune.transforms.compile import run_program
 from rune.transforms.key_reuse import note_use
 from rune.transforms.placement import placement
+from rune.transforms.watching import check_eager
 
 
 class Evaluate(Interpreter):
@@ -44,7 +44,7 @@ class Evaluate(Interpreter):
         if primitive.multiple_results:
             return _run_library(primitive, data, types, args, params, place)
         type = result_type(primitive, types, params)
-        if place.device is None and not (settings.watch_bounds or settings.watch_nans):
+        if place.device is None and not settings.check_bounds:
             note_use(primitive, data, params)
             try:
                 with np.errstate(all="ignore"):
@@ -53,14 +53,14 @@ class Evaluate(Interpreter):
                 sizes = [d for d in type.shape if isinstance(d, int)]
                 raise out_of_memory(math.prod(sizes) * type.dtype.itemsize) from error
             made = Array(np.asarray(out), type, place)
+            if settings.check_nans or settings.check_infs:
+                check_eager(primitive, data, made)
         else:
             program = _one_operation(primitive, types, tuple(sorted(params.items())))
             try:
                 (made,) = run_program(program, args, place)
             except (BoundsError, NaNError) as error:  # the program may be of another line's
                 raise error.__class__(error.message, error.hint) from None
-        if settings.check_nans or settings.check_infs:
-            return check_value(primitive, made)
         return made
 
 

@@ -23,11 +23,10 @@ from rune.core.interpreter import Tracer, current, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
-from rune.errors import DimensionError, LayoutError, ShapeError
+from rune.errors import DimensionError, LayoutError, NaNError, ShapeError
 from rune.transforms import automatic
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
 from rune.transforms.boundary import recorder
-from rune.transforms.checks import check_results, is_checking
 from rune.transforms.compile import (
     compiled,
     device_for,
@@ -40,7 +39,7 @@ from rune.transforms.marked import Marked, Names, as_set, with_statics
 from rune.transforms.reasons import Key, note
 from rune.transforms.symbolic import SymbolicAxes
 from rune.transforms.transfer import has_moves
-from rune.transforms.watching import is_watching
+from rune.transforms.watching import is_watching, name_result
 from rune.transforms.witnesses import with_witnesses
 
 
@@ -275,10 +274,12 @@ class Jitted:
             place = committed_to(on(self.device))
         else:
             place = place_of_call("jit", traced.program, values)
-        outs = run_program(traced.program, values, place, traced.donated)
-        if is_checking():
-            check_results(traced.program, values, outs, traced.out_tree)
-        elif place.device is None and not is_watching() and self._is_plain(traced):
+        try:
+            outs = run_program(traced.program, values, place, traced.donated)
+        except NaNError as error:
+            name_result(error, traced.out_tree)
+            raise
+        if place.device is None and not is_watching() and self._is_plain(traced):
             traced.on_cpu = compiled(traced.program, device_for(None))
         for number in traced.donated:
             _release(values[number], place.device)

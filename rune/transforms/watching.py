@@ -1,21 +1,31 @@
-"""What watched programs have found, as errors; rune/lowering/watch.py has how they are made."""
+"""What watched programs have found, as errors; rune/lowering/watch.py has how they are made.
+
+    with rune.configure(check_nans=True): ...          as rune.debug.checks(nans=True)
+
+Eager operations on the CPU are NumPy's, and looked at one by one; all else is a watched program.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
 
-from rune import config
+from rune import config, dtypes
 from rune.array import Array
+from rune.core.primitive import Primitive
 from rune.errors import BoundsError, Frame, NaNError, at_line
+from rune.transforms.arguments import key_path
+
+_IS = {"NaN": np.isnan, "infinity": np.isinf}
 
 
 def is_watching() -> bool:
     """Whether programs are watched."""
     settings = config.current()
-    return settings.watch_bounds or settings.watch_nans
+    return settings.check_bounds or settings.check_nans or settings.check_infs
 
 
 def without_faults(sites: Sequence[Any], outs: Sequence[Array]) -> list[Array]:
@@ -23,22 +33,56 @@ def without_faults(sites: Sequence[Any], outs: Sequence[Array]) -> list[Array]:
     *results, site, found = outs
     number = int(np.asarray(site))
     if number:
-        _raise(sites[number - 1], int(np.asarray(found)))
+        _raise(sites[number - 1], int(np.asarray(found)), results)
     return results
 
 
-def _raise(site: Any, found: int) -> NoReturn:
+def _raise(site: Any, found: int, results: Sequence[Array]) -> NoReturn:
     frame: Frame | None = site.frame
     with at_line(frame):
         if site.axis is None:
             shape = tuple(d for d in site.type.shape if isinstance(d, int))
             whole = len(shape) == site.type.ndim
             where = list(map(int, np.unravel_index(found, shape))) if whole else found
-            raise NaNError(
-                f"{site.operation}: made a NaN in its result {site.type} (first at {where})"
-            )
+            shown = (n for n, r in enumerate(results) if _has(site.kind, r))
+            raise _number_error(site.kind, site.operation, site.type, where, next(shown, None))
         raise BoundsError(
             f"{site.operation}: found index {found} out of bounds "
             f"(axis {site.axis} of {site.type})",
             hint="without checks it is clamped when read, and dropped when written",
         )
+
+
+def _number_error(
+    kind: str, operation: str, type: Any, where: object, result: int | None
+) -> NaNError:
+    error = NaNError(f"{operation}: found {kind} in its result {type} (first at {where})")
+    error.result = result
+    return error
+
+
+def _has(kind: str, value: Any) -> bool:
+    data = np.asarray(value)
+    return data.dtype in dtypes.INEXACT and bool(_IS[kind](data).any())
+
+
+def name_result(error: NaNError, out_tree: Any) -> None:
+    """Say in which of a function's results it is seen, if in any."""
+    if error.result is not None:
+        path = key_path(error.result, out_tree)
+        error.restate(f"{error.message.removesuffix(')')}; seen in result{path})")
+        error.result = None
+
+
+def check_eager(primitive: Primitive, operands: Sequence[np.ndarray], made: Array) -> None:
+    """Look at the result of an eager operation on the CPU. Errors: NaNError."""
+    settings = config.current()
+    computing = import_module("rune.lowering.watch").COMPUTING
+    if primitive.family not in computing or made.type.dtype not in dtypes.INEXACT:
+        return
+    kinds = ("NaN",) * settings.check_nans + ("infinity",) * settings.check_infs
+    data = made.numpy()
+    for kind in kinds:
+        if _has(kind, data) and not any(_has(kind, x) for x in operands):
+            where = np.argwhere(_IS[kind](data))[0].tolist()
+            raise _number_error(kind, primitive.name, made.type, where, None)

@@ -41,10 +41,10 @@ def _expected(kind: str, axes: tuple[int, ...], odd: bool) -> Callable[..., list
             size = x.shape[last]
             mirrored = np.flip(np.take(x, range(1, size - 1 + odd), last), last).conj()
             ends = [0] if odd else [0, size - 1]
-            x = x.copy()
-            np.moveaxis(x, last, 0)[ends] = np.moveaxis(x, last, 0)[ends].real
-            x = np.concatenate([x, mirrored], last)
-            return (_transformed(x, last, 1) / x.shape[last]).real
+            rows = np.moveaxis(x.copy(), last, 0)
+            rows[ends] = np.real(rows[ends])
+            x = np.concatenate([np.moveaxis(rows, 0, last), mirrored], last)
+            return np.real(_transformed(x, last, 1) / x.shape[last])
         return _all(x, axes, 1) / np.prod([x.shape[axis] for axis in axes])
 
     run = backward if kind in ("ifft", "irfft") else forward

@@ -14,6 +14,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import nn, optim
+from rune.optim.schedules import Schedule
 from tests.optim.problem import LABELS, POINTS, START, STEPS
 from tests.support.arrays import array
 
@@ -160,7 +161,7 @@ def test_adafactor_keeps_rows_and_columns_of_a_matrix_alone():
 
 # --- schedules --------------------------------------------------------------------------------
 
-SCHEDULES: dict[str, tuple[optim.schedules.Schedule, Callable[[int], float]]] = {
+SCHEDULES: dict[str, tuple[Schedule, Callable[[int], float]]] = {
     "polynomial": (
         optim.polynomial_schedule(1.0, 0.1, 2.0, 10, 5),
         lambda t: 0.1 + 0.9 * (1 - min(max(t - 5, 0), 10) / 10) ** 2,

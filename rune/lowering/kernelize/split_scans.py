@@ -3,7 +3,7 @@
 Before   %1: f32[1000000] = cumsum %0 {axis=0}
 After    %1: f32[31250,32] = split_axis %0, 0.0 {axis=0, size=32}     (a view)
          %2: f32[31250,32] = cumsum %1 {axis=1}                       one thread for each part
-         %3: f32[31250] = pad (reshape (slice %2))                    (views) the end of the part before
+         %3: f32[31250] = pad (reshape (slice %2))                    (views) its end, one part on
          %4: f32[31250] = cumsum %3 {axis=0}                          again in parts
          %5: f32[1000000] = join_axis (add (broadcast %4) %2)         with what reads it
 

@@ -72,7 +72,8 @@ class Walk:
     def params(self) -> tuple[Size, Digits, Digits, Digits]:
         """Offset, and the digits of batch, rows and contracted index."""
         side = self.side
-        return self.offset, *map(self.digits, (side.batch, side.rows, side.contracted))
+        digits = self.digits
+        return self.offset, digits(side.batch), digits(side.rows), digits(side.contracted)
 
 
 def walk(side: Operand, definitions: Definitions) -> Walk | None:
@@ -149,7 +150,7 @@ strided_dot = Primitive("strided_dot", "routine", _type_rule, _reference)
 
 def call_parameters(params: Mapping[str, Any]) -> tuple[tuple[str, Size], ...]:
     """The parameters of a call, each a size: `a_rows0` digits of size and `a_rows0_step`."""
-    found = dict(zip(SIZES, params["sizes"], strict=True))
+    found: dict[str, Size] = dict(zip(SIZES, params["sizes"], strict=True))
     for side, (operand, roles) in zip("ab", ROLES.items(), strict=True):
         offset, *listed = params[operand]
         found[f"{side}_offset"] = offset

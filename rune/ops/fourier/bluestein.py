@@ -15,16 +15,16 @@ import numpy as np
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.ops import arithmetic as a
 from rune.ops import pairs
-from rune.ops.fourier.along import cut, lengthen, shape_of, times
+from rune.ops.fourier.along import cut, lengthen, times
 from rune.ops.fourier.lengths import padded_length, radices
 from rune.ops.fourier.roots import indices, square_modulo, unit_roots
 from rune.ops.fourier.stages import transform_by_stages
 from rune.ops.pairs import Pair
 
 
-def transform_by_convolution(x: Pair, axis: int) -> Pair:
-    """The transform along `axis`."""
-    n, dtype = shape_of(x)[axis], type_of(x[0]).dtype
+def transform_by_convolution(x: Pair, axis: int, n: int) -> Pair:
+    """The transform along `axis`, of length n."""
+    dtype = type_of(x[0]).dtype
     size = padded_length(n)
     stages = radices(size)
     assert stages is not None

@@ -85,7 +85,7 @@ def _transform(x: Pair, axis: int) -> Pair:
         return _by_summation(x, axis)
     stages = radices(n)
     if stages is None:
-        return transform_by_convolution(x, axis)
+        return transform_by_convolution(x, axis, n)
     return transform_by_stages(x, axis, stages)
 
 
@@ -156,7 +156,7 @@ def _to_real(x: Pair, axis: int, odd: bool) -> Any:
     n = 2 * half + int(odd)
     if not isinstance(n, int) or odd:
         return _to_real_whole(x, axis, n)
-    x = x[0], _without_ends(x[1], axis, half)
+    x = x[0], _without_ends(x[1], axis)
     even, odds = _sum_and_difference(x, axis)
     odds = times(pairs.times_i(odds), pairs.conj(_half_turn(n, axis, x)), axis)
     z = cut(pairs.add(even, odds), axis, 0, half)
@@ -167,11 +167,12 @@ def _to_real(x: Pair, axis: int, odd: bool) -> Any:
     return reshape(both, shape=(*shape[:axis], n, *shape[axis + 1 :]))
 
 
-def _without_ends(x: Any, axis: int, last: int) -> Any:
+def _without_ends(x: Any, axis: int) -> Any:
     """x with zeros at both ends: imaginary parts that a transform of real numbers cannot have."""
     shape = type_of(x).shape
     k = iota(shape=shape, axis=axis, dtype=dtypes.i32)
-    is_end = a.logical_or(a.eq(k, literal_like(0, k)), a.eq(k, literal_like(last, k)))
+    last = size_value(shape[axis] - 1, dtypes.i32)
+    is_end = a.logical_or(a.eq(k, literal_like(0, k)), a.eq(k, last))
     return a.select(is_end, literal(0, type_of(x).dtype), x)
 
 

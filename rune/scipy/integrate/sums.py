@@ -16,7 +16,7 @@ def _rows(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
     y = y if rnp.issubdtype(y.dtype, rnp.inexact) else rnp.true_divide(y, 1)
     y = rnp.moveaxis(y, axis, -1)
     if x is None:
-        return y, rnp.asarray(dx)
+        return y, dx  # a Python number stays one, and takes the dtype of y
     (x,) = reals(name, x)
     if x.ndim != 1:
         x = rnp.moveaxis(x, axis, -1)
@@ -66,7 +66,7 @@ def _parabolas(y: Any, steps: Any) -> Any:
     Source: Cartwright 2017, Journal of Mathematical Sciences & Mathematics Education 12(2).
     """
     a, b, c = y[..., :-2:2], y[..., 1:-1:2], y[..., 2::2]
-    if steps.ndim == 0:
+    if rnp.ndim(steps) == 0:
         return rnp.sum(a + 4.0 * b + c, -1) * (steps / 3.0)
     h, k = steps[..., ::2], steps[..., 1::2]
     total, ratio = h + k, h / k
@@ -91,8 +91,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
         return _parabolas(y, steps) if count > 1 else rnp.sum(0.0 * y, -1)
     if count == 2:
         return rnp.sum(0.5 * (y[..., 1:] + y[..., :-1]) * steps, -1)
-    h, k = (steps, steps) if steps.ndim == 0 else (steps[..., -1], steps[..., -2])
-    most = _parabolas(y[..., :-1], steps if steps.ndim == 0 else steps[..., :-1])
+    h, k = (steps, steps) if rnp.ndim(steps) == 0 else (steps[..., -1], steps[..., -2])
+    most = _parabolas(y[..., :-1], steps if rnp.ndim(steps) == 0 else steps[..., :-1])
     alpha = (2.0 * h * h + 3.0 * h * k) / (6.0 * (k + h))
     beta = (h * h + 3.0 * h * k) / (6.0 * k)
     eta = h * h * h / (6.0 * k * (k + h))

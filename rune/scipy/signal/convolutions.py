@@ -10,7 +10,7 @@ from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import inexact, rank, value
+from rune.numpy.arguments import inexact, rank, static_int, value
 from rune.numpy.creation import arange
 from rune.numpy.fft import fftn, ifftn, irfftn, rfftn
 from rune.numpy.padding import pad
@@ -293,7 +293,7 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
 def _overlap_added(x: Any, kernel: Any, along: int, axes: tuple[int, ...]) -> Any:
     """The full convolution, the blocks of x along one axis being rows of one more, leading axis."""
     (p, q), rest = _shapes(x, kernel), tuple(k for k in axes if k != along)
-    n, m = p[along], q[along]
+    n, m = (static_int("oaconvolve", "a size", shape[along]) for shape in (p, q))
     step = next_fast_len(8 * m) - m + 1
     count = -(-n // step)
     widths = [(0, count * step - n if k == along else 0) for k in range(rank(x))]
@@ -308,7 +308,7 @@ def _overlap_added(x: Any, kernel: Any, along: int, axes: tuple[int, ...]) -> An
     tail = _cut(blocks, {along + 1: (step, m - 1)})
     shape = type_of(body).shape
     merged = (*shape[:along], (count + 1) * step, *shape[along + 2 :])
-    none = [(0, 0)] * rank(blocks)
+    none: list[tuple[int, int]] = [(0, 0)] * rank(blocks)
     body_pads, tail_pads = list(none), list(none)
     body_pads[along], tail_pads[along], tail_pads[along + 1] = (0, 1), (1, 0), (0, step - m + 1)
     full = c.reshape(pad(body, body_pads) + pad(tail, tail_pads), merged)

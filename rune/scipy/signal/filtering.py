@@ -14,6 +14,7 @@ import numpy as np
 
 from rune.control import scan
 from rune.core.interpreter import type_of
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, rank, static_int, value
 from rune.numpy.creation import zeros
@@ -65,7 +66,7 @@ def _coefficients(b: Any, a: Any) -> tuple[Any, Any]:
     return next(padded), next(padded)
 
 
-def _initial_state(name: str, samples: Any, zi: Any, size: int, axis: int) -> Any:
+def _initial_state(name: str, samples: Any, zi: Any, size: Size, axis: int) -> Any:
     shape = (size, *type_of(samples).shape[1:])
     dtype = type_of(samples).dtype
     if zi is None:
@@ -122,8 +123,9 @@ def filtfilt(
     """
     x = inexact("filtfilt", value("filtfilt", x))
     x = moveaxis(x, axis, -1)
-    size = max(type_of(value("filtfilt", v)).shape[0] for v in (b, a))
-    around = 0 if padtype is None else 3 * size if padlen is None else padlen
+    sizes = (type_of(value("filtfilt", v)).shape[0] for v in (b, a))
+    most = max(static_int("filtfilt", "a size", size) for size in sizes)
+    around = 0 if padtype is None else 3 * most if padlen is None else padlen
     extended = _extended(x, around, padtype)
     state = lfilter_zi(b, a)
     forward, _ = lfilter(b, a, extended, zi=state * extended[..., :1])

@@ -100,6 +100,10 @@ def _pieces(x: Any, cut: Segments, detrend: Any, onesided: bool) -> Any:
     return (rfft if onesided else fft)(shown * value("window", weights), cut.length)
 
 
+def _length(name: str, x: Any) -> int:
+    return static_int(name, "a number of samples", type_of(x).shape[-1])
+
+
 def _is_onesided(x: Any, asked: bool) -> bool:
     return asked and type_of(x).dtype in dtypes.FLOATING
 
@@ -142,8 +146,8 @@ def csd(
     (3,)
     """
     p, q = _signals("csd", axis, x, y)
-    longest = max(type_of(v).shape[-1] for v in (p, q))
-    p, q = (_followed(v, longest - type_of(v).shape[-1]) for v in (p, q))
+    longest = max(_length("csd", v) for v in (p, q))
+    p, q = (_followed(v, longest - _length("csd", v)) for v in (p, q))
     cut = _segments("csd", window, nperseg, noverlap, nfft, longest)
     onesided = _is_onesided(p, return_onesided)
     first = _pieces(p, cut, detrend, onesided)
@@ -163,7 +167,7 @@ def _averaged(power: Any, average: str) -> Any:
         return power.mean(axis=-2)
     if average != "median":
         raise ArgumentError(f"csd: cannot use average={average!r} (mean or median)")
-    count = type_of(power).shape[-2]
+    count = static_int("csd", "a number of segments", type_of(power).shape[-2])
     # Of squares of normal numbers the median is less than the mean, by this factor.
     odd = 2.0 * np.arange(1, (count - 1) // 2 + 1)
     bias = 1 + float(np.sum(1 / (odd + 1) - 1 / odd))
@@ -210,7 +214,7 @@ def periodogram(
     x = inexact("periodogram", value("periodogram", x))
     x = moveaxis(x, axis, -1)
     x = x if nfft is None else x[..., :nfft]
-    size = static_int("periodogram", "a number of samples", type_of(x).shape[-1])
+    size = _length("periodogram", x)
     frequencies, power = welch(x, fs, window, size, 0, nfft, detrend, return_onesided, scaling)
     return frequencies, moveaxis(power, -1, axis)
 
@@ -254,7 +258,7 @@ def spectrogram(
     (5, 4)
     """
     (y,) = _signals("spectrogram", axis, x)
-    size = type_of(y).shape[-1]
+    size = _length("spectrogram", y)
     cut = _segments("spectrogram", window, nperseg, 0 if noverlap is None else noverlap, nfft, size)
     if noverlap is None:
         cut = replace(cut, step=cut.size - cut.size // 8)
@@ -305,16 +309,16 @@ def stft(
     (5, 5)
     """
     (y,) = _signals("stft", axis, x)
-    cut = _segments("stft", window, nperseg, noverlap, nfft, type_of(y).shape[-1])
+    cut = _segments("stft", window, nperseg, noverlap, nfft, _length("stft", y))
     if boundary is not None:
         y = _continued(y, cut.size // 2, boundary)
     if padded:
-        missing = -(type_of(y).shape[-1] - cut.size) % cut.step % cut.size
+        missing = -(_length("stft", y) - cut.size) % cut.step % cut.size
         y = _followed(y, missing)
     onesided = _is_onesided(y, return_onesided)
     scale = cut.scale("density" if scaling == "psd" else scaling, fs)
     found = _pieces(y, cut, detrend, onesided) * scale**0.5
-    times = _times(cut, type_of(y).shape[-1], fs)
+    times = _times(cut, _length("stft", y), fs)
     times = times if boundary is None else times - cut.size / 2 / fs
     place = axis if axis >= 0 else axis - 1
     found = moveaxis(c.swapaxes(found, -1, -2), -2, place)
@@ -354,7 +358,7 @@ def istft(
         raise ShapeError(f"istft: cannot invert {type_of(z)} (frequencies and times required)")
     places = c.normalised_axes("istft", (time_axis, freq_axis), type_of(z))
     z = moveaxis(z, places, (-2, -1))
-    frequencies = type_of(z).shape[-1]
+    frequencies = _length("istft", z)
     whole = 2 * (frequencies - 1) if input_onesided else frequencies
     length = whole if nfft is None else nfft
     size = whole if nperseg is None else nperseg

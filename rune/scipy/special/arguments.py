@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 import rune.numpy as rnp
 from rune import tree
 from rune.errors import DtypeError
@@ -24,10 +26,15 @@ def reals(name: str, *xs: Any) -> list[Any]:
 
     Errors: DtypeError for complex numbers, ShapeError for shapes that do not broadcast.
     """
-    found = [rnp.asarray(x) for x in promoted(name, *xs, kind="inexact")]
+    found = [_as_array(x) for x in promoted(name, *xs, kind="inexact")]
     if rnp.issubdtype(found[0].dtype, rnp.complexfloating):
         raise DtypeError(f"{name}: cannot take {found[0].dtype} (real dtype required)")
     return found if len(found) == 1 else list(rnp.broadcast_arrays(*found))
+
+
+def _as_array(x: Any) -> Any:
+    """A promoted operand as an array; constants of NumPy keep the dtype they were given."""
+    return rnp.asarray(x, x.dtype) if isinstance(x, np.ndarray | np.generic) else rnp.asarray(x)
 
 
 def elementwise(function: Function) -> Function:

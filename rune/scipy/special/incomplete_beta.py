@@ -8,6 +8,7 @@ Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3),
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import rune.numpy as rnp
@@ -169,7 +170,7 @@ def _residual(a: Any, b: Any, p: Any, q: Any) -> Any:
 
 def inverse_odds(a: Any, b: Any, p: Any, q: Any) -> Any:
     """log(x / (1 - x)) where I_x(a, b) = p and its complement q, both inside (0, 1)."""
-    most = -float(rnp.log(rnp.finfo(a.dtype).tiny))
+    most = -math.log(float(rnp.finfo(a.dtype).tiny))
     function = _residual(a, b, p, q)
     start = rnp.log(a / b)
     t = invert(function, start, rnp.full_like(a, -most), rnp.full_like(a, most))

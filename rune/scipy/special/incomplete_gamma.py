@@ -199,7 +199,7 @@ def _log_residual(a: Any, p: Any, q: Any) -> Any:
 def inverse_of(a: Any, p: Any, q: Any) -> Any:
     """The x with P(a, x) = p and Q(a, x) = q."""
     info = rnp.finfo(a.dtype)
-    least, most = float(rnp.log(info.tiny)), float(rnp.log(info.max)) - 1.0
+    least, most = math.log(float(info.tiny)), math.log(float(info.max)) - 1.0
     is_inside = (a > 0) & (p > 0) & (q > 0) & (a < rnp.inf)
     a1, p1, q1 = (rnp.where(is_inside, v, c) for v, c in ((a, 1.0), (p, 0.5), (q, 0.5)))
     start = (rnp.log(p1) + log_gamma(a1 + 1.0)) / a1

@@ -143,7 +143,14 @@ def _expn(n: Any, x: Any) -> Any:
     return rnp.where((x < 0) | (n < 0) | (n != rnp.round(n)) | rnp.isnan(x), rnp.nan, out)
 
 
-_expn.defjvps(None, lambda t, y, n, x: -t * _expn(n - 1.0, x))
+def _expn_slope(t: Any, y: Any, n: Any, x: Any) -> Any:
+    """-E(n-1), which is exp(-x) (1 + 1/x) / x for n = 0."""
+    inverse = 1.0 / x
+    below = rnp.exp(-x) * inverse * (1.0 + inverse)
+    return -t * rnp.where(n == 0, below, _expn(rnp.where(n == 0, 1.0, n) - 1.0, x))
+
+
+_expn.defjvps(None, _expn_slope)
 
 
 @elementwise

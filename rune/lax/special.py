@@ -1,0 +1,79 @@
+"""Special functions of floats of one dtype, under lax's names; rune.scipy.special computes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune import ops
+from rune.core.interpreter import literal_like, type_of
+from rune.lax.arguments import alike, documented
+from rune.scipy import special
+from rune.transforms.forward import jvp
+
+
+def _special(name: str, rule: Any, doc: str, call: str, shown: str) -> Any:
+    def function(*xs: Any) -> Any:
+        return rule(*alike(name, *xs))
+
+    return documented(function, name, doc, f"{name}({call})", shown)
+
+
+def _shown(number: str, dtype: str) -> str:
+    return f"Array({number}, {dtype}[], cpu:0)"
+
+
+lgamma = _special("lgamma", special.gammaln, "log |Γ(x)|.", "3.0", _shown("0.6931473", "f32*"))
+digamma = _special(
+    "digamma", special.digamma, "The derivative of log Γ(x).", "1.0", _shown("-0.5772157", "f32*")
+)
+polygamma = _special(
+    "polygamma", special.polygamma, "The m-th derivative of digamma, for (m, x).", "1.0, 1.0",
+    _shown("1.6449338", "f32*"),
+)  # fmt: skip
+zeta = _special(
+    "zeta",
+    special.zeta,
+    "The sum of (q + k)⁻ˣ, for (x, q).",
+    "2.0, 1.0",
+    _shown("1.644934", "f32*"),
+)
+igamma = _special(
+    "igamma", special.gammainc, "The regularised lower incomplete gamma function of (a, x).",
+    "1.0, 1.0", _shown("0.63212055", "f32"),
+)  # fmt: skip
+igammac = _special(
+    "igammac", special.gammaincc, "1 - igamma(a, x), accurate where that is small.", "1.0, 1.0",
+    _shown("0.36787945", "f32"),
+)  # fmt: skip
+betainc = _special(
+    "betainc", special.betainc, "The regularised incomplete beta function of (a, b, x).",
+    "2.0, 1.0, 0.5", _shown("0.24999993", "f32"),
+)  # fmt: skip
+bessel_i0e = _special("bessel_i0e", special.i0e, "exp(-|x|) I₀(x).", "0.0", _shown("1.", "f32*"))
+bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _shown("0.", "f32*"))
+
+
+def igamma_grad_a(a: Any, x: Any) -> Any:
+    """The derivative of igamma(a, x) in a.
+
+    >>> from rune import lax
+    >>> round(float(lax.igamma_grad_a(1.0, 1.0)), 4)
+    -0.4317
+    """
+    at, of = alike("igamma_grad_a", a, x)
+    one = ops.fit(literal_like(1, at), type_of(at).shape)
+    return jvp(lambda v: special.gammainc(v, of), (at,), (one,))[1]
+
+
+def random_gamma_grad(a: Any, x: Any) -> Any:
+    """How a gamma number x moves with its parameter: -(∂P/∂a) / p for P = igamma(a, x).
+
+    Source: Figurnov, Mohamed & Mnih 2018, arXiv:1805.08498.
+
+    >>> from rune import lax
+    >>> round(float(lax.random_gamma_grad(1.0, 1.0)), 4)
+    1.1736
+    """
+    at, of = alike("random_gamma_grad", a, x)
+    density = ops.exp((at - 1.0) * ops.log(of) - of - special.gammaln(at))
+    return -igamma_grad_a(at, of) / density

@@ -1,0 +1,169 @@
+"""eig: eigenvalues and eigenvectors of square matrices; always complex, in no particular order.
+
+Results w, then V with A V = V diag(w) if `right`, and U with Uᴴ A = diag(w) Uᴴ if `left`. A vector
+has length one, and its largest component is real; vectors of a real eigenvalue of a real matrix
+are real. A matrix that is not finite gives NaN.
+
+Derivative: with X = V⁻¹ Ȧ V the eigenvalues move by X's diagonal, the vectors by V F∘X with
+F_ij = 1 / (w_j - w_i), less what would change their length or turn their largest component.
+Where two eigenvalues are equal the tangents of their vectors are infinite or NaN, and if the matrix
+is defective so are those of the eigenvalues: they have no derivative.
+
+It is computed by the host on every device: LAPACK's geev by way of NumPy, or where left vectors are
+asked for the Schur form and substitution.
+Source: Golub & Van Loan 4e, §7.2.2, §7.6.4; derivative: Boeddeker et al. 2017, arXiv:1701.00392,
+        §4.1; Magnus 1985, Econometric Theory 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from rune.core.program import Equation
+from rune.core.types import ArrayType
+from rune.ops.arithmetic import abs, cast, div, eq, mul, select, sub
+from rune.ops.complex_numbers import complex, conj, imag, real
+from rune.ops.creation import iota
+from rune.ops.family import broadcast, reduce_sum
+from rune.ops.linalg.eigh import inverse_gaps
+from rune.ops.linalg.lapack import routine
+from rune.ops.linalg.schur import both
+from rune.ops.linalg.solve import solve
+from rune.ops.matrix_helpers import (
+    adjoint,
+    batch_leading,
+    diagonal,
+    keep,
+    matmul,
+    require_matrices,
+    require_square,
+    scaled_columns,
+)
+from rune.ops.reduction import argmax
+
+COMPLEX = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
+
+
+def _complex(dtype: np.dtype) -> np.dtype:
+    return COMPLEX.get(dtype, dtype)
+
+
+def _type(a: ArrayType, *, left: bool, right: bool) -> tuple[ArrayType, ...]:
+    dtype = _complex(require_matrices("eig", a))
+    require_square("eig", a)
+    return ArrayType(a.shape[:-1], dtype), *((ArrayType(a.shape, dtype),) * (left + right))
+
+
+# --- reference --------------------------------------------------------------------------------
+
+_VALUES = routine("eigvals", np.linalg.eigvals, complex64=False)
+_RIGHT = routine("eig", np.linalg.eig, complex64=False)
+
+
+def _reference(a: np.ndarray, *, left: bool, right: bool) -> tuple[np.ndarray, ...]:
+    if not left:
+        return _RIGHT(a) if right else (_VALUES(a),)
+    t, z = both(a.astype(np.complex128))
+    of_left, of_right = _vectors(t)
+    w = np.diagonal(t, axis1=-2, axis2=-1)
+    vectors = [_normalised(z @ of_left), *([_normalised(z @ of_right)] if right else [])]
+    return tuple(x.astype(_complex(a.dtype)) for x in (w, *vectors))
+
+
+def _vectors(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Left and right eigenvectors of upper triangular matrices, all lanes and vectors together.
+
+    M T = diag(w) M with a unit upper triangular M is solved column after column, T X = X diag(w)
+    row after row. Divisors are kept from zero, as LAPACK does, so that of a defective matrix
+    parallel vectors result.
+    """
+    n = t.shape[-1]
+    w = np.diagonal(t, axis1=-2, axis2=-1)
+    rows = np.broadcast_to(np.eye(n, dtype=t.dtype), t.shape).copy()
+    columns = rows.copy()
+    least = np.maximum(np.finfo(float).eps * np.abs(t).max((-2, -1), initial=0), 1e-300)
+    gaps = w[..., :, None] - w[..., None, :]
+    gaps = np.where(np.abs(gaps) < least[..., None, None], least[..., None, None], gaps)
+    for j in range(1, n):
+        known = np.matmul(rows[..., :j, :j], t[..., :j, j, None])[..., 0]
+        rows[..., :j, j] = known / gaps[..., :j, j]
+    for i in range(n - 2, -1, -1):
+        known = np.matmul(t[..., i, None, i + 1 :], columns[..., i + 1 :, i + 1 :])[..., 0, :]
+        columns[..., i, i + 1 :] = -known / gaps[..., i, i + 1 :]
+    return np.conj(np.swapaxes(rows, -1, -2)), columns
+
+
+def _normalised(v: np.ndarray) -> np.ndarray:
+    """Columns of length one, the largest component real."""
+    v = v / np.linalg.norm(v, axis=-2, keepdims=True)
+    if v.shape[-1] == 0:
+        return v
+    largest = np.take_along_axis(v, np.abs(v).argmax(-2)[..., None, :], -2)
+    return v * (np.conj(largest) / np.abs(largest))
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    (a,), (da,) = primals, tangents
+    outs = eig(a, left=params["left"], right=True)
+    w, v = outs[0], outs[-1]
+    da = cast(da, type_of(v).dtype)
+    inside = solve(v, matmul(da, v))
+    moves = [diagonal(inside)]
+    if params["left"]:
+        u, da = outs[1], adjoint(da)
+        moves.append(_turned(conj(w), u, solve(u, matmul(da, u))))
+    if params["right"]:
+        moves.append(_turned(w, v, inside))
+    return outs[: len(moves)], moves
+
+
+def _turned(w: Any, v: Any, inside: Any) -> Any:
+    """V F∘X, each column less a multiple of its own: of the same length, its largest part real."""
+    free = matmul(v, mul(inverse_gaps(w), inside))
+    rows = type_of(v).ndim - 2
+    along = real(reduce_sum(mul(conj(v), free), axes=(rows,)))
+    turn = imag(reduce_sum(mul(_at_largest(v), free), axes=(rows,)))
+    return sub(free, scaled_columns(v, complex(along, turn)))
+
+
+def _at_largest(v: Any) -> Any:
+    """The inverse of every column's largest component, in its place among zeros."""
+    shape = type_of(v).shape
+    row = len(shape) - 2
+    at = argmax(abs(v), axis=row, dtype=dtypes.i32)
+    lanes = tuple(i for i in range(len(shape)) if i != row)
+    here = eq(iota(shape=shape, axis=row, dtype=dtypes.i32), broadcast(at, shape=shape, axes=lanes))
+    one = np.ones((), type_of(v).dtype)
+    return keep(here, div(one, select(here, v, one)))
+
+
+def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    """Without the vectors that nobody reads."""
+    names = [n for n in ("left", "right") if equation.params[n]]
+    needed = {n: w for n, w in zip(names, wanted[1:], strict=True)}
+    kept = (equation.results[0], *(r for r, w in zip(equation.results[1:], wanted[1:]) if w))
+    params = {n: needed.get(n, False) for n in ("left", "right")}
+    return replace(equation, results=kept, params=params)
+
+
+eig: Primitive = Primitive(
+    "eig", "linalg", _type, _reference,
+    multiple_results=True,
+    jvp_equation=_jvp,
+    batch=batch_leading(lambda: eig),
+    dead_code=_dead_code,
+    lower=Library(),
+)  # fmt: skip

@@ -1,0 +1,216 @@
+"""Factorisations in SciPy's spelling: Cholesky, LU and QR.
+
+`overwrite_*`, `lwork` and `check_finite` are taken and have nothing to do: arrays are immutable, and
+what is not finite gives NaN. Matrices are the last two axes, with any leading ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.lax.linalg import lu_pivots_to_permutation
+from rune.numpy.linalg.arguments import computing, matrices, square
+from rune.ops.matrix_helpers import (
+    adjoint,
+    eye,
+    lower_triangle,
+    matmul,
+    part,
+    permuted_rows,
+    smaller,
+    swapped,
+    upper_triangle,
+    with_unit_diagonal,
+)
+
+# --- Cholesky ---------------------------------------------------------------------------------
+
+
+def cholesky(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """The upper triangular U with Uᴴ U = a, or with `lower` the L with L Lᴴ = a.
+
+    Only the triangle of that name is read. NaN where `a` is not positive definite.
+    Shapes: [*B, N, N] -> [*B, N, N].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.cholesky(rnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 1.],
+           [0., 2.]], f32[2,2], cpu:0)
+    """
+    (x,), narrowed = computing("cholesky", a)
+    square("cholesky", x)
+    factor = ops.linalg.cholesky(x if lower else adjoint(x))
+    return narrowed(factor if lower else adjoint(factor))
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
+    """The factor that `cholesky` gives, and which one it is, for `cho_solve`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.cho_factor(4.0 * rnp.eye(1))
+    (Array([[2.]], f32[1,1], cpu:0), False)
+    """
+    return cholesky(a, lower), lower
+
+
+# --- LU ---------------------------------------------------------------------------------------
+
+
+def lu(
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True,
+    p_indices: bool = False,
+) -> Any:  # fmt: skip
+    """P, L, U with a = P L U, L unit lower and U upper triangular.
+
+    permute_l:  gives P L and U instead; p_indices: gives numbers p with a = L[p] U instead of P.
+    Shapes: [*B, M, N] -> [*B, M, M], [*B, M, K], [*B, K, N], K = min(M, N).
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> p, l, u = linalg.lu(rnp.array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> p @ l @ u
+    Array([[1., 2.],
+           [4., 4.]], f32[2,2], cpu:0)
+    """
+    (x,), narrowed = computing("lu", a)
+    m, n = matrices("lu", x).shape[-2:]
+    k = smaller(m, n)
+    factors, _, order = ops.linalg.lu(x)
+    low = with_unit_diagonal(lower_triangle(part(factors, -1, 0, k), -1))
+    up = upper_triangle(part(factors, -2, 0, k))
+    shape = (*type_of(x).shape[:-1], m)
+    place = swapped(permuted_rows(eye(shape, type_of(x).dtype), order))
+    if permute_l:
+        return narrowed((matmul(place, low), up))
+    if p_indices:
+        return (_inverse(order), *narrowed((low, up)))
+    return narrowed((place, low, up))
+
+
+def _inverse(order: Any) -> Any:
+    return ops.cast(rnp.argsort(order, axis=-1), dtypes.i32)
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """L and U in one array, and the pivots, for `lu_solve`.
+
+    Shapes: [*B, M, N] -> [*B, M, N], i32[*B, min(M, N)].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.lu_factor(rnp.array([[1.0, 2.0], [4.0, 4.0]]))[1]
+    Array([1, 1], i32[2], cpu:0)
+    """
+    (x,), narrowed = computing("lu_factor", a)
+    matrices("lu_factor", x)
+    factors, pivots, _ = ops.linalg.lu(x)
+    return narrowed((factors, pivots))
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """x with a x = b from `lu_factor`'s answer; trans 1: aᵀ x = b; trans 2: aᴴ x = b.
+
+    Shapes: factors [*B, N, N], pivots [*B, N], b [*B, N, K] or [N].
+    Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> factors = linalg.lu_factor(rnp.array([[2.0, 0.0], [1.0, 4.0]]))
+    >>> linalg.lu_solve(factors, rnp.array([2.0, 9.0]))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    factors, pivots = lu_and_piv
+    (x, y), narrowed = computing("lu_solve", factors, b)
+    size = square("lu_solve", x).shape[-1]
+    is_vector = type_of(y).ndim == 1
+    y = rnp.expand_dims(y, -1) if is_vector else y
+    if type_of(y).shape[-2] != size:
+        raise ShapeError(f"lu_solve: cannot solve {type_of(x)} for {type_of(b)} (rows differ)")
+    order = lu_pivots_to_permutation(pivots, size)
+    solve = ops.linalg.triangular_solve
+    if trans == 0:
+        below = solve(x, permuted_rows(y, order), lower=True, unit_diagonal=True)
+        found = solve(x, below, lower=False, unit_diagonal=False)
+    elif trans in (1, 2):
+        turned = swapped(x) if trans == 1 else adjoint(x)
+        below = solve(turned, y, lower=True, unit_diagonal=False)
+        found = solve(turned, below, lower=False, unit_diagonal=True)
+        found = permuted_rows(found, _inverse(order))
+    else:
+        raise ArgumentError(f"lu_solve: cannot use trans={trans!r} (0, 1 or 2 required)")
+    return narrowed(rnp.squeeze(found, -1) if is_vector else found)
+
+
+# --- QR ---------------------------------------------------------------------------------------
+
+
+def qr(
+    a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
+    pivoting: bool = False, check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """Q and R with a = Q R: Q with orthonormal columns, R upper triangular.
+
+    mode:   "full": Q [*B, M, M], R [*B, M, N]; "economic": min(M, N) columns and rows; "r": (R,);
+            "raw": the reflections and their taus as LAPACK has them, and R.
+    Errors: ArgumentError for another mode, and for pivoting, which rune has not.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> [x.shape for x in linalg.qr(rnp.ones((3, 2)))]
+    [(3, 3), (3, 2)]
+    """
+    _refuse_pivoting("qr", pivoting)
+    if mode not in ("full", "economic", "r", "raw"):
+        raise ArgumentError(
+            f"qr: cannot use mode {mode!r} (one of 'full', 'economic', 'r', 'raw' required)"
+        )
+    (x,), narrowed = computing("qr", a)
+    m, n = matrices("qr", x).shape[-2:]
+    if mode == "raw":
+        packed, taus = ops.linalg.geqrf(x)
+        r = upper_triangle(part(packed, -2, 0, smaller(m, n)))
+        packed, taus, r = narrowed((packed, taus, r))
+        return (packed, taus), r
+    q, r = narrowed(tuple(ops.linalg.qr(x, full_matrices=mode != "economic")))
+    return (r,) if mode == "r" else (q, r)
+
+
+def qr_multiply(
+    a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
+    overwrite_a: bool = False, overwrite_c: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Q c ("left") or c Q ("right"), and R, of the economic a = Q R; Q conjugated if asked for.
+
+    Errors: ArgumentError for another mode, and for pivoting.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.qr_multiply(rnp.ones((3, 2)), rnp.ones((4, 3)))[0].shape
+    (4, 2)
+    """
+    _refuse_pivoting("qr_multiply", pivoting)
+    if mode not in ("left", "right"):
+        raise ArgumentError(f"qr_multiply: cannot use mode {mode!r} ('left' or 'right' required)")
+    q, r = qr(a, mode="economic")
+    q = rnp.conj(q) if conjugate else q
+    return (q @ c if mode == "left" else c @ q), r
+
+
+def _refuse_pivoting(name: str, pivoting: bool) -> None:
+    if pivoting:
+        raise ArgumentError(
+            f"{name}: cannot pivot columns (pivoting=True)", hint="the svd reveals the rank"
+        )

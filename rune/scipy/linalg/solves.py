@@ -1,0 +1,209 @@
+"""Linear systems in SciPy's spelling. What is singular gives infinities or NaN; nothing is raised.
+
+`overwrite_*` and `check_finite` are taken and have nothing to do (factorisations.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rune.numpy as rnp
+from rune import ops
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.linalg import LstsqResult
+from rune.numpy.linalg import det as _det
+from rune.numpy.linalg import inv as _inv
+from rune.numpy.linalg.arguments import computing, same_batch, square
+from rune.ops.matrix_helpers import adjoint, diagonal, lower_triangle, swapped, upper_triangle
+from rune.scipy.linalg.factorisations import cho_factor
+
+GENERAL = ("gen", "general", "sym", "symmetric", "her", "hermitian", "tridiagonal", "banded")
+TRIANGLES = {"upper triangular": False, "lower triangular": True}
+
+
+def solve_triangular(
+    a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
+    overwrite_b: bool = False, check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """x with a x = b for a triangular `a`; trans 1 or "T": aᵀ x = b; trans 2 or "C": aᴴ x = b.
+
+    Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
+    Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> a = rnp.array([[2.0, 0.0], [1.0, 4.0]])
+    >>> linalg.solve_triangular(a, rnp.array([2.0, 9.0]), lower=True)
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    (x, y), narrowed = computing("solve_triangular", a, b)
+    if trans in (1, "T"):
+        x, lower = swapped(x), not lower
+    elif trans in (2, "C"):
+        x, lower = adjoint(x), not lower
+    elif trans not in (0, "N"):
+        raise ArgumentError(
+            f"solve_triangular: cannot use trans={trans!r} (0, 1, 2, 'N', 'T' or 'C' required)"
+        )
+    return narrowed(_triangular("solve_triangular", x, y, lower, unit_diagonal))
+
+
+def _triangular(name: str, a: Any, b: Any, lower: bool, unit: bool = False) -> Any:
+    columns, is_vector = _columns(name, a, b)
+    x, y = same_batch(name, a, columns)
+    found = ops.linalg.triangular_solve(x, y, lower=bool(lower), unit_diagonal=bool(unit))
+    return rnp.squeeze(found, -1) if is_vector else found
+
+
+def _columns(name: str, a: Any, b: Any) -> tuple[Any, bool]:
+    """Right-hand sides as columns, and whether they were one vector."""
+    is_vector = type_of(b).ndim == 1
+    columns = rnp.expand_dims(b, -1) if is_vector else b
+    if square(name, a).shape[-1] != type_of(columns).shape[-2]:
+        raise ShapeError(
+            f"{name}: cannot solve {type_of(a)} for {type_of(b)} "
+            f"({type_of(a).shape[-1]} unknowns, {type_of(columns).shape[-2]} rows)"
+        )
+    return columns, is_vector
+
+
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """x with a x = b from `cho_factor`'s answer.
+
+    Shapes: factor [*B, N, N], b [*B, N, K] or [N].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.cho_solve(linalg.cho_factor(4.0 * rnp.eye(2)), rnp.array([4.0, 8.0]))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    factor, lower = c_and_lower
+    (x, y), narrowed = computing("cho_solve", factor, b)
+    low = x if lower else adjoint(x)
+    below = _triangular("cho_solve", low, y, True)
+    return narrowed(_triangular("cho_solve", adjoint(low), below, False))
+
+
+def solve(
+    a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
+    check_finite: bool = True, assume_a: str | None = None, transposed: bool = False,
+) -> Any:  # fmt: skip
+    """x with a x = b, or aᵀ x = b if transposed.
+
+    assume_a:  "pos" (Cholesky; the triangle that `lower` names is read), "diagonal", "upper
+               triangular", "lower triangular"; "gen" and every other promise means LU.
+
+    Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
+    Errors: ArgumentError for another assume_a; ShapeError where sizes do not fit.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.solve(2.0 * rnp.eye(2), rnp.array([2.0, 4.0]), assume_a="pos")
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    if assume_a in TRIANGLES:
+        is_lower = TRIANGLES[assume_a]
+        return solve_triangular(a, b, int(transposed), is_lower)
+    x = rnp.matrix_transpose(a) if transposed else rnp.asarray(a)
+    if assume_a in ("pos", "positive definite"):
+        return cho_solve(cho_factor(x, lower != transposed), b)
+    if assume_a == "diagonal":
+        return _divided(x, b)
+    if assume_a is not None and assume_a not in GENERAL:
+        raise ArgumentError(
+            f"solve: cannot assume {assume_a!r} (one of 'gen', 'sym', 'her', 'pos', 'diagonal', "
+            "'upper triangular', 'lower triangular' required)"
+        )
+    return rnp.linalg.solve(_completed(x, assume_a, lower != transposed), b)
+
+
+def _completed(a: Any, assumed: str | None, lower: bool) -> Any:
+    """A symmetric or Hermitian matrix, of which one triangle counts."""
+    if assumed not in ("sym", "symmetric", "her", "hermitian"):
+        return a
+    turned = swapped(a) if assumed.startswith("s") else adjoint(a)
+    if lower:
+        return ops.add(lower_triangle(a), upper_triangle(turned, 1))
+    return ops.add(upper_triangle(a), lower_triangle(turned, -1))
+
+
+def _divided(a: Any, b: Any) -> Any:
+    (x, y), narrowed = computing("solve", a, b)
+    columns, is_vector = _columns("solve", x, y)
+    found = rnp.divide(columns, rnp.expand_dims(diagonal(x), -1))
+    return narrowed(rnp.squeeze(found, -1) if is_vector else found)
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverse of square matrices, as `rune.numpy.linalg.inv`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.inv(rnp.array([[4.0]]))
+    Array([[0.25]], f32[1,1], cpu:0)
+    """
+    return _inv(a)
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinant of square matrices, as `rune.numpy.linalg.det`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.det(rnp.array([[4.0]]))
+    Array(4., f32[], cpu:0)
+    """
+    return _det(a)
+
+
+def lstsq(
+    a: Any, b: Any, cond: Any = None, overwrite_a: bool = False, overwrite_b: bool = False,
+    check_finite: bool = True, lapack_driver: str | None = None,
+) -> LstsqResult:  # fmt: skip
+    """x of least |x| among those of least |a x - b|, the residuals, the rank, the singular values.
+
+    cond:   singular values up to cond times the greatest count as zero; max(M, N) eps for None.
+    There is one way, the singular values; the residuals are there for every rank.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.lstsq(2.0 * rnp.eye(2), rnp.array([2.0, 4.0]))[0].round(4)
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    return rnp.linalg.lstsq(a, b, cond)
+
+
+def pinv(
+    a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False,
+    check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """The Moore–Penrose inverse: singular values up to atol + rtol × the greatest count as zero.
+
+    rtol:   max(M, N) eps by default, or 0 where atol is given.
+    return_rank:  whether the number of the others is given as well.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.pinv(rnp.array([[4.0]])).round(4)
+    Array([[0.25]], f32[1,1], cpu:0)
+    """
+    x = rnp.asarray(a)
+    limit = _relative_limit(x, atol, rtol)
+    found = rnp.linalg.pinv(x, limit)
+    return (found, rnp.linalg.matrix_rank(x, limit)) if return_rank else found
+
+
+def _relative_limit(a: Any, atol: Any, rtol: Any) -> Any:
+    shape = type_of(a).shape
+    (x,), _ = computing("pinv", a)
+    values = rnp.linalg.svdvals(x)
+    relative = rtol if rtol is not None else 0.0
+    if rtol is None and atol is None:
+        relative = max(shape[-2:]) * float(rnp.finfo(values.dtype).eps)
+    if atol is None:
+        return relative
+    greatest = rnp.max(values, axis=-1, initial=0.0)
+    return rnp.divide(atol, greatest) + relative

