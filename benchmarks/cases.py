@@ -60,11 +60,12 @@ class Sizes:
     long: int  # steps of a loop with a tiny body
     equations: int  # of a straight program
     draws: int  # random numbers
+    images: int  # of a convolution
 
 
 SIZES = {
-    "full": Sizes(1 << 22, 512, 4096, 128, 512, 1024, 256, 64, 10_000, 2_000, 10_000_000),
-    "tiny": Sizes(1 << 10, 8, 64, 8, 16, 16, 8, 4, 100, 40, 1 << 10),
+    "full": Sizes(1 << 22, 512, 4096, 128, 512, 1024, 256, 64, 10_000, 2_000, 10_000_000, 32),
+    "tiny": Sizes(1 << 10, 8, 64, 8, 16, 16, 8, 4, 100, 40, 1 << 10, 1),
 }
 
 _ALL = ("numpy", "jax", "torch")
@@ -83,6 +84,8 @@ CASES = (
     Case("straight", "first call of 2,000 equations", Bar(0.5, "jax"), ("jax",), "first"),
     Case("uniform", "uniform numbers, 10 M f32", Bar(0.5, "jax"), ("jax",)),
     Case("normal", "normal numbers, 10 M f32", Bar(0.6, "jax"), ("jax",)),
+    Case("conv", "conv 32x64x28x28 by 64 filters 3x3", Bar(1.2, "jax"), ("jax",)),
+    Case("conv_grad", "gradients of that conv by both", Bar(1.2, "jax"), ("jax",)),
     Case("small_jit", "small cached jit call", Bar(12e-6), ("jax",)),
     Case("small_eager", "small eager add", Bar(5e-6), _ALL),
     Case("import", "import", Bar(1.0, "numpy", 0.15), _ALL, "import"),

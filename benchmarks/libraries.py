@@ -136,6 +136,25 @@ def drawing(core: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
     return {"uniform": uniform, "normal": gaussian}
 
 
+def convolving(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
+    """A 3x3 convolution of 64 channels of 28x28 pixels with 64 filters, and its gradients."""
+
+    def conv(x: Any, w: Any) -> Any:
+        return core.lax.conv_general_dilated(x, w, (1, 1), "SAME")
+
+    def arrays(s: Sizes) -> tuple[Any, Any]:
+        return xp.asarray(normal((s.images, 64, 28, 28), 1)), xp.asarray(normal((64, 64, 3, 3), 2))
+
+    def forward(s: Sizes) -> Call:
+        return waiting(core.jit(conv), wait, *arrays(s))
+
+    def gradient(s: Sizes) -> Call:
+        both = core.jit(core.grad(lambda x, w: xp.sum(conv(x, w) ** 2), argnums=(0, 1)))
+        return waiting(both, wait, *arrays(s))
+
+    return {"conv": forward, "conv_grad": gradient}
+
+
 def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: Any) -> Library:
     """A library with JAX's names."""
 
@@ -192,7 +211,7 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
         "mlp_first": mlp, "matmul": matmul, "small_jit": small_jit, "small_eager": small_eager,
         "rnn": rnn, "scan": long_scan, "straight": straight_first,
-        **drawing(core, wait),
+        **drawing(core, wait), **convolving(core, xp, wait),
     }  # fmt: skip
     return Library(version, calls, wait, np.asarray)
 

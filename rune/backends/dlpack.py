@@ -11,6 +11,7 @@ Source: dlpack.h of DLPack 1.1, and the Python specification of DLPack.
 from __future__ import annotations
 
 import ctypes
+import sys
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -67,7 +68,6 @@ _NAMES = {_Managed: b"dltensor", _Versioned: b"dltensor_versioned"}
 _USED = {_Managed: b"used_dltensor", _Versioned: b"used_dltensor_versioned"}
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _api = ctypes.pythonapi
-# Capsules are passed by address: in a destructor a Python reference must not be made.
 _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", _api)
 )
@@ -100,8 +100,11 @@ def can_lend(dtype: np.dtype) -> bool:
 
 # --- lending ----------------------------------------------------------------------------------
 
-# What is lent, by the address of its structure, until the borrower gives it back.
+# What is lent, by the address of its structure, until the borrower gives it back; and the capsules,
+# until nobody else holds them. A capsule has no destructor of its own: that would be Python run in
+# the middle of other libraries' errors. So one that was never taken up is found by the next `lend`.
 _lent: dict[int, tuple[Any, ...]] = {}
+_capsules: dict[int, Any] = {}
 
 
 @_DELETER
@@ -109,12 +112,16 @@ def _give_back(address: int) -> None:
     _lent.pop(address, None)
 
 
-@_DELETER
-def _capsule_dies(capsule: int) -> None:
-    """A capsule that nobody took up still owns what it lends."""
-    for name in _NAMES.values():
-        if _is_valid(capsule, name):
-            _lent.pop(_pointer(capsule, name), None)
+def sweep() -> None:
+    """Let go of what was offered in capsules that are gone."""
+    for address in list(_capsules):
+        capsule = _capsules[address]
+        # Three references: the table, the name here, and the call's own argument.
+        if sys.getrefcount(capsule) > 3:
+            continue
+        if any(_is_valid(id(capsule), name) for name in _NAMES.values()):
+            _lent.pop(address, None)
+        del _capsules[address]
 
 
 def lend(
@@ -138,8 +145,10 @@ def lend(
         made.major, made.minor = VERSION
         made.flags = (_READ_ONLY if read_only else 0) | (_IS_COPIED if is_copied else 0)
     address = ctypes.addressof(made)
+    sweep()
     _lent[address] = (made, sizes, strides, owner)
-    return _new(address, _NAMES[type(made)], ctypes.cast(_capsule_dies, ctypes.c_void_p))
+    _capsules[address] = _new(address, _NAMES[type(made)], None)
+    return _capsules[address]
 
 
 # --- borrowing --------------------------------------------------------------------------------

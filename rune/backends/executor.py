@@ -34,6 +34,11 @@ class Place:
     bytes: int
     type: ArrayType
 
+    @property
+    def memory(self) -> tuple[Space, int, int, int]:
+        """The bytes, whatever they mean."""
+        return self.space, self.number, self.offset, self.bytes
+
 
 @dataclass(frozen=True, slots=True)
 class ConcreteStep:
@@ -167,7 +172,7 @@ class _Frame:
                     made.append(self.branch(step))
                 case _:
                     places = self.places(slots_of(step))
-                    if not (_is_copy_between(step) and places[0] == places[1]):
+                    if not (_is_copy_between(step) and places[0].memory == places[1].memory):
                         made.append(ConcreteStep(step, places))
         return tuple(made)
 

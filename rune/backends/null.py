@@ -41,6 +41,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.nodes import Access, KernelCode
 from rune.lowering.kernel.text import to_text
+from rune.lowering.kernelize.walks import SIZES, concrete_parameters, extent
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 from rune.lowering.plan_check import check_sizes
 
@@ -252,13 +253,30 @@ class _Run:
         if is_callback(call):
             self.move(outputs, inputs)
             return
-        if call.routine != "dot" or len(inputs) != 2 or len(outputs) != 1:
+        if call.routine not in ("dot", "strided_dot") or (len(inputs), len(outputs)) != (2, 1):
             self.fail(f"there is no routine {call.routine} of {len(inputs)} inputs")
+        if call.routine == "strided_dot":
+            self.walk(call, outputs[0], inputs)
+            self.move(outputs, inputs)
+            return
         shapes = dot_shapes(dict(call.parameters), self.made.sizes)
         for place, shape in zip((*inputs, *outputs), shapes, strict=True):
             if np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize != place.bytes:
                 self.fail(f"{self.name(place)} is {place.type}, the routine takes {list(shape)}")
         self.move(outputs, inputs)
+
+    def walk(self, call: Call, output: Place, inputs: Sequence[Place]) -> None:
+        """The elements that a product walks to are there, and as many as its sizes say."""
+        given = concrete_parameters(dict(call.parameters), self.made.sizes)
+        batch, m, n, k = (given[name] for name in SIZES)
+        if batch * m * n * output.type.dtype.itemsize != output.bytes:
+            self.fail(f"{self.name(output)} is {output.type}, the routine makes {[batch, m, n]}")
+        for place, side, rows in zip(inputs, ("left", "right"), (m, n), strict=True):
+            counts, low, high = extent(given, side)
+            if counts != (batch, rows, k) and 0 not in counts:
+                self.fail(f"{self.name(place)} is walked as {counts}, not {(batch, rows, k)}")
+            if low < 0 or high * place.type.dtype.itemsize > place.bytes:
+                self.fail(f"{self.name(place)} is {place.type}, walked from {low} to {high}")
 
     def move(self, outputs: Sequence[Place], inputs: Sequence[Place]) -> None:
         for output in outputs:

@@ -35,6 +35,7 @@ from rune.errors import ArgumentError, OutOfMemory
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.text import to_text
+from rune.lowering.kernelize.walks import concrete_parameters, strided_product
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 
 if TYPE_CHECKING:
@@ -125,6 +126,10 @@ class _Run:
             case Call() as call if is_callback(call):
                 types = [p.type for p in step.places]
                 fill(function_of(call), arrays, types, len(call.outputs))
+            case Call(routine="strided_dot", parameters=parameters):
+                out, a, b = arrays
+                given = concrete_parameters(dict(parameters), self.made.sizes)
+                out[...] = strided_product(a, b, given).reshape(-1)
             case Call(parameters=parameters):
                 out, a, b = arrays
                 shapes = dot_shapes(dict(parameters), self.made.sizes)

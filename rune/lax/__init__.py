@@ -17,14 +17,10 @@ linalg        cholesky, lu, qr, triangular_solve, …: a module of its own
 """
 
 # isort: off
-from typing import Any
-
-from rune import tree
 from rune.control import (
     associative_scan, cond, custom_linear_solve, custom_root, fori_loop, map, scan, switch,
     while_loop,
 )  # fmt: skip
-from rune.core.interpreter import is_differentiable as _is_differentiable
 from rune.lax.bits import (
     bitcast_convert_type, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, mulhi,
     convert_element_type, population_count, reduce_precision, shift_left, shift_right_arithmetic,
@@ -67,6 +63,7 @@ from rune.lax.elementwise import (
     real, reciprocal, rem, round, rsqrt, select, select_n, sign, sin, sinh, sqrt, square, sub, tan,
     tanh,
 )  # fmt: skip
+from rune.lax.identities import dtype, optimization_barrier, shape_as_value, stop_gradient
 from rune.lax.indexing import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, dynamic_index_in_dim,
     dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim, dynamic_update_slice,
@@ -91,14 +88,3 @@ from rune.lax.special import (
     bessel_i0e, bessel_i1e, betainc, digamma, igamma, igamma_grad_a, igammac, lgamma, polygamma,
     random_gamma_grad, zeta,
 )  # fmt: skip
-from rune.ops import stop_gradient as _stop_gradient
-
-
-def stop_gradient(x: Any) -> Any:
-    """The values of a tree of arrays, constants of every derivative.
-
-    >>> import rune
-    >>> float(rune.grad(lambda x: rune.lax.stop_gradient(x) * x)(3.0))
-    3.0
-    """
-    return tree.map(lambda leaf: _stop_gradient(leaf) if _is_differentiable(leaf) else leaf, x)

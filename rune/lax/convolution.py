@@ -149,8 +149,10 @@ def pads_of(
 
 def _ints(name: str, what: str, values: Sequence[int] | None, rank: int) -> Ints:
     found = (1,) * rank if values is None else tuple(map(int, values))
-    if len(found) != rank:
-        raise ArgumentError(f"{name}: cannot use {what} {found} for {rank} axes (one each)")
+    if len(found) != rank or any(value < 1 for value in found):
+        raise ArgumentError(
+            f"{name}: cannot use {what} {found} for {rank} axes (one each, at least 1)"
+        )
     return found
 
 

@@ -36,7 +36,8 @@ def reduce_window(
 
     Shapes: operand [*D] -> the number of windows along each axis; `operand` and `init_value` may
             be trees, whose leaves are then combined together.
-    init_value: what each window starts from, and what padding holds.
+    init_value: what each window starts from. Padding adds nothing to one of the known operations;
+            to any other function it is elements that are init_value.
     padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per axis.
     Errors: ArgumentError, ShapeError for parameters that do not fit.
 
@@ -55,8 +56,10 @@ def reduce_window(
         window_dilation,
     )  # fmt: skip
     combine = _monoid(computation, arrays[0]) if len(arrays) == 1 else None
-    if combine is not None and _is_identity(inits[0], combine):
+    if combine is not None:
         found = [ops.reduce_window(arrays[0], combine=combine, **fields_of(slide))]
+        if not _is_identity(inits[0], combine):
+            found = [computation(rnp.broadcast_to(inits[0], found[0].shape), found[0])]
     else:
         found = _folded(arrays, inits, _on_leaves(computation, treedef), slide)
     return tree.unflatten(treedef, found)

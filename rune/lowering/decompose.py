@@ -17,7 +17,7 @@ from typing import Any
 
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import running, type_of
-from rune.core.lower import Control, Host, Library
+from rune.core.lower import Control, Host, Library, Scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import Stage
@@ -25,29 +25,36 @@ from rune.core.types import ArrayType
 from rune.errors import HostFallbackWarning, MissingRule
 from rune.lowering.host_calls import host_call, write_host_call, write_library_call
 from rune.lowering.loops import branch, loop, write_control
+from rune.ops.sorted_scatters import scatter_by_sorting
 
 LIBRARY = "numpy"  # among the routines of a device that is the host
+Sorts = Callable[..., bool]
 KEPT = (loop, branch, host_call)  # several results, and no record of a lowering
 
 
 class _Decompose(Stage):
     """Writes only primitives that lower directly."""
 
-    __slots__ = ("routines",)
+    __slots__ = ("routines", "sorts")
 
-    def __init__(self, routines: frozenset[str]):
+    def __init__(self, routines: frozenset[str], sorts: Sorts):
         super().__init__(None)
         self.routines = routines
+        self.sorts = sorts
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Write, expand, or inline."""
         if isinstance(primitive.lower, Control):
-            restage = functools.partial(_restage, self.routines)
+            restage = functools.partial(_restage, self.routines, self.sorts)
             return write_control(primitive.lower, restage, args, params)
         if isinstance(primitive.lower, Host):
             return write_host_call(args, **params)
         if isinstance(primitive.lower, Library):
             return self.library(primitive.lower, primitive, args, params)
+        if isinstance(primitive.lower, Scatter) and self.sorts(
+            primitive, *map(type_of, args), **params
+        ):
+            return scatter_by_sorting(primitive.lower.combine, *args, **params)
         if primitive.lower is not None or primitive in KEPT:
             return self.write(primitive, args, params)
         if primitive.expand is not None:
@@ -79,22 +86,29 @@ def _warn_of_host(name: str) -> None:
     )
 
 
-def decompose(program: Program, routines: frozenset[str] = frozenset()) -> Program:
-    """The program in primitives that lower directly. `routines` are those that plans may call."""
+def decompose(
+    program: Program, routines: frozenset[str] = frozenset(), sorts: Sorts = lambda *_, **__: False
+) -> Program:
+    """The program in primitives that lower directly.
+
+    routines: those that plans may call. sorts: (scatter, *types, **params) -> whether it is done
+    by sorting.
+    """
 
     def whole(*xs: Any) -> list[Any]:
         return eval_program(program, xs)
 
-    return _restage(routines, whole, program.input_types, program.name)
+    return _restage(routines, sorts, whole, program.input_types, program.name)
 
 
 def _restage(
     routines: frozenset[str],
+    sorts: Sorts,
     function: Callable[..., Sequence[Any]],
     types: Sequence[ArrayType],
     name: str,
 ) -> Program:
-    stage = _Decompose(routines)
+    stage = _Decompose(routines, sorts)
     inputs = [stage.new_input(t) for t in types]
     with running(stage):
         staged = stage.program(function(*inputs), name)

@@ -42,6 +42,7 @@ from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.passes import Pass, fixpoint, nested, run_passes
 from rune.lowering.plan import Plan
 from rune.lowering.plan_check import check_overlap
+from rune.lowering.scatters import sorts
 from rune.lowering.schedule import schedule
 from rune.lowering.simplify import (
     eliminate_common,
@@ -60,7 +61,7 @@ def program_passes(target: Target) -> tuple[Pass[Program], ...]:
         Pass(
             "decompose",
             "inline nested programs, expand primitives, write loops",
-            partial(decompose, routines=target.routines),
+            partial(decompose, routines=target.routines, sorts=partial(sorts, target)),
         ),
         # Before anything moves: what has side effects gets an order.
         host_calls.PASS,

@@ -186,14 +186,21 @@ class _Watch(Stage):
 
     def look_for(self, kind: str, primitive: Primitive, args: Sequence[Any], out: Any) -> None:
         """Note such a number in a result where no operand has one."""
-        is_such = _is_of(kind, out)
+        is_such = self.is_of(kind, out)
         for arg in args:
             if _is_float(arg):
-                clean = ops.eq(_count(_is_of(kind, arg)), np.int32(0))
+                clean = ops.eq(_count(self.is_of(kind, arg)), np.int32(0))
                 is_such = ops.logical_and(is_such, fit(clean, type_of(is_such).shape))
         first = _first(is_such, _in_order(type_of(is_such).shape))
         site = Site(primitive.name, type_of(out), None, user_frame(), kind)
         self.note(is_such, first, site)
+
+    def is_of(self, kind: str, value: Any) -> Any:
+        """Where a number is of a kind. A NaN is not itself; neither is x - x, if x is infinite."""
+        if kind == "NaN":
+            return ops.ne(value, value)
+        rest = self.write(ops.sub, [value, value], {})  # which nobody looks at
+        return ops.logical_and(ops.ne(rest, rest), ops.eq(value, value))
 
     def note(self, fails: Any, value: Any, site: Site) -> None:
         """Remember the site and the value if this is the first to fail."""
@@ -222,14 +229,6 @@ def _plain(
 ) -> Program:
     """A program that is not watched."""
     return _staged(Wanted(), [], types, name, lambda _, inputs: run(inputs))
-
-
-def _is_of(kind: str, value: Any) -> Any:
-    """Where a number is of a kind: x - x is a NaN for both, and a NaN is not equal to itself."""
-    if kind == "NaN":
-        return ops.ne(value, value)
-    rest = ops.sub(value, value)
-    return ops.logical_and(ops.ne(rest, rest), ops.eq(value, value))
 
 
 def _starts(

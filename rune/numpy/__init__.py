@@ -78,6 +78,7 @@ from rune.numpy.logic import (
 from rune.numpy.matrices import (
     diag, diagflat, diagonal, eye, identity, trace, tri, tril, tril_indices, triu, triu_indices,
 )  # fmt: skip
+from rune.numpy.mutable import mutable
 from rune.numpy.order_statistics import (
     median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
 )  # fmt: skip
@@ -87,6 +88,8 @@ from rune.numpy.printing import (
     format_float_scientific, get_printoptions, printoptions, set_printoptions,
 )  # fmt: skip
 from rune.numpy.positions import argwhere, flatnonzero, nonzero
+from rune.numpy.fitting import polyfit
+from rune.numpy.polynomial_roots import poly, roots
 from rune.numpy.polynomials import (
     polyadd, polyder, polydiv, polyint, polymul, polysub, polyval, vander,
 )  # fmt: skip

@@ -23,6 +23,7 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     if any(rank(x) > 2 for x in both):
         raise ShapeError(f"{name}: cannot take {', '.join(str(type_of(x)) for x in both)} (rank 2)")
     rows = [_rows(x, rowvar) for x in c.same_dtype(name, *both)]
+    rows = rows[:1] if type_of(rows[0]).shape[0] == 0 else rows  # as NumPy: nothing with nothing
     found = rows[0] if len(rows) == 1 else concatenate(rows, 0)
     return found if dtype is None else c.astype(found, dtypes.as_dtype(dtype))
 
@@ -30,7 +31,7 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
 def _rows(x: Any, rowvar: bool) -> Any:
     if rank(x) < 2:
         return c.reshape(x, (1, -1))
-    return x if rowvar or type_of(x).shape[0] == 1 else c.transpose(x)
+    return x if rowvar else c.transpose(x)
 
 
 def _weights(fweights: Any, aweights: Any, count: Any, like: Any) -> tuple[Any, Any]:

@@ -37,6 +37,11 @@ def coefficients(name: str, p: Any) -> Any:
     return c.reshape(x, (1,)) if rank(x) == 0 else c.astype(x, type_of(x).dtype)
 
 
+def _counting(p: Any) -> Any:
+    """p in a dtype that holds its products with powers: bools as integers."""
+    return c.astype(p, dtypes.i32) if type_of(p).dtype == dtypes.bool_ else p
+
+
 def _size(p: Any) -> Any:
     return type_of(p).shape[0]
 
@@ -86,10 +91,15 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     >>> rnp.polymul(rnp.array([1, 2, 3]), rnp.array([9, 5, 1]))
     Array([ 9, 23, 38, 17,  3], i32[5], cpu:0)
     """
-    x, y = coefficients("polymul", a1), coefficients("polymul", a2)
+    x, y = (_or_zero(coefficients("polymul", p)) for p in (a1, a2))
     if trim_leading_zeros:
         x, y = _trimmed(x, 0.0), _trimmed(y, 0.0)
     return convolve(x, y)
+
+
+def _or_zero(p: Any) -> Any:
+    """The polynomial; one without coefficients is zero."""
+    return zeros(1, type_of(p).dtype) if _size(p) == 0 else p
 
 
 def _trimmed(p: Any, tolerance: float) -> Any:
@@ -159,7 +169,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     >>> rnp.polyder(rnp.array([1, 1, 1, 1]))
     Array([3, 2, 1], i32[3], cpu:0)
     """
-    x, order = coefficients("polyder", p), _order("polyder", m)
+    x, order = _counting(coefficients("polyder", p)), _order("polyder", m)
     for _ in range(min(order, _size(x))):
         powers = arange(_size(x) - 1, 0, -1)
         x = x[:-1] * c.astype(powers, type_of(x).dtype)
@@ -207,7 +217,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = value("vander", x)
     if rank(x) != 1:
         raise ShapeError(f"vander: cannot take powers of {type_of(x)} (rank 1 required)")
-    x = c.astype(x, dtypes.i32) if type_of(x).dtype == dtypes.bool_ else x
+    x = _counting(x)
     count = _size(x) if N is None else static_size("vander", "a number of columns", N)
     if count < 0:
         raise ArgumentError(f"vander: cannot make {count} columns")

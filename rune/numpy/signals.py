@@ -73,7 +73,6 @@ def _sequences(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
             why = "vectors with elements required"
             raise ShapeError(f"{name}: cannot slide {type_of(y)} over {type_of(x)} ({why})")
     found = type_of(x).dtype if dtype is None else dtypes.as_dtype(dtype)
-    found = dtypes.i32 if found == dtypes.bool_ else found
     return [c.astype(x, found), c.astype(y, found)]
 
 
@@ -102,7 +101,7 @@ def _products(x: Any, kernel: Any) -> Any:
     axes, ones = tuple(range(rank(x))), (1,) * rank(x)
     shown = windows(x, axes, type_of(kernel).shape, ones, ones)
     inner = tuple(axis + rank(x) for axis in axes)
-    return ops.dot_general(shown, kernel, dimension_numbers=((inner, axes), ((), ())))
+    return c.contract(shown, kernel, ((inner, axes), ((), ())))
 
 
 def _is_large(x: Any, kernel: Any) -> bool:
@@ -277,6 +276,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     Array([0, 1, 2, 3, 4], i32[5], cpu:0)
     """
     x = value("unwrap", p)
+    x = c.astype(x, dtypes.i32) if type_of(x).dtype == dtypes.bool_ else x
     whole = type_of(x).dtype in dtypes.INTEGER and isinstance(period, int)
     x = x if whole else floating("unwrap", x)
     steps = diff(x, axis=axis)

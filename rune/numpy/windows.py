@@ -13,6 +13,8 @@ from rune.numpy.arithmetic import abs, maximum, minimum
 from rune.numpy.creation import arange, ones, zeros
 from rune.numpy.logic import where
 from rune.numpy.transcendental import cos, exp, sqrt
+from rune.ops import conventions as c
+from rune.ops.family import wide
 
 _NEAR = 20.0  # the power series below, the asymptotic one above
 _POWERS, _RECIPROCALS = 48, 24  # terms: the next ones are below 1e-16 of the sum
@@ -90,11 +92,18 @@ def i0(x: Any) -> Any:
     Array([1.       , 1.2660658], f32[2], cpu:0)
     """
     x = floating("i0", value("i0", x))
-    return _scaled_i0(x) * exp(abs(x))
+    dtype = type_of(x).dtype
+    x = c.astype(x, wide(dtype))
+    return c.astype(_scaled_i0_wide(x) * exp(abs(x)), dtype)
 
 
 def _scaled_i0(x: Any) -> Any:
-    """I0(x) exp(-|x|)."""
+    """I0(x) exp(-|x|), in f32 at least: the terms are larger than the sum."""
+    dtype = type_of(x).dtype
+    return c.astype(_scaled_i0_wide(c.astype(x, wide(dtype))), dtype)
+
+
+def _scaled_i0_wide(x: Any) -> Any:
     size = abs(x)
     is_near = size <= _NEAR
     quarter = where(is_near, x, 0) ** 2 / 4

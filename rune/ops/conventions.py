@@ -105,7 +105,10 @@ def _floor_divide_floats(x: Any, y: Any) -> Any:
 
 def truncated_remainder(x: Any, y: Any) -> Any:
     """Remainder with the sign of the dividend; 0 where an integer is divided by 0."""
-    x, y = promoted("fmod", x, y, kind="numeric")
+    return _truncated_remainder(*promoted("fmod", x, y, kind="numeric"))
+
+
+def _truncated_remainder(x: Any, y: Any) -> Any:
     if type_of(x).dtype in dtypes.INTEGER:
         x = a.select(a.eq(y, constant(0, y)), constant(0, x), x)
     return a.rem(x, y)
@@ -114,7 +117,7 @@ def truncated_remainder(x: Any, y: Any) -> Any:
 def remainder(x: Any, y: Any) -> Any:
     """Remainder with the sign of the divisor; 0 where an integer is divided by 0."""
     x, y = promoted("remainder", x, y, kind="numeric")
-    rest = truncated_remainder(x, y)
+    rest = _truncated_remainder(x, y)
     if type_of(x).dtype in dtypes.UNSIGNED:
         return rest
     zero = constant(0, rest)

@@ -24,7 +24,7 @@ from rune.ops.indexing import scatter_add
 from rune.ops.promote import operand
 from rune.ops.reduction import reduce_max
 from rune.ops.scalars import int_bounds
-from rune.ops.scatters import scatter_max, scatter_min, scatter_mul
+from rune.ops.scatters import multiply_at, scatter_max, scatter_min
 
 _MODES = {None: "fill", "fill": "fill", "drop": "fill", "clip": "clip",
           "promise_in_bounds": "promise_in_bounds"}  # fmt: skip
@@ -106,7 +106,7 @@ segment_sum = _segments(
     "segment_sum", scatter_add, lambda x: literal_like(0, x), "The sum", "[3., 3.]"
 )
 segment_prod = _segments(
-    "segment_prod", scatter_mul, lambda x: literal_like(1, x), "The product", "[2., 3.]"
+    "segment_prod", multiply_at, lambda x: literal_like(1, x), "The product", "[2., 3.]"
 )
 segment_max = _segments(
     "segment_max", scatter_max, lambda x: _limit(x, False), "The largest", "[2., 3.]"

@@ -60,9 +60,9 @@ def _root(cov: Any, method: str) -> Any:
     if method == "cholesky":
         return rnp.linalg.cholesky(cov)
     if method == "eigh":
-        values, vectors = rnp.linalg.eigh(cov)
+        values, vectors = ops.linalg.eigh(cov, lower=True, vectors=True)
     elif method == "svd":
-        vectors, values, _ = rnp.linalg.svd(cov)
+        vectors, values, _ = ops.linalg.svd(cov, full_matrices=False, vectors=True)
     else:
         raise ArgumentError(
             f"multivariate_normal: cannot use method {method!r} (one of {METHODS} required)"
@@ -71,9 +71,7 @@ def _root(cov: Any, method: str) -> Any:
 
 
 @with_static("n", "m")
-def orthogonal(
-    key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | None = None
-) -> Any:
+def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | None = None) -> Any:
     """Matrices drawn uniformly from the orthogonal group, or with orthonormal rows or columns.
 
     n, m:   rows and columns; m is n by default.

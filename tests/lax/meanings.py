@@ -23,9 +23,26 @@ eq, ne, lt, le, gt, ge = (
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal
 )  # fmt: skip
 is_finite, pow, rem, div = np.isfinite, np.power, np.fmod, np.divide
+lgamma, digamma, zeta = special.gammaln, special.digamma, special.zeta
+igamma, igammac, betainc = special.gammainc, special.gammaincc, special.betainc
+bessel_i0e, bessel_i1e = special.i0e, special.i1e
 erf, erfc, erf_inv, logistic = special.erf, special.erfc, special.erfinv, special.expit
 population_count, shift_left = np.bitwise_count, np.left_shift
 shift_right_arithmetic = np.right_shift
+
+
+def polygamma(m: Any, x: Any) -> Any:
+    return special.polygamma(np.rint(m).astype(int), x)
+
+
+def igamma_grad_a(a: Any, x: Any) -> Any:
+    step = 1e-5
+    return (special.gammainc(a + step, x) - special.gammainc(a - step, x)) / (2 * step)
+
+
+def random_gamma_grad(a: Any, x: Any) -> Any:
+    density = np.exp((a - 1) * np.log(x) - x - special.gammaln(a))
+    return -igamma_grad_a(a, x) / density
 
 
 def rsqrt(x: Any) -> Any:

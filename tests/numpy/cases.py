@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.numpy.complex_cases import COMPLEX
 from tests.numpy.fourier_cases import SAMPLED
 from tests.numpy.function_cases import CALLED
+from tests.numpy.linalg_cases import SOLVED
 from tests.numpy.order_cases import ORDER
 from tests.numpy.position_cases import POSITIONS
 from tests.numpy.spelling import Case, b, big, case, f, i, n, named, pos, unit
@@ -258,6 +259,7 @@ CREATION = [
 ]  # fmt: skip
 
 CASES = [
+    *SOLVED,
     *ELEMENTWISE, *REDUCTIONS, *SHAPES, *INDEXING, *PRODUCTS, *EINSUM, *CREATION, *COMPLEX,
     *POSITIONS, *CALLED, *STATISTICS, *SAMPLED, *ORDER,
 ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.numpy.spelling import Spec, case, f, i, named, pos
 
 
@@ -45,6 +47,25 @@ FOURIER = [
 ]  # fmt: skip
 
 POLYNOMIALS = [
+    *named("poly", f(4)),
+    case("poly of complex roots", lambda xp, x: xp.poly(x), z(3)),
+    case("poly of a matrix", lambda xp, x: xp.poly(x), f(3, 3), slack=4.0, plain=True),
+    # Eigenvalues come in any order, so what all of them say together is compared.
+    case("roots", lambda xp, p: _symmetric(xp, xp.roots(p)), pos(5), static=True,
+         smooth=False, plain=True),
+    case("roots among zeros",
+         lambda xp, p: _symmetric(xp, xp.roots(xp.concatenate([0 * p, p, 0 * p]))), pos(3),
+         static=True, smooth=False, plain=True),
+    case("polyfit", lambda xp, x, y: xp.polyfit(x, y, 2), f(7), f(7), slack=20.0, plain=True),
+    case("polyfit of columns, weighted",
+         lambda xp, x, y, w: xp.polyfit(x, y, 3, w=w), f(9), f(9, 2), pos(9), slack=50.0,
+         plain=True),
+    case("polyfit in full", lambda xp, x, y: list(xp.polyfit(x, y, 1, full=True)[:4]), f(7), f(7),
+         slack=20.0, plain=True),
+    case("polyfit with a covariance",
+         lambda xp, x, y: xp.polyfit(x, y, 1, cov=True), f(7), f(7), slack=20.0, plain=True),
+    case("polyfit with an unscaled covariance",
+         lambda xp, x, y: xp.polyfit(x, y, 1, cov="unscaled"), f(7), f(7), slack=20.0, plain=True),
     *named("polyadd polysub polymul", f(4), f(2)),
     *named("polyadd polysub", i(2), i(4), smooth=False),
     case("polymul of integers", lambda xp, x, y: xp.polymul(x + 10, y + 10), i(2), i(4),
@@ -57,7 +78,7 @@ POLYNOMIALS = [
          lambda xp, u, v: xp.polyadd(xp.polymul(xp.polydiv(u, v)[0], v), xp.polydiv(u, v)[1]),
          f(5), pos(3)),
     case("polydiv by a longer one", lambda xp, u, v: xp.polydiv(u, v), f(2), pos(3)),
-    case("polyval of a number", lambda xp, p: xp.polyval(p, 2.0), f(20)),
+    case("polyval of a number", lambda xp, p: xp.polyval(p, 2.0), f(8)),
     case("polyder twice", lambda xp, p: xp.polyder(p, 2), f(5)),
     case("polyder of integers", lambda xp, p: xp.polyder(p), i(5), smooth=False),
     case("polyder of a constant", lambda xp, p: xp.polyder(p, 3), f(2), smooth=False),
@@ -67,6 +88,13 @@ POLYNOMIALS = [
     case("vander increasing", lambda xp, x: xp.vander(x, 5, increasing=True), f(3)),
     case("vander of no columns", lambda xp, x: xp.vander(x, 0), f(3), smooth=False),
 ]  # fmt: skip
+
+
+
+def _symmetric(xp: Any, roots: Any) -> Any:
+    """Sums of powers of roots, and how many there are."""
+    return [roots.shape[0], *(xp.sum(roots**k).real for k in (1, 2, 3))]
+
 
 _MODES = ("full", "same", "valid")
 SIGNALS = [
@@ -106,7 +134,8 @@ WINDOWS = [
         for name in ("bartlett", "blackman", "hamming", "hanning") for size in (0, 1, 2, 7, 8)
     ],
     *[case(f"kaiser of {size}", lambda xp, size=size: xp.kaiser(size, 8.6)) for size in (0, 1, 9)],
-    case("i0", lambda xp, x: xp.i0(10 * x), f(20)),
+    case("i0", lambda xp, x: xp.i0(3 * x), f(20)),
+    case("i0 far out", lambda xp, x: xp.i0(20 * x) * xp.exp(-abs(20 * x)), f(20), plain=True),
 ]  # fmt: skip
 
 SAMPLED = [*FOURIER, *POLYNOMIALS, *SIGNALS, *WINDOWS]

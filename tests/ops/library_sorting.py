@@ -1,4 +1,4 @@
-"""Uses of sort and top_k: by one key and by two, with what is carried along, and with ties."""
+"""Uses of sort, top_k and search_sorted: by one key and by two, with values along, with ties."""
 
 from __future__ import annotations
 
@@ -46,8 +46,14 @@ def _in_order(x: Any, values: Any) -> Sequence[Any]:
     return rnp.cumsum(rnp.abs(x), -1), values
 
 
+def _as_numbers(outputs: Sequence[Any], x: Any, values: Any) -> Sequence[Any]:
+    """Positions as numbers, so that their derivative can be seen to be zero."""
+    return [outputs[0].astype(x.dtype)]
+
+
 _SEARCHES = [
-    Use(search_sorted, (x, values), _searched(side), params={"side": side}, prepare=_in_order)
+    Use(search_sorted, (x, values), _searched(side), _as_numbers, {"side": side}, _in_order,
+        smooth=x.dtype == dtypes.f64)
     for side in ("left", "right")
     for x, values in (
         (Operand((9,)), Operand((4,), high=9.0)),

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from tests.numpy.spelling import Case
 from tests.scipy.fft_cases import TRANSFORMS
+from tests.scipy.linalg_cases import SOLVED
 from tests.scipy.signal_cases import SIGNAL
 from tests.scipy.special_cases import SPECIAL
 from tests.scipy.stats_cases import STATS
 
-CASES: list[Case] = [*SPECIAL, *STATS, *TRANSFORMS, *SIGNAL]
+CASES: list[Case] = [*SPECIAL, *STATS, *TRANSFORMS, *SIGNAL, *SOLVED]

@@ -18,6 +18,10 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "a Python float becomes an integer as in astype: it saturates": (
         "min initial @ u*: gives *", "max where @ u*: gives *", "piecewise @ u*: gives *",
     ),
+    "NumPy forgets the dtype of no variables": (
+        "cov @ * 0: has the dtype *", "corrcoef @ * 0: has the dtype *",
+    ),
+    "rounding decides whether 0 is divided by 0": ("cov weighted @ 6 to 1: is *",),
     "a complex number is not made real silently": (
         "* @ c*: raises convert: cannot convert c*imaginary part would be lost*",
     ),
@@ -53,6 +57,17 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "histogram* @ *: has the dtype float*, not int64",
         "histogram* @ *: has the dtype int*, not *", "bincount * @ *: has the dtype *",
         "bincount with weights @ c*: gives *",
+    ),
+    "as in JAX, leading zeros that arise stay, as shapes do not depend on values": (
+        "polymul @ bool: has the shape *", "polydiv* @ *: has the shape *",
+    ),
+    "NumPy multiplies u64 and i64 as floats": (
+        "poly* @ u64: has the dtype uint64*", "vander* @ u64: has the dtype uint64*",
+    ),
+    "places are real numbers": ("interp* @ c*: raises *real dtype required*",),
+    "bools and unsigned integers are subtracted and added as numbers": (
+        "gradient* @ bool: gives *", "trapezoid* @ bool: is *", "trapezoid* @ u*: is *",
+        "unwrap* @ u*: is *",
     ),
     "a histogram has edges": ("histogram of edges @ *0: raises *no edges*",),
 }  # fmt: skip

@@ -50,6 +50,9 @@ LONG_SCAN = 1024
 SCAN_POINTS = 1024
 SCAN_PART = 32  # a cache line of f32: neighbouring threads walk neighbouring lines
 
+# A scatter of so many updates is done by sorting on a device with many slow threads.
+LONG_SCATTER = 1 << 12
+
 # A scatter or an update of a window into at least this many elements changes them in place.
 IN_PLACE = 1 << 14
 WINDOW_SHARE = 4  # a window is written alone when it is smaller than the whole by this factor

@@ -76,8 +76,8 @@ def _split(equation: Equation, points: int) -> list[Equation]:
     y = _scanned(equation, x, axis, points, made)
     if acc != dtype:
         apply(made, ops.convert, y, dtype=dtype)
-    made[-1] = replace(made[-1], results=equation.results, frame=equation.frame)
-    return made
+    made[-1] = replace(made[-1], results=equation.results)
+    return [replace(e, frame=equation.frame) for e in made]
 
 
 def _is_long(type: ArrayType, axis: int, points: int) -> bool:

@@ -94,8 +94,8 @@ def _split(equation: Equation, rows: int) -> list[Equation]:
     x = apply(made, equation.primitive, x, axes=axes)
     if acc != dtype:
         apply(made, convert, x, dtype=dtype)
-    made[-1] = replace(made[-1], results=equation.results, frame=equation.frame)
-    return made
+    made[-1] = replace(made[-1], results=equation.results)
+    return [replace(e, frame=equation.frame) for e in made]
 
 
 def _reduce_part(

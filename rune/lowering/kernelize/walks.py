@@ -18,7 +18,7 @@ import numpy as np
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Var
 from rune.core.types import ArrayType, Shape
-from rune.dims import Dim, Size, product, substitute
+from rune.dims import Dim, Size, evaluate, product, substitute
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.tracing import Definitions, flat_index, generic, trace
 
@@ -121,20 +121,27 @@ def _type_rule(a: ArrayType, b: ArrayType, *, shape: Shape, **params: Any) -> Ar
 
 
 def _reference(
-    a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...], sizes: tuple[int, ...], left: Any,
-    right: Any,
-) -> np.ndarray:  # fmt: skip
-    rows, columns = np.ravel(a)[_places(left)], np.ravel(b)[_places(right)]
-    found = np.matmul(rows, columns.swapaxes(1, 2))
-    assert (*found.shape, rows.shape[2]) == sizes
-    return found.reshape(shape)
+    a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...], **params: Any
+) -> np.ndarray:
+    return strided_product(a, b, dict(call_parameters(params))).reshape(shape)
 
 
-def _places(params: tuple[Any, Digits, Digits, Digits]) -> np.ndarray:
-    """Where the elements [batch, rows, contracted] lie."""
-    offset, *roles = params
-    batch, rows, inner = (_along(digits) for digits in roles)
-    return offset + batch[:, None, None] + rows[:, None] + inner
+def strided_product(a: np.ndarray, b: np.ndarray, parameters: Mapping[str, Any]) -> np.ndarray:
+    """What the routine means, [batch, m, n]; every size of `parameters` a number."""
+    rows, columns = (
+        np.ravel(x)[_places(parameters, side)] for x, side in ((a, "left"), (b, "right"))
+    )
+    return np.matmul(rows, columns.swapaxes(1, 2))
+
+
+def _places(parameters: Mapping[str, Any], side: str) -> np.ndarray:
+    """Where the elements [batch, rows, contracted] of an operand lie."""
+    batch, rows, inner = (_along(digits_of(parameters, role)) for role in ROLES[side])
+    return _offset(parameters, side) + batch[:, None, None] + rows[:, None] + inner
+
+
+def _offset(parameters: Mapping[str, Any], side: str) -> Any:
+    return parameters["a_offset" if side == "left" else "b_offset"]
 
 
 def _along(digits: Sequence[tuple[Any, Any]]) -> np.ndarray:
@@ -160,10 +167,25 @@ def call_parameters(params: Mapping[str, Any]) -> tuple[tuple[str, Size], ...]:
     return tuple(found.items())
 
 
-def digits_of(parameters: Mapping[str, Any], role: str) -> Digits:
+def digits_of(parameters: Mapping[str, Any], role: str) -> tuple[tuple[Any, Any], ...]:
     """The digits of one role of a call."""
-    found: list[tuple[Size, Size]] = []
+    found: list[tuple[Any, Any]] = []
     while f"{role}{len(found)}" in parameters:
         name = f"{role}{len(found)}"
         found.append((parameters[name], parameters[f"{name}_step"]))
     return tuple(found)
+
+
+def concrete_parameters(parameters: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The parameters of a call with the values of symbolic sizes."""
+    return {name: evaluate(size, sizes) for name, size in parameters.items()}
+
+
+def extent(parameters: Mapping[str, int], side: str) -> tuple[tuple[int, ...], int, int]:
+    """How many [batch, rows, contracted] an operand has, and the range of places walked to."""
+    roles = [digits_of(parameters, role) for role in ROLES[side]]
+    reaches = [(size - 1) * step for digits in roles for size, step in digits]
+    start = _offset(parameters, side)
+    counts = tuple(math.prod(size for size, _ in digits) for digits in roles)
+    low, high = (sum(r for r in reaches if (r < 0) == down) for down in (True, False))
+    return counts, start + low, start + high + 1

@@ -2,11 +2,13 @@
 
 solves          solve, inv, lstsq, pinv, tensorinv, tensorsolve
 factorisations  cholesky, qr          determinants   det, slogdet, cond, matrix_rank
+spectra         eigh, eig, svd, …     norms          norm, vector_norm, matrix_norm
 products        matrix_power, multi_dot, trace, diagonal, outer, cross, …
 """
 
 from rune.numpy.linalg.determinants import cond, det, matrix_rank, slogdet
 from rune.numpy.linalg.factorisations import cholesky, qr
+from rune.numpy.linalg.norms import matrix_norm, norm, vector_norm
 from rune.numpy.linalg.products import (
     cross,
     diagonal,
@@ -20,9 +22,11 @@ from rune.numpy.linalg.products import (
     vecdot,
 )
 from rune.numpy.linalg.solves import inv, lstsq, pinv, solve, tensorinv, tensorsolve
+from rune.numpy.linalg.spectra import eig, eigh, eigvals, eigvalsh, svd, svdvals
 
 __all__ = [
-    "cholesky", "cond", "cross", "det", "diagonal", "inv", "lstsq", "matmul", "matrix_power",
-    "matrix_rank", "matrix_transpose", "multi_dot", "outer", "pinv", "qr", "slogdet", "solve",
-    "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
+    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+    "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
+    "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
+    "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip

@@ -64,8 +64,8 @@ def det(a: Any) -> Any:
     Source: LU, Golub & Van Loan 4e, §3.2; derivative: Giles 2008, §2.2.4 (Jacobi's formula).
 
     >>> import rune.numpy as rnp
-    >>> rnp.linalg.det(rnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    Array(-2., f32[], cpu:0)
+    >>> rnp.linalg.det(rnp.array([[1.0, 2.0], [4.0, 4.0]]))
+    Array(-4., f32[], cpu:0)
     """
     (x,), narrowed = computing("det", a)
     square("det", x)

@@ -64,13 +64,9 @@ def _stage(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pair:
 
 def _turned(chunks: Sequence[Pair], axis: int, radix: int, done: int) -> list[Pair]:
     """Chunk k times exp(-2πi jk / (radix·done)), for each j along `axis`."""
-    dtype = type_of(chunks[0][0]).dtype
-    j = indices(done, radix * done)
-    found = [chunks[0]]
-    for k, chunk in enumerate(chunks[1:], start=1):
-        t = a.mul(j, literal_like(k, j))
-        found.append(times(chunk, unit_roots(t, radix * done, dtype), axis))
-    return found
+    turns = _table(radix, done, radix * done, type_of(chunks[0][0]).dtype)
+    rows = (split_axis(cut(turns, 0, k, k + 1), 0, (done,), 2) for k in range(1, radix))
+    return [chunks[0], *(times(x, row, axis) for x, row in zip(chunks[1:], rows, strict=True))]
 
 
 # --- transforms of a few elements ---------------------------------------------------------------

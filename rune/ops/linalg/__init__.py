@@ -3,7 +3,8 @@
 cholesky      L with L Lᴴ = A                          lu        P A = L U, by blocks
 triangular    triangular_solve                         solve     linear_solve, through lu's factors
 qr            qr, geqrf, householder_product           tridiagonal   tridiagonal_solve
-eigh, svd     by rotations on devices (jacobi)
+eigh, svd     by rotations on devices (jacobi)          eig, schur    by the host
+hessenberg    by reflections                            tridiagonal   in tridiagonal_form
 
 The library of the CPU is LAPACK by way of NumPy; every other device runs the expansion, an
 algorithm of rune's own by blocks. matrix_helpers has what they share, small the rule of when a
@@ -12,20 +13,25 @@ matrix is tiny: then its algorithm is written out over its elements, on every de
 
 from rune.core.primitive import Primitive
 from rune.ops.linalg.cholesky import cholesky
+from rune.ops.linalg.eig import eig
 from rune.ops.linalg.eigh import eigh
+from rune.ops.linalg.hessenberg import hessenberg
 from rune.ops.linalg.lu import lu
 from rune.ops.linalg.qr import geqrf, householder_product, qr
+from rune.ops.linalg.schur import schur
 from rune.ops.linalg.solve import linear_solve
 from rune.ops.linalg.svd import svd
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.linalg.tridiagonal import tridiagonal_solve
+from rune.ops.linalg.tridiagonal_form import tridiagonal
 
 PRIMITIVES: tuple[Primitive, ...] = (
     cholesky, lu, qr, geqrf, householder_product, linear_solve, triangular_solve,
-    tridiagonal_solve, eigh, svd,
+    tridiagonal_solve, eigh, svd, eig, schur, hessenberg, tridiagonal,
 )  # fmt: skip
 
 __all__ = [
-    "PRIMITIVES", "cholesky", "eigh", "geqrf", "householder_product", "linear_solve", "lu", "qr",
-    "svd", "triangular_solve", "tridiagonal_solve",
+    "PRIMITIVES", "cholesky", "eig", "eigh", "geqrf", "hessenberg",
+    "householder_product", "linear_solve", "lu", "qr", "schur", "svd", "triangular_solve",
+    "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip

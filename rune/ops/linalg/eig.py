@@ -36,6 +36,7 @@ from rune.ops.family import broadcast, reduce_sum
 from rune.ops.linalg.eigh import inverse_gaps
 from rune.ops.linalg.lapack import routine
 from rune.ops.linalg.schur import both
+from rune.ops.linalg.schur_numpy import complexified
 from rune.ops.linalg.solve import solve
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -71,10 +72,13 @@ _RIGHT = routine("eig", np.linalg.eig, complex64=False)
 def _reference(a: np.ndarray, *, left: bool, right: bool) -> tuple[np.ndarray, ...]:
     if not left:
         return _RIGHT(a) if right else (_VALUES(a),)
-    t, z = both(a.astype(np.complex128))
-    of_left, of_right = _vectors(t)
+    is_real = not np.iscomplexobj(a)
+    t, z = both(a.astype(np.float64 if is_real else np.complex128))
+    t, z = complexified(t, z) if is_real else (t, z)
     w = np.diagonal(t, axis1=-2, axis2=-1)
-    vectors = [_normalised(z @ of_left), *([_normalised(z @ of_right)] if right else [])]
+    vectors = [_normalised(z @ x) for x in _vectors(t)[: 1 + right]]
+    if is_real:
+        vectors = [np.where(w[..., None, :].imag == 0, x.real, x) for x in vectors]
     return tuple(x.astype(_complex(a.dtype)) for x in (w, *vectors))
 
 

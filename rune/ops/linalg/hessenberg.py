@@ -102,7 +102,7 @@ def expanded(a: Any) -> list[Any]:
     count = reflections(n)
 
     def step(k: Any, work: Any, taus: Any) -> list[Any]:
-        v, tau, _, packed = reflection(window(work, -1, k, 1), add(k, np.int32(1)))
+        v, tau, packed = reflection(window(work, -1, k, 1), add(k, np.int32(1)))
         shape = type_of(work).shape
         inner = matmul(adjoint(v), work)
         left = _outer(v, mul(spread(conjugate(tau), type_of(inner).shape), inner), shape)

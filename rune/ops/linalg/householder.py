@@ -94,22 +94,20 @@ def _panel(a: Any, start: Any, count: Size) -> list[Any]:
 
     def step(k: Any, work: Any, taus: Any) -> list[Any]:
         here = add(start, k)
-        v, tau, head, packed = reflection(window(work, -1, k, 1), here)
+        v, tau, packed = reflection(window(work, -1, k, 1), here)
         inner = matmul(adjoint(v), work)
-        change = mul(
-            spread(v, shape),
-            spread(mul(spread(conjugate(tau), type_of(inner).shape), inner), shape),
-        )
+        scaled = mul(spread(conjugate(tau), type_of(inner).shape), inner)
+        change = mul(spread(v, shape), spread(scaled, shape))
         work = select(gt(column, k), sub(work, change), work)
         return [put(work, -1, k, packed), put(taus, -2, k, tau)]
 
     return steps(count, step, a, full(number(0, a), (*shape[:-2], count, 1)))
 
 
-def reflection(x: Any, here: Any) -> tuple[Any, Any, Any, Any]:
-    """v with v = 1 in row `here`, tau, the new element there, and the column as it is kept.
+def reflection(x: Any, here: Any) -> tuple[Any, Any, Any]:
+    """v with v = 1 in row `here`, tau, and the column as it is kept.
 
-    Shapes: x [*B, M, 1] -> [*B, M, 1], [*B, 1, 1], [*B, 1, 1], [*B, M, 1].
+    Shapes: x [*B, M, 1] -> [*B, M, 1], [*B, 1, 1], [*B, M, 1].
     """
     shape = type_of(x).shape
     row, last = rows(shape), len(shape) - 2
@@ -120,7 +118,7 @@ def reflection(x: Any, here: Any) -> tuple[Any, Any, Any, Any]:
     below = mul(tail, spread(scale, shape))
     v = select(eq(row, here), number(1, x), below)
     kept = select(gt(row, here), below, select(eq(row, here), spread(beta, shape), x))
-    return v, tau, beta, kept
+    return v, tau, kept
 
 
 def _summed(x: Any, axis: int) -> Any:

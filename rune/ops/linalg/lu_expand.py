@@ -1,7 +1,7 @@
 """LU factorisation in rune's own primitives: by blocks of columns, or written out if tiny.
 
-A block is eliminated column by column, its rows exchanged through masks. Then the whole matrix takes
-the block's permutation by one gather, the rows of U right of the block come from its unit lower
+A block is eliminated column by column, its rows exchanged through masks. Then the matrix takes the
+block's permutation by one gather, the rows of U right of the block come from its unit lower
 triangle, and what remains loses their product.
 """
 
@@ -63,7 +63,7 @@ def expand(a: Any) -> list[Any]:
     """lu, pivots, permutation."""
     if is_small(type_of(a)):
         return _written_out(a)
-    *lead, m, n = type_of(a).shape
+    m, n = type_of(a).shape[-2:]
     count = smaller(m, n)
     if is_static((m, n)) and count > BLOCK:
         return _blocked(a, count)

@@ -157,3 +157,26 @@ def _rotation(a: float, b: float, c: float, d: float) -> tuple[np.ndarray, bool]
     length = np.hypot(x, y)
     cos, sin = x / length, y / length
     return np.array([[cos, -sin], [sin, cos]]), is_split
+
+
+def complexified(t: np.ndarray, z: np.ndarray) -> Pair:
+    """The triangular form of real quasi-triangular matrices; 1 × 1 blocks stay exactly real.
+
+    Shapes: [*B, N, N] both. All blocks are turned at once: they do not overlap.
+    """
+    below = np.diagonal(t, -1, -2, -1)
+    on = np.diagonal(t, axis1=-2, axis2=-1)
+    half = (on[..., :-1] - on[..., 1:]) / 2
+    inside = half * half + below * np.diagonal(t, 1, -2, -1)
+    x = np.where(below == 0, 1, half + np.sqrt(inside.astype(np.complex128)))
+    length = np.sqrt(np.abs(x) ** 2 + below**2)
+    cos, sin = x / length, below / length
+    g = np.zeros(t.shape, np.complex128)
+    k = np.arange(t.shape[-1] - 1)
+    g[..., k, k], g[..., k + 1, k] = cos, sin
+    if t.shape[-1]:
+        g[..., -1, -1] = 1
+    second = below != 0
+    g[..., k, k + 1] = -sin
+    g[..., k + 1, k + 1] = np.where(second, np.conj(cos), g[..., k + 1, k + 1])
+    return np.triu(np.conj(np.swapaxes(g, -1, -2)) @ t @ g), z @ g

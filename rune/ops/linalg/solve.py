@@ -1,8 +1,8 @@
 """linear_solve: X with A X = B, given factors of A; linear in B.
 
-The operands are a, its lu and permutation, and b. The factors say nothing that `a` does not, so they
-carry no derivative: the rule is the implicit one, X' = A⁻¹ (B' - A' X), through the same factors.
-A singular A gives infinities and NaN; nothing is raised.
+The operands are a, its lu and permutation, and b. The factors say nothing that `a` does not, so
+they carry no derivative: the rule is the implicit one, X' = A⁻¹ (B' - A' X), through the same
+factors. A singular A gives infinities and NaN; nothing is raised.
 
 `transposed` solves Aᵀ X = B by the same factors, which is what reverse mode asks for.
 Source: implicit differentiation, Giles 2008, §2.2.

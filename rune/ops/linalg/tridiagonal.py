@@ -138,7 +138,7 @@ def _beside(x: Any, side: Any) -> Any:
 
 
 def _jvp(tangents: Sequence[Any], primals: Sequence[Any], x: Any) -> Any:
-    *diagonals, b = primals
+    diagonals = primals[:3]
     change = tangents[3]
     for offset, tangent in zip((-1, 0, 1), tangents, strict=False):
         if tangent is not None:

@@ -107,10 +107,10 @@ def error_norm(error: Any, before: Any, after: Any, rtol: Any, atol: Any) -> Any
     return rnp.sqrt(rnp.mean(rnp.square(error / scale)))
 
 
-def next_step(h: Any, norm: Any, order: int) -> Any:
-    """The length of the next step, from the error of this one."""
+def next_step(h: Any, norm: Any, order: int, most: Any = MOST) -> Any:
+    """The length of the next step, from the error of this one; at most so many times as long."""
     safe = rnp.maximum(norm, 1e-10)
-    factor = rnp.where(norm == 0, MOST, rnp.clip(SAFETY * safe ** (-1.0 / order), LEAST, MOST))
+    factor = rnp.minimum(rnp.maximum(SAFETY * safe ** (-1.0 / order), LEAST), most)
     # A step that gives NaN is tried again, much shorter.
     return h * rnp.where(rnp.isfinite(norm), factor, LEAST)
 

@@ -17,6 +17,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.scipy.integrate.runge_kutta import (
     BOGACKI_SHAMPINE,
     DORMAND_PRINCE,
+    MOST,
     Method,
     between,
     end_of,
@@ -121,21 +122,24 @@ def _steps(
     sign = 1.0 if end >= t else -1.0
 
     @jit
-    def attempt(t: Any, y: Any, h: Any) -> Any:
+    def attempt(t: Any, y: Any, h: Any, most: Any) -> Any:
         stages = stages_of(table, func, t, y, h)
         after, error = end_of(table, y, h, stages)
         norm = error_norm(error, y, after, rtol, atol)
-        return after, stages, norm, next_step(rnp.abs(h), norm, table.order)
+        return after, stages, norm, next_step(rnp.abs(h), norm, table.order, most)
 
     number = lambda v: rnp.asarray(v, y.dtype)  # noqa: E731
     h = first or float(first_step(func, number(t), y, sign, table.order, rtol, atol))
     least = 10 * float(rnp.finfo(y.dtype).eps)
     ts, starts, kept, ends, tries = [t], [], [], [], 0
+    most = MOST
     while sign * (end - t) > 0 and h > least * abs(t):
         length = min(h, longest, abs(end - t))
-        after, stages, norm, following = attempt(number(t), y, number(sign * length))
+        after, stages, norm, following = attempt(number(t), y, number(sign * length), number(most))
         tries += 1
         h = float(following)
+        # After a step that failed the next one must not grow at once.
+        most = MOST if float(norm) <= 1.0 else 1.0
         if float(norm) <= 1.0:
             starts.append(y)
             kept.append(stages)

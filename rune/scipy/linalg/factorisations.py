@@ -1,7 +1,7 @@
 """Factorisations in SciPy's spelling: Cholesky, LU and QR.
 
-`overwrite_*`, `lwork` and `check_finite` are taken and have nothing to do: arrays are immutable, and
-what is not finite gives NaN. Matrices are the last two axes, with any leading ones.
+`overwrite_*`, `lwork` and `check_finite` are taken and have nothing to do: arrays are immutable,
+and what is not finite gives NaN. Matrices are the last two axes, with any leading ones.
 """
 
 from __future__ import annotations

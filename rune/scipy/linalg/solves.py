@@ -11,10 +11,10 @@ import rune.numpy as rnp
 from rune import ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.linalg import LstsqResult
 from rune.numpy.linalg import det as _det
 from rune.numpy.linalg import inv as _inv
 from rune.numpy.linalg.arguments import computing, same_batch, square
+from rune.numpy.linalg.solves import LstsqResult
 from rune.ops.matrix_helpers import adjoint, diagonal, lower_triangle, swapped, upper_triangle
 from rune.scipy.linalg.factorisations import cho_factor
 
@@ -199,7 +199,7 @@ def pinv(
 def _relative_limit(a: Any, atol: Any, rtol: Any) -> Any:
     shape = type_of(a).shape
     (x,), _ = computing("pinv", a)
-    values = rnp.linalg.svdvals(x)
+    (values,) = ops.linalg.svd(x, full_matrices=False, vectors=False)
     relative = rtol if rtol is not None else 0.0
     if rtol is None and atol is None:
         relative = max(shape[-2:]) * float(rnp.finfo(values.dtype).eps)

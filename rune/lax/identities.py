@@ -1,0 +1,64 @@
+"""Functions that compute nothing: constants of derivatives, barriers, dtypes, shapes as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops, tree
+from rune.core.interpreter import is_differentiable, type_of
+from rune.numpy.arguments import shape_of, value
+from rune.ops.family import size_value
+
+
+def stop_gradient(x: Any) -> Any:
+    """The values of a tree of arrays, constants of every derivative.
+
+    >>> import rune
+    >>> float(rune.grad(lambda x: rune.lax.stop_gradient(x) * x)(3.0))
+    3.0
+    """
+    return tree.map(lambda leaf: ops.stop_gradient(leaf) if is_differentiable(leaf) else leaf, x)
+
+
+def optimization_barrier(operand: Any) -> Any:
+    """The tree as it is.
+
+    No pass of rune changes what a program computes, so there is nothing to hold back; the name is
+    for programs that call it. `rune.checkpoint` keeps recomputations apart by itself.
+
+    >>> from rune import lax
+    >>> lax.optimization_barrier((1.0, 2))
+    (1.0, 2)
+    """
+    return operand
+
+
+def dtype(x: Any) -> np.dtype:
+    """The dtype that an array or number has.
+
+    >>> from rune import lax
+    >>> lax.dtype(1.5)
+    dtype('float32')
+    """
+    return type_of(value("dtype", x)).dtype
+
+
+def shape_as_value(shape: Sequence[Any]) -> Any:
+    """The sizes of a shape, symbolic ones too, as an i32 vector.
+
+    >>> from rune import lax
+    >>> lax.shape_as_value((2, 3))
+    Array([2, 3], i32[2], cpu:0)
+    """
+    sizes = shape_of("shape_as_value", shape)
+    if not sizes:
+        return ops.fit(np.int32(0), (0,))
+    rows = [ops.reshape(_number(s), shape=(1,)) for s in sizes]
+    return ops.concatenate(*rows, axis=0)
+
+
+def _number(size: Any) -> Any:
+    return ops.fit(size_value(size, dtypes.i32), ())

@@ -1,0 +1,172 @@
+"""Norms of vectors and matrices, of every order that NumPy has.
+
+A norm has no derivative at zero; the one taken there is 0, which is among its subgradients, for
+every order. (JAX's is NaN.) Where one element alone is zero its own share is 0 likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rune import ops
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, AxisError
+from rune.numpy import reductions as r
+from rune.numpy.arguments import rank
+from rune.numpy.linalg.arguments import computing
+from rune.numpy.linalg.spectra import svd
+from rune.numpy.shapes import moveaxis
+from rune.ops import conventions as c
+from rune.ops.complex_numbers import PART, is_complex
+from rune.ops.matrix_helpers import number
+from rune.ops.statistics import squared_length
+
+Axes = int | tuple[int, ...] | None
+
+
+def norm(x: Any, ord: int | float | str | None = None, axis: Axes = None,
+         keepdims: bool = False) -> Any:  # fmt: skip
+    """A norm of vectors (one axis) or of matrices (two axes).
+
+    ord:   None is the root of the sum of squares, over all axes if `axis` is None. Of vectors: any
+           number, inf, -inf, and 0, how many elements are not zero. Of matrices: "fro", "nuc", 1,
+           -1, 2, -2, inf, -inf.
+    axis:  None with an ord takes all of a vector or a matrix.
+
+    Shapes: the axes are removed, or are 1 with keepdims.
+    Types:  real; f32, f64 kept, of complex numbers that of their parts; integers become f32.
+    Errors: ArgumentError for another order; AxisError for more than two axes.
+    The derivative at zero is 0.
+    Source: Golub & Van Loan 4e, §2.2 and §2.3.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.norm(rnp.array([3.0, 4.0]))
+    Array(5., f32[], cpu:0)
+    """
+    (value,), narrowed = computing("norm", x)
+    if axis is None and ord is None:
+        axes = tuple(range(rank(value)))
+        return narrowed(_of_vectors(value, 2, axes, keepdims))
+    axes = c.normalised_axes("norm", axis, type_of(value))
+    if len(axes) == 1:
+        return narrowed(_of_vectors(value, 2 if ord is None else ord, axes, keepdims))
+    if len(axes) != 2:
+        raise AxisError(f"norm: cannot take the axes {axes} of {type_of(value)} (one or two)")
+    return narrowed(_of_matrices(value, "fro" if ord is None else ord, axes, keepdims))
+
+
+def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False,
+                ord: int | float | str = 2) -> Any:  # fmt: skip
+    """A norm of vectors, all of the axes taken together as one; arguments as of `norm`.
+
+    Shapes: the axes, all of them for None, are removed, or are 1 with keepdims.
+    Errors: ArgumentError for another order.
+    The derivative at zero is 0.
+    Source: Golub & Van Loan 4e, §2.2.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.vector_norm(rnp.array([[3.0, 4.0], [0.0, 1.0]]), axis=1)
+    Array([5., 1.], f32[2], cpu:0)
+    """
+    (value,), narrowed = computing("vector_norm", x)
+    axes = c.normalised_axes("vector_norm", axis, type_of(value))
+    return narrowed(_of_vectors(value, ord, axes, keepdims))
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Any:
+    """A norm of matrices, the last two axes; arguments as of `norm`.
+
+    Shapes: [*B, M, N] -> [*B], or [*B, 1, 1] with keepdims.
+    Errors: ArgumentError for another order; AxisError below rank 2.
+    The derivative at zero is 0.
+    Source: Golub & Van Loan 4e, §2.3.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.matrix_norm(rnp.array([[3.0, 0.0], [0.0, 4.0]]), ord="nuc")
+    Array(7., f32[], cpu:0)
+    """
+    (value,), narrowed = computing("matrix_norm", x)
+    axes = c.normalised_axes("matrix_norm", (-2, -1), type_of(value))
+    return narrowed(_of_matrices(value, ord, axes, keepdims))
+
+
+# --- vectors ----------------------------------------------------------------------------------
+
+
+def _magnitude(x: Any) -> Any:
+    """|x| with the derivative 0 at 0."""
+    return ops.abs(x) if is_complex(x) else ops.mul(x, ops.sign(x))
+
+
+def _guarded(x: Any, function: Callable[[Any], Any]) -> Any:
+    """`function` of x, and 0 with the derivative 0 where x is 0."""
+    nothing = ops.eq(x, number(0, x))
+    safe = ops.select(nothing, number(1, x), x)
+    return ops.select(nothing, number(0, x), function(safe))
+
+
+def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    over = {"axis": axes, "keepdims": keepdims}
+    if isinstance(ord, str):
+        if ord not in ("inf", "-inf"):
+            raise _unknown(ord, "vectors")
+        ord = float(ord)
+    if ord == float("inf"):
+        return r.max(_magnitude(x), **over)
+    if ord == -float("inf"):
+        return r.min(_magnitude(x), **over)
+    if ord == 0:
+        counted = c.astype(ops.ne(x, number(0, x)), PART.get(type_of(x).dtype, type_of(x).dtype))
+        return r.sum(counted, **over)
+    if ord == 1:
+        return r.sum(_magnitude(x), **over)
+    if ord == 2:
+        return _guarded(r.sum(squared_length(x), **over), ops.sqrt)
+    return _power_mean(_magnitude(x), float(ord), over)
+
+
+def _power_mean(x: Any, p: float, over: dict[str, Any]) -> Any:
+    """(Σ x^p)^(1/p); of a negative p it is 0 where an element is."""
+    present = ops.ne(x, number(0, x))
+    powers = ops.pow(ops.select(present, x, number(1, x)), ops.fit(number(p, x), type_of(x).shape))
+    if p > 0:
+        powers = ops.select(present, powers, number(0, x))
+    total = r.sum(powers, **over)
+    inverse = ops.fit(number(1 / p, total), type_of(total).shape)
+    found = _guarded(total, lambda safe: ops.pow(safe, inverse))
+    return found if p > 0 else ops.select(r.all(present, **over), found, number(0, found))
+
+
+# --- matrices ---------------------------------------------------------------------------------
+
+
+def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if ord in ("fro", "f"):
+        return _guarded(r.sum(squared_length(x), axis=axes, keepdims=keepdims), ops.sqrt)
+    x = moveaxis(x, axes, (-2, -1))
+    if ord in ("nuc", 2, -2):
+        out = _of_singular_values(x, ord)
+    elif ord in (1, -1, float("inf"), -float("inf"), "inf", "-inf"):
+        out = _of_sums(x, float(ord))
+    else:
+        raise _unknown(ord, "matrices")
+    return c.expand_dims(out, tuple(sorted(axes))) if keepdims else out
+
+
+def _of_singular_values(x: Any, ord: Any) -> Any:
+    # A singular value of zero has a tangent that depends on the choice of its vectors.
+    values = _guarded(svd(x, compute_uv=False), lambda s: s)
+    if ord == "nuc":
+        return r.sum(values, axis=-1)
+    return r.max(values, axis=-1) if ord == 2 else r.min(values, axis=-1)
+
+
+def _of_sums(x: Any, ord: float) -> Any:
+    """The greatest or least sum of a column (±1) or a row (±inf)."""
+    sums = r.sum(_magnitude(x), axis=-2 if abs(ord) == 1 else -1)
+    return r.max(sums, axis=-1) if ord > 0 else r.min(sums, axis=-1)
+
+
+def _unknown(ord: Any, of: str) -> ArgumentError:
+    return ArgumentError(f"norm: cannot take a norm of order {ord!r} of {of}")

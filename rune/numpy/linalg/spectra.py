@@ -1,0 +1,199 @@
+"""Eigenvalues and singular values: eigh, eigvalsh, eig, eigvals, svd, svdvals.
+
+Vectors of equal eigenvalues (singular values) are not differentiable, and have infinite or NaN
+tangents; the values themselves stay differentiable.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rune import ops
+from rune.errors import ArgumentError
+from rune.numpy.linalg.arguments import computing, matrices, square
+from rune.ops.matrix_helpers import adjoint, number, part
+
+
+class EighResult(NamedTuple):
+    """What `eigh` gives."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EigResult(NamedTuple):
+    """What `eig` gives."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class SVDResult(NamedTuple):
+    """What `svd` gives."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+# --- Hermitian matrices -----------------------------------------------------------------------
+
+
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns.
+
+    symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise the triangle UPLO of it is read,
+                       the lower one, "L", by default.
+
+    Shapes: [*B, N, N] -> [*B, N], [*B, N, N].
+    Types:  eigenvalues are real; f32, f64, c64, c128 kept; half types by way of f32.
+    Errors: ShapeError for matrices that are not square; ArgumentError for another UPLO.
+    Equal eigenvalues make tangents of their vectors infinite or NaN, of the values they do not.
+    Source: LAPACK's heevd on the CPU, Jacobi's rotations elsewhere (Golub & Van Loan 4e, §8.5);
+            derivative: Giles 2008, §3.1.
+
+    >>> import rune.numpy as rnp
+    >>> w, v = rnp.linalg.eigh(rnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    >>> w, abs(v)
+    (Array([1., 2.], f32[2], cpu:0), Array([[0., 1.],
+           [1., 0.]], f32[2,2], cpu:0))
+    """
+    (x,), narrowed = _symmetric("eigh", a, symmetrize_input)
+    w, v = ops.linalg.eigh(x, lower=_is_lower("eigh", UPLO), vectors=True)
+    return narrowed(EighResult(w, v))
+
+
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+    """Eigenvalues of Hermitian matrices, ascending; arguments as of `eigh`.
+
+    Shapes: [*B, N, N] -> [*B, N], real.
+    Errors: ShapeError for matrices that are not square; ArgumentError for another UPLO.
+    Source: as `eigh`; derivative: Magnus 1985, Econometric Theory 1.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.eigvalsh(rnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    (x,), narrowed = _symmetric("eigvalsh", a, symmetrize_input)
+    (w,) = ops.linalg.eigh(x, lower=_is_lower("eigvalsh", UPLO), vectors=False)
+    return narrowed(w)
+
+
+def _symmetric(name: str, a: Any, symmetrize_input: bool) -> Any:
+    (x,), narrowed = computing(name, a)
+    square(name, x)
+    if symmetrize_input:
+        x = ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
+    return (x,), narrowed
+
+
+def _is_lower(name: str, uplo: str | None) -> bool:
+    if uplo not in (None, "L", "U", "l", "u"):
+        raise ArgumentError(f"{name}: cannot read the triangle {uplo!r} ('L' or 'U' required)")
+    return uplo in (None, "L", "l")
+
+
+# --- square matrices --------------------------------------------------------------------------
+
+
+def eig(a: Any) -> EigResult:
+    """Eigenvalues of square matrices and their right eigenvectors as columns: a v = v w; complex.
+
+    Shapes: [*B, N, N] -> [*B, N], [*B, N, N], in no particular order.
+    Types:  c64 of f32 and c64, c128 of f64 and c128.
+    Errors: ShapeError for matrices that are not square.
+    It is computed by the host on every device. Equal eigenvalues make tangents of their vectors
+    infinite or NaN.
+    Source: LAPACK's geev; derivative: Boeddeker et al. 2017, arXiv:1701.00392, §4.1.
+
+    >>> import rune.numpy as rnp
+    >>> w, v = rnp.linalg.eig(rnp.array([[0.0, 1.0], [0.0, 2.0]]))
+    >>> w
+    Array([0.+0.j, 2.+0.j], c64[2], cpu:0)
+    """
+    (x,), narrowed = computing("eig", a)
+    square("eig", x)
+    w, v = ops.linalg.eig(x, left=False, right=True)
+    return narrowed(EigResult(w, v))
+
+
+def eigvals(a: Any) -> Any:
+    """Eigenvalues of square matrices, complex, in no particular order.
+
+    Shapes: [*B, N, N] -> [*B, N].
+    Errors: ShapeError for matrices that are not square.
+    Source: LAPACK's geev; derivative: Magnus 1985, Econometric Theory 1.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.eigvals(rnp.array([[0.0, 1.0], [0.0, 2.0]]))
+    Array([0.+0.j, 2.+0.j], c64[2], cpu:0)
+    """
+    (x,), narrowed = computing("eigvals", a)
+    square("eigvals", x)
+    (w,) = ops.linalg.eig(x, left=False, right=False)
+    return narrowed(w)
+
+
+# --- singular values --------------------------------------------------------------------------
+
+
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:  # fmt: skip
+    """U, S and Vh with a = U diag(S) Vh; S descending; S alone without compute_uv.
+
+    full_matrices:  whether U and Vh are square; else they have min(M, N) columns and rows.
+    hermitian:      a promise, of which nothing is made: the same rotations serve.
+    subset_by_index:  (first, limit), which singular values and vectors to return.
+
+    Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
+    Types:  S is real; f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
+    Errors: ShapeError below rank 2; ArgumentError for a subset of full matrices, or out of range.
+    Equal singular values make tangents of their vectors infinite or NaN, of S they do not.
+    Source: LAPACK's gesdd on the CPU, one-sided Jacobi elsewhere (Golub & Van Loan 4e, §8.6);
+            derivative: Townsend 2016, "Differentiating the singular value decomposition".
+
+    >>> import rune.numpy as rnp
+    >>> u, s, vh = rnp.linalg.svd(rnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    >>> s, bool(rnp.allclose((u * s) @ vh, rnp.array([[3.0, 0.0], [0.0, 4.0]])))
+    (Array([4., 3.], f32[2], cpu:0), True)
+    """
+    (x,), narrowed = computing("svd", a)
+    found = matrices("svd", x)
+    first, limit = _subset("svd", subset_by_index, found.shape, full_matrices and compute_uv)
+    if not compute_uv:
+        (s,) = ops.linalg.svd(x, full_matrices=False, vectors=False)
+        return narrowed(part(s, -1, first, limit) if subset_by_index else s)
+    u, s, vh = ops.linalg.svd(x, full_matrices=full_matrices, vectors=True)
+    if subset_by_index:
+        u, s = part(u, -1, first, limit), part(s, -1, first, limit)
+        vh = part(vh, -2, first, limit)
+    return narrowed(SVDResult(u, s, vh))
+
+
+def _subset(name: str, subset: tuple[int, int] | None, shape: Any, full: bool) -> tuple[int, int]:
+    if subset is None:
+        return 0, 0
+    first, limit = subset
+    if full or not (0 <= first < limit and limit <= min(shape[-2:])):
+        raise ArgumentError(
+            f"{name}: cannot take the singular values {first} to {limit} of matrices of "
+            f"{shape[-2]} rows and {shape[-1]} columns",
+            hint="0 <= first < limit <= min(M, N), with full_matrices=False",
+        )
+    return first, limit
+
+
+def svdvals(x: Any, /) -> Any:
+    """Singular values, descending.
+
+    Shapes: [*B, M, N] -> [*B, min(M, N)], real.
+    Errors: ShapeError below rank 2.
+    Source: as `svd`; derivative: Magnus 1985, Econometric Theory 1.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.linalg.svdvals(rnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array([4., 3.], f32[2], cpu:0)
+    """
+    return svd(x, compute_uv=False)

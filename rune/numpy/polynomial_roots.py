@@ -1,0 +1,122 @@
+"""From the roots of a polynomial to its coefficients, and back by eigenvalues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.array import as_array
+from rune.control import scan
+from rune.core.interpreter import Tracer, literal, type_of
+from rune.dims import Size
+from rune.errors import ShapeError, TracerArrayConversionError
+from rune.numpy.arguments import inexact, rank, value
+from rune.numpy.arithmetic import abs
+from rune.numpy.creation import arange, zeros
+from rune.numpy.joining import concatenate
+from rune.numpy.linalg.spectra import eigvals
+from rune.numpy.logic import where
+from rune.numpy.matrices import eye
+from rune.numpy.polynomials import coefficients
+from rune.numpy.reductions import argmax
+from rune.numpy.sorting import argsort
+from rune.ops import conventions as c
+from rune.ops.complex_numbers import WHOLE
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with these roots, or the characteristic polynomial of a square matrix.
+
+    Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1.
+    Errors: ShapeError for another rank, or a matrix that is not square.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.poly(rnp.array([1.0, 2.0]))
+    Array([ 1., -3.,  2.], f32[3], cpu:0)
+    """
+    x = value("poly", _as_given(seq_of_zeros))
+    shape = type_of(x).shape
+    if rank(x) == 2 and shape[0] == shape[1] != 0:
+        found = _product(eigvals(x))
+        return found if type_of(x).dtype in dtypes.COMPLEX else c.real(found)
+    if rank(x) > 1:
+        raise ShapeError(f"poly: cannot take {type_of(x)} (roots, or a square matrix, required)")
+    return _product(inexact("poly", c.reshape(x, -1)))
+
+
+def _as_given(x: Any) -> Any:
+    return as_array(np.asarray(x)) if isinstance(x, list | tuple) else x
+
+
+def _product(roots: Any) -> Any:
+    """The product of x - z over all roots z."""
+    found = type_of(roots)
+    one = ops.pad(
+        zeros((1,), found.dtype) + 1, literal(0, found.dtype), low=(0,), high=(found.shape[0],),
+        interior=(0,),
+    )  # fmt: skip
+    return scan(_with_root, one, roots)[0]
+
+
+def _with_root(p: Any, z: Any) -> tuple[Any, None]:
+    """p times x - z; the coefficients that p has stand first."""
+    return p - z * concatenate([p[:1] * 0, p[:-1]]), None
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The roots of a polynomial, the highest power first: eigenvalues of its companion matrix.
+
+    strip_zeros: whether leading zeros, which lower the degree, are looked for: then the number of
+            roots depends on values, so not under transformations. If not, there are always N - 1
+            numbers, NaN in the last places for roots that are missing.
+    Shapes: [N] -> [N - 1] complex numbers, in no order.
+    Errors: TracerArrayConversionError for a traced polynomial, unless strip_zeros=False.
+    Source: Golub & Van Loan 4e, §7.4.6.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.roots(rnp.array([1.0, -3.0, 2.0])).real.sort().round(4)
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    x = inexact("roots", coefficients("roots", p))
+    if not strip_zeros:
+        return _roots_of_any_degree(x)
+    if isinstance(x, Tracer):
+        raise TracerArrayConversionError(
+            f"roots: cannot look for leading zeros of a traced {type_of(x)}",
+            hint="roots(p, strip_zeros=False) has a known number of results",
+        )
+    held = np.flatnonzero(np.asarray(x))
+    if held.size == 0:
+        return zeros((0,), _complex_dtype(x))
+    first, last = int(held[0]), int(held[-1])
+    at_zero = zeros((x.shape[0] - 1 - last,), _complex_dtype(x))
+    return concatenate([_of_companion(x[first : last + 1]), at_zero])
+
+
+def _complex_dtype(x: Any) -> np.dtype:
+    dtype = type_of(x).dtype
+    return WHOLE.get(dtype, dtype if dtype in dtypes.COMPLEX else dtypes.c64)
+
+
+def _of_companion(p: Any) -> Any:
+    """The roots of a polynomial whose first coefficient is not zero."""
+    size: Size = type_of(p).shape[0] - 1
+    if size < 1:
+        return zeros((0,), _complex_dtype(p))
+    below = eye(size, k=-1, dtype=type_of(p).dtype)
+    top = -p[1:] / p[0]
+    return eigvals(concatenate([top[None], below[1:]]))
+
+
+def _roots_of_any_degree(p: Any) -> Any:
+    """All roots, as if leading zeros stood at the end: each makes a root 0, which is then NaN."""
+    size = type_of(p).shape[0]
+    is_zero = p == 0
+    leading = where(is_zero.all(), size, argmax(~is_zero))
+    moved = p[(arange(size) + leading) % size]
+    moved = where(leading == size, arange(size) == 0, moved)  # of nothing but zeros: anything
+    found = _of_companion(moved)
+    found = found[argsort(-abs(found))]  # the roots that were made are the smallest
+    return where(arange(size - 1) < size - 1 - leading, found, complex(np.nan, np.nan))

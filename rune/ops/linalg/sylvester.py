@@ -1,0 +1,278 @@
+"""sylvester: X with A X + X B = C, given Schur forms of A and B; and roots of triangular matrices.
+
+The operands of sylvester are a, b, the factors T and Z of each (complex), and c. The factors say
+nothing that `a` and `b` do not, so they carry no derivative: the rule is the implicit one,
+A X' + X' B = C' - A' X - X B'. `transposed` solves Aᵀ X + X Bᵀ = C by the same factors, which is
+what reverse mode asks for. Where A and -B share an eigenvalue the result is infinite or NaN.
+
+triangular_sqrt(t) is the upper triangular R with R R = T and eigenvalues in the right half plane.
+Where no root exists it is NaN.
+
+In both an element depends on those on its left and below it, so all of one diagonal are found at
+once: a step for each diagonal, of n² operations.
+Source: Bartels & Stewart 1972, Comm. ACM 15(9); Björck & Hammarling 1983, Linear Algebra Appl. 52.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import ZERO, Primitive
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.errors import ShapeError
+from rune.ops.arithmetic import add, cast, div, eq, mul, neg, select, sub
+from rune.ops.creation import stop_gradient
+from rune.ops.family import Batched, broadcast, reduce_sum, size_value, types_text
+from rune.ops.linalg.schur import schur
+from rune.ops.matrix_helpers import (
+    adjoint,
+    batch_leading,
+    columns,
+    conjugate,
+    diagonal,
+    eye,
+    from_diagonal,
+    matmul,
+    nan_like,
+    number,
+    real_part,
+    require_matrices,
+    require_square,
+    rows,
+    steps,
+    swapped,
+    upper_triangle,
+    window,
+    zeros,
+)
+from rune.ops.movement import pad, reverse
+from rune.ops.transcendental import sqrt
+
+COMPLEX = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
+
+
+def complex_schur(a: Any) -> tuple[Any, Any]:
+    """The triangular Schur form of square matrices, complex; without a derivative."""
+    a = cast(stop_gradient(a), COMPLEX.get(type_of(a).dtype, type_of(a).dtype))
+    t, z = schur(a, vectors=True)
+    return t, z
+
+
+def solve_sylvester(a: Any, b: Any, c: Any) -> Any:
+    """X with A X + X B = C. Shapes: [*B, M, M], [*B, N, N], [*B, M, N] -> [*B, M, N]."""
+    return sylvester(a, b, *complex_schur(a), *complex_schur(b), c, transposed=False)
+
+
+# --- types ------------------------------------------------------------------------------------
+
+
+def _type(
+    a: ArrayType, b: ArrayType, ta: ArrayType, za: ArrayType, tb: ArrayType, zb: ArrayType,
+    c: ArrayType, *, transposed: bool,
+) -> ArrayType:  # fmt: skip
+    require_matrices("sylvester", a, b, c)
+    require_matrices("sylvester", ta, za, tb, zb)
+    sizes = require_square("sylvester", a), require_square("sylvester", b)
+    if c.shape[-2:] != sizes or ta.shape != a.shape or tb.shape != b.shape:
+        raise ShapeError(f"sylvester: cannot solve {types_text((a, b, c))} (C of other sizes)")
+    return c.strong()
+
+
+# --- reference --------------------------------------------------------------------------------
+
+
+def _reference(
+    a: np.ndarray, b: np.ndarray, ta: np.ndarray, za: np.ndarray, tb: np.ndarray, zb: np.ndarray,
+    c: np.ndarray, *, transposed: bool,
+) -> np.ndarray:  # fmt: skip
+    if transposed:
+        za, zb = za.conj(), zb.conj()
+        ta, tb = (np.swapaxes(t, -1, -2)[..., ::-1, ::-1] for t in (ta, tb))
+    inside = np.conj(np.swapaxes(za, -1, -2)) @ c @ zb
+    if transposed:
+        inside = _by_diagonals(ta, tb, inside[..., ::-1, ::-1])[..., ::-1, ::-1]
+    else:
+        inside = _by_diagonals(ta, tb, inside)
+    found = za @ inside @ np.conj(np.swapaxes(zb, -1, -2))
+    return (found if np.iscomplexobj(c) else found.real).astype(c.dtype)
+
+
+def _by_diagonals(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """X of upper triangular A and B."""
+    m, n = c.shape[-2:]
+    x = np.zeros_like(c)
+    for d in range(1 - m, n):
+        i = np.arange(max(0, -d), min(m, n - d))
+        j = i + d
+        left = np.sum(a[..., i, :] * np.swapaxes(x[..., :, j], -1, -2), -1)
+        right = np.sum(x[..., i, :] * np.swapaxes(b[..., :, j], -1, -2), -1)
+        x[..., i, j] = (c[..., i, j] - left - right) / (a[..., i, i] + b[..., j, j])
+    return x
+
+
+# --- expansion --------------------------------------------------------------------------------
+
+
+def _expand(
+    a: Any, b: Any, ta: Any, za: Any, tb: Any, zb: Any, c: Any, *, transposed: bool
+) -> Any:
+    dtype = type_of(c).dtype
+    if transposed:
+        za, zb = conjugate(za), conjugate(zb)
+        ta, tb = _turned_round(swapped(ta)), _turned_round(swapped(tb))
+    inside = matmul(matmul(adjoint(za), cast(c, type_of(za).dtype)), zb)
+    if transposed:
+        inside = _turned_round(_diagonal_steps(ta, tb, _turned_round(inside)))
+    else:
+        inside = _diagonal_steps(ta, tb, inside)
+    found = matmul(matmul(za, inside), adjoint(zb))
+    return found if dtype in dtypes.COMPLEX else real_part(found)
+
+
+def _turned_round(x: Any) -> Any:
+    """Rows and columns backwards."""
+    n = type_of(x).ndim
+    return reverse(x, axes=(n - 2, n - 1))
+
+
+def _diagonal_steps(a: Any, b: Any, c: Any) -> Any:
+    """X of upper triangular A and B. Diagonal d = step - (m - 1) has the elements (i, i + d)."""
+    shape = type_of(c).shape
+    m, n = shape[-2:]
+    if m == 0 or n == 0:
+        return c
+    b_by_columns, c_by_columns = _padded(swapped(b), m), _padded(swapped(c), m)
+    own = diagonal(a)
+    # In row i of `others`: every element's row, so that the diagonal of B is met at i + d.
+    others = _padded(from_diagonal(diagonal(b)), m)
+
+    def step(t: Any, x: Any) -> list[Any]:
+        met = window(_padded(swapped(x), m), -2, t, m)
+        left = _row_sums(mul(a, met))
+        right = _row_sums(mul(x, window(b_by_columns, -2, t, m)))
+        rest = sub(diagonal(window(c_by_columns, -2, t, m)), add(left, right))
+        found = div(rest, add(own, _row_sums(window(others, -2, t, m))))
+        here = eq(columns(shape), add(rows(shape), sub(t, size_of(m - 1))))
+        return [select(here, broadcast(found, shape=shape, axes=tuple(range(len(shape) - 1))), x)]
+
+    (found,) = steps(m + n - 1, step, zeros(c))
+    return found
+
+
+def size_of(size: Size) -> Any:
+    """A size as an i32 value."""
+    return size_value(size, dtypes.i32)
+
+
+def _padded(x: Any, m: Size) -> Any:
+    """m - 1 rows of zeros above and below."""
+    n = type_of(x).ndim
+    edge = (*(0 for _ in range(n - 2)), m - 1, 0)
+    return pad(x, number(0, x), low=edge, high=edge, interior=(0,) * n)
+
+
+def _row_sums(x: Any) -> Any:
+    return reduce_sum(x, axes=(type_of(x).ndim - 1,))
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _wrt_a(da: Any, *args: Any, transposed: bool) -> Any:
+    *inputs, _, x = args
+    change = matmul(swapped(da) if transposed else da, x)
+    return sylvester(*inputs, neg(change), transposed=transposed)
+
+
+def _wrt_b(db: Any, *args: Any, transposed: bool) -> Any:
+    *inputs, _, x = args
+    change = matmul(x, swapped(db) if transposed else db)
+    return sylvester(*inputs, neg(change), transposed=transposed)
+
+
+def _wrt_c(dc: Any, *args: Any, transposed: bool) -> Any:
+    return sylvester(*args[:-2], dc, transposed=transposed)
+
+
+def _transpose(ct: Any, linear: Batched, *inputs: Any, transposed: bool) -> list[Any]:
+    return [*(None,) * 6, sylvester(*inputs[:-1], ct, transposed=not transposed)]
+
+
+sylvester: Primitive = Primitive(
+    "sylvester", "linalg", _type, _reference,
+    jvp=(_wrt_a, _wrt_b, ZERO, ZERO, ZERO, ZERO, _wrt_c),
+    transpose=_transpose,
+    batch=batch_leading(lambda: sylvester),
+    lower=Library(), expand=_expand,
+)  # fmt: skip
+
+
+# --- square roots -----------------------------------------------------------------------------
+
+
+def _root_type(t: ArrayType) -> ArrayType:
+    require_matrices("triangular_sqrt", t)
+    require_square("triangular_sqrt", t)
+    return t.strong()
+
+
+def _root_reference(t: np.ndarray) -> np.ndarray:
+    n = t.shape[-1]
+    r = np.zeros_like(t)
+    on = np.arange(n)
+    r[..., on, on] = np.sqrt(t[..., on, on])
+    for d in range(1, n):
+        i = np.arange(n - d)
+        j = i + d
+        rest = t[..., i, j] - np.sum(r[..., i, :] * np.swapaxes(r[..., :, j], -1, -2), -1)
+        both = r[..., i, i] + r[..., j, j]
+        r[..., i, j] = np.where((both == 0) & (rest == 0), 0, rest / both)
+    return r
+
+
+def _root_expand(t: Any) -> Any:
+    shape = type_of(t).shape
+    n = shape[-1]
+    if n == 0:
+        return t
+    own = sqrt(diagonal(t))
+    columns_of_t = _padded(swapped(t), n)
+    others = _padded(from_diagonal(own), n)
+
+    def step(k: Any, r: Any) -> list[Any]:
+        d = add(k, np.int32(1))
+        start = add(d, size_of(n - 1))
+        met = window(_padded(swapped(r), n), -2, start, n)
+        rest = sub(diagonal(window(columns_of_t, -2, start, n)), _row_sums(mul(r, met)))
+        both = add(own, _row_sums(window(others, -2, start, n)))
+        nothing = eq(both, number(0, both))
+        found = div(rest, select(nothing, number(1, both), both))
+        none = select(eq(rest, number(0, rest)), rest, nan_like(rest))
+        found = select(nothing, none, found)
+        here = eq(columns(shape), add(rows(shape), d))
+        return [select(here, broadcast(found, shape=shape, axes=tuple(range(len(shape) - 1))), r)]
+
+    (found,) = steps(n - 1, step, from_diagonal(own))
+    return found
+
+
+def _root_jvp(dt: Any, t: Any, r: Any) -> Any:
+    """R R' + R' R = T'."""
+    unit = eye(type_of(r).shape, COMPLEX.get(type_of(r).dtype, type_of(r).dtype))
+    factor = stop_gradient(cast(r, type_of(unit).dtype))
+    factors = (factor, unit, factor, unit)
+    return sylvester(r, r, *factors, upper_triangle(dt), transposed=False)
+
+
+triangular_sqrt: Primitive = Primitive(
+    "triangular_sqrt", "linalg", _root_type, _root_reference,
+    jvp=(_root_jvp,),
+    batch=batch_leading(lambda: triangular_sqrt),
+    lower=Library(), expand=_root_expand,
+)  # fmt: skip

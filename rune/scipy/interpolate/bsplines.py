@@ -1,0 +1,131 @@
+"""B-splines: sums of basis functions of a knot vector, and the one through given values.
+
+Source: de Boor 2001, A Practical Guide to Splines, chapters IX, X and XIII.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import rune.numpy as rnp
+from rune import tree
+from rune.errors import ShapeError
+from rune.numpy import linalg
+from rune.scipy.interpolate.piecewise import samples
+from rune.scipy.special.arguments import reals
+
+
+def _basis(t: Any, k: int, points: Any, count: int) -> tuple[Any, list[Any]]:
+    """The knot interval of each point, and the k + 1 basis functions that are not 0 there."""
+    interval = rnp.clip(rnp.searchsorted(t, points, side="right") - 1, k, count - 1)
+    values = [rnp.ones_like(points)]
+    for degree in range(1, k + 1):
+        found: list[Any] = [rnp.zeros_like(points)] * (degree + 1)
+        for j in range(degree):
+            right, left = t[interval + j + 1], t[interval + j + 1 - degree]
+            gap = right - left
+            share = values[j] / rnp.where(gap == 0, 1.0, gap)
+            found[j] = found[j] + (right - points) * share
+            found[j + 1] = found[j + 1] + (points - left) * share
+        values = found
+    return interval, values
+
+
+@dataclass(frozen=True)
+class BSpline:
+    """Σ c[i] B_i(x), B_i of degree k over the knots t.
+
+    t: [N + k + 1], not falling;  c: [N, *S];  k: the degree.
+    extrapolate: False gives NaN outside of [t[k], t[N]].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import BSpline
+    >>> BSpline(rnp.array([0.0, 0.0, 1.0, 1.0]), rnp.array([1.0, 3.0]), 1)(0.5)
+    Array(2., f32[], cpu:0)
+    """
+
+    t: Any
+    c: Any
+    k: int
+    extrapolate: bool = True
+
+    def __call__(self, x: Any, nu: int = 0, extrapolate: bool | None = None) -> Any:
+        """The value at points [*T] -> [*T, *S], or the nu-th derivative there."""
+        if nu:
+            return self.derivative(nu)(x, 0, extrapolate)
+        (points,) = reals("BSpline", x)
+        count = self.t.shape[0] - self.k - 1
+        interval, values = _basis(self.t, self.k, points, count)
+        shape = (*points.shape, *(1,) * (self.c.ndim - 1))
+        out = sum(
+            self.c[interval - self.k + j] * rnp.reshape(v, shape) for j, v in enumerate(values)
+        )
+        if self.extrapolate if extrapolate is None else extrapolate:
+            return out
+        is_inside = (points >= self.t[self.k]) & (points <= self.t[count])
+        return rnp.where(rnp.reshape(is_inside, shape), out, rnp.nan)
+
+    def derivative(self, nu: int = 1) -> BSpline:
+        """The nu-th derivative, of degree k - nu."""
+        found = self
+        for _ in range(nu):
+            found = found._derived()
+        return found
+
+    def _derived(self) -> BSpline:
+        if self.k == 0:
+            return BSpline(self.t, rnp.zeros_like(self.c), 0, self.extrapolate)
+        count = self.t.shape[0] - self.k - 1
+        gaps = self.t[self.k + 1 : self.k + count] - self.t[1:count]
+        columns = rnp.reshape(gaps, (-1, *(1,) * (self.c.ndim - 1)))
+        change = (self.c[1:count] - self.c[: count - 1]) * self.k
+        c = rnp.where(columns == 0, 0.0, change / rnp.where(columns == 0, 1.0, columns))
+        return BSpline(self.t[1:-1], c, self.k - 1, self.extrapolate)
+
+
+tree.register_node(
+    BSpline,
+    lambda b: ((b.t, b.c), (b.k, b.extrapolate)),
+    lambda kept, kids: BSpline(kids[0], kids[1], *kept),
+)
+
+
+def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0) -> BSpline:
+    """The B-spline of degree k through y at x.
+
+    Shapes: x [N], N > k, rising; y with N along the axis, which leads in the results.
+    t:      knots [N + k + 1]; by default those of "not a knot".
+    Cost:   one dense system [N, N]. Differentiable in x and y.
+    Errors: ShapeError where x, y and t do not fit.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import make_interp_spline
+    >>> make_interp_spline(rnp.arange(4.0), rnp.arange(4.0) ** 3)(1.5)
+    Array(3.375, f32[], cpu:0)
+    """
+    x, y = samples("make_interp_spline", x, y, axis, k + 1)
+    n = x.shape[0]
+    knots = _knots(x, k) if t is None else rnp.astype(rnp.asarray(t), x.dtype)
+    if knots.shape != (n + k + 1,):
+        raise ShapeError(
+            f"make_interp_spline: cannot use {knots.shape[0]} knots for {n} points of degree {k}"
+        )
+    interval, values = _basis(knots, k, x, n)
+    column = rnp.arange(n)
+    matrix = sum(
+        rnp.where(column == (interval - k + j)[:, None], v[:, None], 0.0)
+        for j, v in enumerate(values)
+    )
+    flat = rnp.reshape(y, (n, -1))
+    return BSpline(knots, rnp.reshape(linalg.solve(matrix, flat), y.shape), k)
+
+
+def _knots(x: Any, k: int) -> Any:
+    """Ends k + 1 times; between them the points (odd k) or the middles (even k), less the knots
+    that would be next to the ends."""
+    inner = x if k % 2 == 1 else 0.5 * (x[1:] + x[:-1])
+    skip = (k + 1) // 2 if k % 2 == 1 else k // 2
+    inner = inner[skip : inner.shape[0] - skip]
+    first, last = rnp.full((k + 1,), x[0]), rnp.full((k + 1,), x[-1])
+    return rnp.concatenate([first, inner, last])

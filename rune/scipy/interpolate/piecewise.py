@@ -1,0 +1,305 @@
+"""Piecewise polynomials, and the interpolants that are ones: cubic splines, PCHIP, Akima.
+
+A piecewise polynomial is a tree: its coefficients may be traced and differentiated, so that a spline
+of traced values can be made and evaluated inside of a function. Breakpoints must rise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import rune.numpy as rnp
+from rune import tree
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy import linalg
+from rune.scipy.special.arguments import reals
+
+
+@dataclass(frozen=True)
+class PPoly:
+    """Σ c[k] (t - x[i])**(K - 1 - k) on [x[i], x[i + 1]].
+
+    c: [K, M, *S], highest power first;  x: [M + 1], rising.
+    extrapolate: True continues the first and last piece, False gives NaN outside, "periodic"
+                 repeats.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import PPoly
+    >>> PPoly(rnp.array([[1.0], [0.0]]), rnp.array([0.0, 2.0]))(1.5)
+    Array(1.5, f32*[], cpu:0)
+    """
+
+    c: Any
+    x: Any
+    extrapolate: bool | str = True
+
+    def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
+        """The value at points [*T] -> [*T, *S], or the nu-th derivative there."""
+        kept = self.extrapolate if extrapolate is None else extrapolate
+        coefficients = self.derivative(nu).c if nu else self.c
+        (points,) = reals("PPoly", x)
+        first, last = self.x[0], self.x[-1]
+        if kept == "periodic":
+            points = first + rnp.remainder(points - first, last - first)
+        piece = rnp.searchsorted(self.x[1:-1], points, side="right")
+        apart = rnp.reshape(points - self.x[piece], (*points.shape, *(1,) * (self.c.ndim - 2)))
+        out = coefficients[0][piece]
+        for row in coefficients[1:]:
+            out = out * apart + row[piece]
+        if kept:
+            return out
+        is_inside = rnp.reshape((points >= first) & (points <= last), apart.shape)
+        return rnp.where(is_inside, out, rnp.nan)
+
+    def derivative(self, nu: int = 1) -> PPoly:
+        """The nu-th derivative; an antiderivative for negative nu."""
+        if nu < 0:
+            return self.antiderivative(-nu)
+        c = self.c
+        for _ in range(nu):
+            powers = rnp.arange(c.shape[0] - 1, 0, -1).astype(c.dtype)
+            lower = c[:-1] * rnp.reshape(powers, (-1, *(1,) * (c.ndim - 1)))
+            c = lower if c.shape[0] > 1 else rnp.zeros_like(c)
+        return PPoly(c, self.x, self.extrapolate)
+
+    def antiderivative(self, nu: int = 1) -> PPoly:
+        """The nu-fold integral from x[0] on."""
+        if nu < 0:
+            return self.derivative(-nu)
+        found = self
+        for _ in range(nu):
+            found = found._integrated()
+        return found
+
+    def integrate(self, a: Any, b: Any) -> Any:
+        """The integral from a to b."""
+        whole = self.antiderivative()
+        return whole(b) - whole(a)
+
+    def _integrated(self) -> PPoly:
+        powers = rnp.arange(self.c.shape[0], 0, -1).astype(self.c.dtype)
+        shape = (-1, *(1,) * (self.c.ndim - 1))
+        higher = self.c / rnp.reshape(powers, shape)
+        gaps = rnp.reshape(rnp.diff(self.x), (-1, *(1,) * (self.c.ndim - 2)))
+        total = higher[0] * gaps
+        for row in higher[1:]:
+            total = (total + row) * gaps
+        before = rnp.concatenate([rnp.zeros_like(total[:1]), rnp.cumsum(total, 0)[:-1]])
+        return PPoly(rnp.concatenate([higher, before[None]]), self.x, self.extrapolate)
+
+
+tree.register_node(
+    PPoly, lambda p: ((p.c, p.x), p.extrapolate), lambda kept, kids: PPoly(kids[0], kids[1], kept)
+)
+
+
+def samples(name: str, x: Any, y: Any, axis: int, least: int) -> tuple[Any, Any]:
+    """Points [N] and values [N, *S]. Errors: ShapeError where they do not fit, or are too few."""
+    (x,) = reals(name, x)
+    (y,) = reals(name, rnp.moveaxis(rnp.asarray(y), axis, 0))
+    if x.ndim != 1 or y.shape[0] != x.shape[0] or x.shape[0] < least:
+        raise ShapeError(
+            f"{name}: cannot interpolate values {y.shape} at points {x.shape} "
+            f"(as many, and at least {least})"
+        )
+    dtype = rnp.result_type(x, y)
+    return rnp.astype(x, dtype), rnp.astype(y, dtype)
+
+
+def _columns(v: Any, like: Any) -> Any:
+    """[N] with axes of size 1 behind, as `like` has axes."""
+    return rnp.reshape(v, (-1, *(1,) * (like.ndim - 1)))
+
+
+def hermite(x: Any, y: Any, slopes: Any, extrapolate: bool | str = True) -> PPoly:
+    """The piecewise cubic of given values and slopes."""
+    gaps = _columns(rnp.diff(x), y)
+    chord = (y[1:] - y[:-1]) / gaps
+    bend = (slopes[:-1] + slopes[1:] - 2.0 * chord) / gaps
+    c = rnp.stack([bend / gaps, (chord - slopes[:-1]) / gaps - bend, slopes[:-1], y[:-1]])
+    return PPoly(c, x, extrapolate)
+
+
+def CubicHermiteSpline(
+    x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: bool | str = True
+) -> PPoly:
+    """The piecewise cubic with values y and slopes dydx at x.
+
+    Shapes: x [N], y and dydx with N along the axis, which leads in the results.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import CubicHermiteSpline
+    >>> CubicHermiteSpline(rnp.arange(2.0), rnp.array([0.0, 1.0]), rnp.ones(2))(0.5)
+    Array(0.5, f32[], cpu:0)
+    """
+    x, y = samples("CubicHermiteSpline", x, y, axis, 2)
+    (slopes,) = reals("CubicHermiteSpline", rnp.moveaxis(rnp.asarray(dydx), axis, 0))
+    return hermite(x, y, slopes, extrapolate)
+
+
+# --- cubic splines ----------------------------------------------------------------------------
+
+
+def CubicSpline(
+    x: Any, y: Any, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: Any = None
+) -> PPoly:
+    """The cubic spline through y at x: two continuous derivatives.
+
+    Shapes: x [N], N >= 2, rising; y with N along the axis, which leads in the results.
+    bc_type: "not-a-knot" (the first two and last two pieces are one cubic each), "natural" (no
+             curvature at the ends), "clamped" (no slope there) or "periodic" (y[0] == y[-1]).
+    Cost:   one dense system [N, N]. Differentiable in x and y.
+    Errors: ShapeError, ArgumentError for another bc_type.
+    Source: de Boor 2001, A Practical Guide to Splines, chapter IV.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import CubicSpline
+    >>> CubicSpline(rnp.arange(4.0), rnp.arange(4.0) ** 3)(1.5)
+    Array(3.375, f32[], cpu:0)
+    """
+    if bc_type not in ("not-a-knot", "natural", "clamped", "periodic"):
+        raise ArgumentError(
+            f"CubicSpline: cannot use bc_type={bc_type!r}",
+            hint="'not-a-knot', 'natural', 'clamped' or 'periodic'",
+        )
+    x, y = samples("CubicSpline", x, y, axis, 2)
+    kept = (bc_type != "periodic" or "periodic") if extrapolate is None else extrapolate
+    flat = rnp.reshape(y, (y.shape[0], -1))
+    matrix, right = _system(x, flat, bc_type)
+    slopes = rnp.reshape(linalg.solve(matrix, right), y.shape)
+    return hermite(x, y, slopes, kept)
+
+
+def _system(x: Any, y: Any, bc_type: str) -> tuple[Any, Any]:
+    """The equations of the slopes: continuous curvature inside, and the two ends."""
+    n = x.shape[0]
+    h = rnp.diff(x)
+    chords = rnp.diff(y, axis=0) / h[:, None]
+    if bc_type == "periodic":
+        return _periodic(h, chords, n)
+    inner = _row_matrix(n, n - 2, h)
+    right = 3.0 * (h[1:, None] * chords[:-1] + h[:-1, None] * chords[1:])
+    first, last = _ends(h, chords, n, bc_type)
+    matrix = rnp.concatenate([first[0][None], inner, last[0][None]])
+    return matrix, rnp.concatenate([first[1][None], right, last[1][None]])
+
+
+def _row_matrix(n: int, rows: int, h: Any) -> Any:
+    """h[i+1] at column i, 2 (h[i] + h[i+1]) at i + 1, h[i] at i + 2, of row i."""
+    row, column = rnp.arange(rows)[:, None], rnp.arange(n)[None, :]
+    left, right = h[:rows, None], h[1 : rows + 1, None]
+    out = rnp.where(column == row, right, 0.0)
+    out = out + rnp.where(column == row + 1, 2.0 * (left + right), 0.0)
+    return out + rnp.where(column == row + 2, left, 0.0)
+
+
+def _ends(h: Any, chords: Any, n: int, bc_type: str) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """The first and last equation: a row of the matrix, and its right side."""
+    place = rnp.arange(n)
+
+    def row(*entries: tuple[int, Any]) -> Any:
+        return sum(rnp.where(place == i % n, value, 0.0).astype(h.dtype) for i, value in entries)
+
+    if bc_type == "clamped":
+        zero = rnp.zeros_like(chords[0])
+        return (row((0, 1.0)), zero), (row((-1, 1.0)), zero)
+    if bc_type == "natural":
+        return (
+            (row((0, 2.0), (1, 1.0)), 3.0 * chords[0]),
+            (row((-1, 2.0), (-2, 1.0)), 3.0 * chords[-1]),
+        )
+    if n == 2:
+        return (row((0, 1.0)), chords[0]), (row((1, 1.0)), chords[0])
+    if n == 3:  # one parabola through three points
+        return (
+            (row((0, 1.0), (1, 1.0)), 2.0 * chords[0]), (row((1, 1.0), (2, 1.0)), 2.0 * chords[1])
+        )  # fmt: skip
+    return _not_a_knot(h, chords, row, 0, 1), _not_a_knot(h, chords, row, -1, -2)
+
+
+def _not_a_knot(h: Any, chords: Any, row: Any, i: int, j: int) -> tuple[Any, Any]:
+    """One cubic over the two pieces next to an end; i and j are these pieces, and points."""
+    both = h[i] + h[j]
+    above = (h[i] + 2.0 * both) * h[j] * chords[i] + h[i] * h[i] * chords[j]
+    return row((i, h[j]), (j, both)), above / both
+
+
+def _periodic(h: Any, chords: Any, n: int) -> tuple[Any, Any]:
+    """Slopes and curvatures equal at both ends."""
+    column = rnp.arange(n)
+    inner = _row_matrix(n, n - 2, h)
+    right = 3.0 * (h[1:, None] * chords[:-1] + h[:-1, None] * chords[1:])
+    at = lambda i: (column == i).astype(h.dtype)  # noqa: E731
+    around = h[-1] * (2.0 * at(0) + at(1)) + h[0] * (2.0 * at(n - 1) + at(n - 2))
+    wrapped = 3.0 * (h[-1] * chords[0] + h[0] * chords[-1])
+    zero = rnp.zeros_like(chords[0])
+    matrix = rnp.concatenate([around[None], inner, (at(0) - at(n - 1))[None]])
+    return matrix, rnp.concatenate([wrapped[None], right, zero[None]])
+
+
+# --- local slopes -----------------------------------------------------------------------------
+
+
+def _end_slope(h0: Any, h1: Any, d0: Any, d1: Any) -> Any:
+    """A slope at an end of three points, kept from overshooting."""
+    slope = ((2.0 * h0 + h1) * d0 - h0 * d1) / (h0 + h1)
+    turns = rnp.sign(slope) != rnp.sign(d0)
+    steep = (rnp.sign(d0) != rnp.sign(d1)) & (rnp.abs(slope) > 3.0 * rnp.abs(d0))
+    return rnp.where(turns, 0.0, rnp.where(steep, 3.0 * d0, slope))
+
+
+def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: bool | None = None) -> PPoly:
+    """The piecewise cubic through y at x that is monotone where y is.
+
+    Shapes: x [N], N >= 2, rising; y with N along the axis, which leads in the results.
+    Source: Fritsch & Butland 1984, SIAM J. Sci. Stat. Comput. 5.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import PchipInterpolator
+    >>> PchipInterpolator(rnp.arange(3.0), rnp.array([0.0, 1.0, 1.0]))(1.5)
+    Array(1., f32[], cpu:0)
+    """
+    x, y = samples("PchipInterpolator", x, y, axis, 2)
+    h = _columns(rnp.diff(x), y)
+    d = (y[1:] - y[:-1]) / h
+    if x.shape[0] == 2:
+        return hermite(x, y, rnp.concatenate([d, d]), extrapolate is not False)
+    w1, w2 = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
+    flat = (rnp.sign(d[1:]) != rnp.sign(d[:-1])) | (d[1:] == 0) | (d[:-1] == 0)
+    low, high = rnp.where(flat, 1.0, d[:-1]), rnp.where(flat, 1.0, d[1:])
+    inner = rnp.where(flat, 0.0, (w1 + w2) / (w1 / low + w2 / high))
+    first, last = _end_slope(h[0], h[1], d[0], d[1]), _end_slope(h[-1], h[-2], d[-1], d[-2])
+    slopes = rnp.concatenate([first[None], inner, last[None]])
+    return hermite(x, y, slopes, extrapolate is not False)
+
+
+def Akima1DInterpolator(x: Any, y: Any, axis: int = 0, *, extrapolate: bool | None = None) -> PPoly:
+    """The piecewise cubic through y at x with Akima's slopes, which outliers disturb little.
+
+    Shapes: x [N], N >= 2, rising; y with N along the axis, which leads in the results. NaN outside
+    of x, unless `extrapolate`.
+    Source: Akima 1970, Journal of the ACM 17.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import Akima1DInterpolator
+    >>> Akima1DInterpolator(rnp.arange(4.0), rnp.arange(4.0))(1.5)
+    Array(1.5, f32[], cpu:0)
+    """
+    x, y = samples("Akima1DInterpolator", x, y, axis, 2)
+    d = (y[1:] - y[:-1]) / _columns(rnp.diff(x), y)
+    if x.shape[0] == 2:
+        return hermite(x, y, rnp.concatenate([d, d]), bool(extrapolate))
+    before = 2.0 * d[0] - d[1]
+    after = 2.0 * d[-1] - d[-2]
+    m = rnp.concatenate([
+        (2.0 * before - d[0])[None], before[None], d, after[None], (2.0 * after - d[-1])[None],
+    ])  # fmt: skip
+    change = rnp.abs(m[1:] - m[:-1])
+    low, high = change[:-2], change[2:]
+    total = low + high
+    is_even = total <= 1e-9 * rnp.max(total, initial=0.0)
+    share = low / rnp.where(is_even, 1.0, total)
+    weighed = (1.0 - share) * m[1:-2] + share * m[2:-1]
+    slopes = rnp.where(is_even, 0.5 * (m[3:] + m[:-3]), weighed)
+    return hermite(x, y, slopes, bool(extrapolate))

@@ -1,0 +1,221 @@
+"""Interpolation between points of a line or of a grid, and the polynomial through points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import rune.numpy as rnp
+from rune import tree
+from rune.errors import ArgumentError, ShapeError
+from rune.scipy.interpolate.bsplines import make_interp_spline
+from rune.scipy.interpolate.piecewise import samples
+from rune.scipy.special.arguments import reals
+
+_DEGREES = {"slinear": 1, "quadratic": 2, "cubic": 3}
+
+
+def interp1d(
+    x: Any, y: Any, kind: str = "linear", axis: int = 0, *, fill_value: Any = rnp.nan
+) -> Callable[[Any], Any]:
+    """A function through y at x.
+
+    Shapes: x [N], rising; y with N along the axis, which leads in the results.
+    kind:   "linear", "nearest", "previous", "next", "slinear", "quadratic", "cubic".
+    fill_value: the value outside of x, a pair of values below and above, or "extrapolate".
+    Errors: ShapeError, ArgumentError for another kind.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import interp1d
+    >>> interp1d(rnp.arange(3.0), rnp.array([0.0, 2.0, 2.0]))(0.5)
+    Array(1., f32[], cpu:0)
+    """
+    if kind not in ("linear", "nearest", "previous", "next", *_DEGREES):
+        raise ArgumentError(
+            f"interp1d: cannot use kind={kind!r}",
+            hint="'linear', 'nearest', 'previous', 'next', 'slinear', 'quadratic' or 'cubic'",
+        )
+    x, y = samples("interp1d", x, y, axis, 2)
+    inner = make_interp_spline(x, y, _DEGREES[kind]) if kind in _DEGREES else None
+
+    def interpolant(at: Any) -> Any:
+        (points,) = reals("interp1d", at)
+        found = _between_points(x, y, points, kind) if inner is None else inner(points)
+        if isinstance(fill_value, str):
+            return found
+        below, above = fill_value if isinstance(fill_value, tuple) else (fill_value, fill_value)
+        shape = (*points.shape, *(1,) * (y.ndim - 1))
+        is_below, is_above = (rnp.reshape(v, shape) for v in (points < x[0], points > x[-1]))
+        return rnp.where(is_below, below, rnp.where(is_above, above, found))
+
+    return interpolant
+
+
+def _between_points(x: Any, y: Any, points: Any, kind: str) -> Any:
+    last = x.shape[0] - 1
+    if kind == "linear":
+        piece = rnp.clip(rnp.searchsorted(x, points, side="right") - 1, 0, last - 1)
+        share = (points - x[piece]) / (x[piece + 1] - x[piece])
+        share = rnp.reshape(share, (*points.shape, *(1,) * (y.ndim - 1)))
+        return y[piece] + share * (y[piece + 1] - y[piece])
+    if kind == "nearest":  # halves go down
+        place = rnp.searchsorted(0.5 * (x[1:] + x[:-1]), points, side="left")
+    elif kind == "previous":
+        place = rnp.searchsorted(x, points, side="right") - 1
+    else:
+        place = rnp.searchsorted(x, points, side="left")
+    return y[rnp.clip(place, 0, last)]
+
+
+@dataclass(frozen=True)
+class RegularGridInterpolator:
+    """Values between the points of a grid, linear in each axis or those of the nearest point.
+
+    points: one rising array for each of the first D axes;  values: [N1, …, ND, *S].
+    method: "linear" or "nearest".   bounds_error: must be False; there are no errors under jit.
+    fill_value: outside of the grid; None extrapolates.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import RegularGridInterpolator
+    >>> grid = RegularGridInterpolator((rnp.arange(2.0), rnp.arange(2.0)), rnp.eye(2))
+    >>> grid(rnp.array([[0.5, 0.5]]))
+    Array([0.5], f32[1], cpu:0)
+    """
+
+    points: tuple[Any, ...]
+    values: Any
+    method: str = "linear"
+    bounds_error: bool = False
+    fill_value: Any = rnp.nan
+
+    def __post_init__(self) -> None:
+        if self.method not in ("linear", "nearest"):
+            raise ArgumentError(
+                f"RegularGridInterpolator: cannot use method={self.method!r}",
+                hint="'linear' or 'nearest'",
+            )
+        if self.bounds_error:
+            raise ArgumentError("RegularGridInterpolator: cannot use bounds_error=True")
+        object.__setattr__(self, "points", tuple(reals("grid", p)[0] for p in self.points))
+        object.__setattr__(self, "values", reals("RegularGridInterpolator", self.values)[0])
+        sizes = tuple(p.shape[0] for p in self.points)
+        if self.values.shape[: len(sizes)] != sizes:
+            raise ShapeError(
+                f"RegularGridInterpolator: cannot use values {self.values.shape} on a grid {sizes}"
+            )
+
+    def __call__(self, xi: Any, method: str | None = None) -> Any:
+        """The values at points [*T, D], or a tuple of D arrays [*T] -> [*T, *S]."""
+        where = self._coordinates(xi)
+        cells, shares, is_outside = [], [], False
+        for grid, at in zip(self.points, where):
+            cell = rnp.clip(rnp.searchsorted(grid, at) - 1, 0, grid.shape[0] - 2)
+            cells.append(cell)
+            shares.append((at - grid[cell]) / (grid[cell + 1] - grid[cell]))
+            is_outside = is_outside | (at < grid[0]) | (at > grid[-1])
+        rest = (1,) * (self.values.ndim - len(self.points))
+        found = self._near(cells, shares, rest, method or self.method)
+        if self.fill_value is None:
+            return found
+        shape = (*where[0].shape, *rest)
+        return rnp.where(rnp.reshape(is_outside, shape), self.fill_value, found)
+
+    def _near(self, cells: list, shares: list, rest: tuple[int, ...], method: str) -> Any:
+        if method == "nearest":
+            return self.values[tuple(rnp.where(s <= 0.5, c, c + 1) for c, s in zip(cells, shares))]
+        total: Any = 0.0
+        for corner in product((0, 1), repeat=len(cells)):
+            weight: Any = 1.0
+            for side, share in zip(corner, shares):
+                weight = weight * (share if side else 1.0 - share)
+            value = self.values[tuple(c + side for c, side in zip(cells, corner))]
+            total = total + value * rnp.reshape(weight, (*weight.shape, *rest))
+        return total
+
+    def _coordinates(self, xi: Any) -> Sequence[Any]:
+        if isinstance(xi, tuple | list):
+            return reals("RegularGridInterpolator", *xi)
+        (at,) = reals("RegularGridInterpolator", xi)
+        if at.shape[-1] != len(self.points):
+            raise ShapeError(
+                f"RegularGridInterpolator: cannot take points {at.shape} on a grid of "
+                f"{len(self.points)} axes"
+            )
+        return [at[..., i] for i in range(at.shape[-1])]
+
+
+@dataclass(frozen=True)
+class BarycentricInterpolator:
+    """The polynomial through y at x, by the second barycentric formula.
+
+    xi: [N], distinct;  yi: [N, *S].  Well-conditioned at Chebyshev points alone.
+    Source: Berrut & Trefethen 2004, SIAM Review 46(3).
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import BarycentricInterpolator
+    >>> BarycentricInterpolator(rnp.arange(3.0), rnp.arange(3.0) ** 2)(1.5)
+    Array(2.25, f32[], cpu:0)
+    """
+
+    xi: Any
+    yi: Any
+    weights: Any = None
+
+    def __post_init__(self) -> None:
+        x, y = samples("BarycentricInterpolator", self.xi, self.yi, 0, 1)
+        # The interval is scaled to length 4, whose capacity is 1, so that no product overflows.
+        size = rnp.maximum(rnp.max(x) - rnp.min(x), rnp.finfo(x.dtype).tiny)
+        apart = (x[:, None] - x[None, :]) * (4.0 / size)
+        apart = rnp.where(rnp.eye(x.shape[0], dtype=bool), 1.0, apart)
+        for name, value in (("xi", x), ("yi", y), ("weights", 1.0 / rnp.prod(apart, 1))):
+            object.__setattr__(self, name, value)
+
+    def __call__(self, x: Any) -> Any:
+        """The value at points [*T] -> [*T, *S]."""
+        (points,) = reals("BarycentricInterpolator", x)
+        apart = points[..., None] - self.xi
+        is_hit = apart == 0
+        terms = rnp.where(is_hit, 0.0, self.weights / rnp.where(is_hit, 1.0, apart))
+        # At a point of its own only that term counts.
+        is_any = rnp.any(is_hit, -1, keepdims=True)
+        terms = rnp.where(is_any, is_hit.astype(terms.dtype), terms)
+        shares = terms / rnp.sum(terms, -1, keepdims=True)
+        return rnp.tensordot(shares, self.yi, axes=1)
+
+
+def barycentric_interpolate(xi: Any, yi: Any, x: Any) -> Any:
+    """The polynomial through yi at xi, at x.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.interpolate import barycentric_interpolate
+    >>> barycentric_interpolate(rnp.arange(2.0), rnp.arange(2.0), 0.5)
+    Array(0.5, f32[], cpu:0)
+    """
+    return BarycentricInterpolator(xi, yi)(x)
+
+
+def _grid_of(kept: tuple[str, bool, Any], kids: Any) -> RegularGridInterpolator:
+    made = object.__new__(RegularGridInterpolator)
+    names = ("points", "values", "method", "bounds_error", "fill_value")
+    for name, value in zip(names, (kids[0], kids[1], *kept)):
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _polynomial_of(_: None, kids: Any) -> BarycentricInterpolator:
+    made = object.__new__(BarycentricInterpolator)
+    for name, value in zip(("xi", "yi", "weights"), kids):
+        object.__setattr__(made, name, value)
+    return made
+
+
+tree.register_node(
+    RegularGridInterpolator,
+    lambda g: ((g.points, g.values), (g.method, g.bounds_error, g.fill_value)),
+    _grid_of,
+)
+tree.register_node(
+    BarycentricInterpolator, lambda p: ((p.xi, p.yi, p.weights), None), _polynomial_of
+)

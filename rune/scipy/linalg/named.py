@@ -1,0 +1,238 @@
+"""Matrices of a name and a size, and products that put matrices together.
+
+Those of a size alone are constants: whole numbers are computed exactly in Python and then rounded
+once to the dtype of the result, f32 where SciPy has f64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import rank, static_int, value
+
+
+def _size(name: str, n: Any, least: int = 0) -> int:
+    found = static_int(name, "a size", n)
+    if found < least:
+        raise ArgumentError(f"{name}: cannot make a matrix of size {found} (at least {least})")
+    return found
+
+
+def _real(numbers: Any) -> Any:
+    return rnp.asarray(np.asarray(numbers, np.float64), dtypes.canonical(dtypes.f64))
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """Sylvester's matrix of ones and minus ones with orthogonal rows; n is a power of two.
+
+    Errors: ArgumentError for another n.
+
+    >>> from rune.scipy import linalg
+    >>> linalg.hadamard(2)
+    Array([[ 1,  1],
+           [ 1, -1]], i32[2,2], cpu:0)
+    """
+    size = _size("hadamard", n, 1)
+    if size & (size - 1):
+        raise ArgumentError(
+            f"hadamard: cannot make size {size} (a power of 2 required)"
+        )
+    i, j = np.indices((size, size))
+    odd = np.bitwise_count(i & j) % 2
+    return rnp.asarray(1 - 2 * odd.astype(int), dtypes.as_dtype(dtype))
+
+
+def hilbert(n: int) -> Any:
+    """1 / (i + j + 1), a matrix of very large condition.
+
+    >>> from rune.scipy import linalg
+    >>> linalg.hilbert(2)[0]
+    Array([1. , 0.5], f32[2], cpu:0)
+    """
+    size = _size("hilbert", n)
+    i, j = np.indices((size, size))
+    return _real(1.0 / (i + j + 1))
+
+
+def invhilbert(n: int, exact: bool = False) -> Any:
+    """The inverse of Hilbert's matrix: whole numbers, in a floating dtype unless `exact`.
+
+    Errors: ArgumentError for exact numbers beyond 64 bits, n > 14.
+    Source: Choi 1983, American Mathematical Monthly 90(5).
+
+    >>> from rune.scipy import linalg
+    >>> linalg.invhilbert(2)
+    Array([[ 4., -6.],
+           [-6., 12.]], f32[2,2], cpu:0)
+    """
+    size = _size("invhilbert", n)
+    if exact and size > 14:
+        raise ArgumentError(f"invhilbert: cannot hold size {size} exactly (at most 14)")
+    made = [[_inverse_of_hilbert(size, i, j) for j in range(size)] for i in range(size)]
+    return _exact(made, size) if exact else _real(np.reshape(made, (size, size)))
+
+
+def _inverse_of_hilbert(n: int, i: int, j: int) -> int:
+    both = math.comb(n + i, n - j - 1) * math.comb(n + j, n - i - 1) * math.comb(i + j, i) ** 2
+    return (-1) ** (i + j) * (i + j + 1) * both
+
+
+def _exact(numbers: list[list[int]], size: int) -> Any:
+    return rnp.asarray(np.array(numbers, np.int64).reshape(size, size), dtypes.i64)
+
+
+def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
+    """Pascal's matrix of binomial coefficients: "symmetric" (i + j over i), "lower" or "upper".
+
+    Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 34).
+    Errors: ArgumentError for another kind.
+
+    >>> from rune.scipy import linalg
+    >>> linalg.pascal(3, "lower")
+    Array([[1, 0, 0],
+           [1, 1, 0],
+           [1, 2, 1]], i64[3,3], cpu:0)
+    """
+    size = _size("pascal", n)
+    ways = {
+        "symmetric": lambda i, j: math.comb(i + j, i),
+        "lower": lambda i, j: math.comb(i, j),
+        "upper": lambda i, j: math.comb(j, i),
+    }
+    if kind not in ways:
+        raise ArgumentError(
+            f"pascal: cannot use kind {kind!r} ('symmetric', 'lower' or 'upper' required)"
+        )
+    made = [[ways[kind](i, j) for j in range(size)] for i in range(size)]
+    if exact and size < 35:
+        return _exact(made, size)
+    return _real(np.reshape([[float(x) for x in row] for row in made], (size, size)))
+
+
+def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
+    """The inverse of Pascal's matrix.
+
+    Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 30).
+    Errors: ArgumentError for another kind.
+
+    >>> from rune.scipy import linalg
+    >>> linalg.invpascal(2)
+    Array([[ 2, -1],
+           [-1,  1]], i64[2,2], cpu:0)
+    """
+    size = _size("invpascal", n)
+    signed = [[(-1) ** (i + j) * math.comb(i, j) for j in range(size)] for i in range(size)]
+    turned = [[signed[j][i] for j in range(size)] for i in range(size)]
+    ways = {"lower": signed, "upper": turned}
+    if kind == "symmetric":  # the lower factor's inverse stands on the right
+        ways[kind] = [
+            [sum(signed[k][i] * signed[k][j] for k in range(size)) for j in range(size)]
+            for i in range(size)
+        ]
+    if kind not in ways:
+        raise ArgumentError(
+            f"invpascal: cannot use kind {kind!r} ('symmetric', 'lower' or 'upper' required)"
+        )
+    if exact and size < 31:
+        return _exact(ways[kind], size)
+    return _real(np.reshape([[float(x) for x in row] for row in ways[kind]], (size, size)))
+
+
+def dft(n: int, scale: str | None = None) -> Any:
+    """The matrix of the discrete Fourier transform: exp(-2πi jk / n).
+
+    scale:  None; "sqrtn" divides by √n, "n" by n.
+    Errors: ArgumentError for another scale.
+
+    >>> from rune.scipy import linalg
+    >>> linalg.dft(2).real.round(4)
+    Array([[ 1.,  1.],
+           [ 1., -1.]], f32[2,2], cpu:0)
+    """
+    size = _size("dft", n)
+    if scale not in (None, "sqrtn", "n"):
+        raise ArgumentError(f"dft: cannot use scale {scale!r} (None, 'sqrtn' or 'n' required)")
+    i, j = np.indices((size, size))
+    made = np.exp(-2j * np.pi * ((i * j) % max(size, 1)) / max(size, 1))
+    made = made / {None: 1.0, "sqrtn": math.sqrt(max(size, 1)), "n": max(size, 1)}[scale]
+    return rnp.asarray(made, dtypes.canonical(dtypes.c128))
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """Helmert's matrix of contrasts: orthonormal rows, each orthogonal to ones.
+
+    full:   whether the row of 1/√n stands first.
+
+    >>> from rune.scipy import linalg
+    >>> linalg.helmert(2).round(4)
+    Array([[ 0.7071, -0.7071]], f32[1,2], cpu:0)
+    """
+    size = _size("helmert", n)
+    i, j = np.indices((size, size))
+    made = np.where(j < i, 1.0, np.where(i == j, -i * 1.0, 0.0))
+    made[:1] = 1.0
+    made = made / np.sqrt(np.where(i == 0, max(size, 1), i * (i + 1)))
+    return _real(made if full else made[1:])
+
+
+# --- blocks and products ----------------------------------------------------------------------
+
+
+def block_diag(*arrs: Any) -> Any:
+    """The matrices along the diagonal of one that is zero elsewhere; vectors count as rows.
+
+    Shapes: [*B, M_k, N_k] each -> [*B, ΣM, ΣN].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.block_diag(rnp.ones((1, 1)), rnp.ones((1, 2)))
+    Array([[1., 0., 0.],
+           [0., 1., 1.]], f32[2,3], cpu:0)
+    """
+    if not arrs:
+        return rnp.zeros((1, 0))
+    blocks = [rnp.atleast_2d(value("block_diag", x)) for x in arrs]
+    lead = rnp.broadcast_shapes(*(type_of(x).shape[:-2] for x in blocks))
+    dtype = rnp.result_type(*blocks)
+    width = sum(type_of(x).shape[-1] for x in blocks)
+    rows, start = [], 0
+    for block in blocks:
+        m, n = type_of(block).shape[-2:]
+        block = rnp.broadcast_to(block.astype(dtype), (*lead, m, n))
+        sides = [(0, 0)] * len(lead) + [(0, 0), (start, width - start - n)]
+        rows.append(rnp.pad(block, sides))
+        start += n
+    return rnp.concatenate(rows, axis=-2)
+
+
+def khatri_rao(a: Any, b: Any) -> Any:
+    """Column by column the Kronecker product. Shapes: [*B, M, K], [*B, N, K] -> [*B, M N, K].
+
+    Errors: ShapeError where the numbers of columns differ.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.khatri_rao(rnp.array([[1, 2]]), rnp.array([[3, 4], [5, 6]]))
+    Array([[ 3,  8],
+           [ 5, 12]], i32[2,2], cpu:0)
+    """
+    x, y = value("khatri_rao", a), value("khatri_rao", b)
+    if rank(x) < 2 or rank(y) < 2 or type_of(x).shape[-1] != type_of(y).shape[-1]:
+        raise ShapeError(
+            f"khatri_rao: cannot multiply {type_of(x)} and {type_of(y)} "
+            "(matrices with equal numbers of columns required)"
+        )
+    both = rnp.expand_dims(x, -2) * rnp.expand_dims(y, -3)
+    *lead, m, n, k = type_of(both).shape
+    return rnp.reshape(both, (*lead, m * n, k))
+
+
+tri, tril, triu = rnp.tri, rnp.tril, rnp.triu
+kron = rnp.kron

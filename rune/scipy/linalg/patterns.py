@@ -1,0 +1,221 @@
+"""Matrices with a pattern: given numbers along diagonals, antidiagonals, or in a first row.
+
+They are one gather or one selection each, so they go through every transformation. Matrices made of
+a size alone are in named.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import static_int, value
+
+
+def _vector(name: str, x: Any) -> Any:
+    """An array of rank 1, or a stack of them. A number counts as a vector of one."""
+    found = value(name, x)
+    return rnp.atleast_1d(found)
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """A matrix that is the same along every diagonal: first column c, first row r.
+
+    r:      conj(c) by default; its first element is not read.
+    Shapes: [*B, M], [*B, N] -> [*B, M, N].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.toeplitz(rnp.array([1, 2]), rnp.array([0, 5, 6]))
+    Array([[1, 5, 6],
+           [2, 1, 5]], i32[2,3], cpu:0)
+    """
+    column = _vector("toeplitz", c)
+    row = rnp.conj(column) if r is None else _vector("toeplitz", r)
+    m, n = type_of(column).shape[-1], type_of(row).shape[-1]
+    column, row = _alike(column, row)
+    around = rnp.concatenate([rnp.flip(row[..., 1:], -1), column], axis=-1)
+    i, j = np.indices((m, n))
+    return around[..., i - j + max(n - 1, 0)] if m and n else _empty(column, m, n)
+
+
+def _alike(*xs: Any) -> list[Any]:
+    """Vectors with their leading axes broadcast together, and of one dtype."""
+    lead = rnp.broadcast_shapes(*(type_of(x).shape[:-1] for x in xs))
+    dtype = rnp.result_type(*xs)
+    return [rnp.broadcast_to(x, (*lead, type_of(x).shape[-1])).astype(dtype) for x in xs]
+
+
+def _empty(like: Any, m: int, n: int) -> Any:
+    return rnp.zeros((*type_of(like).shape[:-1], m, n), type_of(like).dtype)
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """A matrix that is the same along every antidiagonal: first column c, last row r.
+
+    r:      zeros by default; its first element is not read.
+    Shapes: [*B, M], [*B, N] -> [*B, M, N].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.hankel(rnp.array([1, 2]), rnp.array([0, 5, 6]))
+    Array([[1, 2, 5],
+           [2, 5, 6]], i32[2,3], cpu:0)
+    """
+    column = _vector("hankel", c)
+    row = rnp.zeros_like(column) if r is None else _vector("hankel", r)
+    m, n = type_of(column).shape[-1], type_of(row).shape[-1]
+    column, row = _alike(column, row)
+    along = rnp.concatenate([column, row[..., 1:]], axis=-1)
+    i, j = np.indices((m, n))
+    return along[..., i + j] if m and n else _empty(column, m, n)
+
+
+def circulant(c: Any) -> Any:
+    """A matrix whose columns are c turned round by one more place each. [*B, N] -> [*B, N, N].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.circulant(rnp.array([1, 2, 3]))
+    Array([[1, 3, 2],
+           [2, 1, 3],
+           [3, 2, 1]], i32[3,3], cpu:0)
+    """
+    column = _vector("circulant", c)
+    size = type_of(column).shape[-1]
+    i, j = np.indices((size, size))
+    return column[..., (i - j) % max(size, 1)]
+
+
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """The matrix A with A v = convolve(a, v, mode) for v of n elements.
+
+    Errors: ArgumentError for n < 1, another mode, or an empty `a`.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.convolution_matrix(rnp.array([1, 2]), 2)
+    Array([[1, 0],
+           [2, 1],
+           [0, 2]], i32[3,2], cpu:0)
+    """
+    taps, count = _vector("convolution_matrix", a), static_int("convolution_matrix", "a size", n)
+    m = type_of(taps).shape[-1]
+    if count < 1 or m < 1 or mode not in ("full", "valid", "same"):
+        raise ArgumentError(
+            f"convolution_matrix: cannot make one of {type_of(taps)} for {count} elements, "
+            f"mode {mode!r} ('full', 'valid' or 'same' and at least one element required)"
+        )
+    nothing = rnp.zeros_like(taps[..., :1])
+    zeros = rnp.broadcast_to(nothing, (*type_of(taps).shape[:-1], count - 1))
+    top = rnp.concatenate([taps[..., :1], zeros], -1)
+    whole = toeplitz(rnp.concatenate([taps, zeros], -1), top)
+    skipped = {"full": 0, "valid": min(m, count) - 1, "same": (min(m, count) - 1) // 2}[mode]
+    rows = {"full": m + count - 1, "valid": abs(m - count) + 1, "same": max(m, count)}[mode]
+    return whole[..., skipped : skipped + rows, :]
+
+
+def companion(a: Any) -> Any:
+    """The matrix whose eigenvalues are the roots of the polynomial a, highest power first.
+
+    Shapes: [*B, N] -> [*B, N - 1, N - 1].
+    Errors: ShapeError for fewer than two coefficients.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.companion(rnp.array([1.0, -3.0, 2.0]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], f32[2,2], cpu:0)
+    """
+    found = _vector("companion", a)
+    size = type_of(found).shape[-1]
+    if size < 2:
+        raise ShapeError(f"companion: cannot take {type_of(found)} (two coefficients at least)")
+    top = rnp.divide(-found[..., 1:], found[..., :1])
+    return _with_subdiagonal(top, rnp.ones(size - 2, type_of(top).dtype))
+
+
+def leslie(f: Any, s: Any) -> Any:
+    """Leslie's matrix of a population: births f in the first row, survivals s below the diagonal.
+
+    Shapes: [*B, N], [*B, N - 1] -> [*B, N, N].
+    Errors: ShapeError unless s has one element less.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.leslie(rnp.array([1.0, 2.0]), rnp.array([0.5]))
+    Array([[1. , 2. ],
+           [0.5, 0. ]], f32[2,2], cpu:0)
+    """
+    births, survivals = _vector("leslie", f), _vector("leslie", s)
+    if type_of(births).shape[-1] != type_of(survivals).shape[-1] + 1:
+        raise ShapeError(
+            f"leslie: cannot combine {type_of(births)} with {type_of(survivals)} "
+            "(one survival less than births required)"
+        )
+    births, survivals = _alike(births, survivals)
+    return _with_subdiagonal(births, survivals)
+
+
+def _with_subdiagonal(top: Any, below: Any) -> Any:
+    """A matrix of a first row and what is below its diagonal."""
+    top, below = _alike(top, below)
+    size = type_of(top).shape[-1]
+    first, rest = np.zeros((size, size), bool), np.eye(size, k=-1, dtype=bool)
+    first[:1] = True
+    padded = rnp.concatenate([below, rnp.zeros_like(top[..., :1])], axis=-1)
+    zero = rnp.zeros((), type_of(top).dtype)
+    lower = rnp.where(rest, rnp.expand_dims(padded, -2), zero)
+    return rnp.where(first, rnp.expand_dims(top, -2), lower)
+
+
+def fiedler(a: Any) -> Any:
+    """The matrix of distances |a_i - a_j|. Shapes: [*B, N] -> [*B, N, N].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.fiedler(rnp.array([1, 4]))
+    Array([[0, 3],
+           [3, 0]], i32[2,2], cpu:0)
+    """
+    found = _vector("fiedler", a)
+    return rnp.abs(rnp.expand_dims(found, -1) - rnp.expand_dims(found, -2))
+
+
+def fiedler_companion(a: Any) -> Any:
+    """Fiedler's companion matrix: that of five diagonals, with the same eigenvalues.
+
+    Shapes: [N] -> [N - 1, N - 1]. Errors: ShapeError for fewer than two coefficients.
+    Source: Fiedler 2003, Linear Algebra Appl. 372.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.fiedler_companion(rnp.array([1.0, -3.0, 2.0]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], f32[2,2], cpu:0)
+    """
+    found = _vector("fiedler_companion", a)
+    size = type_of(found).shape[-1] - 1
+    if size < 1:
+        raise ShapeError(f"fiedler_companion: cannot take {type_of(found)} (two coefficients)")
+    scaled = rnp.divide(-found, found[..., :1])
+    which, ones = _fiedler_places(size)
+    chosen = scaled[..., which]
+    return rnp.where(which > 0, chosen, rnp.asarray(ones, type_of(scaled).dtype))
+
+
+def _fiedler_places(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which coefficient stands where, 0 for none; and where the ones are."""
+    which, ones = np.zeros((n, n), int), np.zeros((n, n))
+    which[0, 0] = 1
+    ones[1:2, 0] = 1
+    for i in range(0, n, 2):
+        which[i, i + 1 : i + 2] = i + 2
+        which[i, max(i - 1, 0) : i] = i + 1
+        ones[i, i + 2 : i + 3] = 1
+        ones[i + 1 : i + 2, max(i - 1, 0) : i] = 1
+    return which, ones

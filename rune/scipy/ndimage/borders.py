@@ -1,0 +1,71 @@
+"""What lies beyond the border of an array, by SciPy's modes.
+
+    reflect   d c b a | a b c d | d c b a          mirror    d c b | a b c d | c b a
+    nearest   a a a a | a b c d | d d d d          wrap      a b c d | a b c d | a b c d
+    constant  k k k k | a b c d | k k k k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import rune.numpy as rnp
+from rune.errors import ArgumentError, ShapeError
+
+_PADS = {
+    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge",
+    "wrap": "wrap", "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
+}  # fmt: skip
+
+
+def require_mode(name: str, mode: str) -> None:
+    """Errors: ArgumentError for a mode that is not known."""
+    if mode not in _PADS:
+        raise ArgumentError(
+            f"{name}: cannot use mode={mode!r}",
+            hint="'reflect', 'mirror', 'nearest', 'wrap' or 'constant'",
+        )
+
+
+def padded(name: str, x: Any, widths: Sequence[tuple[int, int]], mode: str, cval: Any) -> Any:
+    """`x` with so many elements before and after each axis."""
+    require_mode(name, mode)
+    if not any(a or b for a, b in widths):
+        return x
+    if _PADS[mode] == "constant":
+        return rnp.pad(x, widths, mode="constant", constant_values=cval)
+    return rnp.pad(x, widths, mode=_PADS[mode])
+
+
+def inside(mode: str, index: Any, size: int) -> Any:
+    """The place in [0, size) that a whole place beyond the border stands for."""
+    if mode in ("wrap", "grid-wrap"):
+        return rnp.remainder(index, size)
+    if mode in ("reflect", "grid-mirror"):
+        turn = rnp.remainder(index, 2 * size)
+        return rnp.minimum(turn, 2 * size - 1 - turn)
+    if mode == "mirror":
+        period = max(2 * size - 2, 1)
+        turn = rnp.remainder(index, period)
+        return rnp.minimum(turn, period - turn) if size > 1 else rnp.zeros_like(index)
+    return rnp.clip(index, 0, size - 1)
+
+
+def per_axis(name: str, what: str, given: Any, axes: Sequence[int]) -> list[Any]:
+    """One value for each axis, from one for all or a sequence.
+
+    Errors: ShapeError for a sequence of another length.
+    """
+    if isinstance(given, str) or rnp.ndim(given) == 0 and not isinstance(given, list | tuple):
+        return [given] * len(axes)
+    if len(given) != len(axes):
+        raise ShapeError(f"{name}: cannot use {len(given)} of {what} for {len(axes)} axes")
+    return list(given)
+
+
+def axes_of(x: Any, axes: Any) -> list[int]:
+    """Axes counted from the front; all by default."""
+    if axes is None:
+        return list(range(x.ndim))
+    return [a % x.ndim for a in ((axes,) if isinstance(axes, int) else axes)]

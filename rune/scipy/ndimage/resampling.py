@@ -1,0 +1,200 @@
+"""Values between the elements of an array, and images moved, turned and stretched by them.
+
+Source: SciPy's conventions; modes as borders.py, where "wrap" means "grid-wrap", as in JAX.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.errors import ArgumentError, ShapeError
+from rune.scipy.ndimage.borders import inside, per_axis, require_mode
+from rune.scipy.special.arguments import reals
+
+
+def map_coordinates(
+    input: Any, coordinates: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0
+) -> Any:
+    """The values of `input` between its elements.
+
+    Shapes: input [N1, …, ND], coordinates D arrays [*T] (or one [D, *T]) -> [*T].
+    order:  1 linear, 0 the nearest element.   mode, cval: what lies beyond the border.
+    Types:  of `input`; integers are rounded.
+    Errors: ShapeError where coordinates do not fit; ArgumentError for another order or mode.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.ndimage import map_coordinates
+    >>> map_coordinates(rnp.arange(4.0), [rnp.array([0.5, 2.0])], 1)
+    Array([0.5, 2. ], f32[2], cpu:0)
+    """
+    x = rnp.asarray(input)
+    where = [reals("map_coordinates", c)[0] for c in coordinates]
+    if len(where) != x.ndim:
+        raise ShapeError(f"map_coordinates: cannot take {len(where)} coordinates of {x.shape}")
+    if order not in (0, 1):
+        raise ArgumentError(f"map_coordinates: cannot use order={order} (0 or 1)")
+    require_mode("map_coordinates", mode)
+    choices = [_neighbours(at, size, order, mode) for at, size in zip(where, x.shape)]
+    total: Any = 0.0
+    for corner in itertools.product(*choices):
+        weight: Any = 1.0
+        is_known: Any = True
+        for _, share, known in corner:
+            weight, is_known = weight * share, is_known & known
+        value = x[tuple(place for place, _, _ in corner)]
+        total = total + weight * rnp.where(is_known, value, cval)
+    if rnp.issubdtype(x.dtype, rnp.integer):
+        total = rnp.round(total)
+    return rnp.astype(total, x.dtype)
+
+
+def _neighbours(at: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any, Any]]:
+    """Places to read along an axis, their weights, and whether they are inside."""
+    low = rnp.floor(at + 0.5) if order == 0 else rnp.floor(at)
+    shares = [rnp.ones_like(at)] if order == 0 else [1.0 - (at - low), at - low]
+    found = []
+    for step, share in enumerate(shares):
+        place = low.astype(rnp.int32) + step
+        known: Any = True
+        if mode in ("constant", "grid-constant"):
+            known = (place >= 0) & (place < size)
+        found.append((inside(mode, place, size), share, known))
+    return found
+
+
+def _grid(shape: Sequence[int], dtype: Any) -> list[Any]:
+    """The coordinates of all elements, axis by axis."""
+    axes = [rnp.arange(n).astype(dtype) for n in shape]
+    return list(rnp.meshgrid(*axes, indexing="ij"))
+
+
+def _kind(x: Any) -> Any:
+    return x.dtype if rnp.issubdtype(x.dtype, rnp.floating) else rnp.float32
+
+
+def affine_transform(
+    input: Any, matrix: Any, offset: Any = 0.0, output_shape: Sequence[int] | None = None,
+    order: int = 1, mode: str = "constant", cval: Any = 0.0,
+) -> Any:  # fmt: skip
+    """The array whose element at o is that of `input` at matrix @ o + offset.
+
+    matrix: [D, D]; [D] for a diagonal; or [D, D + 1] or [D + 1, D + 1], whose last column is the
+            offset.   order, mode: as map_coordinates (SciPy's default order is 3).
+    Errors: ShapeError for another matrix.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.ndimage import affine_transform
+    >>> affine_transform(rnp.arange(3.0), rnp.array([1.0]), 1.0)
+    Array([1., 2., 0.], f32[3], cpu:0)
+    """
+    x, matrix = rnp.asarray(input), rnp.asarray(matrix)
+    d = x.ndim
+    if matrix.shape in ((d, d + 1), (d + 1, d + 1)):
+        matrix, offset = matrix[:d, :d], matrix[:d, d]
+    if matrix.shape not in ((d,), (d, d)):
+        raise ShapeError(f"affine_transform: cannot use matrix {matrix.shape} on rank {d}")
+    shape = x.shape if output_shape is None else tuple(output_shape)
+    grid = _grid(shape, _kind(x))
+    moves = rnp.broadcast_to(rnp.asarray(offset), (d,))
+    if matrix.ndim == 1:
+        where = [matrix[i] * grid[i] + moves[i] for i in range(d)]
+    else:
+        where = [
+            sum((matrix[i, j] * grid[j] for j in range(1, d)), matrix[i, 0] * grid[0]) + moves[i]
+            for i in range(d)
+        ]
+    return map_coordinates(x, where, order, mode, cval)
+
+
+def shift(
+    input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0
+) -> Any:
+    """`input` moved by so many elements, whole or not, along each axis.
+
+    order, mode: as map_coordinates (SciPy's default order is 3).
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.ndimage import shift
+    >>> shift(rnp.arange(3.0), 1.0)
+    Array([0., 0., 1.], f32[3], cpu:0)
+    """
+    x = rnp.asarray(input)
+    moves = rnp.broadcast_to(rnp.asarray(shift), (x.ndim,))
+    where = [at - moves[i] for i, at in enumerate(_grid(x.shape, _kind(x)))]
+    return map_coordinates(x, where, order, mode, cval)
+
+
+def zoom(
+    input: Any, zoom: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0, *,
+    grid_mode: bool = False,
+) -> Any:  # fmt: skip
+    """`input` with round(size * zoom) elements along each axis.
+
+    zoom:  known while tracing, for all axes or each.   grid_mode: the distance that is stretched is
+           that of the borders of the elements, instead of that of their centres.
+    order, mode: as map_coordinates (SciPy's default order is 3).
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.ndimage import zoom
+    >>> zoom(rnp.array([0.0, 2.0]), 1.5)
+    Array([0., 1., 2.], f32[3], cpu:0)
+    """
+    x = rnp.asarray(input)
+    factors = per_axis("zoom", "zoom", zoom, range(x.ndim))
+    shape = tuple(round(n * float(f)) for n, f in zip(x.shape, factors))
+    where = []
+    for at, old, new in zip(_grid(shape, _kind(x)), x.shape, shape):
+        if grid_mode:
+            where.append((at + 0.5) * (old / max(new, 1)) - 0.5)
+        else:
+            where.append(at * ((old - 1) / (new - 1) if new > 1 else 1.0))
+    return map_coordinates(x, where, order, mode, cval)
+
+
+def rotate(
+    input: Any, angle: float, axes: tuple[int, int] = (1, 0), reshape: bool = True, order: int = 1,
+    mode: str = "constant", cval: Any = 0.0,
+) -> Any:  # fmt: skip
+    """`input` turned by so many degrees in the plane of two axes.
+
+    angle:   known while tracing.   reshape: the result is large enough for all of `input`.
+    order, mode: as map_coordinates (SciPy's default order is 3).
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.ndimage import rotate
+    >>> rnp.round(rotate(rnp.array([[1.0, 2.0]]), 90.0), 3)
+    Array([[2.],
+           [1.]], f32[2,1], cpu:0)
+    """
+    x = rnp.asarray(input)
+    first, second = sorted(a % x.ndim for a in axes)
+    turn = math.radians(angle)
+    c, s = math.cos(turn), math.sin(turn)
+    plane = np.array([[c, s], [-s, c]])
+    old = np.array([x.shape[first], x.shape[second]])
+    new = _extent(plane, old) if reshape else old
+    shape = list(x.shape)
+    shape[first], shape[second] = (int(n) for n in new)
+    offset = (old - 1) / 2 - plane @ ((new - 1) / 2)
+    matrix, moves = np.eye(x.ndim), np.zeros(x.ndim)
+    for i, a in enumerate((first, second)):
+        moves[a] = offset[i]
+        for j, b in enumerate((first, second)):
+            matrix[a, b] = plane[i, j]
+    kind = _kind(x)
+    return affine_transform(
+        x, rnp.asarray(matrix, kind), rnp.asarray(moves, kind), shape, order, mode, cval
+    )
+
+
+def _extent(plane: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The sizes of the smallest box around a turned one."""
+    rows, columns = sizes
+    corners = plane @ np.array([[0, 0, rows, rows], [0, columns, 0, columns]])
+    return (np.ptp(corners, axis=1) + 0.5).astype(int)

@@ -1,0 +1,20 @@
+"""Every function of jax.lax (0.10.2) is here, or the page for JAX users says that it is not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import rune.lax
+
+HERE = Path(__file__).parent
+NAMES = (HERE / "jax_lax_0_10_2.txt").read_text().split()
+PAGE = (HERE.parent.parent / "docs" / "guide" / "from-jax.md").read_text()
+
+
+def test_a_name_is_here_or_its_absence_is_written_down():
+    _, absent = PAGE.split("## What is not here")
+    written = set(re.findall(r"`lax\.(\w+)`", absent))
+
+    assert [n for n in NAMES if not hasattr(rune.lax, n) and n not in written] == []
+    assert [n for n in written if hasattr(rune.lax, n)] == []

@@ -1,0 +1,154 @@
+"""Scans in parts: when they are, what is made of them, and that they mean what they did.
+
+Claims, in reading order: a long scan on a device with threads becomes parts whose ends are scanned
+again; a short one stays, as does one beside many rows, or on a device without threads; integers
+are the same bit for bit on every executor, forwards and backwards, for every combination; half
+types are summed in f32 throughout; one plan serves every size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import dtypes, ops
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.split_scans import split_scans
+from rune.lowering.pipeline import stages
+from tests.support.arrays import array
+from tests.support.close import near
+from tests.support.lowering import PLAIN, f32, program_of
+
+THREADS = replace(PLAIN, threads_per_workgroup=64, cores=2)
+DEVICES = [d.name for d in rune.devices() if d.target.threads_per_workgroup > 1]
+DEVICES = [name for name in DEVICES if not name.startswith("null")]
+each_device = pytest.mark.parametrize("device", DEVICES)
+each_scan = pytest.mark.parametrize(
+    "scan", [ops.cumsum, ops.cumprod, ops.cummax, ops.cummin], ids=lambda p: p.name
+)
+LONG = cost.LONG_SCAN * cost.SCAN_PART + 7  # of which the ends are scanned in parts, too
+
+
+def cumsum(x: Any) -> Any:
+    return ops.cumsum(x, axis=0, reverse=False)
+
+
+def test_a_long_scan_becomes_parts_and_a_scan_of_their_ends(expect: Any):
+    program = split_scans(program_of(cumsum, f32(2048)), THREADS)
+
+    expect(
+        program,
+        """
+        program f(%0: f32[2048]) {
+          %1: f32[64,32] = split_axis %0, 0.0: f32[] {axis=0, size=32}
+          %2: f32[64,32] = cumsum %1 {axis=1, reverse=false}
+          %3: f32[64,1] = slice %2 {limit=(64, 32), start=(0, 31), stride=(1, 1)}
+          %4: f32[64] = reshape %3 {shape=(64,)}
+          %5: f32[64] = pad %4, 0.0: f32[] {high=(-1,), interior=(0,), low=(1,)}
+          %6: f32[64] = cumsum %5 {axis=0, reverse=false}
+          %7: f32[64,32] = broadcast %6 {axes=(0,), shape=(64, 32)}
+          %8: f32[64,32] = add %7, %2
+          %9: f32[2048] = join_axis %8 {axis=0, size=2048}
+          return %9
+        }""",
+    )
+
+
+def kernels_of(*shape: int) -> int:
+    kernels = stages(program_of(cumsum, f32(*shape)), THREADS).kernels
+    return len(kernels.steps)
+
+
+def test_parts_their_ends_and_the_sums_of_both_are_a_kernel_each():
+    assert kernels_of(2048) == 3
+    assert kernels_of(LONG) == 5
+
+
+@pytest.mark.parametrize("shape", [(cost.LONG_SCAN - 1,), (2048, cost.SCAN_POINTS * 2)])
+def test_a_scan_that_is_short_or_beside_many_rows_stays(shape: tuple[int, ...]):
+    program = program_of(cumsum, f32(*shape))
+
+    assert split_scans(program, THREADS).equations == program.equations
+
+
+def test_a_processor_without_threads_scans_from_end_to_end():
+    program = program_of(cumsum, f32(LONG))
+
+    assert split_scans(program, PLAIN) is program
+
+
+def scanned(scan: Primitive, x: np.ndarray, axis: int, reverse: bool, device: str) -> np.ndarray:
+    compiled = rune.jit(lambda v: scan(v, axis=axis, reverse=reverse), device=device)
+    return np.asarray(compiled(x))
+
+
+@each_device
+@each_scan
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), [((2051,), 0), ((3, 1024), 1), ((1500, 2), 0)])
+def test_integers_are_scanned_to_the_bit(
+    scan: Primitive, shape: tuple[int, ...], axis: int, reverse: bool, device: str
+):
+    x = np.random.default_rng(0).integers(-1000, 1000, shape, np.int32)
+
+    assert scan.reference is not None
+    expected = scan.reference(x, axis=axis, reverse=reverse)
+
+    np.testing.assert_array_equal(expected, scanned(scan, x, axis, reverse, device))
+
+
+@each_device
+def test_the_ends_of_many_parts_are_scanned_in_parts(device: str):
+    x = np.arange(LONG, dtype=np.int32)
+
+    np.testing.assert_array_equal(np.cumsum(x), scanned(ops.cumsum, x, 0, False, device))
+
+
+@each_device
+def test_a_nan_reaches_everything_behind_it(device: str):
+    x = np.ones(3000, np.float32)
+    x[1500] = np.nan
+
+    found = scanned(ops.cummax, x, 0, False, device)
+
+    assert np.isnan(found[1500:]).all()
+    assert (found[:1500] == 1).all()
+
+
+@each_device
+def test_half_types_are_summed_in_f32_from_end_to_end(device: str):
+    x = array(np.full(4096, 1.0), dtypes.bf16)
+    if dtypes.bf16 not in {d.name: d for d in rune.devices()}[device].target.program_dtypes:
+        pytest.skip("no bf16 there")
+
+    found = rune.jit(cumsum, device=device)(x)
+
+    # One after another in bf16, ones stop adding up at 256.
+    near(np.arange(1.0, 4097.0), found.astype("f32"), relative=2**-8, why="one rounding to bf16")
+
+
+def test_one_plan_serves_every_size():
+    compiled = rune.jit(cumsum, device="reference:0", dims={"n": (1, 1 << 16)})
+
+    for size in (5, 2000):
+        x = np.arange(size, dtype=np.int32)
+        np.testing.assert_array_equal(np.cumsum(x), compiled(x))
+    assert compiled.cache_size() == 1
+
+
+def test_what_reads_a_scan_is_computed_with_its_last_step():
+    kernels = stages(program_of(lambda x: ops.exp(cumsum(x)), f32(2048)), THREADS).kernels
+
+    assert len(kernels.steps) == 3
+
+
+def test_a_type_of_parts_is_the_type_of_the_whole():
+    program = split_scans(program_of(cumsum, f32(2051)), THREADS)
+
+    assert program.output_types == (ArrayType((2051,), dtypes.f32),)

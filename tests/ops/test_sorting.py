@@ -1,0 +1,225 @@
+"""Sorting: the total order, and that every executor has it.
+
+Claims, in reading order: the network of comparisons sorts every row of zeros and ones, and so (the
+0-1 principle, Knuth 5.3.4) every row; the order puts NaN last, treats zeros alike, takes complex
+numbers by parts and keeps ties; the reference and every executor have that order for every dtype
+and for lengths that are no powers of two; one program serves every length; derivatives go where
+elements go; what makes no sense is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cmp_to_key
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.ops.sorting import argsort, network, order
+from tests.support.arrays import array
+
+DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
+each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
+ORDERED = sorted(dtypes.ANY, key=dtypes.short)
+each_dtype = pytest.mark.parametrize("dtype", ORDERED, ids=dtypes.short)
+
+
+# --- the network ------------------------------------------------------------------------------
+
+
+def stages(size: int) -> list[list[tuple[int, int]]]:
+    """The pairs that meet in each stage."""
+    levels = (size - 1).bit_length()
+    found = []
+    for i in range(levels * (levels + 1) // 2):
+        numbers = network.stage_numbers(np.asarray(i, np.int32), levels)
+        p, r, d = (int(np.asarray(n)) for n in numbers)
+        found.append([(j, j + d) for j in range(size - d) if j & p == r])
+    return found
+
+
+@pytest.mark.parametrize("size", range(2, 12))
+def test_the_network_sorts_all_zeros_and_ones(size: int):
+    rows = np.array(list(itertools.product((0, 1), repeat=size)))
+
+    for low, high in itertools.chain.from_iterable(stages(size)):
+        pair = np.sort(rows[:, (low, high)])
+        rows[:, (low, high)] = pair
+
+    assert (np.diff(rows) >= 0).all()
+
+
+@pytest.mark.parametrize("size", [2, 7, 64, 1000])
+def test_an_element_meets_at_most_one_other_in_a_stage(size: int):
+    for pairs in stages(size):
+        met = list(itertools.chain.from_iterable(pairs))
+        assert len(met) == len(set(met))
+
+
+# --- the order --------------------------------------------------------------------------------
+
+
+def compared(a: Any, b: Any) -> int:
+    """-1, 0 or 1: the order, said once more, for two Python numbers."""
+    if isinstance(a, complex):
+        return compared(a.real, b.real) or compared(a.imag, b.imag)
+    if a != a or b != b:
+        return int(a != a) - int(b != b)
+    return int(a > b) - int(a < b)
+
+
+def in_order(row: np.ndarray) -> list[int]:
+    """The positions that sort a row, by Python's stable sort."""
+    wide = np.complex128 if row.dtype in dtypes.COMPLEX else object
+    numbers = row.astype(wide).tolist()
+    by_value = cmp_to_key(lambda i, j: compared(numbers[i], numbers[j]))
+    return sorted(range(len(numbers)), key=by_value)
+
+
+def row_of(dtype: np.dtype, size: int) -> np.ndarray:
+    """Numbers with ties; of floats, NaN, infinities and both zeros as well."""
+    rng = np.random.default_rng(size)
+    low = 0 if dtype in dtypes.UNSIGNED or dtype == dtypes.bool_ else -3
+    found = rng.integers(low, 2 if dtype == dtypes.bool_ else 4, size).astype(dtype)
+    if dtype in dtypes.COMPLEX:
+        found = found + 1j * rng.integers(-1, 2, size).astype(dtype)
+    special = np.array([0.0, np.nan, -0.0, -np.inf, np.inf, 0.0], np.float32).astype(dtype) if (
+        dtype in dtypes.INEXACT) else found[:0]  # fmt: skip
+    found[: len(special)] = special[:size]
+    return found[rng.permutation(size)]
+
+
+@each_dtype
+@pytest.mark.parametrize("size", [0, 1, 2, 9, 100])
+def test_the_reference_has_the_order_of_the_numbers(dtype: np.dtype, size: int):
+    if size and size < 6 and dtype in dtypes.INEXACT:
+        pytest.skip("too short for what is special")
+    row = row_of(dtype, size)
+
+    assert order.permutation([row]).tolist() == in_order(row)
+
+
+@each_device
+@each_dtype
+def test_every_executor_has_that_order(dtype: np.dtype, device: Any):
+    if dtype not in device.target.program_dtypes:
+        pytest.skip("not a dtype of the device")
+    rows = np.stack([row_of(dtype, 13), row_of(dtype, 13)[::-1]])
+
+    found = rune.jit(argsort, device=device.name)(array(rows, dtype))
+
+    assert np.asarray(found).tolist() == [in_order(row) for row in rows]
+
+
+@each_device
+def test_zeros_keep_their_signs_and_their_order(device: Any):
+    x = np.array([0.0, 1.0, -0.0, -1.0, 0.0, -0.0], np.float32)
+
+    found = rune.jit(rnp.sort, device=device.name)(x)
+
+    assert np.signbit(found).tolist() == [True, False, True, False, True, False]
+
+
+@each_device
+@pytest.mark.parametrize("size", [2, 31, 33, 1000])
+def test_lengths_that_are_no_powers_of_two_are_sorted(size: int, device: Any):
+    x = np.random.default_rng(size).integers(0, size, size).astype(np.int32)
+
+    found = rune.jit(argsort, device=device.name)(x)
+
+    np.testing.assert_array_equal(np.argsort(x, kind="stable"), found)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference:0"])
+def test_one_program_sorts_every_length(device: str):
+    sort = rune.jit(rnp.sort, device=device, dims={"n": (1, 100)})
+
+    for size in (1, 6, 77):
+        x = np.random.default_rng(size).normal(size=size).astype(np.float32)
+        np.testing.assert_array_equal(np.sort(x), sort(x))
+    assert sort.cache_size() == 1
+
+
+def test_the_program_does_not_grow_with_the_length():
+    def lines(size: int) -> int:
+        stages = rune.explain(argsort, device="reference:0")(np.zeros(size, np.float32))
+        return str(stages["simplified"]).count("\n")
+
+    assert lines(10) == lines(10_000)
+
+
+def test_the_least_wide_keys_are_packed_and_wide_ones_go_word_by_word():
+    small, wide = np.array([3, 1, 2], np.int16), np.array([3.0, -1.0, np.nan])
+
+    assert len(order.words_of(small)) == 1
+    assert len(order.words_of(wide)) == 2
+    assert order.permutation([wide]).tolist() == [1, 0, 2]
+
+
+# --- top_k, several operands ------------------------------------------------------------------
+
+
+@each_device
+def test_the_largest_are_the_first_of_their_ties_and_nan_leads(device: Any):
+    x = np.array([1.0, 5.0, np.nan, 5.0, -2.0], np.float32)
+
+    values, positions = rune.jit(lambda v: ops.top_k(v, k=4), device=device.name)(x)
+
+    assert np.asarray(positions).tolist() == [2, 1, 3, 0]
+    np.testing.assert_array_equal(x[[2, 1, 3, 0]], values)
+
+
+@pytest.mark.parametrize("k", [1, 10, 999, 1000])
+def test_the_reference_of_top_k_takes_the_last_of_the_order_backwards(k: int):
+    x = np.random.default_rng(k).integers(0, 50, 1000)
+
+    expected = np.argsort(-x, kind="stable")[:k]
+
+    for dtype in (np.int32, np.int64, np.float64):
+        assert order.largest(x.astype(dtype), k).tolist() == expected.tolist()
+
+
+def test_later_keys_decide_among_equals():
+    first, second = np.array([1, 0, 1, 0]), np.array([2.0, 3.0, 1.0, 3.0])
+
+    *_, third = ops.sort(first, second, np.arange(4), num_keys=2)
+
+    assert np.asarray(third).tolist() == [1, 3, 2, 0]
+
+
+def test_tangents_go_where_their_elements_go():
+    x, dx = array(np.array([3.0, 1.0, 2.0])), array(np.array([30.0, 10.0, 20.0]))
+
+    _, sorted_tangent = rune.jvp(rnp.sort, (x,), (dx,))
+    _, pull = rune.vjp(lambda v: ops.top_k(v, k=2)[0], x)
+
+    assert np.asarray(sorted_tangent).tolist() == [10.0, 20.0, 30.0]
+    assert np.asarray(pull(array(np.array([7.0, 5.0])))[0]).tolist() == [7.0, 0.0, 5.0]
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def test_arrays_of_different_shapes_are_not_sorted_together():
+    with pytest.raises(ShapeError, match="shapes differ"):
+        ops.sort(np.zeros(2), np.zeros(3), num_keys=1)
+
+
+def test_a_number_alone_has_no_order():
+    with pytest.raises(ShapeError, match="at least one axis"):
+        ops.sort(np.zeros(()), num_keys=1)
+
+
+def test_no_more_is_taken_than_there_is():
+    with pytest.raises(ArgumentError, match="cannot take 4 of 3"):
+        ops.top_k(np.zeros(3), k=4)
+
+
+def test_only_values_of_the_row_s_dtype_are_searched():
+    with pytest.raises(DtypeError, match="dtypes differ"):
+        ops.search_sorted(np.zeros(3), np.zeros(2, np.int32), side="left")
