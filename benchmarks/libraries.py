@@ -66,9 +66,17 @@ def numpy_library() -> Library:
         x, y = normal(8, 1), normal(8, 2)
         return lambda: x + y
 
+    def fft(s: Sizes) -> Call:
+        x = complex_normal(s.elements)
+        return lambda: np.fft.fft(x)
+
+    def rfft(s: Sizes) -> Call:
+        x = normal(s.elements, 1)
+        return lambda: np.fft.rfft(x)
+
     calls = {
         "elementwise": elementwise, "sum": total, "softmax": softmax, "matmul": matmul,
-        "small_eager": small_eager,
+        "small_eager": small_eager, "fft": fft, "rfft": rfft,
     }  # fmt: skip
     return Library(np.__version__, calls, lambda x: x, np.asarray)
 
@@ -150,9 +158,47 @@ def convolving(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Cal
 
     def gradient(s: Sizes) -> Call:
         both = core.jit(core.grad(lambda x, w: xp.sum(conv(x, w) ** 2), argnums=(0, 1)))
-        return waiting(both, wait, *arrays(s))
+        given = arrays(s)
+        return lambda: wait(both(*given)[1])
 
     return {"conv": forward, "conv_grad": gradient}
+
+
+def transforming(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
+    """Fourier transforms of one long vector."""
+
+    def complex_(s: Sizes) -> Call:
+        return waiting(core.jit(xp.fft.fft), wait, xp.asarray(complex_normal(s.elements)))
+
+    def real(s: Sizes) -> Call:
+        return waiting(core.jit(xp.fft.rfft), wait, xp.asarray(normal(s.elements, 1)))
+
+    return {"fft": complex_, "rfft": real}
+
+
+def complex_normal(size: int) -> np.ndarray:
+    """complex64 normals."""
+    return normal(size, 1) + 1j * normal(size, 2)
+
+
+def factorising(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
+    """A Cholesky factor of one large matrix, and inverses of many tiny ones."""
+
+    def definite(s: Sizes) -> Any:
+        a = normal((s.matrix, s.matrix), 1)
+        return xp.asarray(a @ a.T / np.float32(s.matrix) + np.eye(s.matrix, dtype=np.float32))
+
+    def cholesky(s: Sizes) -> Call:
+        return waiting(core.jit(xp.linalg.cholesky), wait, definite(s))
+
+    def cholesky_eager(s: Sizes) -> Call:
+        return waiting(xp.linalg.cholesky, wait, definite(s))
+
+    def inverses(s: Sizes) -> Call:
+        a = normal((s.draws // 100, 4, 4), 1) + 4 * np.eye(4, dtype=np.float32)
+        return waiting(core.jit(xp.linalg.inv), wait, xp.asarray(a))
+
+    return {"cholesky": cholesky, "cholesky_eager": cholesky_eager, "inverses": inverses}
 
 
 def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: Any) -> Library:
@@ -211,7 +257,8 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
         "mlp_first": mlp, "matmul": matmul, "small_jit": small_jit, "small_eager": small_eager,
         "rnn": rnn, "scan": long_scan, "straight": straight_first,
-        **drawing(core, wait), **convolving(core, xp, wait),
+        **drawing(core, wait), **factorising(core, xp, wait),
+        **transforming(core, xp, wait), **convolving(core, xp, wait),
     }  # fmt: skip
     return Library(version, calls, wait, np.asarray)
 

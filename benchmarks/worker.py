@@ -54,8 +54,8 @@ def answer(library: Library, call: Callable[[], Any], length: float) -> dict[str
         found = burst(call, library.wait, length)
     finally:
         gc.enable()
-    result = library.to_numpy(call()).astype(np.float64)
-    return {"seconds": found, "check": float(np.mean(np.abs(result)))}
+    sizes = np.abs(library.to_numpy(call()))
+    return {"seconds": found, "check": float(np.mean(sizes, dtype=np.float64))}
 
 
 def first_call(call: Callable[[], Any]) -> dict[str, Any]:

@@ -17,10 +17,19 @@ import numpy as np
 
 from rune.backends import shortage
 from rune.backends.callbacks import fill, function_of
-from rune.backends.executor import Concrete, Concretes, Place, result_buffers, static_shape
+from rune.backends.executor import (
+    Concrete,
+    Concretes,
+    Place,
+    result_buffers,
+    size_bytes,
+    static_shape,
+)
 from rune.backends.pool import Block, Pool
+from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, OutOfMemory
+from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Call, Plan, Space, all_steps, slots_of
 
 
@@ -73,6 +82,61 @@ class Turns:
             yield
         finally:
             self._caller = None
+
+
+class QueuedBackend:
+    """What devices of one queue have in common: memory of a pool, copies, counts.
+
+    A backend says how bytes get there (`send`) and back (`start_fetch`), and has `target`, `pool`,
+    `work` and `check()`.
+    """
+
+    target: Target
+    pool: Pool
+    work: Work
+    check: Callable[[], None]
+
+    def room(self, nbytes: int) -> int:
+        """The bytes to ask the pool for."""
+        return nbytes
+
+    def send(self, block: Block, offset: int, data: np.ndarray) -> None:
+        """Put bytes (u8) there, behind all that was enqueued; they may change afterwards."""
+        raise NotImplementedError
+
+    def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
+        """Begin to copy bytes to the host; what it gives waits for them, u8."""
+        raise NotImplementedError
+
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
+        """Uninitialised device memory for one array, made by `maker`."""
+        self.check()
+        block = self.pool.take(self.room(size_bytes(type)), (type, maker))
+        return DeviceBuffer(block, type, static_shape(type))
+
+    def copy_in(self, array: np.ndarray) -> DeviceBuffer:
+        """The array on the device; returns when the host array may change."""
+        buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
+        if array.size:
+            self.send(buffer.memory, 0, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        return buffer
+
+    def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
+        """The contents as a new host array."""
+        return self.start_copy_out(buffer, type)()
+
+    def start_copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> Callable[[], np.ndarray]:
+        """Begin to copy the contents; what it gives waits for them."""
+        self.check()
+        nbytes, shape = size_bytes(type), static_shape(type)
+        if not nbytes:
+            return lambda: np.empty(shape, type.dtype)
+        fetched = self.start_fetch(buffer.memory, 0, nbytes)
+        return lambda: fetched().view(type.dtype).reshape(shape)
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()
 
 
 class QueuedExecutable:

@@ -41,7 +41,7 @@ from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError, LayoutError, OutOfMemory
 from rune.lowering.codegen.llvm_types import SUPPORTED
-from rune.lowering.codegen.target import Target
+from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Plan
 
 if TYPE_CHECKING:
@@ -78,6 +78,18 @@ def _target() -> Target:
         shared_bytes=SCRATCH_BYTES,
         scratch_bytes=SCRATCH_BYTES,
         routines=frozenset({"dot", "strided_dot", "numpy"}),
+        subgroup_threads=1,
+        native=_native(),
+    )
+
+
+def _native() -> frozenset[tuple[str, np.dtype]]:
+    found, is_arm = cpu_compile.features(), platform.machine().lower() in ("arm64", "aarch64")
+    floats = [dtypes.f32, dtypes.f64]
+    half = found.get("avx512fp16") or found.get("fullfp16")
+    return natively(
+        fma=floats if is_arm or found.get("fma") else [],
+        arithmetic=[*floats, *([dtypes.f16] if half else [])],
     )
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from rune import dims
-from rune.backends.cpu_gemm_strided import DIGITS, ROLES, WORDS
+from rune.backends.cpu_gemm_packing import DIGITS, ROLES, WORDS
 from rune.dims import Size
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.kernelize.walks import SIZES, digits_of

@@ -2,371 +2,39 @@
 
     C[b, i, j] = sum over p of A[b, i, p] B[b, p, j]
 
-The place of an element is the sum of what its batch, its row, its column and its p add. Each adds
-its digits times steps: an index j is written in mixed radix, innermost digit first, and digit d
-moves the place by step d. So patches of an image (a convolution), heads of attention and slices of
-any kind are read where they lie. Blocks and tiles are those of cpu_gemm.py; what differs is how a
-panel of B is packed: along columns or along p, whichever runs on for longer in memory, by vectors,
-and where neither does by gathering lanes. A is read in place where its rows are plain, and else
-packed row by row.
+Patches of an image (a convolution), heads of attention and slices of any kind are read where they
+lie, along the steps of each axis (cpu_gemm_packing.py). Blocks and tiles are those of cpu_gemm.py.
+A is read in place where its rows are plain.
 
-A role (the digits of one index of one operand) is WORDS words: count, then (size, step) pairs.
 Source: implicit packing of convolutions, Anderson et al. 2017, arXiv:1709.03395; blocks as there.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from rune import dtypes
 from rune.backends import cpu_compile
+from rune.backends import cpu_gemm_packing as packing
 from rune.backends.cpu_gemm import DEPTH, HEIGHT, SCALARS, spread, tiles_function
+from rune.backends.cpu_gemm_packing import place, role_of, word
 from rune.backends.cpu_gemm_tile import (
     PANELS,
-    Maker,
     Shape,
     block_count,
     least,
     maker,
     shape_for,
     tile_function,
-    transpose,
 )
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
-DIGITS = 8  # at most, of one index
-WORDS = 1 + 2 * DIGITS  # of one role
-ROLES = ("a_batch", "a_rows", "a_inner", "b_batch", "b_columns", "b_inner")
-RUN = 4  # elements in a row from which vectors are read along an index
-
 _STRIPE = "ptr %a, ptr %b, ptr %c, ptr %digits, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
-
-
-def _word(make: Maker, at: Value, number: Value | int) -> Value:
-    return make.writer.load("i64", make.at(at, number, "i64"))
-
-
-def _role(make: Maker, digits: Value, name: str) -> Value:
-    return make.at(digits, WORDS * ROLES.index(name), "i64")
-
-
-# --- places -----------------------------------------------------------------------------------
-
-
-def places_function(shape: Shape) -> str:
-    """out[0..count) = what the indices start..start+count add to the place of an element."""
-    make = maker(shape)
-    writer, (role, out) = make.writer, make.pointers("role out")
-    start, count = make.sizes("from count")
-    total, rest = writer.allocate("i64"), writer.allocate("i64")
-
-    def run(first: Value, low: Value, high: Value) -> None:
-        writer.store(make.number(0), total)
-        writer.store(first, rest)
-
-        def digit(d: Value) -> None:
-            size, step = _word(make, role, d * 2 + 3), _word(make, role, d * 2 + 4)
-            now = writer.load("i64", rest)
-            moved = now.binary("urem", now, size) * step
-            writer.store(writer.load("i64", total) + moved, total)
-            writer.store(now.binary("udiv", now, size), rest)
-
-        make.each(_word(make, role, 0) - 1, digit)
-        base, inner, step = writer.load("i64", total), _word(make, role, 1), _word(make, role, 2)
-
-        def put(i: Value) -> None:
-            writer.store(base + (i - first * inner) * step, make.at(out, i - start, "i64"))
-
-        writer.count_up(low, high, 1, put)
-
-    _runs(make, role, start, count, run)
-    return make.text("places(ptr %role, i64 %from, i64 %count, ptr %out)")
-
-
-def _runs(
-    make: Maker, role: Value, start: Value, count: Value,
-    body: Callable[[Value, Value, Value], None],
-) -> None:  # fmt: skip
-    """body(number, low, high) for the runs of the innermost digit within start..start+count."""
-    inner, end = _word(make, role, 1), start + count
-
-    def run(number: Value) -> None:
-        low, high = (number * inner).call("smax", start), least(number * inner + inner, end)
-        body(number, low, high)
-
-    first = start.binary("udiv", start, inner)
-    make.writer.count_up(first, block_count_of(end, inner), 1, run)
-
-
-def block_count_of(length: Value, size: Value) -> Value:
-    """How many blocks of a size known at run time cover a length."""
-    return length.binary("udiv", length + size - 1, size)
-
-
-def _place(make: Maker, role: Value, index: Value, slot: Value) -> Value:
-    """What one index adds to a place."""
-    make.call("places", role, index, make.number(1), slot)
-    return make.writer.load("i64", slot)
-
-
-# --- the right side ---------------------------------------------------------------------------
-
-
-def chunk_function(shape: Shape) -> str:
-    """`count` neighbours of every p to rows of a panel, `step` apart."""
-    make = maker(shape)
-    b, at, to = make.pointers("b at to")
-    step, depth, count = make.sizes("step depth count")
-
-    def whole() -> None:
-        def row(p: Value) -> None:
-            make.put(make.vector(make.at(b, _word(make, at, p))), make.at(to, p * step))
-
-        make.each(depth, row)
-
-    def part() -> None:
-        def row(p: Value) -> None:
-            found = make.vector(make.at(b, _word(make, at, p)), count)
-            make.put_some(found, make.at(to, p * step), count)
-
-        make.each(depth, row)
-
-    make.writer.either(count.equals(shape.lanes), whole, part)
-    return make.text("chunk(ptr %b, ptr %at, ptr %to, i64 %step, i64 %depth, i64 %count)")
-
-
-def pack_right_function(shape: Shape) -> str:
-    """Copy p..p+depth x j..j+columns of B to panels, as cpu_gemm_tile.pack_function lays them."""
-    make = maker(shape)
-    writer, (inner, outer) = make.writer, make.pointers("inner outer")
-    along_p, along_j = (
-        writer.select(_word(make, role, 2).equals(1), _word(make, role, 1), 0)
-        for role in (inner, outer)
-    )
-    short = along_p.call("smax", along_j) < RUN
-    given = [*make.pointers("b inner outer"), *make.sizes("p j")]
-    rest = [*make.pointers("to"), *make.sizes("depth columns")]
-
-    def longer() -> None:
-        writer.either(
-            along_j >= along_p,
-            lambda: make.call("pack_along_columns", *given, *rest),
-            lambda: make.call("pack_along_depth", *given, *rest),
-        )
-
-    writer.either(short, lambda: make.call("pack_by_lanes", *given, *rest), longer)
-    return make.text(f"pack_right({_PACK})")
-
-
-_PACK = "ptr %b, ptr %inner, ptr %outer, i64 %p, i64 %j, ptr %to, i64 %depth, i64 %columns"
-
-
-def _each_panel(make: Maker, body: Callable[[Value, Value, Value, Value], None]) -> None:
-    """body(its first column in all, columns, where it is packed, step from row to row)."""
-    shape = make.shape
-    (to,) = make.pointers("to")
-    j, depth, columns = make.sizes("j depth columns")
-
-    def panel(number: Value) -> None:
-        first = number * shape.panel
-        alive = least(columns - first, shape.panel)
-        step = block_count(alive, shape.lanes) * shape.lanes
-        body(j + first, alive, make.at(to, first * depth), step)
-
-    make.each(block_count(columns, shape.panel), panel)
-
-
-def pack_along_columns_function(shape: Shape) -> str:
-    """Where columns run on in memory: vectors of them, for each p."""
-    make = maker(shape)
-    writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
-    p, depth = make.sizes("p depth")
-    at, slot = writer.allocate("i64", DEPTH), writer.allocate("i64")
-    make.call("places", inner, p, depth, at)
-
-    def panel(first: Value, alive: Value, start: Value, step: Value) -> None:
-        def run(number: Value, low: Value, high: Value) -> None:
-            source = make.at(b, _place(make, outer, low, slot))
-
-            def chunk(c: Value) -> None:
-                done = c * shape.lanes
-                target = make.at(start, low - first + done)
-                count = least(high - low - done, shape.lanes)
-                make.call("chunk", make.at(source, done), at, target, step, depth, count)
-
-            make.each(block_count(high - low, shape.lanes), chunk)
-
-        _runs(make, outer, first, alive, run)
-
-    _each_panel(make, panel)
-    return make.text(f"pack_along_columns({_PACK})")
-
-
-def pack_along_depth_function(shape: Shape) -> str:
-    """Where p runs on in memory: squares of vectors, transposed.
-
-    A square may write rows beyond its own: the next one, or the next panel, overwrites them.
-    """
-    make = maker(shape)
-    writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
-    p, depth = make.sizes("p depth")
-    lanes, columns, slot = shape.lanes, writer.allocate("i64", shape.panel), writer.allocate("i64")
-
-    def panel(first: Value, alive: Value, start: Value, step: Value) -> None:
-        make.call("places", outer, first, alive, columns)
-
-        def vector(v: Value) -> None:
-            picked = [least(alive - 1, v * lanes + k) for k in range(lanes)]
-            lines = [make.at(b, _word(make, columns, k)) for k in picked]
-
-            def run(number: Value, low: Value, high: Value) -> None:
-                source = _place(make, inner, low, slot)
-
-                def square(c: Value) -> None:
-                    done = c * lanes
-                    count = least(high - low - done, lanes)
-                    target = make.at(start, (low - p + done) * step + v * lanes)
-                    _square(make, [make.at(x, source + done) for x in lines], count, target, step)
-
-                make.each(block_count(high - low, lanes), square)
-
-            _runs(make, inner, p, depth, run)
-
-        make.each(block_count(alive, lanes), vector)
-
-    _each_panel(make, panel)
-    return make.text(f"pack_along_depth({_PACK})")
-
-
-def _square(make: Maker, lines: list[Value], count: Value, target: Value, step: Value) -> None:
-    """`count` elements of each line, transposed."""
-
-    def put(known: Value | None) -> None:
-        for k, line in enumerate(transpose([make.vector(x, known) for x in lines])):
-            make.put(line, make.at(target, step * k))
-
-    whole = count.equals(make.shape.lanes)
-    make.writer.either(whole, lambda: put(None), lambda: put(count))
-
-
-def pack_by_lanes_function(shape: Shape) -> str:
-    """Where nothing runs on: every lane from a place of its own."""
-    make = maker(shape)
-    writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
-    p, depth = make.sizes("p depth")
-    lanes, at = shape.lanes, writer.allocate("i64", DEPTH)
-    columns = writer.allocate("i64", shape.panel)
-    make.call("places", inner, p, depth, at)
-
-    def panel(first: Value, alive: Value, start: Value, step: Value) -> None:
-        make.call("places", outer, first, alive, columns)
-        some = _word(make, columns, 0)
-
-        def repeat(k: Value) -> None:  # lanes that do not exist read what does
-            writer.store(some, make.at(columns, alive + k, "i64"))
-
-        make.each(step - alive, repeat)
-
-        def vector(v: Value) -> None:
-            words = f"<{lanes} x i64>"
-            places = writer.load(words, make.at(columns, v * lanes, "i64"), 8)
-
-            def row(p: Value) -> None:
-                found = _gathered(make, make.at(b, _word(make, at, p)), places)
-                make.put(found, make.at(start, p * step + v * lanes))
-
-            make.each(depth, row)
-
-        make.each(block_count(alive, lanes), vector)
-
-    _each_panel(make, panel)
-    return make.text(f"pack_by_lanes({_PACK})")
-
-
-def _gathered(make: Maker, base: Value, places: Value) -> Value:
-    """The elements at these places, one a lane."""
-    writer, shape = make.writer, make.shape
-    pointers = f"<{shape.lanes} x ptr>"
-    element = f"getelementptr {shape.scalar}, ptr {base.text}, {places.type} {places.text}"
-    listed = writer.emit(pointers, element)
-    name = f"@llvm.masked.gather.{suffix(shape.vector)}.v{shape.lanes}p0"
-    given = f"{pointers} {listed.text}, i32 {shape.bytes}, <{shape.lanes} x i1> splat (i1 true)"
-    return writer.effect(
-        shape.vector, f"call {shape.vector} {name}({given}, {shape.vector} poison)"
-    )
-
-
-# --- the left side ----------------------------------------------------------------------------
-
-
-def pack_left_function(shape: Shape) -> str:
-    """Copy i..i+height x p..p+depth of A to rows, one behind the other."""
-    make = maker(shape)
-    writer, (a, outer, inner, to) = make.writer, make.pointers("a outer inner to")
-    i, p, height, depth = make.sizes("i p height depth")
-    lines, at = writer.allocate("i64", HEIGHT), writer.allocate("i64", DEPTH)
-    slot = writer.allocate("i64")
-    make.call("places", outer, i, height, lines)
-
-    def by_runs() -> None:
-        def run(number: Value, low: Value, high: Value) -> None:
-            source, length = make.at(a, _place(make, inner, low, slot)), high - low
-            target = make.at(to, low - p)
-
-            def row(r: Value) -> None:
-                take, put = make.at(source, _word(make, lines, r)), make.at(target, r * depth)
-                _copy(make, take, put, length)
-
-            make.each(height, row)
-
-        _runs(make, inner, p, depth, run)
-
-    def by_elements() -> None:
-        make.call("places", inner, p, depth, at)
-
-        def row(r: Value) -> None:
-            line, target = make.at(a, _word(make, lines, r)), make.at(to, r * depth)
-
-            def one(q: Value) -> None:
-                value = make.scalar(make.at(line, _word(make, at, q)))
-                writer.store(value, make.at(target, q))
-
-            make.each(depth, one)
-
-        make.each(height, row)
-
-    runs_on = _word(make, inner, 2).equals(1) & (_word(make, inner, 1) >= RUN)
-    writer.either(runs_on, by_runs, by_elements)
-    return make.text(
-        "pack_left(ptr %a, ptr %outer, ptr %inner, i64 %i, i64 %p, ptr %to, i64 %height, "
-        "i64 %depth)"
-    )
-
-
-def _copy(make: Maker, take: Value, put: Value, length: Value) -> None:
-    """`length` neighbours."""
-    lanes = make.shape.lanes
-    full = length.binary("udiv", length, lanes)
-    rest = length - full * lanes
-
-    def whole(c: Value) -> None:
-        make.put(make.vector(make.at(take, c * lanes)), make.at(put, c * lanes))
-
-    def part() -> None:
-        done = full * lanes
-        make.put_some(make.vector(make.at(take, done), rest), make.at(put, done), rest)
-
-    make.each(full, whole)
-    make.writer.either(rest > 0, part)
-
-
-# --- blocks -----------------------------------------------------------------------------------
 
 
 def block_function(shape: Shape) -> str:
@@ -377,11 +45,11 @@ def block_function(shape: Shape) -> str:
     slack = shape.lanes * PANELS  # vectors that a transposed last square may write beyond its end
     packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
     held = writer.allocate(shape.vector, DEPTH * HEIGHT // shape.lanes)
-    rows, inner = _role(make, digits, "a_rows"), _role(make, digits, "a_inner")
-    columns, depths = _role(make, digits, "b_columns"), _role(make, digits, "b_inner")
-    plain = _word(make, rows, 0).equals(1) & _word(make, inner, 0).equals(1)
-    plain = plain & _word(make, inner, 2).equals(1)
-    row_step, one, zero = _word(make, rows, 2), make.number(1), make.number(0)
+    rows, inner = role_of(make, digits, "a_rows"), role_of(make, digits, "a_inner")
+    columns, depths = role_of(make, digits, "b_columns"), role_of(make, digits, "b_inner")
+    plain = word(make, rows, 0).equals(1) & word(make, inner, 0).equals(1)
+    plain = plain & word(make, inner, 2).equals(1)
+    row_step, one, zero = word(make, rows, 2), make.number(1), make.number(0)
 
     def across(block: Value) -> None:
         j = j0 + block * shape.width
@@ -420,7 +88,7 @@ def stripes_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (words,) = make.writer, make.pointers("words")
     a, b, c, digits = (writer.load("ptr", make.at(words, x, "i64")) for x in range(4))
-    m, n, k, by_rows, units = (_word(make, words, x) for x in range(4, 9))
+    m, n, k, by_rows, units = (word(make, words, x) for x in range(4, 9))
     begin, end = make.sizes("begin end")
     across = by_rows.compare("ne", 0)
     unit = writer.select(across, make.number(shape.rows), shape.panel)
@@ -430,7 +98,7 @@ def stripes_function(shape: Shape) -> str:
         low = (begin - i * units).call("smax", 0) * unit
         high = least(least(end - i * units, units) * unit, length)
         left, right = (
-            make.at(x, _place(make, _role(make, digits, role), i, slot))
+            make.at(x, place(make, role_of(make, digits, role), i, slot))
             for x, role in ((a, "a_batch"), (b, "b_batch"))
         )
         rows = writer.select(across, low, 0), writer.select(across, high, m)
@@ -493,8 +161,9 @@ def module_text(shape: Shape, cores: int, parallel: int) -> str:
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
         *(tile_function(shape, v, f"tile{v}") for v in range(1, PANELS + 1)),
         tile_function(replace(shape, rows=1), PANELS, "row"), tiles_function(shape),
-        places_function(shape), chunk_function(shape), pack_right_function(shape),
-        pack_along_columns_function(shape), pack_along_depth_function(shape),
-        pack_by_lanes_function(shape), pack_left_function(shape),
+        packing.places_function(shape), packing.chunk_function(shape),
+        packing.pack_right_function(shape),
+        packing.pack_along_columns_function(shape), packing.pack_along_depth_function(shape),
+        packing.pack_by_lanes_function(shape), packing.pack_left_function(shape),
         block_function(shape), stripes_function(shape), dot_function(shape, cores, parallel),
     ])  # fmt: skip

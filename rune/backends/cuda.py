@@ -25,24 +25,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rune import dtypes
 from rune.backends import disk_cache
 from rune.backends.callbacks import refuse_routines
-from rune.backends.calls import Arena, DeviceBuffer, Turns
+from rune.backends.calls import Arena, QueuedBackend, Turns
 from rune.backends.cuda_compile import architecture, compile_source, supported, version
 from rune.backends.cuda_kernels import CONDITIONS, STEPS
 from rune.backends.cuda_launch import Program, Refused, Retired, call
 from rune.backends.cuda_run import CudaExecutable, address
 from rune.backends.cuda_staging import Staging
 from rune.backends.cuda_timed import TimedExecutable
-from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
-from rune.backends.pool import MemoryStats, Pool
-from rune.backends.work import Work, WorkStats
-from rune.core.types import ArrayType
+from rune.backends.pool import Block, MemoryStats, Pool
+from rune.backends.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
-from rune.lowering.codegen.target import Target
+from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Plan
 
 if TYPE_CHECKING:
@@ -129,6 +128,21 @@ def _target(number: int, device: Any) -> Target:
         shared_bytes=device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK),
         scratch_bytes=1 << 12,
         routines=frozenset(),
+        subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
+        native=_native(10 * major + minor),
+    )
+
+
+def _native(capability: int) -> frozenset[tuple[str, np.dtype]]:
+    """What devices of this compute capability have (CUDA C++ Programming Guide, appendix)."""
+    words, floats = [dtypes.i32, dtypes.u32], [dtypes.f32, dtypes.f64]
+    half = [dtypes.f16] * (capability >= 70) + [dtypes.bf16] * (capability >= 80)
+    return natively(
+        fma=floats + half,
+        arithmetic=floats + half,
+        atomic_add=[*words, dtypes.u64, *floats, *half],
+        atomic_min=[*words, dtypes.i64, dtypes.u64],
+        matrix=half + [dtypes.f64] * (capability >= 80) + [dtypes.f8_e4m3] * (capability >= 89),
     )
 
 
@@ -167,7 +181,7 @@ class _Entered:
             raise backend.failure(error) from error
 
 
-class CudaBackend:
+class CudaBackend(QueuedBackend):
     """One CUDA device. `driver` is pycuda.driver, `device` one of its devices."""
 
     def __init__(self, target: Target, driver: Any, device: Any):
@@ -234,33 +248,25 @@ class CudaBackend:
         with self.entered:
             return self.driver.mem_get_info()[0]
 
-    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
-        """Uninitialised device memory for one array, made by `maker`."""
-        self.check()
-        block = self.pool.take(size_bytes(type), (type, maker))
-        return DeviceBuffer(block, type, static_shape(type))
-
-    def copy_in(self, array: np.ndarray) -> DeviceBuffer:
-        """The array on the device; returns when the host array may change."""
-        buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
-        host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    def send(self, block: Block, offset: int, data: np.ndarray) -> None:
+        """Enqueue a copy through pinned memory."""
         with self.entered:
-            self.staging.send(address(buffer.memory), host)
-        return buffer
+            self.staging.send(address(block) + offset, data)
 
-    def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
-        """The contents as a new host array."""
-        host = np.empty(size_bytes(type), np.uint8)
-        if host.size:
+    def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
+        """Begin to copy bytes to the host, which an event is behind."""
+        host = np.empty(nbytes, np.uint8)
+        with self.entered:
+            self.driver.memcpy_dtoh_async(host, address(block) + offset, self.stream)
+            event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
+            event.record(self.stream)
+
+        def finish() -> np.ndarray:
             with self.entered:
-                self.driver.memcpy_dtoh_async(host, address(buffer.memory), self.stream)
-                self.stream.synchronize()
-        return host.view(type.dtype).reshape(static_shape(type))
+                event.synchronize()
+            return host
 
-    def address(self, buffer: DeviceBuffer) -> int:
-        """Where an array lies on the device, for other libraries to read."""
-        self.check()
-        return address(buffer.memory)
+        return finish
 
     def synchronize(self) -> None:
         """Wait for the stream to drain."""
@@ -271,10 +277,6 @@ class CudaBackend:
         """Counts of the pools until now."""
         self.check()
         return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats())
-
-    def work_stats(self) -> WorkStats:
-        """Counts of calls until now."""
-        return self.work.stats()
 
     def marker(self) -> Callable[[], bool]:
         """Whether all that was enqueued until now has ended."""

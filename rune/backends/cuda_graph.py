@@ -40,7 +40,6 @@ from rune.lowering.plan import Call, Copy, Launch, Space
 UNROLLED = 128  # kernels that a loop may become
 MOST_BLOCKS = 2**31 - 1
 _THREADS = 256  # of a block, where the kernel leaves the choice
-_WARP = 32
 _COPIED_BYTES = 16  # by each thread
 
 
@@ -87,7 +86,9 @@ class Table:
         return bases[self.which] + self.numbers
 
 
-def geometry(rendered: Rendered, sizes: Mapping[str, int], cores: int) -> tuple[int, int]:
+def geometry(
+    rendered: Rendered, sizes: Mapping[str, int], cores: int, warp: int = 32
+) -> tuple[int, int]:
     """Blocks and threads of a launch; no blocks where there is nothing to do.
 
     Errors: DeviceError for more blocks than a launch may have.
@@ -99,7 +100,7 @@ def geometry(rendered: Rendered, sizes: Mapping[str, int], cores: int) -> tuple[
         blocks, threads = 1, 1  # a kernel without grid axes has no bound to check
     else:
         # A small grid is spread over all cores rather than packed into few blocks.
-        threads = _WARP
+        threads = warp
         while threads < _THREADS and total > 2 * threads * cores:
             threads *= 2
         blocks = -(-total // threads)
@@ -156,10 +157,13 @@ class Recorder:
 
     rendered: the plan's kernels by name
     cores:    of the device: how far a small grid is spread
+    warp:     threads of a block at least
     """
 
-    def __init__(self, rendered: Mapping[str, Rendered], sizes: Mapping[str, int], cores: int):
-        self._rendered, self._sizes, self._cores = rendered, sizes, cores
+    def __init__(
+        self, rendered: Mapping[str, Rendered], sizes: Mapping[str, int], cores: int, warp: int = 32
+    ):
+        self._rendered, self._sizes, self._shape = rendered, sizes, (cores, warp)
         self._words: list[Word] = []
         self._known: dict[int, Kernel | None] = {}  # by id of the concrete step
         self.handles = 0
@@ -194,7 +198,7 @@ class Recorder:
     def _launch(self, step: ConcreteStep) -> Kernel | None:
         assert isinstance(step.step, Launch)
         rendered = self._rendered[step.step.kernel]
-        blocks, threads = geometry(rendered, self._sizes, self._cores)
+        blocks, threads = geometry(rendered, self._sizes, *self._shape)
         if not blocks:
             return None
         sizes = [(None, self._sizes[name]) for name in rendered.sizes]

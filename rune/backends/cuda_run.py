@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rune.backends.bounded import Bounded
 from rune.backends.calls import QueuedExecutable, call_python
 from rune.backends.cuda_graph import Kernel, Memory, Recorder, Table, needs_host, word
 from rune.backends.cuda_launch import Graph, Program, launch
@@ -104,7 +105,7 @@ class CudaExecutable(QueuedExecutable):
         self._rendered = kernels
         self._program = program
         self._names = frozenset(r.name for r in kernels.values())
-        self._prepared: dict[int, Prepared] = {}  # by id of the concrete plan, which it keeps
+        self._prepared: Bounded[Concrete, Prepared] = Bounded()
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
@@ -136,20 +137,22 @@ class CudaExecutable(QueuedExecutable):
     # --- once for each choice of sizes --------------------------------------------------------
 
     def _prepare(self, made: Concrete) -> Prepared:
-        if id(made) not in self._prepared:
-            try:
-                self._prepared[id(made)] = self._make(made)
-            except MemoryError:
-                self.backend.pool.trim()
-                try:
-                    self._prepared[id(made)] = self._make(made)
-                except MemoryError as error:
-                    raise self.backend.pool.out_of_memory(0) from error
-        return self._prepared[id(made)]
+        found = self._prepared.get(made)
+        if found is not None:
+            return found
+        try:
+            return self._prepared.keep(made, self._make(made))
+        except MemoryError:
+            self.backend.pool.trim()
+        try:
+            return self._prepared.keep(made, self._make(made))
+        except MemoryError as error:
+            raise self.backend.pool.out_of_memory(0) from error
 
     def _make(self, made: Concrete) -> Prepared:
         backend = self.backend
-        recorder = Recorder(self._rendered, made.sizes, backend.target.cores)
+        target = backend.target
+        recorder = Recorder(self._rendered, made.sizes, target.cores, target.subgroup_threads)
         on_host = self.needs_host(made.steps)
         nodes = () if on_host else recorder.nodes(made.steps)
         if on_host:

@@ -19,6 +19,7 @@ from rune import backends, dtypes
 from rune.backends import Device, disk_cache
 from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.lowering.codegen.target import Target
 from rune.lowering.pipeline import lower
 from rune.ops import add
 
@@ -67,6 +68,7 @@ class Examined:
     name: str
     description: str
     finding: str  # "works, 12 ms" or what failed
+    abilities: tuple[str, ...] = ()  # what its driver says that it has itself, "fma f32 f64"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,16 @@ def _examined(device: Device) -> Examined:
         finding = f"FAILS ({type(error).__name__}: {str(error).splitlines()[0]})"
     spent = 1e3 * (time.perf_counter() - start)
     timed = f"{finding}, {spent:.0f} ms" if finding == "works" else finding
-    return Examined(device.name, device.target.description, timed)
+    return Examined(device.name, device.target.description, timed, abilities(device.target))
+
+
+def abilities(target: Target) -> tuple[str, ...]:
+    """What a device has of its own, a line for each operation."""
+    found: dict[str, list[str]] = {}
+    for operation, dtype in target.native:
+        found.setdefault(operation, []).append(dtypes.short(dtype))
+    told = [f"{name} {' '.join(sorted(kinds))}" for name, kinds in sorted(found.items())]
+    return (f"{target.subgroup_threads} threads in step", *told) if told else ()
 
 
 def _computed(device: Device) -> str:
@@ -186,6 +197,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield executor.name + (f"  ({', '.join(executor.versions)})" if executor.versions else "")
         for device in executor.devices:
             yield f"  {device.name}  {device.description}: {device.finding}"
+            if device.abilities:
+                yield f"    {', '.join(device.abilities)}"
         if executor.why is not None:
             yield f"  missing: {executor.why}"
         if executor.remedy is not None:

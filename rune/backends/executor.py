@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rune import dims
+from rune.backends.bounded import Bounded
 from rune.core.sizes import Arguments, read_sizes
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
@@ -78,9 +79,9 @@ class ConcreteBranch:
 Steps = tuple[ConcreteStep | ConcreteLoop | ConcreteBranch, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Concrete:
-    """A plan for one choice of sizes."""
+    """A plan for one choice of sizes. It is its own key for what executors prepare for it."""
 
     sizes: Mapping[str, int]
     steps: Steps
@@ -278,18 +279,18 @@ def _goes_on(loop: ConcreteLoop, t: int, walker: Walker) -> bool:
 
 
 class Concretes:
-    """The concrete plans of one executable, by the shapes of a call."""
+    """The concrete plans of one executable, by the shapes of a call; the last ones are kept."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self._made: dict[tuple[Shape, ...], Concrete] = {}
+        self._made: Bounded[tuple[Shape, ...], Concrete] = Bounded()
 
     def __call__(self, shapes: Sequence[Shape]) -> Concrete:
         """The concrete plan for arguments of these shapes."""
         key = tuple(shapes)
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = concrete(self.plan, size_values(self.plan, key))
+            found = self._made.keep(key, concrete(self.plan, size_values(self.plan, key)))
         return found
 
 

@@ -22,19 +22,17 @@ import numpy as np
 from rune import dtypes
 from rune.backends import disk_cache
 from rune.backends.callbacks import refuse_routines
-from rune.backends.calls import Arena, DeviceBuffer, Turns
-from rune.backends.executor import size_bytes, static_shape
+from rune.backends.calls import Arena, QueuedBackend, Turns
 from rune.backends.forks import Loaded
 from rune.backends.opencl_run import OpenCLExecutable
 from rune.backends.opencl_timed import TimedExecutable
-from rune.backends.pool import MemoryStats, Pool
+from rune.backends.pool import Block, MemoryStats, Pool
 from rune.backends.refusal import refusal
-from rune.backends.work import Work, WorkStats
-from rune.core.types import ArrayType
+from rune.backends.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
-from rune.lowering.codegen.target import Target
+from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Plan
 
 if TYPE_CHECKING:
@@ -100,6 +98,23 @@ def _target(number: int, device: Any) -> Target:
         shared_bytes=device.local_mem_size,
         scratch_bytes=1 << 15 if _is_cpu(device) else 1 << 12,
         routines=frozenset(),
+        subgroup_threads=1 if _is_cpu(device) else 32,
+        native=_native(device, has_f64),
+    )
+
+
+def _native(device: Any, has_f64: bool) -> frozenset[tuple[str, np.dtype]]:
+    """What the driver says of single operations."""
+    said, fused = device.extensions.split(), _driver().device_fp_config.FMA
+    words = [dtypes.i32, dtypes.u32]
+    longs = [dtypes.i64, dtypes.u64]
+    fma = [dtypes.f32] * bool(device.single_fp_config & fused)
+    fma += [dtypes.f64] * bool(has_f64 and device.double_fp_config & fused)
+    return natively(
+        fma=fma,
+        arithmetic=[dtypes.f32, *[dtypes.f64] * has_f64, *[dtypes.f16] * ("cl_khr_fp16" in said)],
+        atomic_add=words + longs * ("cl_khr_int64_base_atomics" in said),
+        atomic_min=words + longs * ("cl_khr_int64_extended_atomics" in said),
     )
 
 
@@ -116,7 +131,7 @@ def open_device(target: Target) -> OpenCLBackend:
     return OpenCLBackend(target, handles[number])
 
 
-class OpenCLBackend:
+class OpenCLBackend(QueuedBackend):
     """One OpenCL device."""
 
     def __init__(self, target: Target, device: Any):
@@ -145,37 +160,22 @@ class OpenCLBackend:
         except (cl.MemoryError, cl.RuntimeError) as error:
             raise MemoryError from error
 
-    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
-        """Uninitialised device memory for one array, made by `maker`."""
-        self.check()
-        block = self.pool.take(size_bytes(type), (type, maker))
-        return DeviceBuffer(block, type, static_shape(type))
+    def send(self, block: Block, offset: int, data: np.ndarray) -> None:
+        """Put bytes there, and wait until they are."""
+        handle = block.handle
+        self.cl.enqueue_copy(self.queue, handle, data, dst_offset=offset, is_blocking=True)
 
-    def copy_in(self, array: np.ndarray) -> DeviceBuffer:
-        """The array on the device; returns when the host array may change."""
-        buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
-        if array.size:
-            host = np.ascontiguousarray(array).view(np.uint8) if array.ndim else array
-            self.cl.enqueue_copy(self.queue, buffer.memory.handle, host, is_blocking=True)
-        return buffer
-
-    def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
-        """The contents as a new host array."""
-        return self.start_copy_out(buffer, type)()
-
-    def start_copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> Callable[[], np.ndarray]:
-        """Begin to copy the contents; what it gives waits for them."""
-        self.check()
-        host, event = np.empty(size_bytes(type), np.uint8), None
-        if host.size:
-            source = buffer.memory.handle  # the event keeps the host's memory
-            event = self.cl.enqueue_copy(self.queue, host, source, is_blocking=False)
-            self.queue.flush()
+    def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
+        """Begin to copy bytes to the host; the event keeps them."""
+        host, handle = np.empty(nbytes, np.uint8), block.handle
+        event = self.cl.enqueue_copy(
+            self.queue, host, handle, src_offset=offset, is_blocking=False
+        )
+        self.queue.flush()
 
         def finish() -> np.ndarray:
-            if event is not None:
-                event.wait()
-            return host.view(type.dtype).reshape(static_shape(type))
+            event.wait()
+            return host
 
         return finish
 
@@ -187,10 +187,6 @@ class OpenCLBackend:
     def memory_stats(self) -> MemoryStats:
         """Counts of the pool until now."""
         return MemoryStats.of(device=self.pool.stats())
-
-    def work_stats(self) -> WorkStats:
-        """Counts of calls until now."""
-        return self.work.stats()
 
     def marker(self) -> Callable[[], bool]:
         """Whether all that was enqueued until now has ended."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rune.backends.bounded import Bounded
 from rune.backends.calls import QueuedExecutable, call_python
 from rune.backends.executor import (
     Concrete,
@@ -178,9 +179,8 @@ class OpenCLExecutable(QueuedExecutable):
             for step in all_steps(plan)
             if isinstance(step, Launch)
         }
-        # By id of the concrete plan, kept above.
-        self._commands: dict[int, _Commands] = {}
-        self._scripts: dict[int, _Script | None] = {}
+        self._commands: Bounded[Concrete, _Commands] = Bounded()
+        self._scripts: Bounded[Concrete, _Script | None] = Bounded()
         self._played: _Script | None = None  # whose arguments the kernels have
 
     def _kernel(self, program: Any, rendered: Rendered) -> _Kernel:
@@ -204,9 +204,9 @@ class OpenCLExecutable(QueuedExecutable):
 
     def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Enqueue all steps on this memory."""
-        script = self._scripts.get(id(made), _UNKNOWN)
+        script = self._scripts.get(made, _UNKNOWN)
         if script is _UNKNOWN:
-            script = self._scripts[id(made)] = self._script(made)
+            script = self._scripts.keep(made, self._script(made))
         if script is None:
             run(made.steps, Walker(self, self.prepared(made), memory))
         else:
@@ -229,10 +229,11 @@ class OpenCLExecutable(QueuedExecutable):
         if self._played is not script:
             script.handles, self._played = None, script
         script.set_arguments(memory)
-        cl, queue, event, number = self.cl, self.queue, self.backend.last, 0
-        enqueue = cl.enqueue_nd_range_kernel
+        cl, queue, event = self.cl, self.queue, self.backend.last
+        enqueue, rest = cl.enqueue_nd_range_kernel, iter(script.commands)
+        command: Any = None
         try:
-            for number, command in enumerate(script.commands):
+            for command in rest:
                 if command.kernel is None:
                     self._enqueue(command, [memory[s][n] for s, n in command.held])
                     event = self.backend.last
@@ -240,19 +241,18 @@ class OpenCLExecutable(QueuedExecutable):
                     event = enqueue(queue, command.kernel.handle, command.total, command.local)
         except cl.MemoryError:
             self.backend.last = event
-            for command in script.commands[number:]:
+            for command in (command, *rest):
                 self.enqueue(command, [memory[s][n] for s, n in command.held])
         else:
             self.backend.last = event
 
     def prepared(self, made: Concrete) -> _Commands:
         """The commands of all steps for one choice of sizes."""
-        if id(made) not in self._commands:
-            steps = all_concrete(made.steps)
-            self._commands[id(made)] = {
-                id(s): self.command(s, made) for s in steps if not isinstance(s.step, Call)
-            }
-        return self._commands[id(made)]
+        found = self._commands.get(made)
+        if found is None:
+            steps = [s for s in all_concrete(made.steps) if not isinstance(s.step, Call)]
+            found = self._commands.keep(made, {id(s): self.command(s, made) for s in steps})
+        return found
 
     def command(self, step: ConcreteStep, made: Concrete) -> _Command | None:
         """The step's command; None where there is nothing to do."""

@@ -39,7 +39,7 @@ from rune.backends.vulkan_replay import VulkanBuffer, VulkanExecutable
 from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
-from rune.lowering.codegen.target import Target
+from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Plan
 
 if TYPE_CHECKING:
@@ -100,6 +100,24 @@ def _target(number: int, physical: Physical) -> Target:
         routines=frozenset(),
         launch_groups=physical.launch_groups,
         float_controls=_float_controls(physical.float_controls),
+        subgroup_threads=physical.subgroup_threads,
+        native=_native(physical),
+    )
+
+
+def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
+    """What the driver says of single operations; it does not say of fma, which all GPUs have."""
+    features, extensions = physical.features, physical.extensions
+    words = [dtypes.i32, dtypes.u32]
+    floats = [dtypes.f32, *[dtypes.f64] * ("shaderFloat64" in features)]
+    return natively(
+        fma=floats,
+        arithmetic=floats + [dtypes.f16] * ("shaderFloat16" in features),
+        atomic_add=words
+        + [dtypes.i64, dtypes.u64] * ("shaderBufferInt64Atomics" in features)
+        + [dtypes.f32] * ("VK_EXT_shader_atomic_float" in extensions),
+        atomic_min=words,
+        matrix=[dtypes.f16] * ("VK_KHR_cooperative_matrix" in extensions),
     )
 
 

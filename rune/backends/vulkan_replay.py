@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune.backends import shortage
+from rune.backends.bounded import Bounded
 from rune.backends.callbacks import refuse_routines
 from rune.backends.calls import call_python, check_dtypes
 from rune.backends.executor import Concrete, Concretes, Place, result_buffers, static_shape
@@ -166,7 +167,7 @@ class VulkanExecutable:
     def _open(self, opened: Opened) -> None:
         """Compile for this opening of the device."""
         self.pipelines = _Pipelines(self.kernels, opened, self.plan)
-        self._prepared: dict[int, _Prepared] = {}  # by id of the concrete plan, kept above
+        self._prepared: Bounded[Concrete, _Prepared] = Bounded()
         self.opened = opened
 
     def sources(self) -> dict[str, str]:
@@ -186,9 +187,9 @@ class VulkanExecutable:
         self._check(arguments, opened)
         try:
             results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
-            prepared = self._prepared.get(id(made))
+            prepared = self._prepared.get(made)
             if prepared is None:
-                prepared = self._prepared.setdefault(id(made), _Prepared(self, made))
+                prepared = self._prepared.keep(made, _Prepared(self, made))
             self._run(prepared, arguments, results)
         except OutOfMemory as error:
             device = self._backend.target.name

@@ -21,19 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rune import dtypes
 from rune.backends.callbacks import refuse_routines
-from rune.backends.calls import Arena, DeviceBuffer, Turns
-from rune.backends.executor import size_bytes, static_shape
+from rune.backends.calls import Arena, QueuedBackend, Turns
 from rune.backends.forks import Loaded
 from rune.backends.pool import Block, MemoryStats, Pool
 from rune.backends.refusal import refusal
 from rune.backends.wgpu_read import Reads
 from rune.backends.wgpu_run import WgpuExecutable, padded
 from rune.backends.wgpu_timed import STAMPS, TimedExecutable
-from rune.backends.work import Work, WorkStats
-from rune.core.types import ArrayType
+from rune.backends.work import Work
 from rune.errors import DeviceError
-from rune.lowering.codegen.target import Target
+from rune.lowering.codegen.target import Target, natively
 from rune.lowering.codegen.wgsl import Rendered
 from rune.lowering.codegen.wgsl_expr import STORED
 from rune.lowering.plan import Plan
@@ -119,6 +118,18 @@ def _target(number: int, adapter: Any) -> Target:
         scratch_bytes=1 << 12,
         routines=frozenset(),
         launch_groups=_limit(adapter, "compute_workgroups_per_dimension"),
+        native=_native(adapter),
+    )
+
+
+def _native(adapter: Any) -> frozenset[tuple[str, np.dtype]]:
+    """What the adapter offers, though the renderer does not use all of it."""
+    words, has = [dtypes.i32, dtypes.u32], adapter.features
+    return natively(
+        fma=[dtypes.f32],
+        arithmetic=[dtypes.f32, *[dtypes.f16] * ("shader-f16" in has)],
+        atomic_add=words + [dtypes.f32] * ("shader-float32-atomic" in has),
+        atomic_min=words,
     )
 
 
@@ -130,7 +141,7 @@ def open_device(target: Target) -> WgpuBackend:
     return WgpuBackend(target, adapters[number])
 
 
-class WgpuBackend:
+class WgpuBackend(QueuedBackend):
     """One WebGPU device."""
 
     def __init__(self, target: Target, adapter: Any):
@@ -194,38 +205,20 @@ class WgpuBackend:
         """The memory that all plans of the device share for their intermediates."""
         return self._arena(padded(nbytes))
 
-    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
-        """Uninitialised device memory for one array, made by `maker`."""
-        self.check()
-        block = self.pool.take(padded(size_bytes(type)), (type, maker))
-        return DeviceBuffer(block, type, static_shape(type))
+    def room(self, nbytes: int) -> int:
+        """Whole words."""
+        return padded(nbytes)
 
-    def copy_in(self, array: np.ndarray) -> DeviceBuffer:
-        """The array on the device; returns when the host array may change."""
-        buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
-        if array.size:
-            self.write(buffer.memory, 0, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-        return buffer
-
-    def write(self, block: Block, offset: int, host: np.ndarray) -> None:
+    def send(self, block: Block, offset: int, data: np.ndarray) -> None:
         """Bytes to the device, behind all that was submitted; what pads a word is free."""
-        if host.size % 4:
-            host = np.pad(host, (0, -host.size % 4))
+        if data.size % 4:
+            data = np.pad(data, (0, -data.size % 4))
         with self.failing("copy_in"):
-            self.queue.write_buffer(block.handle, offset, host)
+            self.queue.write_buffer(block.handle, offset, data)
 
-    def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
-        """The contents as a new host array."""
-        return self.start_copy_out(buffer, type)()
-
-    def start_copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> Callable[[], np.ndarray]:
-        """Begin to copy the contents; what it gives waits for them."""
-        self.check()
-        nbytes, shape = size_bytes(type), static_shape(type)
-        if not nbytes:
-            return lambda: np.empty(shape, type.dtype)
-        read = self.reads.begin(buffer.memory.handle, 0, nbytes, padded(nbytes))
-        return lambda: read().view(type.dtype).reshape(shape)
+    def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
+        """Begin to copy bytes to the host."""
+        return self.reads.begin(block.handle, offset, nbytes, padded(nbytes))
 
     def fetch(self, handle: Any, offset: int, nbytes: int) -> np.ndarray:
         """Bytes from the device, when all that was submitted is done."""
@@ -241,10 +234,6 @@ class WgpuBackend:
     def memory_stats(self) -> MemoryStats:
         """Counts of the pools until now."""
         return MemoryStats.of(device=self.pool.stats(), staging=self.reads.stats())
-
-    def work_stats(self) -> WorkStats:
-        """Counts of calls until now."""
-        return self.work.stats()
 
     def marker(self) -> Callable[[], bool]:
         """Whether the queue is empty: the API does not say how far it is."""

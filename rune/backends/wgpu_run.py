@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rune.backends.bounded import Bounded
 from rune.backends.calls import QueuedExecutable, call_python
 from rune.backends.executor import (
     Concrete,
@@ -27,7 +28,7 @@ from rune.backends.executor import (
     run,
 )
 from rune.backends.pool import Block
-from rune.backends.wgpu_script import Notes, Scripts, play
+from rune.backends.wgpu_script import KEPT, Notes, Script, play
 from rune.errors import DeviceError
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.kernel.nodes import Access
@@ -239,7 +240,7 @@ class Walker:
     def send(self, place: Place, host: np.ndarray) -> None:
         """Put bytes there, behind all that was encoded."""
         self.encoder.submit()
-        self.executable.backend.write(self.block(place), place.offset, host)
+        self.executable.backend.send(self.block(place), place.offset, host)
 
 
 def _index(handles: Sequence[Any], handle: Any) -> int:
@@ -252,9 +253,9 @@ class WgpuExecutable(QueuedExecutable):
     def __init__(self, backend: WgpuBackend, plan: Plan):
         super().__init__(backend, plan)
         self._kernels: dict[tuple[str, _Memories], _Kernel] = {}
-        self._dispatches: dict[Any, _Dispatch | None] = {}
+        self._dispatches: Bounded[Concrete, dict[Any, _Dispatch | None]] = Bounded()
         self._sources: dict[str, str] = {}
-        self._scripts = Scripts()
+        self._scripts: Bounded[tuple[Any, ...], Script] = Bounded(KEPT)
         self._is_straight = all(isinstance(s, Launch | Copy) for s in plan.steps)
         for step in all_steps(plan):
             if isinstance(step, Launch):
@@ -273,8 +274,8 @@ class WgpuExecutable(QueuedExecutable):
     def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Encode all steps on this memory, and submit them."""
         with self.backend.failing(self.plan.name):
-            key = (id(made), *(b.handle for blocks in memory.values() for b in blocks))
-            script = self._scripts.get(key) if self._is_straight else None
+            key = (made, *(b.handle for blocks in memory.values() for b in blocks))
+            script = self._scripts.get(key)
             if script is not None:
                 play(script, self.backend.device)
                 return
@@ -306,10 +307,13 @@ class WgpuExecutable(QueuedExecutable):
 
         None over an empty grid.
         """
-        key = id(step), memories, offsets  # the step lives as long as the concrete plan, kept above
-        if key not in self._dispatches:
-            self._dispatches[key] = self._made_dispatch(step, made, memories, offsets)
-        return self._dispatches[key]
+        known = self._dispatches.get(made)
+        if known is None:
+            known = self._dispatches.keep(made, {})
+        key = id(step), memories, offsets  # the step lives as long as the concrete plan
+        if key not in known:
+            known[key] = self._made_dispatch(step, made, memories, offsets)
+        return known[key]
 
     def _made_dispatch(
         self, step: ConcreteStep, made: Concrete, memories: _Memories,

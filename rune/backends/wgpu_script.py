@@ -2,10 +2,9 @@
 
 What a walk of the steps has encoded, pipelines and bind groups in order, is encoded again without
 walking; and by the native library's own functions, since wgpu-py's wrappers cost more than the work
-(14 against 2 µs a kernel). Errors still come up: what a pass objects to, its encoder's `finish` says.
+(14 against 2 µs a kernel). What a pass objects to is said by its encoder's `finish`.
 
-A script belongs to one choice of memory. Memory comes back from the pool, so few are needed; those
-longest unused go.
+A script belongs to one choice of memory. Memory comes back from the pool, so few are needed.
 """
 
 from __future__ import annotations
@@ -72,26 +71,6 @@ class Notes:
         if self.calls:
             self.made.append(Launches(tuple(self.calls), tuple(self.held)))
             self.calls, self.held = [], []
-
-
-class Scripts:
-    """The scripts of one plan, by the sizes and memory that they are for."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[Any, ...], Script] = {}
-
-    def get(self, key: tuple[Any, ...]) -> Script | None:
-        """The script for this key, which is then the last used."""
-        found = self._made.pop(key, None)
-        if found is not None:
-            self._made[key] = found
-        return found
-
-    def keep(self, key: tuple[Any, ...], script: Script) -> None:
-        """Keep one more."""
-        self._made[key] = script
-        while len(self._made) > KEPT:
-            del self._made[next(iter(self._made))]
 
 
 @functools.cache

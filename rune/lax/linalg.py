@@ -13,6 +13,7 @@ from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import static_int, value
+from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -125,27 +126,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
             f"lu_pivots_to_permutation: cannot permute {rows} rows by {type_of(found)} "
             "(more pivots than rows)"
         )
-    return _exchanged(c.astype(found, dtypes.i32), rows)
-
-
-def _exchanged(pivots: Any, rows: int) -> Any:
-    *lead, count = type_of(pivots).shape
-    shape, axis = (*lead, rows), len(lead)
-    place = ops.iota(shape=shape, axis=axis, dtype=dtypes.i32)
-    turn = ops.iota(shape=(*lead, count), axis=axis, dtype=dtypes.i32)
-
-    def step(k: Any, order: Any) -> Any:
-        chosen = ops.reduce_sum(keep(ops.eq(turn, k), pivots), axes=(axis,))
-        chosen = ops.broadcast(chosen, shape=shape, axes=tuple(range(axis)))
-        ends = (ops.eq(place, k), ops.eq(place, chosen))
-        first, second = (
-            ops.broadcast(ops.reduce_sum(keep(end, order), axes=(axis,)), shape=shape,
-                          axes=tuple(range(axis)))
-            for end in ends
-        )  # fmt: skip
-        return ops.select(ends[0], second, ops.select(ends[1], first, order))
-
-    return fori_loop(0, count, step, place)
+    return permutation_of_pivots(c.astype(found, dtypes.i32), rows)
 
 
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, Any]:

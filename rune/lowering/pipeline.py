@@ -26,6 +26,7 @@ from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
 from rune.lowering.legalize import complex_parts, storage
+from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.optimize import (
     eliminate_common as common_code,
@@ -83,6 +84,8 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
     return (
         # First: later passes share what the bit expressions of several values have in common.
         storage.legalize_storage(target),
+        # Where the types are the target's own: what it does not fuse is two operations.
+        separate_products(target),
         # Then: what bounds decide disappears before anything is moved.
         simplify_index.PASS,
         # Before hoisting: a loop to be written out has nothing to hoist.

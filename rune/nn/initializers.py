@@ -215,8 +215,70 @@ lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal")
 he_uniform = kaiming_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform")
 he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal")
 
+
+# --- orthogonal -------------------------------------------------------------------------------
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Orthonormal columns along `column_axis`, times scale; rows where there are more columns.
+
+    Errors: ArgumentError for a shape with less than two axes.
+    Source: Saxe et al. 2013, arXiv:1312.6120; uniformly distributed, Mezzadri 2007,
+    arXiv:math-ph/0609050.
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> q = nn.initializers.orthogonal()(rune.random.key(0), (3, 3))
+    >>> bool(rnp.allclose(q @ q.T, rnp.eye(3), atol=1e-6))
+    True
+    """
+
+    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+        return _orthogonal(key, shape, kind, column_axis) * rnp.asarray(scale, kind)
+
+    return Initializer(draw, "orthogonal", dtype)
+
+
+def _orthogonal(key: Any, shape: Shape, kind: np.dtype, column_axis: int) -> Any:
+    if len(shape) < 2:
+        raise ArgumentError(f"orthogonal: cannot make an array of shape {shape} (two axes or more)")
+    columns = shape[column_axis]
+    rows = math.prod(shape) // columns  # type: ignore[arg-type, operator]
+    tall = (rows, columns) if rows > columns else (columns, rows)
+    q, r = rnp.linalg.qr(random.normal(key, tall, kind))
+    # With the signs of r's diagonal, q is unique, and every orthogonal matrix equally likely.
+    q = q * rnp.sign(rnp.diagonal(r))
+    q = rnp.transpose(q) if rows < columns else q
+    others = [size for axis, size in enumerate(shape) if axis != column_axis % len(shape)]
+    return rnp.moveaxis(rnp.reshape(q, (*others, columns)), -1, column_axis)
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """A kernel [*K, I, O] that is 0 but for an orthogonal matrix in its middle.
+
+    Errors: ArgumentError unless the shape has 3 to 5 axes, and no more inputs than outputs.
+    Source: Xiao et al. 2018, arXiv:1806.05393.
+
+    >>> import rune, rune.nn as nn
+    >>> nn.initializers.delta_orthogonal()(rune.random.key(0), (3, 4, 4)).shape
+    (3, 4, 4)
+    """
+
+    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+        if len(shape) not in (3, 4, 5) or shape[-1] < shape[-2]:
+            raise ArgumentError(
+                f"delta_orthogonal: cannot make an array of shape {shape} ([*K, I, O] with one to "
+                "three sizes K, and I <= O)"
+            )
+        matrix = _orthogonal(key, shape[-2:], kind, column_axis) * rnp.asarray(scale, kind)
+        middle = tuple((size - 1) // 2 for size in shape[:-2])
+        return rnp.zeros(shape, kind).at[middle].set(matrix)
+
+    return Initializer(draw, "delta_orthogonal", dtype)
+
+
 __all__ = [
-    "Initializer", "constant", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
-    "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones",
-    "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
+    "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal",
+    "ones", "orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal",
+    "xavier_uniform", "zeros",
 ]  # fmt: skip

@@ -138,7 +138,7 @@ def savez(file: Any, *args: Any, **kwds: Any) -> None:
     >>> sorted(rnp.load(file))
     ['arr_0', 'w']
     """
-    named = {k: _storable("savez", x) for k, x in kwds.items()}
+    named: dict[str, Any] = {k: _storable("savez", x) for k, x in kwds.items()}
     np.savez(file, *(_storable("savez", x) for x in args), **named)
 
 
@@ -151,7 +151,7 @@ def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
     >>> len(file.getvalue()) < 10_000
     True
     """
-    named = {k: _storable("savez_compressed", x) for k, x in kwds.items()}
+    named: dict[str, Any] = {k: _storable("savez_compressed", x) for k, x in kwds.items()}
     np.savez_compressed(file, *(_storable("savez_compressed", x) for x in args), **named)
 
 

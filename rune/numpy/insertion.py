@@ -13,7 +13,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.core.interpreter import Tracer, type_of
 from rune.errors import ArgumentError, AxisError, DtypeError, ShapeError, TracerError
-from rune.numpy.arguments import rank, refuse, shape_of, value
+from rune.numpy.arguments import rank, refuse, shape_of, static_int, value
 from rune.numpy.creation import array
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
@@ -90,7 +90,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     places = places.reshape(-1)
     if len(places) == 1:
         new = _one_place(given, x, at, single)
-        places = np.repeat(places, type_of(new).shape[at])
+        places = np.repeat(places, static_int("insert", "a size", type_of(new).shape[at]))
     else:
         new = broadcast_to("insert", given, _with_size(type_of(x).shape, at, len(places)))
     # Old slice i stands behind all new ones whose position is i or less.

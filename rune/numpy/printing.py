@@ -95,7 +95,7 @@ def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
     >>> rnp.format_float_positional(rnp.float32(0.1))
     '0.1'
     """
-    host = np.asarray(value("format_float_positional", x))[()]
+    host: Any = np.asarray(value("format_float_positional", x))[()]
     return np.format_float_positional(host, *args, **kwargs)
 
 
@@ -106,7 +106,7 @@ def format_float_scientific(x: Any, *args: Any, **kwargs: Any) -> str:
     >>> rnp.format_float_scientific(rnp.float32(1200.0))
     '1.2e+03'
     """
-    host = np.asarray(value("format_float_scientific", x))[()]
+    host: Any = np.asarray(value("format_float_scientific", x))[()]
     return np.format_float_scientific(host, *args, **kwargs)
 
 

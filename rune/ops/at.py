@@ -23,7 +23,7 @@ from rune.ops import indexing, scatters
 from rune.ops.conventions import power, true_divide
 from rune.ops.family import fit
 from rune.ops.promote import apply, as_type, operand, scalar_kind
-from rune.ops.subscript import absent, is_advanced, modular, parse, read
+from rune.ops.subscript import absent, is_advanced, modular, parse, read, scalar_mask
 from rune.ops.updates import change_window, most_times, scattered
 
 MODES = {
@@ -180,6 +180,8 @@ class AtIndex:
     def _write(self, combine: Primitive | None, scatter: Any, values: Any, how: How) -> Any:
         """Values, or combine(elements, values), at a basic index; a scatter of them at others."""
         kind = _check(how)
+        if scalar_mask(self._x, self._index) is not None:
+            return self._of_all(combine, values)
         wrap = how.get("wrap_negative_indices", True)
         entries = parse(
             self._x, self._within(how), wrap, outside=kind != "clip",
@@ -188,6 +190,13 @@ class AtIndex:
         if not any(map(is_advanced, entries)):
             return change_window(self._x, entries, combine, values)
         return scattered(scatter, self._x, entries, values, kind)
+
+    def _of_all(self, combine: Primitive | None, values: Any) -> Any:
+        """What a mask of rank 0 names: all, with an axis in front, or nothing."""
+        if not scalar_mask(self._x, self._index):
+            return self._x
+        entries = parse(self._x, None)
+        return change_window(self._x, entries, combine, values)
 
     def _combine(self, combine: Primitive, scatter: Any, values: Any, how: How) -> Any:
         """An update that combines what is there with `values`, in their common dtype."""
@@ -224,6 +233,8 @@ class AtIndex:
     def _most_times(self, how: How) -> tuple[Size, bool]:
         """How often one element is named, at most, and whether that is exact."""
         clip = _check(how) == "clip"
+        if scalar_mask(self._x, self._index) is not None:
+            return 1, True
         if how.get("unique_indices"):
             return 1, True
         return most_times(self._x, self._within(how), how.get("wrap_negative_indices", True), clip)

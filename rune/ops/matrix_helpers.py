@@ -317,7 +317,7 @@ def smaller(m: Size, n: Size) -> Size:
     return m if m == n or m < n else n
 
 
-def next_multiple(n: int, block: int) -> int:
+def next_multiple(n: Any, block: Any) -> Any:
     """The least multiple of `block` that is not below n."""
     return -(-n // block) * block
 

@@ -87,9 +87,7 @@ def _as_rows(x: Any, axes: int) -> Any:
     return reshape(x, shape=(product(shape[:axes]), product(shape[axes:])))
 
 
-def _places(
-    shape: Shape, placed: tuple[int, ...], indices: Any, dims: IndexDims, mode: str
-) -> Any:
+def _places(shape: Shape, placed: tuple[int, ...], indices: Any, dims: IndexDims, mode: str) -> Any:
     """The number of each update's row [U] as i32; the number of rows for what is left out."""
     batch = type_of(indices).shape[:-1]
     place, inside = fit(_i32(0), batch), fit(np.asarray(True), batch)

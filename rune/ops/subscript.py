@@ -43,6 +43,10 @@ def read(
     wrap: whether a negative index counts from the end.
     Errors: AxisError for too many indices, DtypeError for a float index or a list.
     """
+    truth = scalar_mask(x, index)
+    if truth is not None:
+        whole = read(x, None)
+        return whole if truth else read(whole, slice(0, 0))
     entries = parse(x, index, wrap, outside=mode == "fill", promised=mode == "promise_in_bounds")
     if not any(map(is_advanced, entries)):
         return _read_basic(x, entries)
@@ -54,6 +58,19 @@ def read(
         x, vectors.indices, as_type(fill, type_of(x).dtype),
         dims=vectors.dims(len(shape)), slice_sizes=vectors.window(shape), mode=mode,
     )  # fmt: skip
+
+
+def scalar_mask(x: Any, index: Any) -> bool | None:
+    """The truth of a mask of rank 0, which names all of x or nothing; None for other indices."""
+    item: Any = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if isinstance(item, bool | np.bool_):
+        return bool(item)
+    found = getattr(item, "dtype", None)
+    if found != dtypes.bool_ or item.shape:
+        return None
+    if isinstance(item, Tracer):
+        raise _traced_mask(x, item)
+    return bool(np.asarray(item))
 
 
 def absent(x: Any, fill_value: Any = None) -> Any:
@@ -167,17 +184,21 @@ def _is_mask(item: Any) -> bool:
 
 def _mask_entries(x: Any, mask: Any, axis: int) -> list[Any]:
     if isinstance(mask, Tracer):
-        raise NonConcreteBooleanIndexError(
-            f"index: cannot index with a traced mask {type_of(mask)} into {type_of(x)} "
-            "(the result's shape would depend on its values)",
-            hint="use rune.numpy.where(mask, x, other)",
-        )
+        raise _traced_mask(x, mask)
     found = type_of(mask)
     if found.shape != type_of(x).shape[axis : axis + found.ndim]:
         raise AxisError(
             f"index: cannot index {type_of(x)} with a mask {found} (axis {axis}: shapes differ)"
         )
     return [np.asarray(i, np.int32) for i in np.nonzero(np.asarray(mask))]
+
+
+def _traced_mask(x: Any, mask: Any) -> NonConcreteBooleanIndexError:
+    return NonConcreteBooleanIndexError(
+        f"index: cannot index with a traced mask {type_of(mask)} into {type_of(x)} "
+        "(the result's shape would depend on its values)",
+        hint="use rune.numpy.where(mask, x, other)",
+    )
 
 
 def is_advanced(entry: Any) -> bool:

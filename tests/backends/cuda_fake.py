@@ -165,6 +165,7 @@ class FakeCuda:
         attributes = {
             "MULTIPROCESSOR_COUNT": 4,
             "MAX_THREADS_PER_BLOCK": 1024,
+            "WARP_SIZE": 32,
             "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
         }
         return SimpleNamespace(

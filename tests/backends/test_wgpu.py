@@ -375,7 +375,7 @@ def test_few_scripts_are_kept():
     (traced,) = f._traces.values()
     device = rune.backends.device_named("wgpu")
     executable = compile_.compiled(traced[0].program, device)
-    assert len(executable._scripts._made) == wgpu_script.KEPT
+    assert len(executable._scripts) == wgpu_script.KEPT
 
 
 def test_a_donated_argument_is_written_in_place_by_the_script_too():

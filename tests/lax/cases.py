@@ -57,6 +57,12 @@ ELEMENTWISE = [
     case("polygamma", lambda xp, x: xp.polygamma(1.0, x), pos(2, 3)),
     case("zeta", lambda xp, x: xp.zeta(2.5, x), pos(2, 3)),
     case("betainc", lambda xp, a, b, x: xp.betainc(a, b, (x + 1) / 2), pos(3), pos(3), unit(3)),
+    *[
+        case("fft",
+             lambda xp, x, kind=kind, n=n: xp.fft(x, kind, n), z(2, 3, 4), smooth=False)
+        for kind, n in (("FFT", (4,)), ("IFFT", (3, 4)), ("IRFFT", (3, 6)), ("irfft", (7,)))
+    ],
+    case("fft", lambda xp, x: xp.fft(x, "RFFT", (3, 4)), f(2, 3, 4)),
     case("integer_pow", lambda xp, x: xp.integer_pow(x, -2), f(2, 3)),
     case("pow by an integer", lambda xp, x: xp.pow(x, 3), f(2, 3)),
     case("clamp", lambda xp, x: xp.clamp(-1.0, x, 1.5), f(4, 5)),

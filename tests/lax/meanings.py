@@ -35,6 +35,11 @@ def polygamma(m: Any, x: Any) -> Any:
     return special.polygamma(np.rint(m).astype(int), x)
 
 
+def fft(x: Any, kind: str, lengths: tuple[int, ...]) -> Any:
+    transform = getattr(np.fft, f"{kind.lower()}n")
+    return transform(x, lengths, axes=tuple(range(-len(lengths), 0)))
+
+
 def igamma_grad_a(a: Any, x: Any) -> Any:
     step = 1e-5
     return (special.gammainc(a + step, x) - special.gammainc(a - step, x)) / (2 * step)

@@ -1,10 +1,12 @@
-"""Calls of jax.nn that rune.nn answers alike: attention with all its arguments, and block scales.
+"""Calls of jax.nn that rune.nn answers alike: attention with all its arguments, the
+newer elementwise functions, orthogonal initializers.
 
 make_jax_vectors.py stores what jax 0.10.2 answers; test_against_jax.py compares.
 """
 
 from __future__ import annotations
 
+import importlib
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -52,12 +54,6 @@ ATTENTION: dict[str, Call] = {
         lambda nn, q, k, v: nn.dot_product_attention(q, k, v), ((5, 3, 4), (6, 1, 4), (6, 1, 4)),
     ),
 }  # fmt: skip
-SCALED: dict[str, Call] = {
-    "scaled_matmul": (
-        lambda nn, a, b, s, t: nn.scaled_matmul(a, b, s, t),
-        ((2, 3, 8), (2, 5, 8), (2, 3, 4), (2, 5, 4)),
-    ),
-}
 OTHERS: dict[str, Call] = {
     name: ((lambda nn, x, name=name: getattr(nn, name)(x)), ((4, 5),))
     for name in ("sparse_plus", "sparse_sigmoid", "logmeanexp")
@@ -65,8 +61,31 @@ OTHERS: dict[str, Call] = {
     "log1mexp": ((lambda nn, x: nn.log1mexp(abs(x) + 0.01)), ((4, 5),)),
     "logmeanexp along": ((lambda nn, x: nn.logmeanexp(x, 1, keepdims=True)), ((4, 5),)),
     "logmeanexp where": (
-        (lambda nn, x: nn.logmeanexp(x, 1, where=np.arange(5) % 2 == 0)), ((4, 5),)
+        (lambda nn, x: nn.logmeanexp(x, 1, where=np.arange(5) % 2 == 0)),
+        ((4, 5),),
     ),
 }
-CALLS = ATTENTION | SCALED | OTHERS
-SMOOTH = [name for name in CALLS if name not in ("residual", "nothing left", "sparse_sigmoid")]
+
+
+def _made(name: str, shape: tuple[int, ...], **options: Any) -> Call:
+    """An initializer's array, by the key 7 of the library that `nn` belongs to."""
+
+    def call(nn: Any) -> Any:
+        key = importlib.import_module(nn.__name__.split(".")[0]).random.key(7)
+        return getattr(nn.initializers, name)(**options)(key, shape)
+
+    return call, ()
+
+
+INITIALIZERS = {
+    "orthogonal": _made("orthogonal", (4, 3)),
+    "orthogonal wide": _made("orthogonal", (2, 5), scale=2.0),
+    "orthogonal kernel": _made("orthogonal", (3, 4, 2), column_axis=1),
+    "delta orthogonal": _made("delta_orthogonal", (3, 4, 3, 5)),
+}
+CALLS = ATTENTION | OTHERS | INITIALIZERS
+SMOOTH = [
+    name
+    for name in ATTENTION | OTHERS
+    if name not in ("residual", "nothing left", "sparse_sigmoid")
+]

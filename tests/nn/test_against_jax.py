@@ -15,7 +15,6 @@ import rune.numpy as rnp
 from rune import nn, tree
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from tests.nn.attention_calls import CALLS, SMOOTH, K, Q, draw
-from tests.support.close import near
 
 STORED = np.load(Path(__file__).parent / "jax_nn_0_10_2.npz", allow_pickle=False)
 
@@ -76,6 +75,15 @@ def test_attention_refuses_what_does_not_fit(options: dict[str, Any], error: typ
 # --- block scales -----------------------------------------------------------------------------
 
 
+def test_scales_count_for_their_blocks():
+    a, b, s, t = draw("scales", ((2, 3, 8), (2, 5, 8), (2, 3, 4), (2, 5, 2)))
+
+    found = nn.scaled_matmul(a, b, s, t)
+
+    expected = (a * np.repeat(s, 2, -1)) @ (b * np.repeat(t, 4, -1)).swapaxes(1, 2)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(("mode", "bits"), [("mxfp8", 3), ("nvfp4", 1)])
 def test_a_quantised_product_is_near_the_exact_one(mode: Any, bits: int):
     a, b = draw(mode, ((4, 64), (5, 64)))
@@ -96,7 +104,7 @@ def test_numbers_of_the_format_survive_quantisation():
 
     found = nn.scaled_dot_general(a, a, (((1,), (1,)), ((), ())), configs=configs)
 
-    assert near(np.asarray(found), a @ a.T, 1e-6)
+    np.testing.assert_allclose(np.asarray(found), a @ a.T, rtol=1e-6)
 
 
 def test_gradients_of_quantised_products_are_near_those_of_exact_ones():

@@ -9,6 +9,7 @@ from tests.numpy.linalg_cases import SOLVED
 from tests.numpy.order_cases import ORDER
 from tests.numpy.position_cases import POSITIONS
 from tests.numpy.spelling import Case, b, big, case, f, i, n, named, pos, unit
+from tests.numpy.spectral_cases import SPECTRAL
 from tests.numpy.statistic_cases import STATISTICS
 
 ELEMENTWISE = [
@@ -259,7 +260,7 @@ CREATION = [
 ]  # fmt: skip
 
 CASES = [
-    *SOLVED,
+    *SOLVED, *SPECTRAL,
     *ELEMENTWISE, *REDUCTIONS, *SHAPES, *INDEXING, *PRODUCTS, *EINSUM, *CREATION, *COMPLEX,
     *POSITIONS, *CALLED, *STATISTICS, *SAMPLED, *ORDER,
 ]  # fmt: skip

@@ -59,7 +59,7 @@ def drawn_slice(rng: np.random.Generator, size: int) -> slice:
     ends = [None if rng.integers(0, 3) == 0 else int(rng.integers(-size - 2, size + 3))
             for _ in range(2)]  # fmt: skip
     step = int(rng.choice([-3, -2, -1, 1, 1, 2, 3]))
-    return slice(*ends, step)
+    return slice(ends[0], ends[1], step)
 
 
 def ours(index: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -83,7 +83,7 @@ def _rebuilt(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     return product - m.permuted_rows(a, order), factors, multipliers, unused
 
 
-def _scipy_lu(a: np.ndarray) -> list[np.ndarray]:
+def _scipy_lu(a: np.ndarray) -> Sequence[Any]:
     factors = np.stack(
         [scipy.linalg.lu_factor(x)[0] for x in a.reshape(-1, *a.shape[-2:])]
     ).reshape(a.shape)

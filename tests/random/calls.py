@@ -15,6 +15,7 @@ N = (64,)
 TWO = np.float32(2.0)
 WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
 TABLE = np.arange(24, dtype=np.float32).reshape(4, 6)
+COVARIANCE = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 3.0]], np.float32)
 LOGITS = np.log(np.arange(1, 25, dtype=np.float32)).reshape(4, 6)
 PHILOX = "philox4x32"
 
@@ -158,6 +159,15 @@ CLOSE: Mapping[str, Call] = {
     "f": lambda r: r.f(r.key(16), np.float32(4.0), np.float32(6.0), N),
     "t": lambda r: r.t(r.key(16), np.float32(4.0), N),
     "generalized_normal": lambda r: r.generalized_normal(r.key(16), 3.0, N),
+    "multivariate_normal": lambda r: r.multivariate_normal(
+        r.key(17), np.array([1.0, 2.0, 3.0], np.float32), COVARIANCE, (5,)
+    ),
+    "multivariate_normal of means": lambda r: r.multivariate_normal(
+        r.key(17), np.arange(6, dtype=np.float32).reshape(2, 3), COVARIANCE
+    ),
+    "orthogonal": lambda r: r.orthogonal(r.key(18), 3),
+    "orthogonal 2 by 4": lambda r: r.orthogonal(r.key(18), 2, (3,), m=4),
+    "orthogonal 4 by 2": lambda r: r.orthogonal(r.key(18), 4, m=2),
     "ball": lambda r: r.ball(r.key(16), 3, shape=(20,)),
     "ball p 1": lambda r: r.ball(r.key(16), 2, 1.0, (20,)),
 }

@@ -20,6 +20,7 @@ from rune import random
 
 INF = np.inf
 PI = float(np.float32(np.pi))
+COVARIANCE = rnp.array([[2.0, 0.5], [0.5, 1.5]])
 WEIGHTS = rnp.array([0.2, 0.3, 0.5])
 
 
@@ -96,6 +97,17 @@ CONTINUOUS = (
     # So concentrated that the circle is a line.
     Case("vonmises 1e6", lambda k, s: random.vonmises(k, 0.0, 1e6, s) * 1e3, stats.norm(),
          (-INF, INF)),
+    Case("multivariate_normal", lambda k, s: random.multivariate_normal(
+        k, rnp.array([1.0, 2.0]), COVARIANCE, s)[..., 1], stats.norm(2, 1.5**0.5), (-INF, INF)),
+    *(
+        Case(f"multivariate_normal {m}", lambda k, s, m=m: random.multivariate_normal(
+            k, rnp.zeros(2), COVARIANCE, s, method=m) @ rnp.array([1.0, -1.0]),
+             stats.norm(0, 2.5**0.5), (-INF, INF))
+        for m in ("eigh", "svd")
+    ),
+    # An element of a rotation in space is as likely anywhere as a point's height on a sphere.
+    Case("orthogonal", lambda k, s: random.orthogonal(k, 3, s)[..., 1, 2], stats.uniform(-1, 2),
+         (-1, 1)),
     # One coordinate of a point in the ball of dimension 3: density 3/4 (1 - x²).
     Case("ball", lambda k, s: random.ball(k, 3, 2.0, s)[..., 0], stats.beta(2, 2, -1, 2), (-1, 1)),
 )  # fmt: skip

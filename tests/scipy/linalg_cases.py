@@ -10,6 +10,9 @@ from tests.numpy.fourier_cases import z
 from tests.numpy.spelling import Case, Spec, f, i, pos
 
 
+FIRST = np.array([12, 0, 0, 0], np.float32)  # makes the main diagonal large
+
+
 def of(name: str, call: Any, *specs: Spec, **flags: Any) -> Case:
     """A case named after its function."""
     return Case(f"linalg.{name}", call, specs, module="scipy", **flags)
@@ -151,18 +154,18 @@ _STRUCTURES = [
         )
     ),
     of("solve_toeplitz", lambda sp, c, b: sp.linalg.solve_toeplitz(
-        c + np.float32([12, 0, 0, 0]), b), f(4), f(4), slack=20),
+        c + FIRST, b), f(4), f(4), slack=20),
     of("solve_toeplitz of a pair", lambda sp, c, r, b: sp.linalg.solve_toeplitz(
-        (c + np.float32([12, 0, 0, 0]), r + np.float32([12, 0, 0, 0])), b), f(4), f(4), f(4, 2),
+        (c + FIRST, r + FIRST), b), f(4), f(4), f(4, 2),
        slack=20, smooth=False),
     of("matmul_toeplitz", lambda sp, c, r, x: sp.linalg.matmul_toeplitz((c, r), x), f(3), f(4),
        f(4, 2), slack=20, smooth=False),
     of("matmul_toeplitz of a vector", lambda sp, c, x: sp.linalg.matmul_toeplitz(c, x), f(4), f(4),
        slack=20),
     of("solve_circulant", lambda sp, c, b: sp.linalg.solve_circulant(
-        c + np.float32([12, 0, 0, 0]), b), f(4), f(4), slack=20),
+        c + FIRST, b), f(4), f(4), slack=20),
     of("solve_circulant of columns", lambda sp, c, b: sp.linalg.solve_circulant(
-        c + np.float32([12, 0, 0, 0]), b), z(4), z(4, 2), slack=20),
+        c + FIRST, b), z(4), z(4, 2), slack=20),
     of("solve_circulant, least squares", lambda sp, c, b: sp.linalg.solve_circulant(
         c, b, singular="lstsq", tol=1e-3), f(4), f(4), slack=200),
 ]  # fmt: skip

@@ -65,59 +65,71 @@ def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
     return case(f"stats.{name}", call, *specs, module="scipy", **flags)
 
 
-def _at_points(name: str, method: str, shapes: tuple[float, ...], point: Any) -> Case:
-    """A method at points, with the parameters, loc and scale differentiated as well."""
+def _moved(shapes: tuple[float, ...], moves: Any, whole: int = 0) -> list[Any]:
+    """Parameters beside the given ones; the first `whole` stay whole numbers."""
+    return [s if i < whole else s * (1.0 + 0.01 * moves[i]) for i, s in enumerate(shapes)]
+
+
+def _at_points(name: str, methods: str, shapes: tuple[float, ...], point: Any) -> Case:
+    """Methods at points, with the parameters, loc and scale differentiated as well."""
 
     def call(sp: Any, u: Any, moves: Any) -> Any:
-        family = getattr(sp.stats, name)
-        given = [s * (1.0 + 0.01 * moves[k]) for k, s in enumerate(shapes)]
         loc, scale = 0.3 + 0.1 * moves[3], 1.5 + 0.1 * moves[4]
-        is_inverse = method in ("ppf", "isf")
-        x = 0.5 + 0.5 * u if is_inverse else loc + scale * point(u)
-        return getattr(family, method)(x, *given, loc=loc, scale=scale)
+        at = {"ppf": 0.5 + 0.5 * u, "isf": 0.5 + 0.5 * u}
+        return [
+            getattr(getattr(sp.stats, name), method)(
+                at.get(method, loc + scale * point(u)), *_moved(shapes, moves), loc=loc, scale=scale
+            )
+            for method in methods.split()
+        ]
 
-    return _case(f"{name}.{method}", call, unit(4), unit(5))
+    return _case(f"{name}: {methods}", call, unit(4), unit(5))
 
 
-def _at_counts(name: str, method: str, shapes: tuple[float, ...]) -> Case:
+def _at_counts(name: str, methods: str, shapes: tuple[float, ...]) -> Case:
     def call(sp: Any, k: Any, moves: Any) -> Any:
-        whole = {"binom": 1, "betabinom": 1, "randint": 2}.get(name, 0)
-        given = [s if i < whole else s * (1.0 + 0.01 * moves[i]) for i, s in enumerate(shapes)]
-        return getattr(getattr(sp.stats, name), method)(k + 1, *given, loc=1)
+        given = _moved(shapes, moves, _WHOLE.get(name, 0))
+        return [
+            getattr(getattr(sp.stats, name), method)(k + 1, *given, loc=1)
+            for method in methods.split()
+        ]
 
-    return _case(f"{name}.{method}", call, n(4), unit(3))
+    return _case(f"{name}: {methods}", call, n(4), unit(3))
 
 
-def _of_whole(name: str, method: str, shapes: tuple[float, ...], whole: int = 0) -> Case:
+def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:
+    """What there is of moments and entropy."""
+    known = name not in _NO_MOMENTS
+    methods = ["mean"] * known + ["var", "std"] * (known and name not in _MEAN_ALONE)
+    methods += ["entropy"] * (name not in _NO_ENTROPY)
+
     def call(sp: Any, moves: Any) -> Any:
-        given = [s if i < whole else s * (1.0 + 0.01 * moves[i]) for i, s in enumerate(shapes)]
-        return getattr(getattr(sp.stats, name), method)(*given, loc=0.2)
+        given = _moved(shapes, moves, _WHOLE.get(name, 0))
+        return [getattr(getattr(sp.stats, name), m)(*given, loc=0.2) for m in methods]
 
-    return _case(f"{name}.{method}", call, unit(3))
+    return _case(f"{name}: {' '.join(methods)}", call, unit(3))
 
 
+_WHOLE = {"binom": 1, "betabinom": 1, "randint": 2}
 FAMILIES = [
     *[
-        _at_points(name, method, shapes, point)
+        _at_points(name, methods, shapes, point)
         for name, (shapes, point) in _CONTINUOUS.items()
-        for method in ("pdf", "logpdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf")
-        if not (name in _NO_CDF and method not in ("pdf", "logpdf"))
-        and not (name in _NO_PPF and method in ("ppf", "isf"))
+        for methods in ("pdf logpdf", "cdf sf logcdf logsf", "ppf isf")
+        if not (name in _NO_CDF and "cdf" in methods)
+        and not (name in _NO_PPF and "ppf" in methods)
     ],
     *[
-        _at_counts(name, method, shapes)
+        _at_counts(name, methods, shapes)
         for name, shapes in _DISCRETE.items()
-        for method in ("pmf", "logpmf", "cdf", "sf", "logcdf", "logsf")
-        if not (name in _NO_MASS_CDF and "mf" not in method)
+        for methods in ("pmf logpmf", "cdf sf logcdf logsf")
+        if not (name in _NO_MASS_CDF and "cdf" in methods)
     ],
 ]
 WHOLES = [
-    _of_whole(name, method, shapes, 3 if name in ("binom", "betabinom", "randint") else 0)
+    _of_whole(name, shapes)
     for name, shapes in [*((k, v[0]) for k, v in _CONTINUOUS.items()), *_DISCRETE.items()]
-    for method in ("mean", "var", "std", "entropy")
-    if not (name in _NO_MOMENTS and method != "entropy")
-    and not (name in _MEAN_ALONE and method in ("var", "std"))
-    and not (name in _NO_ENTROPY and method == "entropy")
+    if not (name in _NO_MOMENTS and name in _NO_ENTROPY)
     and name not in ("cauchy", "halfcauchy", "levy", "invgamma", "pareto", "lomax")
 ]
 

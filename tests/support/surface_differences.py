@@ -64,10 +64,33 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "NumPy multiplies u64 and i64 as floats": (
         "poly* @ u64: has the dtype uint64*", "vander* @ u64: has the dtype uint64*",
     ),
-    "places are real numbers": ("interp* @ c*: raises *real dtype required*",),
+    "nothing can be told from one frequency of a spectrum of real numbers": (
+        "fft.irfft* @ * 1: raises *length 0*", "fft.hfft* @ * 1: raises *length 0*",
+    ),
+    "places are real numbers": (
+        "interp* @ c*: raises *real dtype required*",
+        "signal.resample at places @ c*: raises *real dtype required*",
+    ),
+    "of no samples SciPy gives as many frequencies, and of one frequency something": (
+        "signal.* @ * 0: raises *", "signal.* @ * 0: has the shape *",
+        "signal.* @ * 0: gives *", "signal.istft* @ * 1: raises *",
+    ),
+    "a filter may have one coefficient, and a state of one signal serves all": (
+        "signal.filtfilt* @ * 1: gives *", "signal.sosfilt* @ * 1: gives *",
+    ),
+    "filters take all numbers": (
+        "signal.lfilter* @ *: gives *", "signal.sosfilt* @ *: gives *",
+        "signal.savgol* @ c*: has the dtype *", "signal.* @ bool: gives *",
+    ),
+    "SciPy takes what rounding leaves of a zero for true": (
+        "signal.convolve integers by fft @ bool: is *",
+    ),
+    "along an axis of one element SciPy's transforms repeat instead": (
+        "signal.*convolve valid* @ * 1: raises *cannot lay*",
+    ),
     "bools and unsigned integers are subtracted and added as numbers": (
         "gradient* @ bool: gives *", "trapezoid* @ bool: is *", "trapezoid* @ u*: is *",
-        "unwrap* @ u*: is *",
+        "unwrap* @ u*: is *", "signal.stft odd* @ u*: is *",
     ),
     "a histogram has edges": ("histogram of edges @ *0: raises *no edges*",),
 }  # fmt: skip

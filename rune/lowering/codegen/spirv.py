@@ -45,7 +45,6 @@ from rune.lowering.kernel.rewrite import perfect_nest, symbols_used, walk
 
 ENTRY = "main"
 _THREADS = 256  # of a group, where the kernel leaves the choice
-_LEAST_THREADS = 32  # fewer would leave lanes of a processor idle
 _CONTROLS = {
     "denormals": (Capability.DenormPreserve, ExecutionMode.DenormPreserve),
     "specials": (
@@ -307,7 +306,7 @@ def _threads(points: Size, target: Target) -> int:
     most = min(_THREADS, target.threads_per_workgroup)
     if not isinstance(points, int):
         return most
-    wanted = max(_LEAST_THREADS, _power_of_two_in(points // (4 * target.cores)))
+    wanted = max(target.subgroup_threads, _power_of_two_in(points // (4 * target.cores)))
     return min(most, wanted)
 
 

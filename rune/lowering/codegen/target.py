@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +40,25 @@ class Target:
     # What a float type of so many bits may be told to keep: ("denormals", 32), ("specials", 16)
     # for NaN, infinity and -0, ("nearest", 64) for rounding to nearest even.
     float_controls: frozenset[tuple[str, int]] = frozenset()
+    subgroup_threads: int = 32  # threads that run in step: a workgroup has no fewer, if it can
+    # (operation, dtype) that the device itself has, where its driver tells: "fma", "arithmetic",
+    # "atomic_add", "atomic_min", "matrix" (units for small matrix products). Empty: nobody knows.
+    native: frozenset[tuple[str, np.dtype]] = frozenset()
+
+    def has(self, operation: str, dtype: np.dtype) -> bool:
+        """Whether the device itself does the operation; of what nobody knows, it is assumed."""
+        return not self.native or (operation, dtype) in self.native
 
     @property
     def program_dtypes(self) -> frozenset[np.dtype]:
         """What programs may compute with: the renderer's dtypes, and those legalised to them."""
         return self.dtypes | {d for d, needed in LEGALISED.items() if needed <= self.dtypes}
+
+
+def natively(**dtypes_of: Iterable[np.dtype]) -> frozenset[tuple[str, np.dtype]]:
+    """The record of what a device itself has, from the dtypes of each operation.
+
+    >>> sorted(operation for operation, _ in natively(fma=[dtypes.f32], atomic_add=[dtypes.i32]))
+    ['atomic_add', 'fma']
+    """
+    return frozenset((name, dtype) for name, found in dtypes_of.items() for dtype in found)

@@ -137,7 +137,7 @@ def _in_best_order(xs: Sequence[Any]) -> Any:
     """By the table of the cheapest way to multiply each run of matrices, short runs first."""
     sizes = [*(type_of(x).shape[0] for x in xs), type_of(xs[-1]).shape[1]]
     count = len(xs)
-    cost = {(i, i): 0 for i in range(count)}
+    cost: dict[tuple[int, int], Any] = {(i, i): 0 for i in range(count)}
     made = {(i, i): x for i, x in enumerate(xs)}
     cut: dict[tuple[int, int], int] = {}
     for length in range(1, count):

@@ -5,6 +5,7 @@ triangular    triangular_solve                         solve     linear_solve, t
 qr            qr, geqrf, householder_product           tridiagonal   tridiagonal_solve
 eigh, svd     by rotations on devices (jacobi)          eig, schur    by the host
 hessenberg    by reflections                            tridiagonal   in tridiagonal_form
+sylvester     A X + X B = C, triangular_sqrt
 
 The library of the CPU is LAPACK by way of NumPy; every other device runs the expansion, an
 algorithm of rune's own by blocks. matrix_helpers has what they share, small the rule of when a
@@ -21,6 +22,7 @@ from rune.ops.linalg.qr import geqrf, householder_product, qr
 from rune.ops.linalg.schur import schur
 from rune.ops.linalg.solve import linear_solve
 from rune.ops.linalg.svd import svd
+from rune.ops.linalg.sylvester import sylvester, triangular_sqrt
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.linalg.tridiagonal import tridiagonal_solve
 from rune.ops.linalg.tridiagonal_form import tridiagonal
@@ -28,10 +30,11 @@ from rune.ops.linalg.tridiagonal_form import tridiagonal
 PRIMITIVES: tuple[Primitive, ...] = (
     cholesky, lu, qr, geqrf, householder_product, linear_solve, triangular_solve,
     tridiagonal_solve, eigh, svd, eig, schur, hessenberg, tridiagonal,
+    sylvester, triangular_sqrt,
 )  # fmt: skip
 
 __all__ = [
     "PRIMITIVES", "cholesky", "eig", "eigh", "geqrf", "hessenberg",
     "householder_product", "linear_solve", "lu", "qr", "schur", "svd", "triangular_solve",
-    "tridiagonal", "tridiagonal_solve",
+    "sylvester", "triangular_sqrt", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.ops.arithmetic import add, div, eq, ge, gt, lt, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
-from rune.ops.family import reduce_sum, reshape
+from rune.ops.family import reduce_sum, reshape, size_value
 from rune.ops.matrix_helpers import (
     adjoint,
     as_dtype_of,
@@ -79,11 +79,11 @@ def factorise(a: Any, count: Size) -> list[Any]:
     return [corner(packed, m, n), reshape(part(taus, -2, 0, count), shape=(*lead, count))]
 
 
-def _applied_on_the_right(work: Any, packed: Any, taus: Any, start: Any, block: int) -> Any:
+def _applied_on_the_right(work: Any, packed: Any, taus: Any, start: Any, block: Size) -> Any:
     """The block's Qᴴ on the columns behind it."""
     v = unit_vectors(packed, start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
-    behind = ge(columns(type_of(work).shape), add(start, np.int32(block)))
+    behind = ge(columns(type_of(work).shape), add(start, size_value(block, dtypes.i32)))
     return select(behind, sub(work, matmul(v, inner)), work)
 
 

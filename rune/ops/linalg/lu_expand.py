@@ -133,7 +133,7 @@ def _exchanged(x: Any, here: Any, chosen: Any) -> Any:
 # --- blocks -----------------------------------------------------------------------------------
 
 
-def _blocked(a: Any, count: int) -> list[Any]:
+def _blocked(a: Any, count: Any) -> list[Any]:
     *lead, m, n = type_of(a).shape
     reach = next_multiple(count, BLOCK)
     height, width = max(m, reach), max(n, reach)

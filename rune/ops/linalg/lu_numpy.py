@@ -40,7 +40,7 @@ def permutation_of(pivots: np.ndarray, rows: int) -> np.ndarray:
 
 def size(x: np.ndarray) -> np.ndarray:
     """|re| + |im|, by which pivots are chosen."""
-    return np.abs(x.real) + np.abs(x.imag) if np.iscomplexobj(x) else np.abs(x)
+    return np.abs(np.real(x)) + np.abs(np.imag(x)) if np.iscomplexobj(x) else np.abs(x)
 
 
 # --- all lanes at once ------------------------------------------------------------------------

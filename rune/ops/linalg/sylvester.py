@@ -232,7 +232,7 @@ def _root_reference(t: np.ndarray) -> np.ndarray:
         j = i + d
         rest = t[..., i, j] - np.sum(r[..., i, :] * np.swapaxes(r[..., :, j], -1, -2), -1)
         both = r[..., i, i] + r[..., j, j]
-        r[..., i, j] = np.where((both == 0) & (rest == 0), 0, rest / both)
+        r[..., i, j] = np.where(both == 0, np.where(rest == 0, 0, np.nan), rest / both)
     return r
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from rune.core.interpreter import type_of
+from rune.core.interpreter import literal, type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, static_size, value
@@ -32,14 +32,14 @@ from rune.numpy.complex_numbers import imag, real
 from rune.numpy.creation import arange
 from rune.numpy.fft import checked_norm, fft, irfft, rfft, swapped_norm
 from rune.numpy.joining import concatenate
-from rune.numpy.logic import where
 from rune.numpy.shapes import moveaxis
-from rune.numpy.transcendental import sqrt
 from rune.ops import complex_numbers as parts
 from rune.ops import conventions as c
+from rune.ops.arithmetic import div, select
 from rune.ops.family import size_value, wide
 from rune.ops.fourier.roots import unit_roots
 from rune.ops.movement import pad
+from rune.ops.transcendental import sqrt
 
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 _ROOT = math.sqrt(0.5)
@@ -321,7 +321,9 @@ def _weighted(x: Any, places: tuple[int, ...], factor: float) -> Any:
         return x
     n, k = _size(x), arange(_size(x))
     is_end = sum(((k == place % n) for place in places[1:]), k == places[0] % n)
-    return x * where(is_end, np.asarray(factor, type_of(x).dtype), 1)
+    dtype = parts.PART.get(type_of(x).dtype, type_of(x).dtype)
+    weights = select(is_end, literal(factor, dtype), literal(1, dtype))
+    return c.by_parts(lambda v: v * weights, x)
 
 
 def _normed(x: Any, family: str, kind: int, norm: str) -> Any:
@@ -330,4 +332,5 @@ def _normed(x: Any, family: str, kind: int, norm: str) -> Any:
         return x
     more = {("cosine", 1): -1, ("sine", 1): 1}.get((family, kind), 0)
     total = size_value(2 * (_size(x) + more), parts.PART.get(type_of(x).dtype, type_of(x).dtype))
-    return c.by_parts(lambda v: v / (total if norm == "forward" else sqrt(total)), x)
+    divisor = total if norm == "forward" else sqrt(total)
+    return c.by_parts(lambda v: div(v, divisor), x)

@@ -1,7 +1,7 @@
 """Explicit Runge-Kutta methods with an error estimate, as tables, and one adaptive step of them.
 
-A step works on a tree's leaves laid side by side as one vector [N]. Between its ends the solution is
-a polynomial of the step's share: the method's own continuous extension.
+A step works on one vector [N]. Between its ends the solution is a polynomial of the share of the
+step: the method's own continuous extension.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Integrals of samples: trapezoids and parabolas; and of functions, by Gauss and Kronrod's points."""
+"""Integrals of samples, by trapezoids and parabolas, and of functions, by Gauss and Kronrod."""
 
 from __future__ import annotations
 

@@ -124,6 +124,8 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0)
 def _knots(x: Any, k: int) -> Any:
     """Ends k + 1 times; between them the points (odd k) or the middles (even k), less the knots
     that would be next to the ends."""
+    if k == 0:
+        return rnp.concatenate([x, x[-1:]])
     inner = x if k % 2 == 1 else 0.5 * (x[1:] + x[:-1])
     skip = (k + 1) // 2 if k % 2 == 1 else k // 2
     inner = inner[skip : inner.shape[0] - skip]

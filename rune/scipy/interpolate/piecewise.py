@@ -1,7 +1,7 @@
 """Piecewise polynomials, and the interpolants that are ones: cubic splines, PCHIP, Akima.
 
-A piecewise polynomial is a tree: its coefficients may be traced and differentiated, so that a spline
-of traced values can be made and evaluated inside of a function. Breakpoints must rise.
+A piecewise polynomial is a tree: its coefficients may be traced and differentiated, so that a
+spline of traced values can be made and evaluated inside of a function. Breakpoints must rise.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class PPoly:
         return PPoly(c, self.x, self.extrapolate)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The nu-fold integral from x[0] on."""
+        """The nu-fold integral from x[0] on; that of a periodic one is not continued."""
         if nu < 0:
             return self.derivative(-nu)
-        found = self
+        found = self if self.extrapolate != "periodic" else PPoly(self.c, self.x, False)
         for _ in range(nu):
             found = found._integrated()
         return found

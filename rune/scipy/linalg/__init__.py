@@ -5,8 +5,27 @@ solves          solve, solve_triangular, cho_solve, inv, det, lstsq, pinv
 structured      solve_banded, solveh_banded, cholesky_banded, solve_toeplitz, solve_circulant, …
 patterns        toeplitz, hankel, circulant, companion, leslie, convolution_matrix, fiedler, …
 named           hadamard, hilbert, pascal, dft, helmert, …; block_diag, kron, khatri_rao
+spectra         eigh, eig, svd, of bands and pairs      forms         schur, hessenberg, …
+exponentials    expm, cosm, sinm, …                     functions     sqrtm, logm, funm, …
+subspaces       polar, null_space, orth, …              equations     solve_sylvester, …
+properties      norm, bandwidth, issymmetric, ishermitian
 """
 
+from rune.scipy.linalg.equations import (
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+    solve_sylvester,
+)
+from rune.scipy.linalg.exponentials import (
+    coshm,
+    cosm,
+    expm,
+    expm_frechet,
+    sinhm,
+    sinm,
+    tanhm,
+    tanm,
+)
 from rune.scipy.linalg.factorisations import (
     cho_factor,
     cholesky,
@@ -15,6 +34,19 @@ from rune.scipy.linalg.factorisations import (
     lu_solve,
     qr,
     qr_multiply,
+)
+from rune.scipy.linalg.forms import (
+    cdf2rdf,
+    hessenberg,
+    rsf2csf,
+    schur,
+)
+from rune.scipy.linalg.functions import (
+    fractional_matrix_power,
+    funm,
+    logm,
+    signm,
+    sqrtm,
 )
 from rune.scipy.linalg.named import (
     block_diag,
@@ -41,6 +73,12 @@ from rune.scipy.linalg.patterns import (
     leslie,
     toeplitz,
 )
+from rune.scipy.linalg.properties import (
+    bandwidth,
+    ishermitian,
+    issymmetric,
+    norm,
+)
 from rune.scipy.linalg.solves import (
     cho_solve,
     det,
@@ -49,6 +87,18 @@ from rune.scipy.linalg.solves import (
     pinv,
     solve,
     solve_triangular,
+)
+from rune.scipy.linalg.spectra import (
+    diagsvd,
+    eig,
+    eig_banded,
+    eigh,
+    eigh_tridiagonal,
+    eigvals,
+    eigvalsh,
+    eigvalsh_tridiagonal,
+    svd,
+    svdvals,
 )
 from rune.scipy.linalg.structured import (
     cho_solve_banded,
@@ -59,12 +109,25 @@ from rune.scipy.linalg.structured import (
     solve_toeplitz,
     solveh_banded,
 )
+from rune.scipy.linalg.subspaces import (
+    null_space,
+    orth,
+    orthogonal_procrustes,
+    polar,
+    subspace_angles,
+)
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cho_solve_banded", "cholesky", "cholesky_banded",
-    "circulant", "companion", "convolution_matrix", "det", "dft", "fiedler", "fiedler_companion",
-    "hadamard", "hankel", "helmert", "hilbert", "inv", "invhilbert", "invpascal", "khatri_rao",
-    "kron", "leslie", "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz", "pascal", "pinv",
-    "qr", "qr_multiply", "solve", "solve_banded", "solve_circulant", "solve_toeplitz",
-    "solve_triangular", "solveh_banded", "toeplitz", "tri", "tril", "triu",
+    "bandwidth", "block_diag", "cdf2rdf", "cho_factor", "cho_solve", "cho_solve_banded",
+    "cholesky", "cholesky_banded", "circulant", "companion", "convolution_matrix", "coshm",
+    "cosm", "det", "dft", "diagsvd", "eig", "eig_banded", "eigh", "eigh_tridiagonal", "eigvals",
+    "eigvalsh", "eigvalsh_tridiagonal", "expm", "expm_frechet", "fiedler", "fiedler_companion",
+    "fractional_matrix_power", "funm", "hadamard", "hankel", "helmert", "hessenberg", "hilbert",
+    "inv", "invhilbert", "invpascal", "ishermitian", "issymmetric", "khatri_rao", "kron",
+    "leslie", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz", "norm",
+    "null_space", "orth", "orthogonal_procrustes", "pascal", "pinv", "polar", "qr", "qr_multiply",
+    "rsf2csf", "schur", "signm", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant",
+    "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
+    "solve_triangular", "solveh_banded", "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm",
+    "tanm", "toeplitz", "tri", "tril", "triu",
 ]  # fmt: skip

@@ -12,8 +12,8 @@ import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
-from rune.lax.linalg import lu_pivots_to_permutation
 from rune.numpy.linalg.arguments import computing, matrices, square
+from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops.matrix_helpers import (
     adjoint,
     eye,
@@ -139,7 +139,7 @@ def lu_solve(
     y = rnp.expand_dims(y, -1) if is_vector else y
     if type_of(y).shape[-2] != size:
         raise ShapeError(f"lu_solve: cannot solve {type_of(x)} for {type_of(b)} (rows differ)")
-    order = lu_pivots_to_permutation(pivots, size)
+    order = permutation_of_pivots(pivots, size)
     solve = ops.linalg.triangular_solve
     if trans == 0:
         below = solve(x, permuted_rows(y, order), lower=True, unit_diagonal=True)

@@ -22,6 +22,11 @@ def _vector(name: str, x: Any) -> Any:
     return rnp.atleast_1d(found)
 
 
+def length(x: Any) -> int:
+    """The size of the last axis. Errors: ArgumentError where it is symbolic."""
+    return static_int("linalg", "the size of a pattern", type_of(x).shape[-1])
+
+
 def toeplitz(c: Any, r: Any = None) -> Any:
     """A matrix that is the same along every diagonal: first column c, first row r.
 
@@ -36,7 +41,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """
     column = _vector("toeplitz", c)
     row = rnp.conj(column) if r is None else _vector("toeplitz", r)
-    m, n = type_of(column).shape[-1], type_of(row).shape[-1]
+    m, n = length(column), length(row)
     column, row = _alike(column, row)
     around = rnp.concatenate([rnp.flip(row[..., 1:], -1), column], axis=-1)
     i, j = np.indices((m, n))
@@ -68,7 +73,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     """
     column = _vector("hankel", c)
     row = rnp.zeros_like(column) if r is None else _vector("hankel", r)
-    m, n = type_of(column).shape[-1], type_of(row).shape[-1]
+    m, n = length(column), length(row)
     column, row = _alike(column, row)
     along = rnp.concatenate([column, row[..., 1:]], axis=-1)
     i, j = np.indices((m, n))
@@ -86,7 +91,7 @@ def circulant(c: Any) -> Any:
            [3, 2, 1]], i32[3,3], cpu:0)
     """
     column = _vector("circulant", c)
-    size = type_of(column).shape[-1]
+    size = length(column)
     i, j = np.indices((size, size))
     return column[..., (i - j) % max(size, 1)]
 
@@ -104,7 +109,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
            [0, 2]], i32[3,2], cpu:0)
     """
     taps, count = _vector("convolution_matrix", a), static_int("convolution_matrix", "a size", n)
-    m = type_of(taps).shape[-1]
+    m = length(taps)
     if count < 1 or m < 1 or mode not in ("full", "valid", "same"):
         raise ArgumentError(
             f"convolution_matrix: cannot make one of {type_of(taps)} for {count} elements, "
@@ -132,7 +137,7 @@ def companion(a: Any) -> Any:
            [ 1.,  0.]], f32[2,2], cpu:0)
     """
     found = _vector("companion", a)
-    size = type_of(found).shape[-1]
+    size = length(found)
     if size < 2:
         raise ShapeError(f"companion: cannot take {type_of(found)} (two coefficients at least)")
     top = rnp.divide(-found[..., 1:], found[..., :1])
@@ -164,7 +169,7 @@ def leslie(f: Any, s: Any) -> Any:
 def _with_subdiagonal(top: Any, below: Any) -> Any:
     """A matrix of a first row and what is below its diagonal."""
     top, below = _alike(top, below)
-    size = type_of(top).shape[-1]
+    size = length(top)
     first, rest = np.zeros((size, size), bool), np.eye(size, k=-1, dtype=bool)
     first[:1] = True
     padded = rnp.concatenate([below, rnp.zeros_like(top[..., :1])], axis=-1)
@@ -199,7 +204,7 @@ def fiedler_companion(a: Any) -> Any:
            [ 1.,  0.]], f32[2,2], cpu:0)
     """
     found = _vector("fiedler_companion", a)
-    size = type_of(found).shape[-1] - 1
+    size = length(found) - 1
     if size < 1:
         raise ShapeError(f"fiedler_companion: cannot take {type_of(found)} (two coefficients)")
     scaled = rnp.divide(-found, found[..., :1])

@@ -18,19 +18,20 @@ from rune.errors import ShapeError
 from rune.numpy.arguments import static_int
 from rune.numpy.linalg.arguments import computing
 from rune.ops.matrix_helpers import adjoint
-from rune.scipy.linalg.patterns import toeplitz
+from rune.scipy.linalg.patterns import length, toeplitz
 from rune.scipy.linalg.solves import cho_solve
 
 
 def _dense(name: str, bands: Any, below: int, above: int) -> Any:
     """The matrix of bands[above + i - j, j]; zeros elsewhere. [*B, L + U + 1, N] -> [*B, N, N]."""
     found = type_of(bands)
-    count, size = found.shape[-2:] if found.ndim >= 2 else (0, 0)
-    if found.ndim < 2 or below < 0 or above < 0 or count != below + above + 1:
+    count = found.shape[-2] if found.ndim >= 2 else 0
+    if below < 0 or above < 0 or count != below + above + 1:
         raise ShapeError(
             f"{name}: cannot take the bands {found} ({below} below and {above} above the "
             f"diagonal: {below + above + 1} rows required)"
         )
+    size = length(bands)
     row, column = np.indices((size, size))
     band = above + row - column
     inside = (band >= 0) & (band < count)
@@ -40,7 +41,7 @@ def _dense(name: str, bands: Any, below: int, above: int) -> Any:
 
 def _bands(a: Any, count: int, lower: bool) -> Any:
     """The first bands of a triangular matrix. [*B, N, N] -> [*B, count, N]."""
-    size = type_of(a).shape[-1]
+    size = length(a)
     k, column = np.indices((count, size))
     row = column + k if lower else column + k - (count - 1)
     inside = (row >= 0) & (row < size)
@@ -107,12 +108,16 @@ def cholesky_banded(
     (bands,), narrowed = computing("cholesky_banded", ab)
     whole = _half("cholesky_banded", bands, lower)
     factor = ops.linalg.cholesky(whole if lower else adjoint(whole))
-    count = type_of(bands).shape[-2]
-    return narrowed(_bands(factor if lower else adjoint(factor), count, lower))
+    return narrowed(_bands(factor if lower else adjoint(factor), _rows(bands), lower))
+
+
+def _rows(bands: Any) -> int:
+    shape = type_of(bands).shape
+    return static_int("linalg", "a number of bands", shape[-2]) if len(shape) > 1 else 0
 
 
 def _half(name: str, bands: Any, lower: bool) -> Any:
-    count = type_of(bands).shape[-2] - 1 if type_of(bands).ndim >= 2 else 0
+    count = _rows(bands) - 1
     return _dense(name, bands, count if lower else 0, 0 if lower else count)
 
 

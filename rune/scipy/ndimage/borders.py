@@ -57,7 +57,8 @@ def per_axis(name: str, what: str, given: Any, axes: Sequence[int]) -> list[Any]
 
     Errors: ShapeError for a sequence of another length.
     """
-    if isinstance(given, str) or rnp.ndim(given) == 0 and not isinstance(given, list | tuple):
+    is_list = isinstance(given, list | tuple)
+    if isinstance(given, str) or (not is_list and rnp.ndim(given) == 0):
         return [given] * len(axes)
     if len(given) != len(axes):
         raise ShapeError(f"{name}: cannot use {len(given)} of {what} for {len(axes)} axes")

@@ -177,13 +177,12 @@ def gaussian_filter(
     """
     x = _array("gaussian_filter", input)
     along = axes_of(x, axes)
-    given = zip(
-        along, *(
-            per_axis("gaussian_filter", what, v, along)
-            for what, v in (("sigma", sigma), ("order", order), ("mode", mode))
-        ), [radius] * len(along) if radius is None else per_axis("gaussian_filter", "radius", radius, along),
-    )  # fmt: skip
-    for axis, width, times, kind, reach in given:
+    settings = (("sigma", sigma), ("order", order), ("mode", mode))
+    given = [per_axis("gaussian_filter", what, v, along) for what, v in settings]
+    given.append([None] * len(along))
+    if radius is not None:
+        given[-1] = per_axis("gaussian_filter", "radius", radius, along)
+    for axis, width, times, kind, reach in zip(along, *given):
         if width > 1e-15:
             x = gaussian_filter1d(x, width, axis, times, kind, cval, truncate, radius=reach)
     return x

@@ -1,6 +1,7 @@
 """Values between the elements of an array, and images moved, turned and stretched by them.
 
-Source: SciPy's conventions; modes as borders.py, where "wrap" means "grid-wrap", as in JAX.
+Modes are those of borders.py; "wrap" and "constant" mean what SciPy calls "grid-wrap" and
+"grid-constant", as in JAX: between the last element and what lies beyond it is interpolated.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def affine_transform(
         raise ShapeError(f"affine_transform: cannot use matrix {matrix.shape} on rank {d}")
     shape = x.shape if output_shape is None else tuple(output_shape)
     grid = _grid(shape, _kind(x))
-    moves = rnp.broadcast_to(rnp.asarray(offset), (d,))
+    moves = per_axis("affine_transform", "offset", offset, range(d))
     if matrix.ndim == 1:
         where = [matrix[i] * grid[i] + moves[i] for i in range(d)]
     else:
@@ -125,7 +126,7 @@ def shift(
     Array([0., 0., 1.], f32[3], cpu:0)
     """
     x = rnp.asarray(input)
-    moves = rnp.broadcast_to(rnp.asarray(shift), (x.ndim,))
+    moves = per_axis("shift", "shift", shift, range(x.ndim))
     where = [at - moves[i] for i, at in enumerate(_grid(x.shape, _kind(x)))]
     return map_coordinates(x, where, order, mode, cval)
 

@@ -72,7 +72,7 @@ def minimize(
 
 
 class LeastSquaresResults(NamedTuple):
-    """The end of a fit: the point, half the sum of squares, residuals [M], their Jacobian [M, N]."""
+    """The end of a fit: the point, half the sum of squares, residuals [M], Jacobian [M, N], …"""
 
     x: Any
     cost: Any

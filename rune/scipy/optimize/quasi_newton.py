@@ -146,7 +146,7 @@ def _remember(pairs: _Pairs, step: Any, change: Any) -> _Pairs:
 
 
 def _two_loops(gradient: Any, pairs: _Pairs, x: Any) -> Any:
-    """Minus the inverse Hessian times the gradient. Source: Nocedal & Wright 2006, algorithm 7.4."""
+    """Minus the inverse Hessian times the gradient. Source: Nocedal & Wright 2006, alg. 7.4."""
     count = pairs.rhos.shape[0]
 
     def back(i: Any, carry: Any) -> Any:

@@ -239,4 +239,5 @@ def root(
     >>> root(lambda x: x - rnp.array([1.0, 2.0]), rnp.zeros(2)).x
     Array([1., 2.], f32[2], cpu:0)
     """
-    return newton_system(lambda x: fun(x, *args), *reals("root", x0), tol, maxiter)
+    (start,) = reals("root", x0)
+    return newton_system(lambda x: fun(x, *args), start, tol, maxiter)

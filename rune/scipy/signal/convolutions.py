@@ -36,7 +36,7 @@ def _pair(name: str, x: Any, y: Any) -> list[Any]:
     if first.ndim != second.ndim or 0 in (*first.shape, *second.shape):
         why = "equal ranks and at least one element required"
         raise ShapeError(f"{name}: cannot combine {first} and {second} ({why})")
-    return [c.astype(x, dtypes.i32) if first.dtype == dtypes.bool_ else x for x in found]
+    return found
 
 
 def _check_mode(name: str, mode: str) -> None:

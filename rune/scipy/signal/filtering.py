@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rune.array import as_array
 from rune.control import scan
 from rune.core.interpreter import type_of
 from rune.dims import Size
@@ -23,6 +24,7 @@ from rune.numpy.padding import pad
 from rune.numpy.reductions import cumsum
 from rune.numpy.shapes import broadcast_to, moveaxis
 from rune.ops import conventions as c
+from rune.ops.complex_numbers import PART
 from rune.ops.sliding import windows
 
 _PAD_MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
@@ -254,7 +256,7 @@ def savgol_filter(
     if size < 1 or size % 2 == 0:
         raise ArgumentError(f"savgol_filter: cannot use a window of {size} (an odd length)")
     half, places = size // 2, np.arange(size)
-    weights = _fitted(size, polyorder, deriv, delta, places).astype(type_of(x).dtype)
+    weights = as_array(_fitted(size, polyorder, deriv, delta, places), _real_dtype(x))
     if mode == "interp":
         found = _smoothed_within(y, weights, half)
     elif mode in _PAD_MODES:
@@ -267,9 +269,14 @@ def savgol_filter(
     return moveaxis(found, -1, axis)
 
 
-def _smoothed_within(y: Any, weights: np.ndarray, half: int) -> Any:
+def _real_dtype(x: Any) -> np.dtype:
+    dtype = type_of(x).dtype
+    return PART.get(dtype, dtype)
+
+
+def _smoothed_within(y: Any, weights: Any, half: int) -> Any:
     """Whole windows in the middle, and at the ends the polynomial of the last one."""
-    size = weights.shape[0]
+    size = 2 * half + 1
     if type_of(y).shape[-1] < size:
         what = f"a window of {size} to {type_of(y)}"
         raise ArgumentError(f"savgol_filter: cannot fit {what} (mode 'interp' needs a whole one)")
@@ -278,8 +285,8 @@ def _smoothed_within(y: Any, weights: np.ndarray, half: int) -> Any:
     return concatenate([first, _moving(y, weights[half]), last], axis=-1)
 
 
-def _moving(y: Any, weights: np.ndarray) -> Any:
+def _moving(y: Any, weights: Any) -> Any:
     """The weighted sums of all windows along the last axis."""
     axis = rank(y) - 1
-    shown = windows(y, (axis,), weights.shape, (1,), (1,))
+    shown = windows(y, (axis,), type_of(weights).shape, (1,), (1,))
     return c.matmul(shown, weights)

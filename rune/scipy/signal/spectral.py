@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, rank, static_int, value
@@ -96,8 +97,17 @@ def _pieces(x: Any, cut: Segments, detrend: Any, onesided: bool) -> Any:
         shown = without_trend(shown, type=detrend)
     elif callable(detrend):
         shown = detrend(shown)
-    weights = cut.window.astype(PART.get(type_of(x).dtype, type_of(x).dtype))
-    return (rfft if onesided else fft)(shown * value("window", weights), cut.length)
+    return (rfft if onesided else fft)(shown * _weights(cut, x), cut.length)
+
+
+def _weights(cut: Segments, x: Any) -> Any:
+    """The window in the dtype of x's parts."""
+    return as_array(cut.window, _real_dtype(x))
+
+
+def _real_dtype(x: Any) -> np.dtype:
+    dtype = type_of(x).dtype
+    return PART.get(dtype, dtype)
 
 
 def _length(name: str, x: Any) -> int:
@@ -108,14 +118,15 @@ def _is_onesided(x: Any, asked: bool) -> bool:
     return asked and type_of(x).dtype in dtypes.FLOATING
 
 
-def _frequencies(cut: Segments, fs: float, onesided: bool) -> Any:
-    return (rfftfreq if onesided else fftfreq)(cut.length, 1 / fs)
+def _frequencies(cut: Segments, fs: float, onesided: bool, like: Any) -> Any:
+    """The frequencies of a transform, in the dtype of the parts of `like`."""
+    return (rfftfreq if onesided else fftfreq)(cut.length, 1 / fs, dtype=_real_dtype(like))
 
 
-def _times(cut: Segments, size: int, fs: float) -> Any:
+def _times(cut: Segments, size: int, fs: float, like: Any) -> Any:
     """The middle of each segment, in seconds."""
     count = (size - cut.size) // cut.step + 1
-    return (arange(count) * cut.step + cut.size / 2) / fs
+    return (c.astype(arange(count) * cut.step, _real_dtype(like)) + cut.size / 2) / fs
 
 
 def _doubled(power: Any, cut: Segments) -> Any:
@@ -154,7 +165,7 @@ def csd(
     second = first if y is x else _pieces(q, cut, detrend, onesided)
     power = c.conj(first) * second * cut.scale(scaling, fs)
     power = _averaged(_doubled(power, cut) if onesided else power, average)
-    return _frequencies(cut, fs, onesided), moveaxis(power, -1, axis)
+    return _frequencies(cut, fs, onesided, p), moveaxis(power, -1, axis)
 
 
 def _followed(x: Any, zeros_behind: int) -> Any:
@@ -267,7 +278,7 @@ def spectrogram(
     shown = _shown(found, cut, scaling, fs, onesided, mode)
     place = axis if axis >= 0 else axis - 1
     shown = moveaxis(c.swapaxes(shown, -1, -2), -2, place)
-    return _frequencies(cut, fs, onesided), _times(cut, size, fs), shown
+    return _frequencies(cut, fs, onesided, y), _times(cut, size, fs, y), shown
 
 
 def _shown(found: Any, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Any:
@@ -318,11 +329,11 @@ def stft(
     onesided = _is_onesided(y, return_onesided)
     scale = cut.scale("density" if scaling == "psd" else scaling, fs)
     found = _pieces(y, cut, detrend, onesided) * scale**0.5
-    times = _times(cut, _length("stft", y), fs)
+    times = _times(cut, _length("stft", y), fs, y)
     times = times if boundary is None else times - cut.size / 2 / fs
     place = axis if axis >= 0 else axis - 1
     found = moveaxis(c.swapaxes(found, -1, -2), -2, place)
-    return _frequencies(cut, fs, onesided), times, found
+    return _frequencies(cut, fs, onesided, y), times, found
 
 
 def _continued(x: Any, by: int, boundary: str) -> Any:
@@ -366,15 +377,15 @@ def istft(
         length = size
     cut = _segments("istft", window, size, noverlap, length, size)
     pieces = (irfft if input_onesided else ifft)(z, length)[..., : cut.size]
-    dtype = type_of(pieces).dtype
-    weights = value("istft", cut.window.astype(PART.get(dtype, dtype)))
+    weights = _weights(cut, pieces)
     scale = cut.scale("density" if scaling == "psd" else scaling, fs) ** -0.5
     total = _overlapped(pieces * weights, cut) * scale
     power = _overlapped(broadcast_to(weights**2, type_of(pieces).shape[-2:]), cut)
     found = total / where(power > 1e-10, power, 1)
     edge = cut.size // 2 if boundary else 0
     found = found[..., edge : type_of(found).shape[-1] - edge]
-    times, (time, frequency) = arange(type_of(found).shape[-1]) / fs, places
+    times = c.astype(arange(type_of(found).shape[-1]), _real_dtype(found)) / fs
+    time, frequency = places
     return times, moveaxis(found, -1, time - (frequency < time))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.arguments import (
@@ -24,6 +25,7 @@ from rune.numpy.logic import where
 from rune.numpy.reductions import sum
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
+from rune.ops.complex_numbers import PART
 from rune.scipy.signal.windows import chosen_window
 
 
@@ -71,7 +73,7 @@ def _without_line(y: Any) -> Any:
 
 def _real_dtype(x: Any) -> np.dtype:
     dtype = type_of(x).dtype
-    return c.real(np.zeros((), dtype)).dtype if dtype in dtypes.COMPLEX else dtype
+    return PART.get(dtype, dtype)
 
 
 def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
@@ -132,7 +134,7 @@ def _spectral_weights(window: Any, size: int, spectrum: Any, is_real: bool) -> A
     """The weight of each frequency; of a real signal, the mean of those of k and -k."""
     if isinstance(window, str | tuple | int | float):
         weights: Any = np.fft.ifftshift(chosen_window(window, size))
-        weights = value("resample", weights.astype(_real_dtype(spectrum)))
+        weights = as_array(weights, _real_dtype(spectrum))
     else:
         weights = value("resample", window)
     if not is_real:

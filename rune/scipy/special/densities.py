@@ -12,7 +12,13 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune.scipy.special.arguments import polynomial
-from rune.scipy.special.gammas import HALF_LOG_2PI, SHIFT, gamma_of_positive, log_gamma, stirling_series
+from rune.scipy.special.gammas import (
+    HALF_LOG_2PI,
+    SHIFT,
+    gamma_of_positive,
+    log_gamma,
+    stirling_series,
+)
 from rune.transforms.custom_jvp import custom_jvp
 
 _ODD = tuple(1 / (2 * k + 3) for k in range(18))

@@ -1,7 +1,7 @@
 """The error function and its kin, and the normal distribution.
 
-erfcx(x) = exp(x²) erfc(x) is a polynomial for x >= 0; logarithms and ratios of tails are made of it,
-so that nothing underflows. Squares in exponents are split in two, so that exp does not magnify
+erfcx(x) = exp(x²) erfc(x) is a polynomial for x >= 0; logarithms and ratios of tails are made of
+it, so that nothing underflows. Squares in exponents are split in two, so that exp does not magnify
 their rounding.
 """
 

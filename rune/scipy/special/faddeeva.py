@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import rune.numpy as rnp
-from rune import ops
 from rune.ops.promote import promoted
 from rune.scipy.special.arguments import elementwise
 from rune.scipy.special.error_functions import normal_cdf
@@ -37,7 +36,8 @@ def _first_quadrant(z: Any) -> Any:
     """w(z) for Re z >= 0 and Im z >= 0."""
     x, y = rnp.real(z), rnp.imag(z)
     between = _sum_over(z, [(k + 0.5) * _STEP for k in range(_POINTS + 1)])
-    at_points = _sum_over(z, [k * _STEP for k in range(1, _POINTS + 1)]) + (1j * _STEP / math.pi) / z
+    at_points = _sum_over(z, [k * _STEP for k in range(1, _POINTS + 1)])
+    at_points = at_points + (1j * _STEP / math.pi) / z
     part = x / _STEP - rnp.floor(x / _STEP)
     is_high = y >= rnp.maximum(x, math.pi / _STEP)
     use_points = (y < x) & (part >= 0.25) & (part <= 0.75)

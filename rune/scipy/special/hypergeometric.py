@@ -2,8 +2,8 @@
 
 Both are power series, after a transformation to where that converges and does not cancel; 1F1 has
 an asymptotic series for |x| > 50. Derivatives in all arguments are taken of the loops.
-Not done: analytic continuation of 2F1 beyond x = 1 (NaN); near x = 1 the series takes up to 20,000
-terms, which is enough up to 0.998; large parameters of alternating sign lose digits to cancellation.
+Not done: analytic continuation of 2F1 beyond x = 1 (NaN). Near x = 1 its series takes up to 20,000
+terms, which is enough up to 0.998. Large parameters of alternating sign lose digits.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from typing import Any
 import rune.numpy as rnp
 from rune.scipy.special import tables_integrals as tables
 from rune.scipy.special.arguments import centred, elementwise, polynomial, quotient
-from rune.scipy.special.loops import Limit, State
 from rune.scipy.special.gammas import digamma, gamma_function
+from rune.scipy.special.loops import Limit, State
 from rune.transforms.custom_jvp import custom_jvp
 
 _EULER_GAMMA = 0.5772156649015329
@@ -227,10 +227,8 @@ def sici(x: Any) -> tuple[Any, Any]:
 def _fresnel_terms(first: int) -> tuple[float, ...]:
     """Coefficients of the series of S (first = 1) or C (0) in x**4."""
     half = math.pi / 2
-    return tuple(
-        (-1.0) ** k * half ** (2 * k + first) / (math.factorial(2 * k + first) * (4 * k + 1 + 2 * first))
-        for k in range(16)
-    )  # fmt: skip
+    below = [math.factorial(2 * k + first) * (4 * k + 1 + 2 * first) for k in range(16)]
+    return tuple((-1.0) ** k * half ** (2 * k + first) / b for k, b in enumerate(below))
 
 
 _FRESNEL_S, _FRESNEL_C = _fresnel_terms(1), _fresnel_terms(0)

@@ -51,8 +51,9 @@ class gaussian_kde:
         self._set(data, weights, spread * factor * factor)
 
     def _set(self, dataset: Any, weights: Any, covariance: Any) -> None:
-        for name, value in zip(("dataset", "weights", "covariance"), (dataset, weights, covariance)):
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "dataset", dataset)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "covariance", covariance)
 
     @property
     def d(self) -> int:

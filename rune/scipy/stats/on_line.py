@@ -118,14 +118,16 @@ gumbel_l = Continuous(
 
 def _t_log_density(y: Any, df: Any) -> Any:
     half = 0.5 * df
-    return -(half + 0.5) * rnp.log1p(y * y / df) - 0.5 * rnp.log(df) - log_beta(half, 0.5 + 0.0 * df)
+    norm = 0.5 * rnp.log(df) + log_beta(half, rnp.full_like(half, 0.5))
+    return -(half + 0.5) * rnp.log1p(y * y / df) - norm
 
 
 def _t_upper(y: Any, df: Any) -> Any:
     square = y * y
     half, one_half = 0.5 * df, rnp.full_like(df, 0.5)
     tail = 0.5 * incomplete_beta.lower(half, one_half, df / (df + square))
-    near = 0.5 - 0.5 * rnp.copysign(incomplete_beta.lower(one_half, half, square / (df + square)), y)
+    middle = incomplete_beta.lower(one_half, half, square / (df + square))
+    near = 0.5 - 0.5 * rnp.sign(y) * middle
     return rnp.where(square < df, near, rnp.where(y > 0, tail, 1.0 - tail))
 
 

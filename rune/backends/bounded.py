@@ -1,0 +1,38 @@
+"""What is kept for each choice of sizes, or of memory: so many of them, the oldest going first."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+SIZES_KEPT = 64  # choices of sizes for which a plan keeps what it has prepared
+
+
+class Bounded(dict[K, V]):
+    """A dictionary of at most `limit` entries, for any number of threads.
+
+    >>> kept = Bounded(2)
+    >>> for k in "abc":
+    ...     _ = kept.keep(k, k.upper())
+    >>> list(kept)
+    ['b', 'c']
+    """
+
+    __slots__ = ("_lock", "limit")
+
+    def __init__(self, limit: int = SIZES_KEPT):
+        super().__init__()
+        self.limit, self._lock = limit, threading.Lock()
+
+    def keep(self, key: K, value: V) -> V:
+        """Keep a value, unless the key has one: the value kept. What is beyond the limit goes."""
+        gone: list[V] = []  # dies outside of the lock
+        with self._lock:
+            found = self.setdefault(key, value)
+            while len(self) > self.limit:
+                gone.append(self.pop(next(iter(self))))
+        return found

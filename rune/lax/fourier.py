@@ -1,0 +1,56 @@
+"""fft under the name of jax.lax: one transform of a given type, strict about dtypes and lengths."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from rune import ops
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import static_sizes, value
+
+
+class FftType(enum.Enum):
+    """What a transform takes and gives: FFT, IFFT complex; RFFT real to complex; IRFFT back."""
+
+    FFT = "fft"
+    IFFT = "ifft"
+    RFFT = "rfft"
+    IRFFT = "irfft"
+
+
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
+    """The transform of the last axes of x, as many as there are lengths.
+
+    fft_lengths: the sizes of these axes where numbers are real, or complex both before and after.
+    Types:  c64 or c128 for FFT, IFFT and IRFFT; f32 or f64 for RFFT. Inverses divide.
+    Errors: DtypeError; ShapeError where lengths are not those of x; ArgumentError.
+
+    >>> import rune
+    >>> import rune.numpy as rnp
+    >>> rune.lax.fft(rnp.ones(4), rune.lax.FftType.RFFT, (4,)).real
+    Array([4., 0., 0.], f32[3], cpu:0)
+    """
+    kind = _kind(fft_type)
+    x, lengths = value("fft", x), static_sizes("fft", "a length", fft_lengths)
+    shape, count = type_of(x).shape, len(lengths)
+    if count > len(shape):
+        raise ShapeError(f"fft: cannot transform {type_of(x)} along {count} axes")
+    if count == 0:
+        return x
+    odd = kind == "irfft" and lengths[-1] % 2 == 1
+    held = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == "irfft" else lengths
+    if shape[len(shape) - count :] != held:
+        raise ShapeError(f"fft: cannot transform {type_of(x)} (its last axes should be {held})")
+    return ops.fft(x, kind=kind, axes=tuple(range(len(shape) - count, len(shape))), odd=odd)
+
+
+def _kind(fft_type: FftType | str) -> str:
+    name = fft_type.value if isinstance(fft_type, FftType) else str(fft_type).lower()
+    if name not in {t.value for t in FftType}:
+        kinds = ", ".join(t.name for t in FftType)
+        raise ArgumentError(f"fft: cannot use fft_type={fft_type!r} (one of {kinds})")
+    return name

@@ -1,0 +1,36 @@
+"""Contraction: a sum of products is fused only where the target has the fused operation itself.
+
+Before   total add= x[i] * y[i] contract       a device whose fma is a function in software
+After    total add= x[i] * y[i]                a product, rounded, and a sum
+
+Invariant: an accumulation may be fused and need not be, so either is a right answer.
+Cost:      linear in the code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.nodes import Accumulate, KernelCode, Stmt, Store
+from rune.lowering.kernel.rewrite import Body, map_bodies
+from rune.lowering.passes import Pass
+
+
+def separate_products(target: Target) -> Pass[KernelCode]:
+    """The pass for one target."""
+
+    def stmt(stmt: Stmt) -> Stmt:
+        is_fused = isinstance(stmt, Accumulate | Store) and stmt.contract
+        if is_fused and not target.has("fma", stmt.value.dtype):  # type: ignore[union-attr]
+            return replace(stmt, contract=False)  # type: ignore[call-arg]
+        return map_bodies(stmt, body)
+
+    def body(body: Body) -> Body:
+        return tuple(map(stmt, body))
+
+    def run(code: KernelCode) -> KernelCode:
+        changed = body(code.body)
+        return code if changed == code.body else replace(code, body=changed)
+
+    return Pass("separate-products", "no fused multiply-add that is done in software", run)

@@ -1,0 +1,36 @@
+"""Permutations told by exchanges, as a factorisation gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune import dtypes, ops
+from rune.control import fori_loop
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.ops.matrix_helpers import keep
+
+
+def permutation_of_pivots(pivots: Any, rows: Size) -> Any:
+    """The numbers 0 to rows - 1 after number k was exchanged with number pivots[k], k upwards.
+
+    Shapes: i32[*B, K] -> i32[*B, rows].
+    """
+    *lead, count = type_of(pivots).shape
+    shape, axis = (*lead, rows), len(lead)
+    place = ops.iota(shape=shape, axis=axis, dtype=dtypes.i32)
+    turn = ops.iota(shape=(*lead, count), axis=axis, dtype=dtypes.i32)
+
+    def over_rows(x: Any) -> Any:
+        return ops.broadcast(x, shape=shape, axes=tuple(range(axis)))
+
+    def at(where: Any, x: Any) -> Any:
+        return over_rows(ops.reduce_sum(keep(where, x), axes=(axis,)))
+
+    def step(k: Any, order: Any) -> Any:
+        chosen = over_rows(ops.reduce_sum(keep(ops.eq(turn, k), pivots), axes=(axis,)))
+        here, there = ops.eq(place, k), ops.eq(place, chosen)
+        moved = ops.select(there, at(here, order), order)
+        return ops.select(here, at(there, order), moved)
+
+    return fori_loop(0, count, step, place)

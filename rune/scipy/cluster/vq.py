@@ -1,0 +1,49 @@
+"""Vector quantisation: the nearest code of each observation.
+
+Source: Gersho & Gray 1992, Vector Quantization and Signal Compression.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rune.numpy as rnp
+from rune.errors import ShapeError
+from rune.scipy.special.arguments import reals
+
+
+def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """(the number of the nearest code, the distance to it) of each observation.
+
+    Shapes: obs [M, N], code_book [K, N] (or both of rank 1, for N = 1) -> [M], [M].
+    Types:  i32, and floating. Of equal distances the first code is taken.
+    Errors: ShapeError where they do not fit.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.cluster.vq import vq
+    >>> vq(rnp.array([0.9, 0.2]), rnp.array([0.0, 1.0]))[0]
+    Array([1, 0], i32[2], cpu:0)
+    """
+    (points,), (codes,) = reals("vq", obs), reals("vq", code_book)
+    if points.ndim == codes.ndim == 1:
+        points, codes = points[:, None], codes[:, None]
+    if points.ndim != 2 or codes.ndim != 2 or points.shape[1] != codes.shape[1]:
+        raise ShapeError(f"vq: cannot compare observations {points.shape} with codes {codes.shape}")
+    square = rnp.sum(rnp.square(points[:, None, :] - codes[None, :, :]), -1)
+    nearest = rnp.argmin(square, axis=1)
+    found = rnp.take_along_axis(square, nearest[:, None], 1)[:, 0]
+    return nearest.astype(rnp.int32), rnp.sqrt(found)
+
+
+def whiten(obs: Any, check_finite: bool = True) -> Any:
+    """Observations [M, N] over the deviation of each column; a column without any stays.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.cluster.vq import whiten
+    >>> whiten(rnp.array([[2.0], [4.0]]))
+    Array([[2.],
+           [4.]], f32[2,1], cpu:0)
+    """
+    (points,) = reals("whiten", obs)
+    spread = rnp.std(points, 0)
+    return points / rnp.where(spread == 0, 1.0, spread)

@@ -1,0 +1,166 @@
+"""Similar matrices of simpler form: schur, rsf2csf, hessenberg, cdf2rdf.
+
+They have no derivatives: what is not determined by the matrix alone cannot be differentiated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import dtypes, ops
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError
+from rune.numpy.linalg.arguments import computing, square
+from rune.ops.complex_numbers import is_complex
+from rune.ops.linalg.sylvester import COMPLEX
+from rune.ops.matrix_helpers import adjoint, matmul, upper_triangle
+
+
+def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+    """T and Z with a = Z T Zᴴ, Z unitary and T upper triangular, or quasi-triangular if real.
+
+    output:  "real" or "complex", of a real matrix.
+
+    Shapes: [*B, N, N] -> [*B, N, N], [*B, N, N].
+    Errors: ShapeError for matrices that are not square; ArgumentError for another output.
+    It is computed by the host on every device.
+    Source: shifted QR steps, Golub & Van Loan 4e, §7.5.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> t, z = linalg.schur(rnp.array([[0.0, 2.0], [-2.0, 0.0]]))
+    >>> abs(t)
+    Array([[0., 2.],
+           [2., 0.]], f32[2,2], cpu:0)
+    """
+    if output not in ("real", "r", "complex", "c"):
+        raise ArgumentError(f"schur: cannot give output={output!r} ('real' or 'complex' required)")
+    (x,), narrowed = computing("schur", a)
+    square("schur", x)
+    if output in ("complex", "c"):
+        x = ops.cast(x, COMPLEX.get(type_of(x).dtype, type_of(x).dtype))
+    return narrowed(tuple(ops.linalg.schur(x, vectors=True)))
+
+
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """The complex Schur form from the real one.
+
+    Shapes: [*B, N, N] both -> [*B, N, N] both, complex.
+    Errors: ShapeError for matrices that are not square.
+    Every 2 × 2 block is turned by one rotation; they do not overlap, so all are turned at once.
+    Source: Golub & Van Loan 4e, §7.4.1.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> t, z = linalg.rsf2csf(rnp.array([[0.0, 2.0], [-2.0, 0.0]]), rnp.eye(2))
+    >>> rnp.round(rnp.sort(rnp.diag(t).imag), 5)
+    Array([-2.,  2.], f32[2], cpu:0)
+    """
+    (t, z), narrowed = computing("rsf2csf", T, Z)
+    n = square("rsf2csf", t).shape[-1]
+    square("rsf2csf", z)
+    dtype = COMPLEX.get(type_of(t).dtype, type_of(t).dtype)
+    t, z = ops.cast(t, dtype), ops.cast(z, dtype)
+    if n == 0:
+        return narrowed((t, z))
+    turn = _block_rotations(t)
+    return narrowed((upper_triangle(matmul(matmul(adjoint(turn), t), turn)), matmul(z, turn)))
+
+
+def _block_rotations(t: Any) -> Any:
+    """What turns every block [[a, b], [c, d]]: its first column is the eigenvector (x, c)."""
+    on = rnp.diagonal(t, 0, -2, -1)
+    below, above = (rnp.diagonal(t, k, -2, -1) for k in (-1, 1))
+    half = (on[..., :-1] - on[..., 1:]) / 2
+    is_block = below != 0
+    x = rnp.where(is_block, half + rnp.sqrt(half * half + below * above), 1)
+    length = rnp.sqrt(abs(x) ** 2 + abs(below) ** 2)
+    cos, sin = x / length, below / length
+    first = rnp.concatenate([cos, rnp.ones_like(on[..., :1])], -1)
+    second = rnp.concatenate([rnp.ones_like(on[..., :1]), rnp.conj(cos)], -1)
+    is_second = rnp.concatenate([rnp.zeros_like(is_block[..., :1], bool), is_block], -1)
+    shape = (*t.shape[:-2], *t.shape[-2:])
+    rows, columns = ops.matrix_helpers.rows(shape), ops.matrix_helpers.columns(shape)
+    pad = [(0, 0)] * (t.ndim - 2)
+    lower = rnp.expand_dims(rnp.pad(sin, [*pad, (0, 1)]), -2)
+    upper = rnp.expand_dims(rnp.pad(-sin.conj(), [*pad, (1, 0)]), -2)
+    diagonal = rnp.expand_dims(rnp.where(is_second, second, first), -2)
+    zero = np.zeros((), type_of(t).dtype)
+    off = rnp.where(rows == columns + 1, lower, rnp.where(rows + 1 == columns, upper, zero))
+    return rnp.where(rows == columns, diagonal, off)
+
+
+def hessenberg(
+    a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """H, zero below its first subdiagonal, with a = Q H Qᴴ; with calc_q the pair of H and Q.
+
+    Shapes: [*B, N, N] -> [*B, N, N].
+    Errors: ShapeError for matrices that are not square.
+    Source: Golub & Van Loan 4e, §7.4.2.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.hessenberg(rnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[1., 2.],
+           [3., 4.]], f32[2,2], cpu:0)
+    """
+    (x,), narrowed = computing("hessenberg", a)
+    n = square("hessenberg", x).shape[-1]
+    packed, taus = ops.linalg.hessenberg(x)
+    h = upper_triangle(packed, -1)
+    if not calc_q:
+        return narrowed(h)
+    if n == 0:
+        return narrowed((h, packed))
+    q = ops.linalg.householder_product(packed[..., 1:, :-1], taus)
+    pad = [(0, 0)] * (packed.ndim - 2)
+    corner = np.zeros((n, n), bool)
+    corner[0, 0] = True
+    one = np.ones((), type_of(x).dtype)
+    return narrowed((h, rnp.where(corner, one, rnp.pad(q, [*pad, (1, 0), (1, 0)]))))
+
+
+def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
+    """Real blocks and vectors from complex eigenvalues in conjugate pairs: v diag(w) = vr wr.
+
+    A pair a ± b i that stands together becomes the block [[a, b], [-b, a]], and its vectors the
+    real and the imaginary part of the first.
+
+    Shapes: [*B, N], [*B, M, N] -> [*B, N, N], [*B, M, N], real.
+    Errors: ArgumentError for real eigenvectors with complex values.
+    Eigenvalues without a conjugate beside them count as real.
+    Source: Golub & Van Loan 4e, §7.4.1.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.cdf2rdf(rnp.array([1j, -1j]), rnp.array([[1.0, 1.0], [1j, -1j]]))[0] + 0.0
+    Array([[ 0.,  1.],
+           [-1.,  0.]], f32[2,2], cpu:0)
+    """
+    w, v = rnp.asarray(w), rnp.asarray(v)
+    if not is_complex(w):
+        return rnp.eye(w.shape[-1], dtype=w.dtype) * rnp.expand_dims(w, -1), rnp.real(v)
+    if not is_complex(v):
+        raise ArgumentError("cdf2rdf: cannot use real eigenvectors with complex eigenvalues")
+    first, second = _pairs(w)
+    real = rnp.eye(w.shape[-1], dtype=w.real.dtype) * rnp.expand_dims(w.real, -1)
+    shape = (*w.shape, w.shape[-1])
+    rows, columns = ops.matrix_helpers.rows(shape), ops.matrix_helpers.columns(shape)
+    part = rnp.expand_dims(w.imag, -1)
+    beside = ((rows + 1 == columns) & rnp.expand_dims(first, -1)) | (
+        (rows == columns + 1) & rnp.expand_dims(second, -1)
+    )
+    vectors = rnp.where(rnp.expand_dims(second, -2), -v.imag, v.real)
+    return rnp.where(beside, part, real), vectors
+
+
+def _pairs(w: Any) -> tuple[Any, Any]:
+    """Which eigenvalues are the first and which the second of a conjugate pair."""
+    nonreal = w.imag != 0
+    # Of a run of values that are not real, every other one is first.
+    count = rnp.cumsum(rnp.where(nonreal, 1, 0).astype(dtypes.i32), axis=-1)
+    return nonreal & (count % 2 == 1), nonreal & (count % 2 == 0)

@@ -1,0 +1,116 @@
+"""Distances between the rows of two matrices, and between the rows of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.errors import ArgumentError, ShapeError
+from rune.scipy.special.arguments import reals
+
+
+def _root(square: Any) -> Any:
+    """A root whose derivative at 0 is 0: the distance of a point from itself."""
+    is_zero = square == 0
+    return rnp.where(is_zero, 0.0, rnp.sqrt(rnp.where(is_zero, 1.0, square)))
+
+
+def _cosine(x: Any, y: Any) -> Any:
+    norms = rnp.sqrt(rnp.sum(x * x, -1) * rnp.sum(y * y, -1))
+    return 1.0 - rnp.sum(x * y, -1) / norms
+
+
+def _correlation(x: Any, y: Any) -> Any:
+    return _cosine(x - rnp.mean(x, -1, keepdims=True), y - rnp.mean(y, -1, keepdims=True))
+
+
+def _canberra(x: Any, y: Any) -> Any:
+    below = rnp.abs(x) + rnp.abs(y)
+    terms = rnp.abs(x - y) / rnp.where(below == 0, 1.0, below)
+    return rnp.sum(terms, -1)
+
+
+_METRICS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "euclidean": lambda x, y: _root(rnp.sum(rnp.square(x - y), -1)),
+    "sqeuclidean": lambda x, y: rnp.sum(rnp.square(x - y), -1),
+    "cityblock": lambda x, y: rnp.sum(rnp.abs(x - y), -1),
+    "chebyshev": lambda x, y: rnp.max(rnp.abs(x - y), -1),
+    "cosine": _cosine,
+    "correlation": _correlation,
+    "canberra": _canberra,
+    "braycurtis": lambda x, y: rnp.sum(rnp.abs(x - y), -1) / rnp.sum(rnp.abs(x + y), -1),
+    "hamming": lambda x, y: rnp.mean(rnp.not_equal(x, y).astype(x.dtype), -1),
+}
+
+
+def _metric(name: str, metric: str, p: float) -> Callable[[Any, Any], Any]:
+    if metric == "minkowski":
+        return lambda x, y: rnp.power(rnp.sum(rnp.power(rnp.abs(x - y), p), -1), 1.0 / p)
+    if metric not in _METRICS:
+        raise ArgumentError(
+            f"{name}: cannot use metric={metric!r}",
+            hint=", ".join([*map(repr, _METRICS), "'minkowski'"]),
+        )
+    return _METRICS[metric]
+
+
+def cdist(XA: Any, XB: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
+    """The distance of every row of XA from every row of XB.
+
+    Shapes: [M, N], [K, N] -> [M, K].   p: of the metric "minkowski".
+    The derivative of a Euclidean distance 0 is taken as 0.
+    Errors: ShapeError where they do not fit; ArgumentError for another metric.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.spatial.distance import cdist
+    >>> cdist(rnp.zeros((1, 2)), rnp.array([[3.0, 4.0]]))
+    Array([[5.]], f32[1,1], cpu:0)
+    """
+    a, b = rnp.asarray(XA), rnp.asarray(XB)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise ShapeError(f"cdist: cannot compare rows of {a.shape} with those of {b.shape}")
+    x, y = reals("cdist", a[:, None, :], b[None, :, :])
+    return _metric("cdist", metric, p)(x, y)
+
+
+def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
+    """The distances of the rows of X from each other: of (0, 1), (0, 2), …, (1, 2), ….
+
+    Shapes: [M, N] -> [M (M - 1) / 2].
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.spatial.distance import pdist
+    >>> pdist(rnp.array([[0.0], [1.0], [3.0]]))
+    Array([1., 3., 2.], f32[3], cpu:0)
+    """
+    (x,) = reals("pdist", X)
+    if x.ndim != 2:
+        raise ShapeError(f"pdist: cannot compare rows of {x.shape} (rank 2 required)")
+    first, second = np.triu_indices(x.shape[0], 1)
+    return _metric("pdist", metric, p)(x[first.astype(np.int32)], x[second.astype(np.int32)])
+
+
+def squareform(X: Any) -> Any:
+    """The symmetric matrix of distances that pdist gave, or what pdist gave from the matrix.
+
+    Errors: ShapeError for a number of distances that belongs to no matrix.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.spatial.distance import squareform
+    >>> squareform(rnp.array([5.0]))
+    Array([[0., 5.],
+           [5., 0.]], f32[2,2], cpu:0)
+    """
+    x = rnp.asarray(X)
+    if x.ndim == 2:
+        first, second = np.triu_indices(x.shape[0], 1)
+        return x[first.astype(np.int32), second.astype(np.int32)]
+    size = round((1 + (1 + 8 * x.shape[0]) ** 0.5) / 2)
+    if size * (size - 1) // 2 != x.shape[0]:
+        raise ShapeError(f"squareform: cannot arrange {x.shape[0]} distances in a matrix")
+    first, second = (i.astype(np.int32) for i in np.triu_indices(size, 1))
+    upper = rnp.zeros((size, size), x.dtype).at[first, second].set(x)
+    return upper + upper.T

@@ -1,0 +1,62 @@
+"""A sum of products is fused where the target has the operation itself, and else is two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import rune
+from rune import dtypes
+from rune.backends import reference
+from rune.backends.doctor import abilities
+from rune.lowering.codegen.target import natively
+from rune.lowering.kernel.interpret import interpret
+from rune.lowering.kernel.text import parse, to_text
+from rune.lowering.legalize.contraction import separate_products
+from tests.support.close import near
+
+DOT = """
+code dot(x: read f32[8], y: read f32[8], z: write f32[1]) {
+  var total: f32 = 0.0_f32
+  for i in 8 serial { total add= x[i] * y[i] contract }
+  store z[0] = total
+}"""
+FUSING = replace(reference.TARGET, native=natively(fma=[dtypes.f32]))
+PLAIN = replace(reference.TARGET, native=natively(arithmetic=[dtypes.f32]))
+
+
+def test_products_are_separate_where_fma_is_done_in_software():
+    code = separate_products(PLAIN).run(parse(DOT))
+    assert "contract" in to_text(parse(DOT))
+    assert "contract" not in to_text(code)
+
+
+def test_nothing_changes_where_fma_is_there_or_nobody_knows():
+    for target in (FUSING, reference.TARGET):
+        code = parse(DOT)
+        assert separate_products(target).run(code) is code
+
+
+def test_the_sum_is_the_same_but_for_its_rounding():
+    x = np.linspace(0, 1, 8, dtype=np.float32)
+    z = np.zeros(1, np.float32)
+    interpret(separate_products(PLAIN).run(parse(DOT)), [x, x, z], {})
+    near(np.array([x @ x]), z, relative=1e-6, why="eight products and sums")
+
+
+def test_another_type_than_the_one_that_is_told_is_not_assumed():
+    assert FUSING.has("fma", dtypes.f32)
+    assert not FUSING.has("fma", dtypes.f64)
+    assert reference.TARGET.has("fma", dtypes.f64)
+
+
+def test_what_a_driver_tells_is_shown_by_operation():
+    assert abilities(FUSING) == ("32 threads in step", "fma f32")
+    assert abilities(reference.TARGET) == ()
+
+
+def test_devices_compute_with_what_they_say_that_they_have():
+    for device in rune.devices():
+        told = {dtype for operation, dtype in device.target.native if operation == "fma"}
+        assert told <= device.target.program_dtypes | {dtypes.f16, dtypes.bf16}

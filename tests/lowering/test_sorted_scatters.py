@@ -1,0 +1,123 @@
+"""Scatters by sorting: that they mean what scatters mean, and which ones are done so.
+
+Claims, in reading order: every sample of a scatter whose windows are rows gives by sorting what the
+reference gives, on every executor; updates of one element are combined in their order, and of what
+overwrites it the last wins; a device with many threads sorts many updates and no few; a processor
+never does, unless the driver would leave its loop; and a scatter of very many updates is right on
+every executor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import ops
+from rune.core.interpreter import type_of
+from rune.core.lower import Scatter
+from rune.core.primitive import Primitive
+from rune.lowering.scatters import LONGEST_LOOP, sorts
+from rune.ops.sorted_scatters import is_of_rows, scatter_by_sorting
+from tests.ops.samples import Sample, samples
+from tests.support.arrays import array
+from tests.support.close import near
+from tests.support.lowering import PLAIN, f32, i32
+
+SCATTERS = (ops.scatter, ops.scatter_add, ops.scatter_mul, ops.scatter_min, ops.scatter_max)
+DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
+GPU = replace(PLAIN, language="cuda", threads_per_workgroup=1024, cores=128)
+each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
+
+
+def of_rows(primitive: Primitive) -> list[Sample]:
+    found = samples(primitive)
+    return [
+        s for s in found if is_of_rows(s.types[0], s.params["dims"], s.params["slice_sizes"])
+        and s.types[0].dtype in DEVICES[0].target.program_dtypes
+    ]  # fmt: skip
+
+
+def by_sorting(primitive: Primitive, *args: Any, **params: Any) -> Any:
+    assert isinstance(primitive.lower, Scatter)
+    return scatter_by_sorting(primitive.lower.combine, *args, **params)
+
+
+@each_device
+@pytest.mark.parametrize("sample", [s for p in SCATTERS for s in of_rows(p)], ids=str)
+def test_by_sorting_a_scatter_gives_what_it_means(sample: Sample, device: Any):
+    drawn = sample.draw()
+    if not {d.dtype for d in drawn} <= device.target.program_dtypes:
+        pytest.skip("not the dtypes of the device")
+
+    def run(*xs: Any) -> Any:
+        return by_sorting(sample.primitive, *xs, **sample.params)
+
+    found = rune.jit(run, device=device.name)(*map(array, drawn))
+
+    assert sample.primitive.reference is not None
+    expected = sample.primitive.reference(*drawn, **sample.params)
+    near(expected, found, relative=1e-12, why="sums of few in another order")
+
+
+def test_there_are_such_samples_of_every_scatter():
+    assert all(of_rows(p) for p in SCATTERS)
+
+
+def changed(name: str, device: str | None, size: int, count: int) -> Any:
+    rng = np.random.default_rng(count)
+    at = rng.integers(-2 * size, 2 * size, count).astype(np.int32)
+    values = rng.integers(-9, 9, count).astype(np.int32)
+    return rune.jit(lambda x, i, v: getattr(x.at[i], name)(v), device=device)(
+        rnp.zeros(size, "i4"), at, values
+    )
+
+
+@each_device
+@pytest.mark.parametrize("name", ["add", "set", "max"])
+def test_very_many_updates_are_right_on_every_executor(name: str, device: Any):
+    # More than the loops of some drivers last.
+    count = max(LONGEST_LOOP.values()) + 100
+
+    expected = changed(name, None, 1000, count)
+
+    np.testing.assert_array_equal(expected, changed(name, device.name, 1000, count))
+
+
+# --- which are sorted -------------------------------------------------------------------------
+
+
+def is_sorted(target: Any, count: int, width: int = 1, **changes: Any) -> bool:
+    dims = ops.IndexDims((1,), (0,), (0,))
+    params = {"dims": dims, "slice_sizes": (1, width), "mode": "fill"} | changes
+    types = (f32(1000, width), i32(count, 1), f32(count, width))
+    return sorts(target, ops.scatter_add, *types, **params)
+
+
+def test_a_device_with_many_threads_sorts_many_updates():
+    assert is_sorted(GPU, 100_000)
+    assert not is_sorted(GPU, 100)
+
+
+def test_a_processor_does_one_update_after_another():
+    assert not is_sorted(PLAIN, 10_000_000)
+    assert not is_sorted(replace(GPU, cores=2, language="opencl"), 10_000_000)
+
+
+def test_no_loop_is_longer_than_the_driver_lets_it_be():
+    few = replace(GPU, cores=2, language="spirv")
+
+    assert is_sorted(few, LONGEST_LOOP["spirv"])
+    assert not is_sorted(few, LONGEST_LOOP["spirv"] - 1)
+
+
+def test_windows_that_overlap_are_not_sorted():
+    assert not is_sorted(GPU, 100_000, 4, slice_sizes=(1, 2))
+
+
+def test_what_is_no_scatter_is_not_sorted():
+    assert not sorts(GPU, ops.add, type_of(1.0), type_of(1.0))

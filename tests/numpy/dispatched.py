@@ -1,0 +1,128 @@
+"""SciPy's and scikit-learn's array-API dispatch on arrays of rune, against NumPy arrays.
+
+    SCIPY_ARRAY_API=1 python -m tests.numpy.dispatched scipy
+
+prints the calls that differ, as JSON, and how many there were. It is a process of its own, since
+SciPy reads the variable once, when it is imported. Functions that write into arrays get them in a
+box (`rune.numpy.mutable`); those of PLAIN take arrays as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.array import Array
+from rune.numpy.mutable import Box
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4)).astype(np.float32)
+POSITIVE = np.abs(X) + np.float32(0.1)
+LABELS = (X[:, 0] + X[:, 1] > 0).astype(np.int32)
+TARGET = X @ np.array([1, 2, 3, 4], np.float32)
+Call = Callable[[Any, Callable[[np.ndarray], Any]], Any]
+
+PLAIN: dict[str, Call] = {
+    "special.softmax": lambda sp, a: sp.special.softmax(a(X), axis=1),
+    "special.expit": lambda sp, a: sp.special.expit(a(X)),
+    "special.gammaln": lambda sp, a: sp.special.gammaln(a(POSITIVE)),
+    "special.xlogy": lambda sp, a: sp.special.xlogy(a(X), a(POSITIVE)),
+    "stats.skew": lambda sp, a: sp.stats.skew(a(X)),
+    "stats.kurtosis": lambda sp, a: sp.stats.kurtosis(a(X)),
+    "stats.ttest_ind": lambda sp, a: sp.stats.ttest_ind(a(X[:, 0]), a(X[:, 1])).pvalue,
+    "stats.gmean": lambda sp, a: sp.stats.gmean(a(POSITIVE)),
+    "stats.moment": lambda sp, a: sp.stats.moment(a(X), order=3),
+    "stats.entropy": lambda sp, a: sp.stats.entropy(a(POSITIVE)),
+    "fft.fft": lambda sp, a: sp.fft.fft(a(X)),
+    "fft.rfft": lambda sp, a: sp.fft.rfft(a(X), axis=0),
+    "fft.irfftn": lambda sp, a: sp.fft.irfftn(sp.fft.rfftn(a(X))),
+    "signal.detrend": lambda sp, a: sp.signal.detrend(a(X)),
+    "signal.fftconvolve": lambda sp, a: sp.signal.fftconvolve(a(X[:, 0]), a(X[:, 1])),
+    "ndimage.gaussian_filter": lambda sp, a: sp.ndimage.gaussian_filter(a(X), 1.0),
+    "integrate.trapezoid": lambda sp, a: sp.integrate.trapezoid(a(X[:, 0])),
+    "optimize.rosen": lambda sp, a: sp.optimize.rosen(a(X[0])),
+}
+WRITING: dict[str, Call] = {
+    "special.logsumexp": lambda sp, a: sp.special.logsumexp(a(X), axis=1),
+    "special.log_softmax": lambda sp, a: sp.special.log_softmax(a(X), axis=1),
+    "stats.zscore": lambda sp, a: sp.stats.zscore(a(X)),
+    "stats.pearsonr": lambda sp, a: sp.stats.pearsonr(a(X[:, 0]), a(X[:, 1])).statistic,
+    "stats.variation": lambda sp, a: sp.stats.variation(a(X)),
+    "stats.bartlett": lambda sp, a: sp.stats.bartlett(a(X[:, 0]), a(X[:, 1])).statistic,
+    "signal.hilbert": lambda sp, a: sp.signal.hilbert(a(X)),
+    "cluster.vq.whiten": lambda sp, a: sp.cluster.vq.whiten(a(X)),
+}
+LEARNING: dict[str, Call] = {
+    **{
+        f"preprocessing.{name}":
+            lambda sk, a, name=name: getattr(sk.preprocessing, name)().fit_transform(a(X))
+        for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "Normalizer", "Binarizer",
+                     "PolynomialFeatures")
+    },
+    "decomposition.PCA": lambda sk, a: abs(
+        sk.decomposition.PCA(2, svd_solver="full").fit_transform(a(X))
+    ),
+    "discriminant_analysis": lambda sk, a: sk.discriminant_analysis.LinearDiscriminantAnalysis(
+        solver="svd"
+    ).fit(a(X), a(LABELS)).predict(a(X)),
+    "linear_model.Ridge": lambda sk, a: sk.linear_model.Ridge(solver="svd").fit(
+        a(X), a(TARGET)
+    ).predict(a(X)),
+    "naive_bayes": lambda sk, a: sk.naive_bayes.GaussianNB().fit(a(X), a(LABELS)).predict(a(X)),
+    "metrics.accuracy_score": lambda sk, a: sk.metrics.accuracy_score(a(LABELS), a(LABELS)),
+    "metrics.r2_score": lambda sk, a: sk.metrics.r2_score(a(TARGET), a(TARGET * 1.1)),
+    "metrics.rbf_kernel": lambda sk, a: sk.metrics.pairwise.rbf_kernel(a(X)),
+    "model_selection": lambda sk, a: sk.model_selection.train_test_split(
+        a(X), a(LABELS), random_state=0
+    )[1],
+}  # fmt: skip
+MODULES = {
+    "scipy": "special stats fft signal ndimage integrate optimize cluster.vq",
+    "sklearn": "preprocessing decomposition discriminant_analysis linear_model naive_bayes metrics "
+    "metrics.pairwise model_selection",
+}
+
+
+def difference(library: Any, call: Call, made: Callable[[np.ndarray], Any]) -> str | None:
+    """How a call on arrays of rune differs from the one on NumPy's."""
+    expected = np.asarray(call(library, np.asarray))
+    try:
+        found = call(library, made)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    if not isinstance(found, Array | Box | float):
+        return f"gives {type(found)}"
+    if not np.allclose(np.asarray(found), expected, rtol=2e-3, atol=2e-3):
+        return f"is {found}, not {expected}"
+    return None
+
+
+def boxed(x: np.ndarray) -> Box:
+    return rnp.mutable(rnp.asarray(x))
+
+
+def main(name: str) -> None:
+    """Print [number of calls, {call: how it differs}]."""
+    warnings.simplefilter("ignore")
+    library = import_module(name)
+    for module in MODULES[name].split():
+        import_module(f"{name}.{module}")
+    if name == "sklearn":
+        library.set_config(array_api_dispatch=True)
+        calls = [(f"boxed {n}", call, boxed) for n, call in LEARNING.items()]
+    else:
+        calls = [(n, call, rnp.asarray) for n, call in PLAIN.items()]
+        calls += [(f"boxed {n}", call, boxed) for n, call in {**PLAIN, **WRITING}.items()]
+    found = {n: how for n, call, made in calls if (how := difference(library, call, made))}
+    print(json.dumps([len(calls), found]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,290 @@
+"""rune.scipy's functions of functions: minima, roots, integrals and differential equations.
+
+Their arguments are functions, so they have no place in the table of cases. Truth is SciPy's or a
+formula; the functions minimised are Rosenbrock's and a quadratic one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.optimize
+
+import rune
+import rune.numpy as rnp
+from rune.errors import ArgumentError, ShapeError
+from rune.scipy import integrate, optimize
+from tests.support import arrays
+from tests.support.close import near
+
+
+
+def array(data: Any) -> Any:
+    """The numbers as an f64 array."""
+    return arrays.array(np.asarray(data, np.float64))
+
+
+METHODS = ("BFGS", "L-BFGS", "Newton-CG", "Nelder-Mead")
+SMOOTH_METHODS = METHODS[:3]
+
+
+def rosenbrock(x: Any) -> Any:
+    return rnp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+# --- minima -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_minimum_is_found_in_a_curved_valley(method: str):
+    found = optimize.minimize(
+        rosenbrock, array([-1.2, 1.0]), method=method, options={"maxiter": 500}
+    )
+
+    assert found.success
+    near(np.ones(2), found.x, relative=1e-3, why="the gradient is 1e-5, the valley flat")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_minimisation_is_one_equation_under_jit_and_works_lane_by_lane(method: str):
+    def least(start: Any, target: Any) -> Any:
+        bowl = lambda x, t: rnp.sum((x - t) ** 2 * rnp.array([1.0, 10.0]))  # noqa: E731
+        return optimize.minimize(bowl, start, (target,), method=method).x
+
+    starts, targets = array(np.zeros((3, 2))), array([[1.0, 2.0], [-1.0, 0.5], [0.0, 0.0]])
+
+    found = rune.jit(rune.vmap(least))(starts, targets)
+
+    near(targets, found, relative=1e-3, why="Nelder-Mead's simplex is 1e-4 wide")
+
+
+@pytest.mark.parametrize("method", SMOOTH_METHODS)
+def test_the_gradient_at_a_minimum_is_as_small_as_asked_for(method: str):
+    found = optimize.minimize(rosenbrock, array([-1.2, 1.0, 0.5]), method=method, tol=1e-8)
+
+    assert float(rnp.max(rnp.abs(found.jac))) <= 1e-8
+    near(rune.grad(rosenbrock)(found.x), found.jac, relative=1e-12, why="the same function")
+
+
+def test_bfgs_learns_the_inverse_hessian():
+    matrix = array([[3.0, 1.0], [1.0, 2.0]])
+
+    found = optimize.minimize(lambda x: 0.5 * x @ matrix @ x + x[0], array([2.0, -1.0]), tol=1e-9)
+
+    near(np.linalg.inv(matrix), found.hess_inv, relative=1e-2, why="a quasi-Newton estimate")
+
+
+def test_too_few_steps_are_told():
+    found = optimize.minimize(rosenbrock, array([-1.2, 1.0]), options={"maxiter": 2})
+
+    assert not found.success
+    assert int(found.status) == 1
+    assert int(found.nit) == 2
+
+
+def test_a_fit_by_least_squares_meets_scipys():
+    t = np.linspace(0.0, 2.0, 12)
+    data = 2.0 * np.exp(-1.3 * t) + 0.05 * np.sin(9.0 * t)
+    expected = scipy.optimize.least_squares(
+        lambda p: p[0] * np.exp(-p[1] * t) - data, [1.0, 1.0]
+    )
+
+    points = array(t)
+    found = rune.jit(
+        lambda p: optimize.least_squares(
+            lambda q: q[0] * rnp.exp(-q[1] * points) - array(data), p
+        ).x
+    )(array([1.0, 1.0]))
+
+    near(expected.x, found, relative=1e-6, why="both end at a relative change of 1e-8")
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error"),
+    [
+        ({"method": "Simplex"}, ArgumentError),
+        ({"options": {"steps": 3}}, ArgumentError),
+        ({"x0": np.zeros((2, 2))}, ShapeError),
+    ],
+)
+def test_a_minimisation_that_makes_no_sense_is_refused(kwargs: dict, error: type[Exception]):
+    start = kwargs.pop("x0", np.zeros(2))
+
+    with pytest.raises(error, match="minimize: cannot"):
+        optimize.minimize(rosenbrock, start, **kwargs)
+
+
+# --- roots ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["brentq", "bisect"])
+def test_roots_between_two_points_are_found_elementwise(name: str):
+    powers = array([2.0, 5.0, 0.3])
+
+    found = getattr(optimize, name)(
+        lambda x, a: x**3 - a, array(np.zeros(3)), array(np.full(3, 4.0)), (powers,)
+    )
+
+    near(np.cbrt(powers), found, relative=1e-11, why="an interval of 2e-12")
+
+
+@pytest.mark.parametrize("name", ["brentq", "bisect", "newton"])
+def test_the_derivative_of_a_root_is_that_of_the_implicit_function(name: str):
+    def root(a: Any) -> Any:
+        ends = (array(1.0),) if name == "newton" else (array(0.0), array(4.0))
+        return getattr(optimize, name)(lambda x, a: x**3 - a, *ends, args=(a,))
+
+    near(2.0 ** (-2 / 3) / 3, rune.grad(root)(array(2.0)), relative=1e-9, why="of the root itself")
+
+
+def test_brentq_takes_as_many_steps_as_scipys():
+    f = lambda x: x**3 - 2.0 * x - 5.0  # noqa: E731
+    _, expected = scipy.optimize.brentq(f, 2.0, 3.0, full_output=True)
+
+    _, found = optimize.brentq(f, array(2.0), array(3.0), full_output=True)
+
+    assert found.converged
+    assert int(found.iterations) <= expected.iterations + 3
+
+
+def test_a_bracket_without_a_change_of_sign_gives_nan():
+    assert np.isnan(optimize.brentq(lambda x: x * x + 1.0, array(0.0), array(1.0)))
+
+
+def test_newton_with_a_second_derivative_is_halleys_method():
+    found, told = optimize.newton(
+        lambda x: x**3 - 2.0, array(1.0), fprime=lambda x: 3.0 * x**2, fprime2=lambda x: 6.0 * x,
+        full_output=True,
+    )  # fmt: skip
+
+    near(np.cbrt(2.0), found, relative=1e-14, why="cubic convergence")
+    assert int(told.iterations) <= 5
+
+
+def test_golden_finds_the_minimum_of_a_function_of_one_number():
+    found = optimize.golden(lambda x: (x - 0.3) ** 2, brack=(array(-1.0), array(2.0)), tol=1e-7)
+
+    near(0.3, found, relative=1e-6, why="the values are flat at the minimum")
+
+
+def test_a_system_of_equations_is_solved_under_jit():
+    system = lambda x: rnp.stack([x[0] ** 2 + x[1] - 3.0, x[0] - x[1] ** 2 + 1.0])  # noqa: E731
+
+    found = rune.jit(lambda x: optimize.root(system, x, tol=1e-10))(array([1.0, 1.0]))
+
+    assert found.success
+    near(np.zeros(2), system(found.x), relative=1e-9, why="the tolerance")
+
+
+# --- integrals --------------------------------------------------------------------------------
+
+ENDS = [(0.0, 2.0), (0.5, np.inf), (-np.inf, 0.3), (-np.inf, np.inf), (2.0, 0.0)]
+
+
+@pytest.mark.parametrize(("low", "high"), ENDS)
+def test_quad_integrates_over_finite_and_infinite_intervals(low: float, high: float):
+    expected, _ = scipy.integrate.quad(lambda x: np.exp(-x * x) * np.cos(x), low, high)
+
+    found, error = integrate.quad(
+        lambda x: rnp.exp(-x * x) * rnp.cos(x), array(low), array(high), limit=16
+    )
+
+    near(expected, found, relative=1e-9, why="16 parts of 21 points")
+    assert float(error) < 1e-6
+
+
+def test_the_derivative_of_quad_is_the_integral_of_the_derivative():
+    found = rune.grad(lambda a: integrate.quad(lambda x: rnp.exp(-a * x), array(0.0), array(1.0))[0])
+
+    near(2 / np.e - 1, found(array(1.0)), relative=1e-12, why="smooth: exact to rounding")
+
+
+# --- differential equations -------------------------------------------------------------------
+
+
+def oscillator(y: Any, t: Any, a: Any) -> Any:
+    return rnp.stack([y[1], -a * y[0]])
+
+
+TIMES = array(np.linspace(0.0, 2.0, 5))
+
+
+def test_odeint_meets_the_solution_of_an_oscillator():
+    found = integrate.odeint(oscillator, array([1.0, 0.0]), TIMES, array(2.0))
+
+    near(np.cos(np.sqrt(2) * np.asarray(TIMES)), found[:, 0], relative=1e-6, why="rtol 1.4e-8")
+
+
+def test_odeint_runs_backwards_in_time():
+    found = integrate.odeint(oscillator, array([1.0, 0.0]), -TIMES, array(2.0))
+
+    near(np.cos(np.sqrt(2) * np.asarray(TIMES)), found[:, 0], relative=1e-6, why="rtol 1.4e-8")
+
+
+@pytest.mark.parametrize("argument", [0, 1, 2])
+def test_the_adjoint_equation_gives_the_derivatives_of_differences(argument: int):
+    weights = array(np.arange(5.0)[:, None] + 1.0)
+    loss = lambda *args: rnp.sum(weights * integrate.odeint(oscillator, *args) ** 2)  # noqa: E731
+    args = [array([1.0, 0.5]), TIMES, array(2.0)]
+    direction = np.random.default_rng(0).uniform(-1, 1, args[argument].shape)
+
+    def moved(h: float) -> float:
+        given = list(args)
+        given[argument] = given[argument] + array(h * direction)
+        return float(loss(*given))
+
+    found = rune.grad(loss, argument)(*args)
+
+    expected = (moved(1e-4) - moved(-1e-4)) / 2e-4
+    near(expected, np.sum(np.asarray(found) * direction), relative=1e-5, why="rtol of the solver")
+
+
+def test_odeint_takes_trees_and_what_its_function_closes_over():
+    def end(rate: Any) -> Any:
+        slope = lambda y, t: {"u": -rate * y["u"]}  # noqa: E731
+        return integrate.odeint(slope, {"u": array([1.0, 2.0])}, TIMES)["u"][-1, 1]
+
+    near(2 * np.exp(-2.0), end(array(1.0)), relative=1e-6, why="rtol 1.4e-8")
+    near(-4 * np.exp(-2.0), rune.grad(end)(array(1.0)), relative=1e-6, why="rtol 1.4e-8")
+
+
+def test_odeint_works_under_jit_and_lane_by_lane():
+    rates = array([1.0, 2.0, 3.0])
+    solve = lambda a: integrate.odeint(lambda y, t: -a * y, array(1.0), TIMES)[-1]  # noqa: E731
+
+    found = rune.jit(rune.vmap(solve))(rates)
+
+    near(np.exp(-2.0 * np.asarray(rates)), found, relative=1e-6, why="rtol 1.4e-8")
+
+
+def test_too_few_steps_give_nan():
+    found = integrate.odeint(oscillator, array([1.0, 0.0]), TIMES, array(2.0), mxstep=2)
+
+    assert np.isnan(np.asarray(found)[-1]).all()
+
+
+@pytest.mark.parametrize("method", ["RK45", "RK23"])
+@pytest.mark.parametrize("span", [(0.0, 3.0), (3.0, 0.0)])
+def test_solve_ivp_takes_scipys_steps(method: str, span: tuple[float, float]):
+    expected = scipy.integrate.solve_ivp(lambda t, y: -t * y, span, [1.0, 2.0], method,
+                                         dense_output=True)  # fmt: skip
+
+    found = integrate.solve_ivp(lambda t, y: -t * y, span, array([1.0, 2.0]), method,
+                                dense_output=True)  # fmt: skip
+
+    near(expected.t, found.t, relative=1e-10, why="the same steps, to rounding")
+    near(expected.y, found.y, relative=1e-10, why="the same steps, to rounding")
+    at = np.array([0.4, 1.7])
+    near(expected.sol(at), found.sol(array(at)), relative=1e-10, why="the same extension")
+
+
+def test_solve_ivp_gives_the_solution_at_asked_times():
+    times = np.array([0.5, 1.0, 2.5])
+    expected = scipy.integrate.solve_ivp(lambda t, y: -t * y, (0.0, 3.0), [1.0], t_eval=times)
+
+    found = integrate.solve_ivp(lambda t, y: -t * y, (0.0, 3.0), array([1.0]), t_eval=array(times))
+
+    near(expected.y, found.y, relative=1e-10, why="the same steps, to rounding")
