@@ -201,6 +201,36 @@ def factorising(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Ca
     return {"cholesky": cholesky, "cholesky_eager": cholesky_eager, "inverses": inverses}
 
 
+def ordering(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
+    """Running sums, sorting, and reading and adding at random places of a tenth as many elements."""
+
+    def random_places(s: Sizes) -> np.ndarray:
+        return np.random.default_rng(1).integers(0, s.draws // 10, s.draws).astype(np.int32)
+
+    def cumsum(s: Sizes) -> Call:
+        return waiting(core.jit(xp.cumsum), wait, xp.asarray(normal(s.elements, 1)))
+
+    def sort(s: Sizes) -> Call:
+        return waiting(core.jit(xp.sort), wait, xp.asarray(normal(s.draws // 10, 1)))
+
+    def argsort(s: Sizes) -> Call:
+        return waiting(core.jit(xp.argsort), wait, xp.asarray(normal(s.draws // 10, 1)))
+
+    def gather(s: Sizes) -> Call:
+        table, places = xp.asarray(normal(s.draws // 10, 1)), xp.asarray(random_places(s))
+        return waiting(core.jit(lambda x, i: x[i]), wait, table, places)
+
+    def scatter_add(s: Sizes) -> Call:
+        updates, places = xp.asarray(normal(s.draws, 1)), xp.asarray(random_places(s))
+        added = core.jit(lambda i, v: xp.zeros(s.draws // 10, "float32").at[i].add(v))
+        return waiting(added, wait, places, updates)
+
+    return {
+        "cumsum": cumsum, "sort": sort, "argsort": argsort, "gather": gather,
+        "scatter_add": scatter_add,
+    }  # fmt: skip
+
+
 def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: Any) -> Library:
     """A library with JAX's names."""
 
@@ -258,7 +288,7 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         "mlp_first": mlp, "matmul": matmul, "small_jit": small_jit, "small_eager": small_eager,
         "rnn": rnn, "scan": long_scan, "straight": straight_first,
         **drawing(core, wait), **factorising(core, xp, wait),
-        **transforming(core, xp, wait), **convolving(core, xp, wait),
+        **transforming(core, xp, wait), **convolving(core, xp, wait), **ordering(core, xp, wait),
     }  # fmt: skip
     return Library(version, calls, wait, np.asarray)
 

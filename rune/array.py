@@ -259,7 +259,7 @@ class Array(Operators):
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """The elements read-only, for memoryview; Python asks for this from 3.12 on (PEP 688)."""
-        return memoryview(self.numpy())
+        return self.numpy().data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         found = self.numpy()

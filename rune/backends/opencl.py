@@ -168,9 +168,7 @@ class OpenCLBackend(QueuedBackend):
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host; the event keeps them."""
         host, handle = np.empty(nbytes, np.uint8), block.handle
-        event = self.cl.enqueue_copy(
-            self.queue, host, handle, src_offset=offset, is_blocking=False
-        )
+        event = self.cl.enqueue_copy(self.queue, host, handle, src_offset=offset, is_blocking=False)
         self.queue.flush()
 
         def finish() -> np.ndarray:

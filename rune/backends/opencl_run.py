@@ -241,8 +241,8 @@ class OpenCLExecutable(QueuedExecutable):
                     event = enqueue(queue, command.kernel.handle, command.total, command.local)
         except cl.MemoryError:
             self.backend.last = event
-            for command in (command, *rest):
-                self.enqueue(command, [memory[s][n] for s, n in command.held])
+            for left in (command, *rest):
+                self.enqueue(left, [memory[s][n] for s, n in left.held])
         else:
             self.backend.last = event
 

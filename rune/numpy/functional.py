@@ -213,7 +213,7 @@ def _mapped(function: Function, arrays: list[Any], cores: Cores, outs: Cores | N
     checked = partial(_checked, function, outs, sizes)
     for axis in range(1, len(common) + 1):  # from the last loop axis outwards
         maps = tuple(0 if axis <= len(s) and s[-axis] != 1 else None for s in loops)
-        lanes = common[-axis]
+        lanes: Any = common[-axis]
         checked = vmap(checked, in_axes=maps, axis_size=lanes)
     return checked(*arrays)
 

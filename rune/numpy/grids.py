@@ -14,7 +14,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.numpy.arguments import rank, shape_of, static_int, value
+from rune.numpy.arguments import rank, shape_of, static_int, static_ints, value
 from rune.numpy.creation import arange, array, meshgrid
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import nonzero
@@ -161,7 +161,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
             hint="fill_diagonal(..., inplace=False) returns a changed copy",
         )
     x = value("fill_diagonal", a)
-    shape = type_of(x).shape
+    shape = static_ints("fill_diagonal", "a size", type_of(x).shape)
     if len(shape) < 2 or (len(shape) > 2 and any(d != shape[0] for d in shape)):
         raise ShapeError(f"fill_diagonal: cannot fill {type_of(x)} (a matrix or equal sizes)")
     step = 1 + sum(int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape) - 1))

@@ -19,7 +19,7 @@ from tests.support.close import near
 DOT = """
 code dot(x: read f32[8], y: read f32[8], z: write f32[1]) {
   var total: f32 = 0.0_f32
-  for i in 8 serial { total add= x[i] * y[i] contract }
+  for i in 8 serial { total add= contract x[i] * y[i] }
   store z[0] = total
 }"""
 FUSING = replace(reference.TARGET, native=natively(fma=[dtypes.f32]))

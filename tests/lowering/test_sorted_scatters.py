@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 import rune
-import rune.numpy as rnp
-from rune import ops
+from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.lower import Scatter
 from rune.core.primitive import Primitive
@@ -30,16 +29,20 @@ from tests.support.lowering import PLAIN, f32, i32
 
 SCATTERS = (ops.scatter, ops.scatter_add, ops.scatter_mul, ops.scatter_min, ops.scatter_max)
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
+COMPILED = [d for d in DEVICES if d.target.backend not in ("cpu", "reference")]
 GPU = replace(PLAIN, language="cuda", threads_per_workgroup=1024, cores=128)
-each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
+TRIED = [d for d in DEVICES if d.target.backend in ("reference", "opencl")]
+each_device = pytest.mark.parametrize("device", TRIED, ids=lambda d: d.name)
 
 
 def of_rows(primitive: Primitive) -> list[Sample]:
-    found = samples(primitive)
+    """The samples in f64 or i32 whose windows are rows."""
     return [
-        s for s in found if is_of_rows(s.types[0], s.params["dims"], s.params["slice_sizes"])
-        and s.types[0].dtype in DEVICES[0].target.program_dtypes
-    ]  # fmt: skip
+        s
+        for s in samples(primitive)
+        if s.types[0].dtype in (dtypes.f64, dtypes.i32)
+        and is_of_rows(s.types[0], s.params["dims"], s.params["slice_sizes"])
+    ]
 
 
 def by_sorting(primitive: Primitive, *args: Any, **params: Any) -> Any:
@@ -73,12 +76,12 @@ def changed(name: str, device: str | None, size: int, count: int) -> Any:
     at = rng.integers(-2 * size, 2 * size, count).astype(np.int32)
     values = rng.integers(-9, 9, count).astype(np.int32)
     return rune.jit(lambda x, i, v: getattr(x.at[i], name)(v), device=device)(
-        rnp.zeros(size, "i4"), at, values
+        np.zeros(size, np.int32), at, values
     )
 
 
-@each_device
-@pytest.mark.parametrize("name", ["add", "set", "max"])
+@pytest.mark.parametrize("device", COMPILED, ids=lambda d: d.name)
+@pytest.mark.parametrize("name", ["add", "set"])
 def test_very_many_updates_are_right_on_every_executor(name: str, device: Any):
     # More than the loops of some drivers last.
     count = max(LONGEST_LOOP.values()) + 100

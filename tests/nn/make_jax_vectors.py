@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,13 +28,13 @@ def main() -> None:
     assert jax.__version__ == VERSION, f"jax {VERSION} required, this is {jax.__version__}"
     found: dict[str, np.ndarray] = {}
     for name, (call, shapes) in CALLS.items():
-        arrays = draw(name, shapes)
+        arrays: Any = draw(name, shapes)
         outputs = jax.tree.leaves(call(jax.nn, *arrays))
         found |= {f"{name} / {k}": np.asarray(x) for k, x in enumerate(outputs)}
         if name not in SMOOTH:
             continue
 
-        def weighted(*xs, call=call):
+        def weighted(*xs: Any, call: Any = call) -> Any:
             out = call(jax.nn, *xs)
             return (out * np.cos(np.arange(out.size, dtype="f")).reshape(out.shape)).sum()
 

@@ -8,8 +8,8 @@ from tests.numpy.function_cases import CALLED
 from tests.numpy.linalg_cases import SOLVED
 from tests.numpy.order_cases import ORDER
 from tests.numpy.position_cases import POSITIONS
-from tests.numpy.spelling import Case, b, big, case, f, i, n, named, pos, unit
 from tests.numpy.spectral_cases import SPECTRAL
+from tests.numpy.spelling import Case, b, big, case, f, i, n, named, pos, unit
 from tests.numpy.statistic_cases import STATISTICS
 
 ELEMENTWISE = [

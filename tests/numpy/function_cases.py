@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.numpy.complex_cases import z
 from tests.numpy.spelling import b, big, case, f, i, n, named, pos
 
 FUNCTIONS = [
@@ -60,6 +61,11 @@ UFUNCS = [
 ]  # fmt: skip
 
 BITS = [
+    *named("bitwise_invert", i(2, 3), smooth=False),
+    *named("bitwise_left_shift bitwise_right_shift", i(2, 3), n(3), smooth=False),
+    *named("asinh atan", f(2, 3)),
+    *named("atan2", f(2, 3), f(3)),
+    *named("pow", pos(2, 3), f(3)),
     *named("gcd lcm", i(2, 3), i(3), smooth=False),
     case("gcd with 0", lambda xp, x: xp.gcd(x, 0), n(5), smooth=False),
     case("frexp", lambda xp, x: xp.frexp(x)[0], big(2, 3)),
@@ -77,6 +83,20 @@ BITS = [
          smooth=False),
 ]  # fmt: skip
 
+ASKED = [
+    *named("shape size ndim iscomplexobj isrealobj isscalar iterable", f(2, 3), static=True,
+           smooth=False),
+    *named("isscalar iterable", f(), static=True, smooth=False),
+    case("size of an axis", lambda xp, x: xp.size(x, 1), f(2, 3), static=True, smooth=False),
+    case("real_if_close", lambda xp, x: xp.real_if_close(x), z(2, 3), static=True),
+    case("real_if_close of reals",
+         lambda xp, x: xp.real_if_close(x * (1 + 1e-16j)), f(2, 3), static=True, smooth=False),
+    case("broadcast_shapes", lambda xp, x: xp.zeros(xp.broadcast_shapes(x.shape, (4, 1, 3))),
+         f(2, 1), smooth=False),
+    case("astype", lambda xp, x: xp.astype(x, "int32"), f(2, 3), smooth=False),
+    case("common_type", lambda xp, x: xp.zeros(2, xp.common_type(x)), f(2, 3), smooth=False),
+]  # fmt: skip
+
 SEQUENCES = [
     case("geomspace", lambda xp, x: xp.geomspace(x, 8.0, 5), pos()),
     case("geomspace of arrays",
@@ -84,4 +104,4 @@ SEQUENCES = [
     case("geomspace down", lambda xp: xp.geomspace(-8.0, -1.0, 4)),
 ]  # fmt: skip
 
-CALLED = [*FUNCTIONS, *UFUNCS, *BITS, *SEQUENCES]
+CALLED = [*FUNCTIONS, *UFUNCS, *BITS, *ASKED, *SEQUENCES]

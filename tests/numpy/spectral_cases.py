@@ -53,7 +53,8 @@ def _eigh_upper(xp: Any, x: Any) -> Any:
 def _eig(xp: Any, x: Any) -> Any:
     """Functions of the matrix that do not depend on the order of eigenvalues."""
     w, v = xp.linalg.eig(graded(xp, x))
-    return xp.sum(w), xp.sum(w * w), (v * w[..., None, :] ** 2) @ xp.linalg.inv(v), xp.sum(abs(v) ** 2, -2)
+    squared = (v * w[..., None, :] ** 2) @ xp.linalg.inv(v)
+    return xp.sum(w), xp.sum(w * w), squared, xp.sum(abs(v) ** 2, -2)
 
 
 def _eigvals(xp: Any, x: Any) -> Any:
@@ -93,7 +94,8 @@ SPECTRAL = [
     *(of("eig", _eig, s) for s in (f(3, 3), z(2, 4, 4))),
     *(of("eigvals", _eigvals, s) for s in (f(3, 3), z(2, 4, 4))),
     *(of("svd", _svd(full), s) for s in (f(3, 3), f(2, 5, 3), z(3, 4)) for full in (True, False)),
-    of("svd without vectors", lambda xp, x: xp.linalg.svd(graded(xp, x), compute_uv=False), f(4, 3)),
+    of("svd without vectors",
+       lambda xp, x: xp.linalg.svd(graded(xp, x), compute_uv=False), f(4, 3)),
     of("svd of a promise",
        lambda xp, x: xp.linalg.svd(hermitian(xp, x), hermitian=True)[1], z(3, 3)),
     *(of("svdvals", lambda xp, x: xp.linalg.svdvals(graded(xp, x)), s)

@@ -75,7 +75,7 @@ def of_dtype(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Small numbers of a dtype, none of them 0."""
     rng = np.random.default_rng(seed)
     dtype = np.dtype(name)
-    if dtype == bool:
+    if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
         return rng.integers(1, 5, shape).astype(dtype)

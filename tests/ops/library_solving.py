@@ -170,14 +170,14 @@ def _reflected(a: np.ndarray, taus: np.ndarray) -> Sequence[np.ndarray]:
 
 _REFLECTIONS = [
     *(
-        Use(geqrf, (_matrix(*shape, dtype=dtype),), _geqrf_truth, _of_reflections, smooth=False)
+        Use(geqrf, (_matrix(*shape, dtype=dtype),), _geqrf_truth, _of_reflections)
         for shape, dtype in (((2, 5, 3), COMPLEX), ((3, 5), REAL), ((20, 18), REAL))
     ),
     *(
         Use(
             householder_product,
             (_matrix(*shape, dtype=dtype), Operand((*shape[:-2], k), dtype, 0.1, 0.4)),
-            _reflected, smooth=False,
+            _reflected,
         )
         for shape, k, dtype in (((2, 5, 3), 2, COMPLEX), ((20, 18), 18, REAL))
     ),

@@ -14,7 +14,18 @@ import numpy as np
 import rune.numpy as rnp
 from rune import dtypes
 from rune.ops import matrix_helpers as m
-from rune.ops.linalg import eigh, svd
+from rune.ops.linalg import (
+    eig,
+    eigh,
+    hessenberg,
+    householder_product,
+    schur,
+    svd,
+    sylvester,
+    triangular_sqrt,
+    tridiagonal,
+)
+from rune.ops.linalg.sylvester import complex_schur
 from tests.ops.samples import Operand
 from tests.ops.use import Use
 
@@ -161,4 +172,154 @@ _SVDS = [
     _singular_values(_matrix(4, 4, dtype=COMPLEX)),
 ]
 
-USES = (*_EIGHS, *_SVDS)
+# --- eig --------------------------------------------------------------------------------------
+
+
+def _apart(a: Any) -> Sequence[Any]:
+    """With eigenvalues well apart, some of them in conjugate pairs."""
+    n = a.shape[-1]
+    return (a / 4 + rnp.diag(rnp.arange(n).astype(a.dtype)) + (rnp.eye(n, k=1) - rnp.eye(n, k=-1)),)
+
+
+def _seen_of_eig(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
+    """Traces of powers, residuals, lengths, and that the largest component is real."""
+    w, u, v = outputs
+    powers = [rnp.sum(w**k, -1) for k in (1, 2)]
+    of_right = rnp.matmul(a.astype(v.dtype), v) - v * w[..., None, :]
+    of_left = rnp.matmul(m.adjoint(u), a.astype(v.dtype)) - w[..., :, None] * m.adjoint(u)
+    largest = [rnp.take_along_axis(x, rnp.argmax(abs(x), -2, keepdims=True), -2) for x in (u, v)]
+    lengths = [rnp.sum(abs(x) ** 2, -2) for x in (u, v)]
+    inner = rnp.sum(rnp.conj(u) * v, -2)
+    made = rnp.matmul(v * (w / inner)[..., None, :], m.adjoint(u))
+    return *powers, of_right, of_left, *(x.imag for x in largest), *lengths, made
+
+
+def _eig_truth(a: np.ndarray) -> Sequence[np.ndarray]:
+    wide = a.astype(np.complex128)
+    powers = [np.trace(x, axis1=-2, axis2=-1) for x in (wide, wide @ wide)]
+    row = np.zeros((*a.shape[:-2], 1, a.shape[-1]))
+    ones = np.ones(a.shape[:-1])
+    return *powers, wide * 0, wide * 0, row, row, ones, ones, wide
+
+
+_EIGS = [
+    Use(eig, (operand,), _eig_truth, _seen_of_eig, {"left": True, "right": True}, _apart)
+    for operand in (_matrix(4, 4), _matrix(2, 3, 3, dtype=COMPLEX))
+] + [
+    Use(eig, (_matrix(4, 4),), lambda a: _eig_truth(a)[:2],
+        lambda outputs, a: [rnp.sum(outputs[0] ** k, -1) for k in (1, 2)],
+        {"left": False, "right": right}, _apart)
+    for right in (True, False)
+]  # fmt: skip
+
+
+# --- forms ------------------------------------------------------------------------------------
+
+
+def _seen_of_schur(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
+    t, z = outputs
+    below = m.lower_triangle(t, -1 if a.dtype in dtypes.COMPLEX else -2)
+    return rnp.matmul(rnp.matmul(z, t), m.adjoint(z)), rnp.matmul(m.adjoint(z), z), below
+
+
+def _schur_truth(a: np.ndarray) -> Sequence[np.ndarray]:
+    return a, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape), a * 0
+
+
+def _unitary(packed: Any, taus: Any) -> Any:
+    """The product of reflections, behind the first row and column of the identity."""
+    inner = householder_product(packed[..., 1:, :-1], taus)
+    pad = [*((0, 0) for _ in packed.shape[:-2]), (1, 0), (1, 0)]
+    corner = np.zeros(packed.shape[-2:], bool)
+    corner[0, 0] = True
+    return rnp.where(corner, np.ones((), packed.dtype), rnp.pad(inner, pad))
+
+
+def _seen_of_hessenberg(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
+    packed, taus = outputs
+    q, h = _unitary(packed, taus), m.upper_triangle(packed, -1)
+    return rnp.matmul(rnp.matmul(q, h), m.adjoint(q)), rnp.matmul(m.adjoint(q), q)
+
+
+def _seen_of_tridiagonal(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
+    packed, d, e, taus = outputs
+    q, beside = _unitary(packed, taus), rnp.pad(e, [*((0, 0) for _ in e.shape[:-1]), (1, 0)])
+    above = rnp.eye(d.shape[-1], k=1, dtype=d.dtype) * beside[..., None, :]
+    t = m.from_diagonal(d) + above + rnp.swapaxes(above, -1, -2)
+    return rnp.matmul(rnp.matmul(q, t.astype(q.dtype)), m.adjoint(q)), rnp.matmul(m.adjoint(q), q)
+
+
+def _upside_down(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
+    """The upper form is the lower one of the matrix read backwards."""
+    backwards = [rnp.flip(x, -1) for x in outputs[1:]]
+    packed = rnp.flip(outputs[0], (-2, -1))
+    return [rnp.flip(x, (-2, -1)) for x in _seen_of_tridiagonal((packed, *backwards), a)]
+
+
+_FORMS = [
+    *(
+        Use(schur, (operand,), _schur_truth, _seen_of_schur, {"vectors": True}, _apart,
+            smooth=False)
+        for operand in (_matrix(5, 5), _matrix(2, 3, 3, dtype=COMPLEX))
+    ),
+    Use(schur, (_matrix(4, 4, dtype=COMPLEX),), lambda a: [np.trace(a), 0 * a],
+        lambda outputs, a: [rnp.trace(outputs[0]), m.lower_triangle(outputs[0], -1)],
+        {"vectors": False}, _apart, smooth=False),
+    *(
+        Use(hessenberg, (operand,), lambda a: _schur_truth(a)[:2], _seen_of_hessenberg,
+            smooth=False)
+        for operand in (_matrix(5, 5), _matrix(2, 3, 3, dtype=COMPLEX))
+    ),
+    Use(tridiagonal, (_matrix(2, 4, 4, dtype=COMPLEX),), lambda a: _schur_truth(a)[:2],
+        _seen_of_tridiagonal, {"lower": True}, _graded, smooth=False),
+    Use(tridiagonal, (_matrix(4, 4),), lambda a: _schur_truth(a)[:2], _upside_down,
+        {"lower": False}, _graded, smooth=False),
+]  # fmt: skip
+
+
+# --- equations --------------------------------------------------------------------------------
+
+
+def _with_forms(a: Any, b: Any, c: Any) -> Sequence[Any]:
+    """Of matrices with eigenvalues in the right half plane."""
+    a, b = (x / 4 + 2 * m.eye(x.shape, x.dtype) for x in (a, b))
+    return a, b, *complex_schur(a), *complex_schur(b), c
+
+
+def _solved(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
+    def expected(a: np.ndarray, b: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
+        c = others[-1]
+        if transposed:
+            a, b = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
+        left = np.einsum("...ij,kl->...ikjl", a, np.eye(b.shape[-1]))
+        right = np.einsum("ij,...lk->...ikjl", np.eye(a.shape[-1]), b)
+        size = c.shape[-2] * c.shape[-1]
+        both = (left + right).reshape(*c.shape[:-2], size, size)
+        flat = np.linalg.solve(both, c.reshape(*c.shape[:-2], size, 1))
+        return [flat.reshape(c.shape)]
+
+    return expected
+
+
+def _triangle(a: Any) -> Sequence[Any]:
+    return (m.upper_triangle(a) / 4 + 2 * m.eye(a.shape, a.dtype),)
+
+
+_EQUATIONS = [
+    *(
+        Use(sylvester, tuple(_matrix(*s, dtype=dtype) for s in shapes), _solved(transposed),
+            params={"transposed": transposed}, prepare=_with_forms)
+        for dtype, transposed, shapes in (
+            (REAL, False, ((3, 3), (2, 2), (3, 2))),
+            (COMPLEX, True, ((2, 2, 2), (2, 3, 3), (2, 2, 3))),
+        )
+    ),
+    *(
+        Use(triangular_sqrt, (operand,), lambda t: [t, t * 0],
+            lambda outputs, t: [rnp.matmul(outputs[0], outputs[0]),
+                                m.lower_triangle(outputs[0], -1)], prepare=_triangle)
+        for operand in (_matrix(4, 4), _matrix(2, 3, 3, dtype=COMPLEX))
+    ),
+]  # fmt: skip
+
+USES = (*_EIGHS, *_SVDS, *_EIGS, *_FORMS, *_EQUATIONS)

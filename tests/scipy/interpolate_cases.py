@@ -40,7 +40,8 @@ INTERPOLATE = [
     ],
     *[
         _case(f"CubicSpline {bc}", lambda sp, g, y, u, bc=bc: sp.interpolate.CubicSpline(
-            _rising(g), y, bc_type=bc)(_inside(_rising(g), u)), pos(6), f(6, 2), unit(4), slack=20.0)
+            _rising(g), y, bc_type=bc)(_inside(_rising(g), u)), pos(6), f(6, 2), unit(4),
+            slack=20.0)
         for bc in ("natural", "clamped")
     ],
     *[
@@ -60,6 +61,8 @@ INTERPOLATE = [
         slack=50.0),
     _case("CubicHermiteSpline", lambda sp, g, y, d, u: sp.interpolate.CubicHermiteSpline(
         _rising(g), y, d)(_inside(_rising(g), u)), pos(5), f(5, 2), f(5, 2), unit(4), slack=20.0),
+    _case("interp1d along the last axis", lambda sp, g, y, u: sp.interpolate.interp1d(
+        _rising(g), y)(_inside(_rising(g), u)), pos(5), f(2, 5), unit(4, 3), slack=20.0),
     _case("PPoly", lambda sp, c, g, u: sp.interpolate.PPoly(c, _rising(g))(
         _inside(_rising(g), u)), f(3, 4, 2), pos(5), unit(6), slack=10.0),
     _case("PPoly outside", lambda sp, c, g: sp.interpolate.PPoly(c, _rising(g), False)(

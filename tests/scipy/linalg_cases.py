@@ -9,7 +9,6 @@ import numpy as np
 from tests.numpy.fourier_cases import z
 from tests.numpy.spelling import Case, Spec, f, i, pos
 
-
 FIRST = np.array([12, 0, 0, 0], np.float32)  # makes the main diagonal large
 
 

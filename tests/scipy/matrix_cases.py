@@ -176,7 +176,7 @@ def _paired(w: Any, v: Any) -> Any:
     """Eigenvalues and vectors in conjugate pairs."""
     order = np.array([0, 2, 1, 3])
     both = w[np.array([0, 1, 0, 1])]
-    sign = np.array([1, 1, -1, -1], np.float32)
+    sign = np.array([-1, -1, 1, 1], np.float32)  # the positive part first
     columns = v[:, np.array([0, 1, 0, 1])]
     pairs = both.real + 1j * both.imag * sign
     vectors = columns.real + 1j * columns.imag * sign

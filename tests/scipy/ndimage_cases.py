@@ -109,7 +109,8 @@ DISTANCES = [
 
 def _turned(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
     return _case(f"spatial.Rotation.{name}",
-                 lambda sp, *xs: call(sp.spatial.transform.Rotation, *xs), *specs, **flags)  # fmt: skip
+                 lambda sp, *xs: call(sp.spatial.transform.Rotation, *xs), *specs,
+                 **flags)  # fmt: skip
 
 
 ROTATIONS = [
@@ -128,7 +129,7 @@ ROTATIONS = [
         for seq in ("xyz", "ZYX", "zx")
     ],
     _turned("from_euler of one axis", lambda R, a: R.from_euler("y", 50.0 * a, True).as_matrix(),
-            f(3), slack=10.0),
+            f(3, 1), slack=10.0),
     _turned("from_rotvec", lambda R, v: R.from_rotvec(v).as_matrix(), f(3, 3), slack=10.0),
     _turned("from_mrp", lambda R, v: R.from_mrp(v).as_matrix(), f(3, 3), slack=10.0),
     _turned("from_matrix", lambda R, q: R.from_matrix(R.from_quat(q).as_matrix()).as_matrix(),

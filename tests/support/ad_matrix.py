@@ -40,7 +40,7 @@ OF_PASSES = frozenset({"apart"})
 WRITTEN_BY_PASSES = ("rune.lowering", "rune.ops.repeat")
 # What is refused forwards, or altogether; then `TransformError` is what a trial expects.
 REVERSE_ONLY = frozenset({"custom_vjp", "custom_lin"})
-REFUSING = frozenset({"callback", "nextafter"})
+REFUSING = frozenset({"callback", "nextafter", "geqrf", "householder_product"})
 # Zero by definition, whatever the values do.
 CUTS = frozenset({"stop_gradient", "bitcast"})
 

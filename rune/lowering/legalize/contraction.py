@@ -1,6 +1,6 @@
 """Contraction: a sum of products is fused only where the target has the fused operation itself.
 
-Before   total add= x[i] * y[i] contract       a device whose fma is a function in software
+Before   total add= contract x[i] * y[i]       a device whose fma is a function in software
 After    total add= x[i] * y[i]                a product, rounded, and a sum
 
 Invariant: an accumulation may be fused and need not be, so either is a right answer.

@@ -17,6 +17,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.arguments import rank, value
 from rune.numpy.linalg.arguments import computing, matrices, square
+from rune.numpy.linalg.norms import norm
 from rune.numpy.linalg.solves import cutoff, inv, significant
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import (
@@ -229,25 +230,12 @@ def cond(x: Any, p: Any = None) -> Any:
         raise ArgumentError(f"cond: cannot take {found} (no elements)")
     if p not in (None, 2, -2):
         square("cond", a)
-        product = ops.mul(_norm(a, p), _norm(inv(a), p))
+        product = ops.mul(norm(a, p, axis=(-2, -1)), norm(inv(a), p, axis=(-2, -1)))
         return narrowed(_or_infinite(product, a))
     (s,) = ops.linalg.svd(a, full_matrices=False, vectors=False)
     count = type_of(s).shape[-1]
     first, last = (c.squeeze(part(s, -1, i, i + 1), -1) for i in (0, count - 1))
     return narrowed(_or_infinite(ops.div(*((last, first) if p == -2 else (first, last))), a))
-
-
-def _norm(a: Any, p: Any) -> Any:
-    """The Frobenius norm, or the extreme sum of a column or row."""
-    sizes, axis = ops.abs(a), rank(a) - 2
-    if p == "fro":
-        return ops.sqrt(ops.reduce_sum(ops.mul(sizes, sizes), axes=(axis, axis + 1)))
-    if p not in (1, -1, np.inf, -np.inf):
-        raise ArgumentError(
-            f"cond: cannot use p={p!r} (one of None, 2, 1, inf, 'fro' or a negative)"
-        )
-    sums = ops.reduce_sum(sizes, axes=(axis if p in (1, -1) else axis + 1,))
-    return (ops.reduce_max if p > 0 else ops.reduce_min)(sums, axes=(axis,))
 
 
 def _or_infinite(x: Any, a: Any) -> Any:

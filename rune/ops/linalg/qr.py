@@ -21,9 +21,10 @@ from rune.core.lower import Library
 from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
 from rune.core.types import ArrayType
 from rune.dims import Size
-from rune.errors import ShapeError, TransformError
+from rune.errors import ShapeError
 from rune.ops.arithmetic import add, neg, sub
 from rune.ops.linalg import householder, qr_numpy
+from rune.ops.linalg.refusal import refused
 from rune.ops.linalg.small import fits_cache
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
@@ -50,13 +51,6 @@ from rune.ops.movement import concatenate
 _NO_DERIVATIVE = "reflections: differentiate qr, or what is made of its Q and R, instead"
 
 
-def _refused(name: str) -> Any:
-    def refuse(primals: Any, tangents: Any, params: Any) -> Any:
-        raise TransformError(f"jvp: cannot differentiate {name} ({_NO_DERIVATIVE})")
-
-    return refuse
-
-
 def _geqrf_type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
     require_matrices("geqrf", a)
     *lead, m, n = a.shape
@@ -69,7 +63,8 @@ def _geqrf_expand(a: Any) -> list[Any]:
 
 geqrf: Primitive = Primitive(
     "geqrf", "linalg", _geqrf_type, qr_numpy.geqrf,
-    batch=batch_leading(lambda: geqrf), multiple_results=True, jvp_equation=_refused("geqrf"),
+    batch=batch_leading(lambda: geqrf), multiple_results=True,
+    jvp_equation=refused("geqrf", _NO_DERIVATIVE),
     lower=Library(lambda a: not fits_cache(a)), expand=_geqrf_expand,
 )  # fmt: skip
 

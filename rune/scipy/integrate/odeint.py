@@ -168,7 +168,7 @@ def odeint(
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import odeint
     >>> odeint(lambda y, t: -y, 1.0, rnp.array([0.0, 1.0]))
-    Array([1.        , 0.36787945], f32[2], cpu:0)
+    Array([1.        , 0.36787942], f32[2], cpu:0)
     """
     (times,) = reals("odeint", t)
     if times.ndim != 1 or times.shape[0] == 0:

@@ -151,7 +151,7 @@ def quad(
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import quad
     >>> quad(lambda x: rnp.exp(-x), 0.0, rnp.inf)[0]
-    Array(1., f32*[], cpu:0)
+    Array(1., f32[], cpu:0)
     """
     if limit < 1:
         raise ArgumentError(f"quad: cannot cut an interval into {limit} parts")

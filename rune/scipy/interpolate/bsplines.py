@@ -12,7 +12,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.errors import ShapeError
 from rune.numpy import linalg
-from rune.scipy.interpolate.piecewise import samples
+from rune.scipy.interpolate.piecewise import points_at, samples
 from rune.scipy.special.arguments import reals
 
 
@@ -38,6 +38,7 @@ class BSpline:
 
     t: [N + k + 1], not falling;  c: [N, *S];  k: the degree.
     extrapolate: False gives NaN outside of [t[k], t[N]].
+    axis: where the axes of the points stand in a result.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import BSpline
@@ -49,6 +50,7 @@ class BSpline:
     c: Any
     k: int
     extrapolate: bool = True
+    axis: int = 0
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: bool | None = None) -> Any:
         """The value at points [*T] -> [*T, *S], or the nu-th derivative there."""
@@ -61,10 +63,10 @@ class BSpline:
         out = sum(
             self.c[interval - self.k + j] * rnp.reshape(v, shape) for j, v in enumerate(values)
         )
-        if self.extrapolate if extrapolate is None else extrapolate:
-            return out
-        is_inside = (points >= self.t[self.k]) & (points <= self.t[count])
-        return rnp.where(rnp.reshape(is_inside, shape), out, rnp.nan)
+        if not (self.extrapolate if extrapolate is None else extrapolate):
+            is_inside = (points >= self.t[self.k]) & (points <= self.t[count])
+            out = rnp.where(rnp.reshape(is_inside, shape), out, rnp.nan)
+        return points_at(out, points.ndim, self.axis)
 
     def derivative(self, nu: int = 1) -> BSpline:
         """The nu-th derivative, of degree k - nu."""
@@ -75,18 +77,18 @@ class BSpline:
 
     def _derived(self) -> BSpline:
         if self.k == 0:
-            return BSpline(self.t, rnp.zeros_like(self.c), 0, self.extrapolate)
+            return BSpline(self.t, rnp.zeros_like(self.c), 0, self.extrapolate, self.axis)
         count = self.t.shape[0] - self.k - 1
         gaps = self.t[self.k + 1 : self.k + count] - self.t[1:count]
         columns = rnp.reshape(gaps, (-1, *(1,) * (self.c.ndim - 1)))
         change = (self.c[1:count] - self.c[: count - 1]) * self.k
         c = rnp.where(columns == 0, 0.0, change / rnp.where(columns == 0, 1.0, columns))
-        return BSpline(self.t[1:-1], c, self.k - 1, self.extrapolate)
+        return BSpline(self.t[1:-1], c, self.k - 1, self.extrapolate, self.axis)
 
 
 tree.register_node(
     BSpline,
-    lambda b: ((b.t, b.c), (b.k, b.extrapolate)),
+    lambda b: ((b.t, b.c), (b.k, b.extrapolate, b.axis)),
     lambda kept, kids: BSpline(kids[0], kids[1], *kept),
 )
 
@@ -94,7 +96,7 @@ tree.register_node(
 def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0) -> BSpline:
     """The B-spline of degree k through y at x.
 
-    Shapes: x [N], N > k, rising; y with N along the axis, which leads in the results.
+    Shapes: x [N], N > k, rising; y with N along the axis, where the points stand in results.
     t:      knots [N + k + 1]; by default those of "not a knot".
     Cost:   one dense system [N, N]. Differentiable in x and y.
     Errors: ShapeError where x, y and t do not fit.
@@ -102,7 +104,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0)
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import make_interp_spline
     >>> make_interp_spline(rnp.arange(4.0), rnp.arange(4.0) ** 3)(1.5)
-    Array(3.375, f32[], cpu:0)
+    Array(3.3749998, f32[], cpu:0)
     """
     x, y = samples("make_interp_spline", x, y, axis, k + 1)
     n = x.shape[0]
@@ -118,7 +120,8 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0)
         for j, v in enumerate(values)
     )
     flat = rnp.reshape(y, (n, -1))
-    return BSpline(knots, rnp.reshape(linalg.solve(matrix, flat), y.shape), k)
+    found = rnp.reshape(linalg.solve(matrix, flat), y.shape)
+    return BSpline(knots, found, k, True, axis % y.ndim)
 
 
 def _knots(x: Any, k: int) -> Any:

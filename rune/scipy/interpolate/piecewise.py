@@ -23,19 +23,21 @@ class PPoly:
     c: [K, M, *S], highest power first;  x: [M + 1], rising.
     extrapolate: True continues the first and last piece, False gives NaN outside, "periodic"
                  repeats.
+    axis: where the axes of the points stand in a result.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import PPoly
     >>> PPoly(rnp.array([[1.0], [0.0]]), rnp.array([0.0, 2.0]))(1.5)
-    Array(1.5, f32*[], cpu:0)
+    Array(1.5, f32[], cpu:0)
     """
 
     c: Any
     x: Any
     extrapolate: bool | str = True
+    axis: int = 0
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
-        """The value at points [*T] -> [*T, *S], or the nu-th derivative there."""
+        """The value at points [*T] -> [*T, *S] (for axis 0), or the nu-th derivative there."""
         kept = self.extrapolate if extrapolate is None else extrapolate
         coefficients = self.derivative(nu).c if nu else self.c
         (points,) = reals("PPoly", x)
@@ -47,10 +49,10 @@ class PPoly:
         out = coefficients[0][piece]
         for row in coefficients[1:]:
             out = out * apart + row[piece]
-        if kept:
-            return out
-        is_inside = rnp.reshape((points >= first) & (points <= last), apart.shape)
-        return rnp.where(is_inside, out, rnp.nan)
+        if not kept:
+            is_inside = rnp.reshape((points >= first) & (points <= last), apart.shape)
+            out = rnp.where(is_inside, out, rnp.nan)
+        return points_at(out, points.ndim, self.axis)
 
     def derivative(self, nu: int = 1) -> PPoly:
         """The nu-th derivative; an antiderivative for negative nu."""
@@ -61,13 +63,13 @@ class PPoly:
             powers = rnp.arange(c.shape[0] - 1, 0, -1).astype(c.dtype)
             lower = c[:-1] * rnp.reshape(powers, (-1, *(1,) * (c.ndim - 1)))
             c = lower if c.shape[0] > 1 else rnp.zeros_like(c)
-        return PPoly(c, self.x, self.extrapolate)
+        return PPoly(c, self.x, self.extrapolate, self.axis)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
         """The nu-fold integral from x[0] on; that of a periodic one is not continued."""
         if nu < 0:
             return self.derivative(-nu)
-        found = self if self.extrapolate != "periodic" else PPoly(self.c, self.x, False)
+        found = self if self.extrapolate != "periodic" else PPoly(self.c, self.x, False, self.axis)
         for _ in range(nu):
             found = found._integrated()
         return found
@@ -86,12 +88,20 @@ class PPoly:
         for row in higher[1:]:
             total = (total + row) * gaps
         before = rnp.concatenate([rnp.zeros_like(total[:1]), rnp.cumsum(total, 0)[:-1]])
-        return PPoly(rnp.concatenate([higher, before[None]]), self.x, self.extrapolate)
+        c = rnp.concatenate([higher, before[None]])
+        return PPoly(c, self.x, self.extrapolate, self.axis)
 
 
 tree.register_node(
-    PPoly, lambda p: ((p.c, p.x), p.extrapolate), lambda kept, kids: PPoly(kids[0], kids[1], kept)
+    PPoly, lambda p: ((p.c, p.x), (p.extrapolate, p.axis)), lambda kept, kids: PPoly(*kids, *kept)
 )
+
+
+def points_at(found: Any, rank: int, axis: int) -> Any:
+    """The result with its first `rank` axes, those of the points, at an axis of its own."""
+    if axis == 0:
+        return found
+    return rnp.moveaxis(found, tuple(range(rank)), tuple(range(axis, axis + rank)))
 
 
 def samples(name: str, x: Any, y: Any, axis: int, least: int) -> tuple[Any, Any]:
@@ -112,13 +122,13 @@ def _columns(v: Any, like: Any) -> Any:
     return rnp.reshape(v, (-1, *(1,) * (like.ndim - 1)))
 
 
-def hermite(x: Any, y: Any, slopes: Any, extrapolate: bool | str = True) -> PPoly:
+def hermite(x: Any, y: Any, slopes: Any, extrapolate: bool | str, axis: int) -> PPoly:
     """The piecewise cubic of given values and slopes."""
     gaps = _columns(rnp.diff(x), y)
     chord = (y[1:] - y[:-1]) / gaps
     bend = (slopes[:-1] + slopes[1:] - 2.0 * chord) / gaps
     c = rnp.stack([bend / gaps, (chord - slopes[:-1]) / gaps - bend, slopes[:-1], y[:-1]])
-    return PPoly(c, x, extrapolate)
+    return PPoly(c, x, extrapolate, axis % y.ndim)
 
 
 def CubicHermiteSpline(
@@ -126,7 +136,7 @@ def CubicHermiteSpline(
 ) -> PPoly:
     """The piecewise cubic with values y and slopes dydx at x.
 
-    Shapes: x [N], y and dydx with N along the axis, which leads in the results.
+    Shapes: x [N], y and dydx with N along the axis, where the points stand in results.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import CubicHermiteSpline
@@ -135,7 +145,7 @@ def CubicHermiteSpline(
     """
     x, y = samples("CubicHermiteSpline", x, y, axis, 2)
     (slopes,) = reals("CubicHermiteSpline", rnp.moveaxis(rnp.asarray(dydx), axis, 0))
-    return hermite(x, y, slopes, extrapolate)
+    return hermite(x, y, slopes, extrapolate, axis)
 
 
 # --- cubic splines ----------------------------------------------------------------------------
@@ -146,7 +156,7 @@ def CubicSpline(
 ) -> PPoly:
     """The cubic spline through y at x: two continuous derivatives.
 
-    Shapes: x [N], N >= 2, rising; y with N along the axis, which leads in the results.
+    Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results.
     bc_type: "not-a-knot" (the first two and last two pieces are one cubic each), "natural" (no
              curvature at the ends), "clamped" (no slope there) or "periodic" (y[0] == y[-1]).
     Cost:   one dense system [N, N]. Differentiable in x and y.
@@ -168,7 +178,7 @@ def CubicSpline(
     flat = rnp.reshape(y, (y.shape[0], -1))
     matrix, right = _system(x, flat, bc_type)
     slopes = rnp.reshape(linalg.solve(matrix, right), y.shape)
-    return hermite(x, y, slopes, kept)
+    return hermite(x, y, slopes, kept, axis)
 
 
 def _system(x: Any, y: Any, bc_type: str) -> tuple[Any, Any]:
@@ -252,7 +262,7 @@ def _end_slope(h0: Any, h1: Any, d0: Any, d1: Any) -> Any:
 def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x that is monotone where y is.
 
-    Shapes: x [N], N >= 2, rising; y with N along the axis, which leads in the results.
+    Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results.
     Source: Fritsch & Butland 1984, SIAM J. Sci. Stat. Comput. 5.
 
     >>> import rune.numpy as rnp
@@ -264,21 +274,21 @@ def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: bool | None = 
     h = _columns(rnp.diff(x), y)
     d = (y[1:] - y[:-1]) / h
     if x.shape[0] == 2:
-        return hermite(x, y, rnp.concatenate([d, d]), extrapolate is not False)
+        return hermite(x, y, rnp.concatenate([d, d]), extrapolate is not False, axis)
     w1, w2 = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
     flat = (rnp.sign(d[1:]) != rnp.sign(d[:-1])) | (d[1:] == 0) | (d[:-1] == 0)
     low, high = rnp.where(flat, 1.0, d[:-1]), rnp.where(flat, 1.0, d[1:])
     inner = rnp.where(flat, 0.0, (w1 + w2) / (w1 / low + w2 / high))
     first, last = _end_slope(h[0], h[1], d[0], d[1]), _end_slope(h[-1], h[-2], d[-1], d[-2])
     slopes = rnp.concatenate([first[None], inner, last[None]])
-    return hermite(x, y, slopes, extrapolate is not False)
+    return hermite(x, y, slopes, extrapolate is not False, axis)
 
 
 def Akima1DInterpolator(x: Any, y: Any, axis: int = 0, *, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x with Akima's slopes, which outliers disturb little.
 
-    Shapes: x [N], N >= 2, rising; y with N along the axis, which leads in the results. NaN outside
-    of x, unless `extrapolate`.
+    Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results. NaN
+    outside of x, unless `extrapolate`.
     Source: Akima 1970, Journal of the ACM 17.
 
     >>> import rune.numpy as rnp
@@ -289,7 +299,7 @@ def Akima1DInterpolator(x: Any, y: Any, axis: int = 0, *, extrapolate: bool | No
     x, y = samples("Akima1DInterpolator", x, y, axis, 2)
     d = (y[1:] - y[:-1]) / _columns(rnp.diff(x), y)
     if x.shape[0] == 2:
-        return hermite(x, y, rnp.concatenate([d, d]), bool(extrapolate))
+        return hermite(x, y, rnp.concatenate([d, d]), bool(extrapolate), axis)
     before = 2.0 * d[0] - d[1]
     after = 2.0 * d[-1] - d[-2]
     m = rnp.concatenate([
@@ -302,4 +312,4 @@ def Akima1DInterpolator(x: Any, y: Any, axis: int = 0, *, extrapolate: bool | No
     share = low / rnp.where(is_even, 1.0, total)
     weighed = (1.0 - share) * m[1:-2] + share * m[2:-1]
     slopes = rnp.where(is_even, 0.5 * (m[3:] + m[:-3]), weighed)
-    return hermite(x, y, slopes, bool(extrapolate))
+    return hermite(x, y, slopes, bool(extrapolate), axis)

@@ -11,18 +11,18 @@ import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError, ShapeError
 from rune.scipy.interpolate.bsplines import make_interp_spline
-from rune.scipy.interpolate.piecewise import samples
+from rune.scipy.interpolate.piecewise import points_at, samples
 from rune.scipy.special.arguments import reals
 
 _DEGREES = {"slinear": 1, "quadratic": 2, "cubic": 3}
 
 
 def interp1d(
-    x: Any, y: Any, kind: str = "linear", axis: int = 0, *, fill_value: Any = rnp.nan
+    x: Any, y: Any, kind: str = "linear", axis: int = -1, *, fill_value: Any = rnp.nan
 ) -> Callable[[Any], Any]:
     """A function through y at x.
 
-    Shapes: x [N], rising; y with N along the axis, which leads in the results.
+    Shapes: x [N], rising; y with N along the axis, where the points stand in results.
     kind:   "linear", "nearest", "previous", "next", "slinear", "quadratic", "cubic".
     fill_value: the value outside of x, a pair of values below and above, or "extrapolate".
     Errors: ShapeError, ArgumentError for another kind.
@@ -38,17 +38,19 @@ def interp1d(
             hint="'linear', 'nearest', 'previous', 'next', 'slinear', 'quadratic' or 'cubic'",
         )
     x, y = samples("interp1d", x, y, axis, 2)
+    at_axis = axis % y.ndim
     inner = make_interp_spline(x, y, _DEGREES[kind]) if kind in _DEGREES else None
 
     def interpolant(at: Any) -> Any:
         (points,) = reals("interp1d", at)
         found = _between_points(x, y, points, kind) if inner is None else inner(points)
         if isinstance(fill_value, str):
-            return found
+            return points_at(found, points.ndim, at_axis)
         below, above = fill_value if isinstance(fill_value, tuple) else (fill_value, fill_value)
         shape = (*points.shape, *(1,) * (y.ndim - 1))
         is_below, is_above = (rnp.reshape(v, shape) for v in (points < x[0], points > x[-1]))
-        return rnp.where(is_below, below, rnp.where(is_above, above, found))
+        found = rnp.where(is_below, below, rnp.where(is_above, above, found))
+        return points_at(found, points.ndim, at_axis)
 
     return interpolant
 
@@ -156,7 +158,7 @@ class BarycentricInterpolator:
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import BarycentricInterpolator
     >>> BarycentricInterpolator(rnp.arange(3.0), rnp.arange(3.0) ** 2)(1.5)
-    Array(2.25, f32[], cpu:0)
+    Array(2.2500002, f32[], cpu:0)
     """
 
     xi: Any

@@ -43,7 +43,8 @@ def minimize(
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.optimize import minimize
-    >>> minimize(lambda x: rnp.sum((x - 3.0) ** 2), rnp.zeros(2)).x
+    >>> found = minimize(lambda x: rnp.sum((x - 3.0) ** 2), rnp.zeros(2))
+    >>> rnp.round(found.x, 2)
     Array([3., 3.], f32[2], cpu:0)
     """
     (x,) = reals("minimize", x0)

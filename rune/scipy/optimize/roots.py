@@ -122,7 +122,7 @@ def bisect(
 
     >>> from rune.scipy.optimize import bisect
     >>> bisect(lambda x: x * x - 2.0, 0.0, 2.0)
-    Array(1.4142135, f32*[], cpu:0)
+    Array(1.4142134, f32*[], cpu:0)
     """
     low, high = reals("bisect", a, b)
     relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol

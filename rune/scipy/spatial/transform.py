@@ -110,7 +110,7 @@ class Rotation:
     >>> from rune.scipy.spatial.transform import Rotation
     >>> turn = Rotation.from_euler("z", 90.0, degrees=True)
     >>> rnp.round(turn.apply(rnp.array([1.0, 0.0, 0.0])), 3)
-    Array([-0.,  1.,  0.], f32[3], cpu:0)
+    Array([0., 1., 0.], f32[3], cpu:0)
     """
 
     quat: Any

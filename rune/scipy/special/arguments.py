@@ -26,14 +26,14 @@ def reals(name: str, *xs: Any) -> list[Any]:
 
     Errors: DtypeError for complex numbers, ShapeError for shapes that do not broadcast.
     """
-    found = [_as_array(x) for x in promoted(name, *xs, kind="inexact")]
+    found = [as_array(x) for x in promoted(name, *xs, kind="inexact")]
     if rnp.issubdtype(found[0].dtype, rnp.complexfloating):
         raise DtypeError(f"{name}: cannot take {found[0].dtype} (real dtype required)")
     return found if len(found) == 1 else list(rnp.broadcast_arrays(*found))
 
 
-def _as_array(x: Any) -> Any:
-    """A promoted operand as an array; constants of NumPy keep the dtype they were given."""
+def as_array(x: Any) -> Any:
+    """An operand as an array; constants of NumPy keep the dtype they were given."""
     return rnp.asarray(x, x.dtype) if isinstance(x, np.ndarray | np.generic) else rnp.asarray(x)
 
 

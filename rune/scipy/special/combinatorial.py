@@ -46,9 +46,9 @@ def _log_beta_of_large(a: Any, b: Any) -> Any:
     n = a + b
     powers = a * rnp.log(a / n) + b * rnp.log1p(-a / n)
     errors = stirling_error(a) + stirling_error(b) - stirling_error(n)
-    return powers + HALF_LOG_2PI - 0.5 * rnp.log(a) - 0.5 * rnp.log(b / n) + errors
+    Array(0.08333331, f32*[], cpu:0)
 
-
+Array(-0., f32*[], cpu:0)
 @elementwise
 def betaln(a: Any, b: Any) -> Any:
     """log |B(a, b)|, the logarithm of the beta function.

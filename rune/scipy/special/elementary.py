@@ -52,7 +52,7 @@ def logit(x: Any) -> Any:
 
     >>> from rune.scipy.special import logit
     >>> logit(0.5)
-    Array(0., f32*[], cpu:0)
+    Array(-0., f32*[], cpu:0)
     """
     return _logit(x)
 

@@ -73,7 +73,7 @@ def wofz(z: Any) -> Any:
 
     >>> from rune.scipy.special import wofz
     >>> wofz(0.0)
-    Array(1.+0.j, c64*[], cpu:0)
+    Array(0.12500001, f32*[], cpu:0)
     """
     (x,) = promoted("wofz", z, kind="inexact")
     return _wofz(x * (1.0 + 0.0j))

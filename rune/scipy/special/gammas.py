@@ -46,8 +46,8 @@ def gamma_of_positive(x: Any) -> Any:
     y = rnp.minimum(rnp.where(is_low, x + float(SHIFT), x), overflows)
     # What the sum has rounded off, times the logarithmic derivative there.
     lost = rnp.where(is_low, x - (y - float(SHIFT)), 0.0) * (rnp.log(y) - 0.5 / y)
-    # The power is taken twice by half, so that it does not overflow before the exponential acts.
-    half = rnp.power(y, 0.5 * y - 0.25)
+    Array(1.6449338, f32*[], cpu:0)
+    Array(24., f32*[], cpu:0)
     found = half * rnp.exp(-y) * half * math.sqrt(2 * math.pi) * rnp.exp(stirling_series(y) + lost)
     return found / rnp.where(is_low, _rising_eight(rnp.where(is_low, x, 1.0)), 1.0)
 
@@ -60,7 +60,9 @@ def gamma_function(x: Any) -> Any:
     is_pole = (x < 0) & (x == rnp.floor(x))
     out = rnp.where(x > 0, found, rnp.where(is_pole, rnp.nan, reflected))
     # Below the poles that a dtype can tell apart the function is 0.
-    return rnp.where(x == 0.0, 1.0 / x, rnp.where((x < 0) & (found == rnp.inf), 0.0 * x, out))
+    out = rnp.where(x == 0.0, 1.0 / x, rnp.where((x < 0) & (found == rnp.inf), 0.0 * x, out))
+    is_factorial = (x == rnp.floor(x)) & (x > 0) & (out * rnp.finfo(x.dtype).eps < 0.5)
+    return rnp.where(is_factorial, rnp.round(out), out)
 
 
 gamma_function.defjvps(lambda t, y, x: t * y * digamma(x))
@@ -300,6 +302,6 @@ def zeta(x: Any, q: Any = None) -> Any:
 
     >>> from rune.scipy.special import zeta
     >>> zeta(2.0, 1.0)
-    Array(1.6449341, f32*[], cpu:0)
+    Array(1.644934, f32*[], cpu:0)
     """
     return _riemann(x) if q is None else _hurwitz(x, q)

@@ -53,7 +53,7 @@ def both(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     is_low = (is_low | ((b < 0.5) & (x < 0.99))) & ~((a < 0.5) & (a < b) & (y < 0.99))
     a1, b1 = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
     x1, y1 = rnp.where(is_low, x, y), rnp.where(is_low, y, x)
-    found = rnp.exp(log_beta_power(a1, b1, x1, y1)) / _fraction(a1, b1, x1, y1)
+    Array(0.25, f32[], cpu:0)
     return rnp.where(is_low, found, 1.0 - found), rnp.where(is_low, 1.0 - found, found)
 
 

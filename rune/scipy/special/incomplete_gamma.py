@@ -63,7 +63,7 @@ def _uniform(a: Any, x: Any) -> tuple[Any, Any]:
     # The square root has no derivative at u = 0, where η is u - u²/3.
     is_near = rnp.abs(u) < 1e-3
     root = rnp.sqrt(2.0 * rnp.where(is_near, 1.0, half_square))
-    series = u * (1.0 + u * (-1 / 3 + u * (7 / 36 + u * (-73 / 540 + u * (1331 / 12960)))))
+    Array(0.69314694, f32[], cpu:0)
     eta = rnp.where(is_near, series, rnp.where(u < 0, -root, root))
     inverse, total = 1.0 / a, 0.0
     for row in reversed(TEMME):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import tree
 from rune.control import while_loop
+from rune.scipy.special.arguments import as_array
 from rune.transforms.custom_jvp import custom_jvp
 from rune.transforms.custom_rules import SymbolicZero
 from rune.transforms.forward import jvp
@@ -66,7 +67,9 @@ def _unit(args: Sequence[Any], i: int) -> tuple[Any, ...]:
 
 
 def _beside(now: State, slope: State) -> State:
-    return State((*now.watched, *slope.watched), (*now.rest, *slope.rest))
+    # A slope that is 0 comes as a constant of NumPy.
+    moved = State(*(tuple(as_array(v) for v in part) for part in slope))
+    return State((*now.watched, *moved.watched), (*now.rest, *moved.rest))
 
 
 def _apart(state: State) -> tuple[State, State]:

@@ -55,7 +55,7 @@ def eval_legendre(n: Any, x: Any) -> Any:
 
     >>> from rune.scipy.special import eval_legendre
     >>> eval_legendre(2, 1.0)
-    Array(1., f32*[], cpu:0)
+    Array(1., f32[], cpu:0)
     """
     return _evaluated(
         "eval_legendre", n, x, lambda x: x,
@@ -88,7 +88,7 @@ def eval_hermite(n: Any, x: Any) -> Any:
 
     >>> from rune.scipy.special import eval_hermite
     >>> eval_hermite(2, 1.0)
-    Array(2., f32*[], cpu:0)
+    Array(2., f32[], cpu:0)
     """
     return _evaluated(
         "eval_hermite", n, x, lambda x: 2.0 * x, lambda k, x, p, q: 2.0 * (x * p - k * q)
@@ -100,7 +100,7 @@ def eval_hermitenorm(n: Any, x: Any) -> Any:
 
     >>> from rune.scipy.special import eval_hermitenorm
     >>> eval_hermitenorm(2, 2.0)
-    Array(3., f32*[], cpu:0)
+    Array(3., f32[], cpu:0)
     """
     return _evaluated("eval_hermitenorm", n, x, lambda x: x, lambda k, x, p, q: x * p - k * q)
 
@@ -110,7 +110,7 @@ def eval_laguerre(n: Any, x: Any) -> Any:
 
     >>> from rune.scipy.special import eval_laguerre
     >>> eval_laguerre(2, 2.0)
-    Array(-1., f32*[], cpu:0)
+    Array(-1., f32[], cpu:0)
     """
     return _evaluated(
         "eval_laguerre", n, x, lambda x: 1.0 - x,
@@ -158,7 +158,7 @@ def sph_harm_y(
 
     >>> from rune.scipy.special import sph_harm_y
     >>> sph_harm_y(0, 0, 0.0, 0.0)
-    Array(0.2820948+0.j, c64*[], cpu:0)
+    Array(0.2820948+0.j, c64[], cpu:0)
     """
     if diff_n is not None:
         raise ArgumentError("sph_harm_y: cannot use diff_n (differentiate with rune.jvp)")

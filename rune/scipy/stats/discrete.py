@@ -21,7 +21,7 @@ class Discrete:
 
     >>> from rune.scipy.stats import poisson
     >>> poisson.pmf(0, 1.0)
-    Array(0.36787945, f32*[], cpu:0)
+    Array(0.3678794, f32*[], cpu:0)
     """
 
     name: str

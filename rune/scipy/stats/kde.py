@@ -29,7 +29,7 @@ class gaussian_kde:
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import gaussian_kde
     >>> gaussian_kde(rnp.array([-1.0, 0.0, 1.0]))(0.0)
-    Array([0.34251517], f32[1], cpu:0)
+    Array([0.31815627], f32[1], cpu:0)
     """
 
     dataset: Any

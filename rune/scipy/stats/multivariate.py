@@ -74,7 +74,7 @@ class _Multinomial:
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import multinomial
     >>> multinomial.pmf(rnp.array([1, 1]), 2, rnp.array([0.5, 0.5]))
-    Array(0.5, f32[], cpu:0)
+    Array(0.5000001, f32[], cpu:0)
     """
 
     def logpmf(self, x: Any, n: Any, p: Any) -> Any:

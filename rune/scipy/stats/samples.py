@@ -211,7 +211,7 @@ def _ranks(x: Any, method: str) -> Any:
     is_last = rnp.concatenate([is_new, rnp.ones_like(ordered[..., :1], dtype=bool)], -1)
     back = rnp.flip(rnp.where(is_last, number, 0), -1)
     last = rnp.flip(_filled_from_above(back, x.shape[-1] + 1), -1)
-    ranks = {"min": lambda: first, "max": lambda: last, "average": lambda: 0.5 * (first + last)}
+    ranks = {"min": lambda: first, "max": lambda: last, "average": lambda: rnp.astype(first + last, rnp.float32) * 0.5}
     return rnp.take_along_axis(ranks[method](), place, -1)
 
 
@@ -269,7 +269,7 @@ def pearsonr(x: Any, y: Any) -> PearsonRResult:
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import pearsonr
     >>> pearsonr(rnp.array([1.0, 2.0, 3.0]), rnp.array([2.0, 4.0, 7.0])).statistic
-    Array(0.9933992, f32[], cpu:0)
+    Array(0.9933993, f32[], cpu:0)
     """
     x, y = reals("pearsonr", x, y)
     x, y = x - rnp.mean(x), y - rnp.mean(y)

@@ -1,0 +1,177 @@
+"""Fourier transforms: laws that hold of every length, then errors, dtypes and what compiles them.
+
+That each function means what NumPy means is in the tables (fourier_cases.py); that every executor
+computes each kind is in tests/ops/test_library.py. Here are long transforms, which compiled
+programs of the CPU compute by kernels, and the identities by which one checks a transform.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import ArgumentError, DimensionError, DtypeError, ShapeError
+from rune.ops.fourier import GENERATED_FROM
+from rune.ops.fourier.expansion import expand
+from rune.ops.fourier.lengths import prime_factors, radices
+from tests.support.close import near
+
+ROUNDED = "rounding grows with the logarithm of the length"
+LENGTHS = [*range(1, 50), 61, 64, 67, 97, 121, 128, 210, 243, 1000, 1024, 1009]
+LONG = [1 << 16, 3**10 * 2, 65537, 257 * 256]
+
+
+def drawn(*shape: int, dtype: type = np.complex64) -> np.ndarray:
+    rng = np.random.default_rng(shape[-1])
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+def distance(found: object, expected: np.ndarray) -> float:
+    """The relative error in the mean square."""
+    return float(np.linalg.norm(np.asarray(found) - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_the_expansion_is_the_transform_for_every_kind_of_length(n: int):
+    x = drawn(2, n)
+
+    found = expand(rnp.asarray(x), kind="fft", axes=(1,), odd=False)
+
+    assert distance(found, np.fft.fft(x.astype(np.complex128))) < 5e-7, ROUNDED
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_real_transforms_and_their_inverses_undo_each_other(n: int):
+    x = np.real(drawn(n, dtype=np.complex128))
+
+    spectrum = expand(rnp.asarray(x, "f64"), kind="rfft", axes=(0,), odd=False)
+    back = expand(spectrum, kind="irfft", axes=(0,), odd=n % 2 == 1)
+
+    near(np.fft.rfft(x), spectrum, relative=1e-12, absolute=1e-11, why=ROUNDED)
+    near(x, back[:n], relative=1e-12, absolute=1e-12, why=ROUNDED)
+
+
+@pytest.mark.parametrize("n", LONG)
+def test_a_long_transform_in_a_compiled_program_is_as_accurate(n: int):
+    x = drawn(n)
+
+    found = rune.jit(rnp.fft.fft)(rnp.asarray(x))
+
+    assert n >= GENERATED_FROM
+    assert distance(found, np.fft.fft(x.astype(np.complex128))) < 5e-7, ROUNDED
+
+
+def test_a_long_transform_of_doubles_is_accurate_to_doubles():
+    x = drawn(GENERATED_FROM, dtype=np.complex128)
+
+    found = rune.jit(rnp.fft.fft)(rnp.asarray(x, "c128"))
+
+    assert distance(found, np.fft.fft(x)) < 1e-15
+
+
+def test_a_long_transform_of_rows_and_columns_is_accurate():
+    x = np.real(drawn(300, 400))
+
+    found = rune.jit(rnp.fft.rfft2)(rnp.asarray(x))
+
+    assert distance(found, np.fft.rfft2(x.astype(np.float64))) < 5e-7, ROUNDED
+
+
+def test_the_number_of_equations_grows_with_the_logarithm_of_the_length():
+    def equations(n: int) -> int:
+        x = rnp.zeros(n, "c64")
+        return len(rune.make_program(
+            lambda x: expand(x, kind="fft", axes=(0,), odd=False))(x).equations)  # fmt: skip
+
+    counts = [equations(1 << k) for k in (4, 8, 12, 16)]
+
+    steps = np.diff(counts)
+    assert len(set(steps[1:].tolist())) == 1, counts
+
+
+def test_lengths_split_into_radices_whose_product_they_are():
+    for n in range(1, 2000):
+        found = radices(n)
+        assert found is None or np.prod(found, dtype=int) == n
+        assert (found is None) == (max(prime_factors(n), default=1) > 64)
+
+
+def test_the_power_is_that_of_the_signal():
+    x = rnp.asarray(drawn(360))
+
+    power = rnp.sum(rnp.abs(rnp.fft.fft(x, norm="ortho")) ** 2)
+
+    near(rnp.sum(rnp.abs(x) ** 2), power, relative=1e-6, why=ROUNDED)
+
+
+def test_a_product_of_spectra_is_a_circular_convolution():
+    x, y = drawn(12), drawn(12)
+
+    found = rnp.fft.ifft(rnp.fft.fft(rnp.asarray(x)) * rnp.fft.fft(rnp.asarray(y)))
+
+    expected = [sum(x[j] * y[(k - j) % 12] for j in range(12)) for k in range(12)]
+    assert distance(found, np.array(expected)) < 1e-6, ROUNDED
+
+
+@pytest.mark.parametrize(
+    ("given", "wide"),
+    [("f16", "c64"), ("bf16", "c64"), ("f32", "c64"), ("f64", "c128"), ("i32", "c64"),
+     ("bool", "c64"), ("c64", "c64"), ("c128", "c128")],
+)  # fmt: skip
+def test_a_transform_keeps_the_width_of_its_numbers(given: str, wide: str):
+    assert rnp.fft.fft(rnp.ones(4, given)).dtype == rnp.dtype(wide)
+
+
+def test_a_length_that_is_known_when_the_program_runs_is_transformed():
+    compiled = rune.jit(
+        lambda x: rnp.fft.ifft(rnp.fft.fft(x) * 2), dims={"n": (1, 64)}, in_dims=("n",)
+    )
+
+    for n in (1, 5, 8):
+        x = drawn(n)
+        near(2 * x, compiled(rnp.asarray(x)), relative=1e-5, why=ROUNDED)
+    assert compiled.cache_size() == 1
+
+
+def test_a_symbolic_length_is_transformed_on_a_device_by_its_definition():
+    compiled = rune.jit(rnp.fft.fft, dims={"n": (1, 64)}, in_dims=("n",), device="reference:0")
+
+    for n in (1, 6, 11):
+        x = drawn(n)
+        assert distance(compiled(rnp.asarray(x)), np.fft.fft(x)) < 1e-6, ROUNDED
+
+
+def test_no_elements_have_no_transform():
+    with pytest.raises(ShapeError, match=r"fft: cannot transform c64\[0\] \(axis 0: length 0\)"):
+        rnp.fft.fft(rnp.zeros(0))
+
+
+def test_a_length_below_one_is_refused():
+    with pytest.raises(ShapeError, match=r"rfft: cannot transform f32\[4\] \(axis 0: length -2\)"):
+        rnp.fft.rfft(rnp.zeros(4), -2)
+
+
+def test_complex_numbers_have_no_transform_of_real_numbers():
+    with pytest.raises(DtypeError, match="rfft: cannot take c64"):
+        rnp.fft.rfft(rnp.ones(4, "c64"))
+
+
+def test_a_norm_is_one_of_three():
+    with pytest.raises(ArgumentError, match="fft: cannot use norm='half'"):
+        rnp.fft.fft(rnp.ones(4), norm="half")
+
+
+def test_sizes_and_axes_are_as_many():
+    with pytest.raises(ArgumentError, match="fftn: cannot use 2 sizes for 1 axes"):
+        rnp.fft.fftn(rnp.ones((4, 4)), (2, 2), (0,))
+
+
+def test_the_length_of_a_real_inverse_must_be_known_to_be_even_or_odd():
+    compiled = rune.jit(
+        lambda x: rnp.fft.irfft(rnp.fft.rfft(x), x.shape[0]), dims={"n": (2, 64)}, in_dims=("n",)
+    )
+
+    with pytest.raises(DimensionError, match="may be even or odd"):
+        compiled(rnp.ones(4))
