@@ -88,6 +88,8 @@ CASES = (
     Case("conv_grad", "gradients of that conv by both", Bar(1.2, "jax"), ("jax",)),
     Case("cholesky", "cholesky of f32[1024,1024]", Bar(1.2, "jax"), ("jax",)),
     Case("cholesky_eager", "the same, not jitted", Bar(1.2, "jax"), ("jax",)),
+    Case("eigh", "eigh of f32[256,256]", Bar(1.5, "jax"), ("jax",)),
+    Case("eigh_eager", "the same, not jitted", Bar(1.5, "jax"), ("jax",)),
     Case("inverses", "inverses of 100,000 f32[4,4]", Bar(1.0, "jax"), ("jax",)),
     Case("fft", "fft of 4 M c64", Bar(1.2, "jax"), ("numpy", "jax")),
     Case("rfft", "rfft of 4 M f32", Bar(1.2, "jax"), ("numpy", "jax")),

@@ -182,7 +182,7 @@ def complex_normal(size: int) -> np.ndarray:
 
 
 def factorising(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
-    """A Cholesky factor of one large matrix, and inverses of many tiny ones."""
+    """Cholesky factors and eigenvectors of one matrix, and inverses of many tiny ones."""
 
     def definite(s: Sizes) -> Any:
         a = normal((s.matrix, s.matrix), 1)
@@ -198,11 +198,28 @@ def factorising(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Ca
         a = normal((s.draws // 100, 4, 4), 1) + 4 * np.eye(4, dtype=np.float32)
         return waiting(core.jit(xp.linalg.inv), wait, xp.asarray(a))
 
-    return {"cholesky": cholesky, "cholesky_eager": cholesky_eager, "inverses": inverses}
+    def eigenvectors(x: Any) -> Any:
+        values, vectors = xp.linalg.eigh(x)
+        return vectors * values
+
+    def symmetric(s: Sizes) -> Any:
+        a = normal((s.matrix // 4, s.matrix // 4), 1)
+        return xp.asarray(a + a.T)
+
+    def eigh(s: Sizes) -> Call:
+        return waiting(core.jit(eigenvectors), wait, symmetric(s))
+
+    def eigh_eager(s: Sizes) -> Call:
+        return waiting(eigenvectors, wait, symmetric(s))
+
+    return {
+        "cholesky": cholesky, "cholesky_eager": cholesky_eager, "inverses": inverses,
+        "eigh": eigh, "eigh_eager": eigh_eager,
+    }  # fmt: skip
 
 
 def ordering(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
-    """Running sums, sorting, and reading and adding at random places of a tenth as many elements."""
+    """Running sums, sorting, and reading and adding at random places."""
 
     def random_places(s: Sizes) -> np.ndarray:
         return np.random.default_rng(1).integers(0, s.draws // 10, s.draws).astype(np.int32)

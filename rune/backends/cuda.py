@@ -268,6 +268,11 @@ class CudaBackend(QueuedBackend):
 
         return finish
 
+    def address(self, buffer: DeviceBuffer) -> int:
+        """Where an array lies on the device, for other libraries to read."""
+        self.check()
+        return address(buffer.memory)
+
     def synchronize(self) -> None:
         """Wait for the stream to drain."""
         with self.entered:

@@ -41,20 +41,22 @@ from rune.lax.collectives import (
     psum_scatter,
     pswapaxes,
 )
-from rune.lax.convolution import (
+from rune.lax.conv_layouts import (
     ConvDimensionNumbers,
-    conv,
     conv_dimension_numbers,
+    conv_general_permutations,
+    padtype_to_pads,
+)
+from rune.lax.convolution import (
+    conv,
     conv_general_dilated,
     conv_general_dilated_local,
     conv_general_dilated_patches,
-    conv_general_permutations,
     conv_general_shape_tuple,
     conv_shape_tuple,
     conv_transpose,
     conv_transpose_shape_tuple,
     conv_with_general_padding,
-    padtype_to_pads,
 )
 from rune.lax.fourier import FftType, fft
 from rune.lax.windows import reduce_window, reduce_window_shape_tuple

@@ -9,7 +9,7 @@ products of f32 are f32 everywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,143 +17,16 @@ import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.core.types import Shape
 from rune.dims import Size
-from rune.errors import ArgumentError, ShapeError
+from rune.errors import ArgumentError
+from rune.lax.conv_layouts import (
+    ConvDimensionNumbers,
+    conv_dimension_numbers,
+    ints,
+    pads_of,
+)
 from rune.ops.sliding import reach, window_count
 
-Ints = tuple[int, ...]
 Pads = Sequence[tuple[Size, Size]]
-
-
-class ConvDimensionNumbers(NamedTuple):
-    """Axes by role: (batch, feature, *spatial) of lhs and out, (out, in, *spatial) of rhs."""
-
-    lhs_spec: Sequence[int]
-    rhs_spec: Sequence[int]
-    out_spec: Sequence[int]
-
-
-def conv_dimension_numbers(
-    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], dimension_numbers: Any
-) -> ConvDimensionNumbers:
-    """The axes that `dimension_numbers` names, as ConvDimensionNumbers.
-
-    Errors: ArgumentError for strings that do not name the axes, ShapeError for ranks that differ.
-
-    >>> import rune
-    >>> rune.lax.conv_dimension_numbers((1, 5, 5, 3), (3, 3, 3, 8), ("NHWC", "HWIO", "NHWC"))
-    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
-    """
-    if len(lhs_shape) != len(rhs_shape):
-        raise ShapeError(
-            f"conv_dimension_numbers: cannot convolve {len(lhs_shape)} axes with {len(rhs_shape)}"
-        )
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return dimension_numbers
-    if dimension_numbers is None:
-        axes = tuple(range(len(lhs_shape)))
-        return ConvDimensionNumbers(axes, axes, axes)
-    if isinstance(dimension_numbers, list | tuple) and len(dimension_numbers) == 3:
-        return _named(len(lhs_shape), *dimension_numbers)
-    raise ArgumentError(
-        f"conv_dimension_numbers: cannot use {dimension_numbers!r} (three strings required)",
-        hint='for example ("NHWC", "HWIO", "NHWC")',
-    )
-
-
-def _named(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNumbers:
-    for spec, roles in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
-        if len(spec) != rank or len(set(spec)) != rank or not set(roles) <= set(spec):
-            raise ArgumentError(
-                f"conv_dimension_numbers: cannot name {rank} axes by {spec!r} "
-                f"(one letter for each required, {roles[0]} and {roles[1]} among them)"
-            )
-    spatial = [c for c in rhs if c not in "OI"]
-    if any({c for c in spec if c not in "NC"} != set(spatial) for spec in (lhs, out)):
-        raise ArgumentError(
-            f"conv_dimension_numbers: cannot use {lhs!r}, {rhs!r}, {out!r} "
-            "(spatial axes are named differently)"
-        )
-    return ConvDimensionNumbers(*(
-        (*map(spec.index, roles), *map(spec.index, spatial))
-        for spec, roles in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
-    ))  # fmt: skip
-
-
-def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Ints]:
-    """The axes of lhs, rhs and out by role, from three strings.
-
-    >>> import rune
-    >>> rune.lax.conv_general_permutations(("NWC", "WIO", "NWC"))
-    [(0, 2, 1), (2, 1, 0), (0, 2, 1)]
-    """
-    lhs, rhs, out = dimension_numbers
-    return [tuple(spec) for spec in _named(len(lhs), lhs, rhs, out)]
-
-
-# --- padding ----------------------------------------------------------------------------------
-
-
-def padtype_to_pads(
-    in_shape: Sequence[Size], window_shape: Sequence[Size], window_strides: Sequence[int],
-    padding: str,
-) -> list[tuple[Size, Size]]:  # fmt: skip
-    """The padding that a word means, for each axis: (low, high).
-
-    padding: "VALID" none; "SAME" as much as gives ceil(size / stride) windows, the odd one at the
-             end; "SAME_LOWER" the same with the odd one at the start.
-    Errors: ArgumentError for another word.
-
-    >>> import rune
-    >>> rune.lax.padtype_to_pads((8,), (4,), (1,), "SAME")
-    [(1, 2)]
-    """
-    word = str(padding).upper()
-    if word not in ("SAME", "SAME_LOWER", "VALID"):
-        raise ArgumentError(
-            f"padding: cannot use {padding!r} (SAME, SAME_LOWER, VALID, or pairs of numbers)"
-        )
-    if word == "VALID":
-        return [(0, 0)] * len(window_shape)
-    found: list[tuple[Size, Size]] = []
-    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        total = _same_total(size, window, stride)
-        half, other = total // 2, total - total // 2
-        found.append((half, other) if word == "SAME" else (other, half))
-    return found
-
-
-def _same_total(size: Size, window: Size, stride: int) -> Size:
-    if stride == 1:
-        return window - 1  # whatever the size, which may be symbolic
-    count = -(-size // stride)
-    total = (count - 1) * stride + window - size
-    return total if not isinstance(total, int) else max(total, 0)
-
-
-def pads_of(
-    name: str, padding: Any, shape: Sequence[Size], window: Sequence[Size], strides: Sequence[int]
-) -> tuple[tuple[Size, Size], ...]:
-    """Padding as pairs, from a word, pairs, or single numbers for both ends.
-
-    Errors: ArgumentError for anything else, or one entry too many or few.
-    """
-    if isinstance(padding, str):
-        return tuple(padtype_to_pads(shape, window, strides, padding))
-    pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in padding)
-    if len(pairs) != len(window) or any(len(p) != 2 for p in pairs):
-        raise ArgumentError(
-            f"{name}: cannot pad {len(window)} axes by {padding} (a pair for each required)"
-        )
-    return pairs  # type: ignore[return-value]
-
-
-def _ints(name: str, what: str, values: Sequence[int] | None, rank: int) -> Ints:
-    found = (1,) * rank if values is None else tuple(map(int, values))
-    if len(found) != rank or any(value < 1 for value in found):
-        raise ArgumentError(
-            f"{name}: cannot use {what} {found} for {rank} axes (one each, at least 1)"
-        )
-    return found
 
 
 # --- convolutions -----------------------------------------------------------------------------
@@ -193,9 +66,9 @@ def conv_general_dilated(
     lhs, rhs = _operands(lhs, rhs, preferred_element_type)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     rank = lhs.ndim - 2
-    strides = _ints(name, "strides", window_strides, rank)
-    left = _ints(name, "lhs_dilation", lhs_dilation, rank)
-    right = _ints(name, "rhs_dilation", rhs_dilation, rank)
+    strides = ints(name, "strides", window_strides, rank)
+    left = ints(name, "lhs_dilation", lhs_dilation, rank)
+    right = ints(name, "rhs_dilation", rhs_dilation, rank)
     spread = [reach(lhs.shape[a], d) for a, d in zip(numbers.lhs_spec[2:], left, strict=True)]
     window = [reach(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], right, strict=True)]
     if isinstance(padding, str) and padding.upper() != "VALID" and any(d != 1 for d in left):
@@ -215,7 +88,12 @@ def conv(
     lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """`conv_general_dilated` in the order NCHW, OIHW with neither dilation nor groups."""
+    """`conv_general_dilated` in the order NCHW, OIHW with neither dilation nor groups.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.lax.conv(rnp.ones((1, 1, 3)), rnp.ones((1, 1, 2)), (1,), "SAME")
+    Array([[[2., 2., 1.]]], f32[1,1,3], cpu:0)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, preferred_element_type=preferred_element_type
     )
@@ -226,7 +104,13 @@ def conv_with_general_padding(
     lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """`conv_general_dilated` in the order NCHW, OIHW without groups."""
+    """`conv_general_dilated` in the order NCHW, OIHW without groups.
+
+    >>> import rune, rune.numpy as rnp
+    >>> x, w = rnp.ones((1, 1, 2)), rnp.ones((1, 1, 2))
+    >>> rune.lax.conv_with_general_padding(x, w, (1,), ((1, 1),), (2,), (1,))
+    Array([[[1., 1., 1., 1.]]], f32[1,1,4], cpu:0)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
         preferred_element_type=preferred_element_type,
@@ -262,8 +146,8 @@ def conv_transpose(
     numbers = conv_dimension_numbers(
         lhs.shape, rhs.shape, _channels_last(rank) if given is None else given
     )
-    strides = _ints("conv_transpose", "strides", strides, rank)
-    dilation = _ints("conv_transpose", "rhs_dilation", rhs_dilation, rank)
+    strides = ints("conv_transpose", "strides", strides, rank)
+    dilation = ints("conv_transpose", "rhs_dilation", rhs_dilation, rank)
     sizes = [reach(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)]
     if isinstance(padding, str):
         pads = [_undone(k, s, padding) for k, s in zip(sizes, strides, strict=True)]
@@ -347,6 +231,11 @@ def conv_general_dilated_local(
 
     Shapes: lhs [N, C, *S], rhs [O, C·∏filter_shape, *T] -> [N, O, *T], features of the kernel in
             the order of `conv_general_dilated_patches`.
+
+    >>> import rune, rune.numpy as rnp
+    >>> x, w = rnp.ones((1, 1, 3)), rnp.array([[[1.0, 2.0], [1.0, 2.0]]])
+    >>> rune.lax.conv_general_dilated_local(x, w, (1,), "VALID", (2,))
+    Array([[[2., 4.]]], f32[1,1,2], cpu:0)
     """
     lhs, rhs = _operands(lhs, rhs, None)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
@@ -397,7 +286,13 @@ def conv_general_shape_tuple(
     lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], window_strides: Sequence[int],
     padding: Any, dimension_numbers: Any,
 ) -> Shape:  # fmt: skip
-    """The shape of a convolution whose axes `dimension_numbers` names."""
+    """The shape of a convolution whose axes `dimension_numbers` names.
+
+    >>> import rune
+    >>> layout = ("NWC", "WIO", "NWC")
+    >>> rune.lax.conv_general_shape_tuple((1, 8, 3), (3, 3, 4), (2,), "VALID", layout)
+    (1, 3, 4)
+    """
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     lhs, rhs = ([s[a] for a in spec] for s, spec in zip((lhs_shape, rhs_shape), numbers))
     found = conv_shape_tuple(lhs, rhs, window_strides, padding)
@@ -408,7 +303,13 @@ def conv_transpose_shape_tuple(
     lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], window_strides: Sequence[int],
     padding: Any, dimension_numbers: Any,
 ) -> Shape:  # fmt: skip
-    """The shape of `conv_transpose`, axes named by `dimension_numbers`."""
+    """The shape of `conv_transpose`, axes named by `dimension_numbers`.
+
+    >>> import rune
+    >>> layout = ("NWC", "WIO", "NWC")
+    >>> rune.lax.conv_transpose_shape_tuple((1, 8, 3), (3, 3, 4), (2,), "SAME", layout)
+    (1, 16, 4)
+    """
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     lhs, rhs = ([s[a] for a in spec] for s, spec in zip((lhs_shape, rhs_shape), numbers))
     pairs = padding

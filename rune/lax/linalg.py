@@ -12,6 +12,16 @@ from rune import dtypes, ops
 from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.lax.linalg_spectra import (
+    SvdAlgorithm,
+    eig,
+    eigh,
+    hessenberg,
+    qdwh,
+    schur,
+    svd,
+    tridiagonal,
+)
 from rune.numpy.arguments import static_int, value
 from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops import conventions as c
@@ -247,7 +257,7 @@ def symmetric_product(
 
 
 __all__ = [
-    "cholesky", "cholesky_update", "geqrf", "householder_product", "lu",
-    "lu_pivots_to_permutation", "qr", "symmetric_product", "triangular_solve",
-    "tridiagonal_solve",
+    "SvdAlgorithm", "cholesky", "cholesky_update", "eig", "eigh", "geqrf", "hessenberg",
+    "householder_product", "lu", "lu_pivots_to_permutation", "qdwh", "qr", "schur", "svd",
+    "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip

@@ -17,7 +17,8 @@ from rune import ops, tree
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size
 from rune.errors import ArgumentError
-from rune.lax.convolution import Pads, pads_of
+from rune.lax.conv_layouts import pads_of
+from rune.lax.convolution import Pads
 from rune.ops.sliding import reach, windows
 from rune.ops.window_reductions import MONOIDS, Slide, counts, fields_of
 from rune.transforms.stage import make_program

@@ -82,7 +82,13 @@ ones = Initializer(lambda key, shape, kind: rnp.ones(shape, kind), "ones", needs
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Uniform numbers of [0, scale)."""
+    """Uniform numbers of [0, scale).
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> drawn = nn.initializers.uniform(2.0)(rune.random.key(0), (1000,))
+    >>> bool(rnp.all((drawn >= 0) & (drawn < 2)))
+    True
+    """
 
     def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
         return random.uniform(key, shape, kind) * rnp.asarray(scale, kind)
@@ -91,7 +97,13 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Normal numbers of standard deviation `stddev`."""
+    """Normal numbers of standard deviation `stddev`.
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> drawn = nn.initializers.normal(2.0)(rune.random.key(0), (10_000,))
+    >>> rnp.round(rnp.std(drawn), 1)
+    Array(2., f32[], cpu:0)
+    """
 
     def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
         return random.normal(key, shape, kind) * rnp.asarray(stddev, kind)
@@ -102,7 +114,13 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 def truncated_normal(
     stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
-    """Normal numbers within lower…upper, times `stddev`."""
+    """Normal numbers within lower…upper, times `stddev`.
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> drawn = nn.initializers.truncated_normal(1.0)(rune.random.key(0), (1000,))
+    >>> bool(rnp.all(rnp.abs(drawn) <= 2))
+    True
+    """
 
     def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
         drawn = random.truncated_normal(key, lower, upper, shape, kind)
@@ -204,7 +222,12 @@ def _scaled(name: str, scale: float, mode: Mode, distribution: Distribution) -> 
         return Initializer(made.draw, name, dtype)
 
     make.__name__ = name
-    make.__doc__ = f"variance_scaling({scale}, {mode!r}, {distribution!r})."
+    make.__doc__ = f"""variance_scaling({scale}, {mode!r}, {distribution!r}).
+
+    >>> import rune, rune.nn as nn
+    >>> nn.initializers.{name}()(rune.random.key(0), (256, 3)).shape
+    (256, 3)
+    """
     return make
 
 

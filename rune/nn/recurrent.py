@@ -137,6 +137,10 @@ def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False
     """A cell along the leading axis of x: (the states after each step stacked, the last state).
 
     cell: (params, x of one step, state) -> state.   reverse: from the last step to the first.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> nn.recurrent(lambda rate, x, s: rate * s + x, 0.5, rnp.ones(3), rnp.zeros(()))[0]
+    Array([1.  , 1.5 , 1.75], f32[3], cpu:0)
     """
 
     def step(carry: Any, row: Any) -> tuple[Any, Any]:

@@ -8,6 +8,9 @@ shapes          reshape, transpose, broadcast_to, flip, roll, …
 joining         concatenate, stack, split, repeat, …    padding         pad
 indexing        take, put, take_along_axis, …            matrices        eye, tril, diag, trace, …
 complex_numbers real, imag, conj, angle, iscomplex, …
+sorting         sort, argsort, searchsorted, lexsort, …  sets            unique, isin, union1d, …
+order_statistics  quantile, median, nanmedian, …         histograms      histogram, bincount, …
+positions       nonzero, argwhere, …
 products        dot, matmul, tensordot, kron, cross, …   einsum
 fft             fft, rfftn, fftfreq, …: a module of its own
 linalg          solve, inv, cholesky, svd, norm, …: a module of its own
@@ -15,8 +18,8 @@ signals         convolve, interp, gradient, unwrap, …     polynomials     poly
 windows         hanning, kaiser, i0, …
 types           float32, bfloat16, result_type, finfo, issubdtype, …
 
-What NumPy has and this has not: anything that writes in place (out=, fill), memory order, and
-results whose shape depends on values, which exist only outside of transformations (nonzero).
+What NumPy has and this has not: anything that writes in place (out=, fill) and memory order.
+Results whose shape depends on values (nonzero, unique) need `size=` under transformations.
 """
 
 # isort: off
@@ -43,7 +46,7 @@ from rune.numpy.creation import (
     arange, array, asanyarray, asarray, asarray_chkfinite, copy, empty, empty_like, full, full_like,
     meshgrid, ones, ones_like, zeros, zeros_like,
 )  # fmt: skip
-from rune.numpy.einsum import einsum
+from rune.numpy.einsum import einsum, einsum_path
 from rune.numpy import fft as fft
 from rune.numpy import linalg as linalg
 from rune.numpy.float_parts import frexp, ldexp, spacing

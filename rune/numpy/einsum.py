@@ -2,7 +2,7 @@
 
     "…ij,…jk->…ik"      letters of an operand, an ellipsis for axes not named, letters of the result
 
-Operands are contracted in pairs, left to right or along the path that NumPy's optimiser finds. In
+Operands are contracted in pairs, along the path that NumPy's optimiser finds or left to right. In
 each step a letter that neither the result nor another operand still needs is summed: in both
 operands it is contracted, in one it is summed there, the others are batch or free axes. A letter
 twice in one operand takes the diagonal.
@@ -10,6 +10,7 @@ twice in one operand takes the diagonal.
 
 from __future__ import annotations
 
+import string
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import rank, refuse, static_int, value
+from rune.numpy.arguments import rank, refuse, value
 from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops.promote import apply
@@ -39,12 +40,13 @@ class Term:
 
 
 def einsum(
-    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = False,
+    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
     precision: Any = None, preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
     """Sum of products over named axes, as `np.einsum`; also einsum(x, [0, 1], y, [1, 2], [0, 2]).
 
-    optimize: False contracts left to right; True, "greedy", "optimal" or a path as in NumPy.
+    optimize: "auto" tries every order of up to 4 operands and is greedy beyond; False contracts
+              left to right; True, "greedy", "optimal" or a path as in NumPy.
     Errors:   ArgumentError for a malformed subscript; ShapeError where sizes of a letter differ.
 
     >>> import rune.numpy as rnp
@@ -52,15 +54,22 @@ def einsum(
     Array([1., 2.], f32[2], cpu:0)
     """
     refuse("einsum", out=out)
+    terms, output = _read("einsum", subscripts, operands, preferred_element_type)
+    return _contracted(terms, output, _path(terms, output, optimize))
+
+
+def _read(
+    name: str, subscripts: Any, operands: Sequence[Any], dtype: Any
+) -> tuple[list[Term], str]:
+    """The operands with their letters, and those of the result."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
-    arrays = c.same_dtype("einsum", *(value("einsum", x) for x in operands))
-    if preferred_element_type is not None:
-        arrays = [c.astype(x, dtypes.as_dtype(preferred_element_type)) for x in arrays]
+    arrays = c.same_dtype(name, *(value(name, x) for x in operands))
+    if dtype is not None:
+        arrays = [c.astype(x, dtypes.as_dtype(dtype)) for x in arrays]
     inputs, output = _parsed(subscripts, arrays)
     terms = [_term(x, letters) for x, letters in zip(arrays, inputs, strict=True)]
-    terms = _stretched(terms)
-    return _contracted(terms, output, _path(subscripts, arrays, optimize))
+    return _stretched(terms), output
 
 
 # --- the notation -----------------------------------------------------------------------------
@@ -163,22 +172,64 @@ def _without_ones(term: Term, sizes: dict[str, Size]) -> Term:
     return Term(c.squeeze(term.array, tuple(gone)), kept)
 
 
-# --- contraction ------------------------------------------------------------------------------
+# --- paths ------------------------------------------------------------------------------------
+
+Path = list[tuple[int, ...]]
+FEW = 4  # operands up to which every order is tried
+_ASCII = string.ascii_letters
+_UNKNOWN = 64  # what a symbolic size counts as when paths are compared
 
 
-def _path(subscripts: str, arrays: Sequence[Any], optimize: Any) -> list[tuple[int, ...]]:
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+) -> tuple[list[Any], str]:
+    """The order in which `einsum` contracts its operands, and a report of its cost, as in NumPy.
+
+    optimize: "auto" tries every order of up to 4 operands and is greedy beyond; "optimal",
+              "greedy", True, False or a path say otherwise.
+    Errors:   as `einsum`.
+
+    >>> import rune.numpy as rnp
+    >>> x = rnp.ones((2, 9)), rnp.ones((9, 9)), rnp.ones(9)
+    >>> rnp.einsum_path("ij,jk,k", *x)[0]
+    ['einsum_path', (0, 1), (0, 1)]
+    """
+    terms, output = _read("einsum_path", subscripts, operands, None)
+    return _numpy_path(terms, output, optimize)
+
+
+def _path(terms: Sequence[Term], output: str, optimize: Any) -> Path:
     """Which terms to contract in each step; the product goes to the end of the list."""
-    count = len(arrays)
-    if count < 3 or optimize is False or optimize == "auto":
+    count = len(terms)
+    letters = {k for t in terms for k in t.letters}
+    if count < 3 or optimize is False or len(letters) > len(_ASCII):
         return [(0, 1), *((n, 0) for n in range(count - 2, 0, -1))][: count - 1]
-    given = ["einsum_path", *optimize] if _is_bare_path(optimize) else optimize
-    sizes = [[static_int("einsum", "a size", d) for d in type_of(x).shape] for x in arrays]
-    shapes = [np.broadcast_to(np.float32(0), size) for size in sizes]
-    return np.einsum_path(subscripts, *shapes, optimize=given)[0][1:]
+    return _numpy_path(terms, output, optimize)[0][1:]
 
 
-def _is_bare_path(optimize: Any) -> bool:
-    return isinstance(optimize, list) and all(isinstance(step, tuple) for step in optimize)
+def _numpy_path(terms: Sequence[Term], output: str, optimize: Any) -> tuple[list[Any], str]:
+    letters = dict.fromkeys(k for t in terms for k in t.letters)
+    names = dict(zip(letters, _ASCII, strict=False))
+    text = ",".join("".join(names[k] for k in t.letters) for t in terms)
+    text = f"{text}->{''.join(names[k] for k in output)}"
+    shapes = [_shape_to_compare(t) for t in terms]
+    return np.einsum_path(text, *shapes, optimize=_strategy(optimize, len(terms)))
+
+
+def _shape_to_compare(term: Term) -> np.ndarray:
+    sizes = (d if isinstance(d, int) else _UNKNOWN for d in type_of(term.array).shape)
+    return np.broadcast_to(np.float32(0), tuple(sizes))
+
+
+def _strategy(optimize: Any, count: int) -> Any:
+    if isinstance(optimize, list) and all(isinstance(step, tuple) for step in optimize):
+        return ["einsum_path", *optimize]
+    if optimize is True:
+        return "greedy"
+    return ("optimal" if count <= FEW else "greedy") if optimize == "auto" else optimize
+
+
+# --- contraction ------------------------------------------------------------------------------
 
 
 def _contracted(terms: list[Term], output: str, path: Sequence[tuple[int, ...]]) -> Any:

@@ -381,3 +381,9 @@ def _shifted(name: str, x: Any, axes: Any, by: Any) -> Any:
     x = value(name, x)
     numbers = c.normalised_axes(name, axes, type_of(x))
     return roll(x, tuple(by(type_of(x).shape[axis]) for axis in numbers), numbers)
+
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip

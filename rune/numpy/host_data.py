@@ -228,6 +228,6 @@ def _capsule(x: Any) -> Any:
 
 
 __all__ = [
-    "from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "load", "loadtxt", "save", "savetxt",
-    "savez", "savez_compressed",
+    "from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "load", "loadtxt", "save",
+    "savetxt", "savez", "savez_compressed",
 ]  # fmt: skip

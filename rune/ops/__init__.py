@@ -8,6 +8,7 @@
     reduction       prod, max, min, and, or, argmax, argmin; cumulative operations
     contraction     dot_general;  fourier: fft;  sliding: shear, windows;  convolution, window_reductions
     indexing        gather, scatter;  scatters: scatter_mul, …;  windows: dynamic_slice, …
+    sorting         sort, top_k, search_sorted;  segments: segment_sum, …
     linalg          cholesky, lu, qr, solve, …: linear algebra
     creation        iota; stop_gradient;  random: bits and keys (ciphers has the generators)
 

@@ -21,6 +21,11 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
     """Updates scaled down together so that their global norm is at most `max_norm`.
 
     Source: Pascanu et al. 2012, arXiv:1211.5063.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.clip_by_global_norm(1.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 0.6, -0.8], f32[2], cpu:0)
     """
 
     def rule(grads: Tree, params: Tree) -> Tree:
@@ -45,6 +50,11 @@ def clip_by_block_rms(threshold: float) -> Optimizer:
     """Each leaf scaled down so that its root mean square is at most `threshold`.
 
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 6.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.clip_by_block_rms(1.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 0.8485, -1.1314], f32[2], cpu:0)
     """
 
     def block(g: Any) -> Any:
@@ -61,6 +71,11 @@ def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> Optimizer:
     length of a unit counts as `eps` at least.
     Errors: ArgumentError without parameters.
     Source: Brock et al. 2021, arXiv:2102.06171.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.adaptive_grad_clip(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 0.6708, -0.8944], f32[2], cpu:0)
     """
 
     def leaf(g: Any, p: Any) -> Any:
@@ -94,6 +109,11 @@ def centralize() -> Optimizer:
     """Gradients of matrices and kernels minus their mean over all axes but the last.
 
     Source: Yong et al. 2020, arXiv:2004.01461.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.centralize().update(rnp.array([[1.0, 3.0], [3.0, 5.0]]), ())[0]
+    Array([[-1., -1.],
+           [ 1.,  1.]], f32[2,2], cpu:0)
     """
 
     def leaf(g: Any) -> Any:
@@ -103,7 +123,12 @@ def centralize() -> Optimizer:
 
 
 def zero_nans() -> Optimizer:
-    """NaN elements replaced by 0."""
+    """NaN elements replaced by 0.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.zero_nans().update(rnp.array([rnp.nan, 1.0]), ())[0]
+    Array([0., 1.], f32[2], cpu:0)
+    """
     return stateless(lambda grads, _: tree.map(lambda g: rnp.where(rnp.isnan(g), 0, g), grads))
 
 
@@ -115,7 +140,13 @@ class EmaState(NamedTuple):
 
 
 def ema(decay: float, debias: bool = True) -> Optimizer:
-    """The running mean of the updates, by default corrected for its start."""
+    """The running mean of the updates, by default corrected for its start.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.ema(0.9), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 3., -4.], f32[2], cpu:0)
+    """
 
     def update(grads: Tree, state: EmaState, params: Tree = None) -> tuple[Tree, EmaState]:
         count = state.count + 1

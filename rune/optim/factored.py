@@ -35,7 +35,13 @@ def scale_by_factored_rms(
     factored: bool = True, decay_rate: float = 0.8, step_offset: int = 0,
     min_dim_size_to_factor: int = 128, epsilon: float = 1e-30,
 ) -> Optimizer:  # fmt: skip
-    """Updates over the root of the estimated means of squares, whose decay grows with the step."""
+    """Updates over the root of the estimated means of squares, whose decay grows with the step.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_factored_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 1., -1.], f32[2], cpu:0)
+    """
     least = min_dim_size_to_factor if factored else None
 
     def axes_of(x: Any) -> tuple[int, int] | None:

@@ -49,7 +49,13 @@ def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = Fal
 
 
 def momentum(learning_rate: Rate, decay: float = 0.9, nesterov: bool = False) -> Optimizer:
-    """Gradient descent with momentum: `sgd(learning_rate, decay, nesterov)`."""
+    """Gradient descent with momentum: `sgd(learning_rate, decay, nesterov)`.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.momentum(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-1.5,  2. ], f32[2], cpu:0)
+    """
     return sgd(learning_rate, decay, nesterov)
 
 
@@ -74,7 +80,13 @@ def adamw(
     learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
     eps_root: float = 0.0, weight_decay: float = 1e-4, mask: Any = None, *, nesterov: bool = False,
 ) -> Optimizer:  # fmt: skip
-    """Adam with decay of the weights beside it. Source: Loshchilov & Hutter, arXiv:1711.05101."""
+    """Adam with decay of the weights beside it. Source: Loshchilov & Hutter, arXiv:1711.05101.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.adamw(0.5, weight_decay=0.1), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.55,  0.4 ], f32[2], cpu:0)
+    """
     return chain(
         scale_by_adam(b1, b2, eps, eps_root, nesterov),
         add_decayed_weights(weight_decay, mask),
@@ -86,7 +98,13 @@ def nadam(
     learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
     eps_root: float = 0.0,
 ) -> Optimizer:  # fmt: skip
-    """Adam with Nesterov momentum. Source: Dozat 2016, Incorporating Nesterov momentum, ICLR."""
+    """Adam with Nesterov momentum. Source: Dozat 2016, Incorporating Nesterov momentum, ICLR.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.nadam(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.7368,  0.7368], f32[2], cpu:0)
+    """
     return adam(learning_rate, b1, b2, eps, eps_root, nesterov=True)
 
 
@@ -94,12 +112,24 @@ def nadamw(
     learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
     eps_root: float = 0.0, weight_decay: float = 1e-4, mask: Any = None,
 ) -> Optimizer:  # fmt: skip
-    """`adamw` with Nesterov momentum."""
+    """`adamw` with Nesterov momentum.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.nadamw(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.7369,  0.7367], f32[2], cpu:0)
+    """
     return adamw(learning_rate, b1, b2, eps, eps_root, weight_decay, mask, nesterov=True)
 
 
 def adamax(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Optimizer:
-    """Adam by the largest gradient. Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2."""
+    """Adam by the largest gradient. Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.adamax(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.5,  0.5], f32[2], cpu:0)
+    """
     return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
@@ -107,7 +137,13 @@ def adamaxw(
     learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
     weight_decay: float = 1e-4, mask: Any = None,
 ) -> Optimizer:  # fmt: skip
-    """`adamax` with decay of the weights beside it."""
+    """`adamax` with decay of the weights beside it.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.adamaxw(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.5   ,  0.4999], f32[2], cpu:0)
+    """
     return chain(
         scale_by_adamax(b1, b2, eps), add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -123,6 +159,11 @@ def rmsprop(
 
     centered: squares are taken about the running mean.   eps_in_sqrt: eps below the root.
     Source: Hinton 2012, lecture 6a; centered, Graves 2013, arXiv:1308.0850.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.rmsprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-1.5811,  1.5811], f32[2], cpu:0)
     """
     by = scale_by_stddev if centered else scale_by_rms
     parts = [by(decay, eps, initial_scale, eps_in_sqrt), scale_by_learning_rate(learning_rate)]
@@ -132,7 +173,13 @@ def rmsprop(
 def adagrad(
     learning_rate: Rate, initial_accumulator_value: float = 0.1, eps: float = 1e-7
 ) -> Optimizer:
-    """Gradients over the root of the sum of their squares. Source: Duchi et al. 2011, JMLR 12."""
+    """Gradients over the root of the sum of their squares. Source: Duchi et al. 2011, JMLR 12.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.adagrad(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.4972,  0.4984], f32[2], cpu:0)
+    """
     return chain(
         scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
     )
@@ -142,7 +189,13 @@ def adadelta(
     learning_rate: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0,
     weight_decay_mask: Any = None,
 ) -> Optimizer:  # fmt: skip
-    """Updates in the unit of the parameters. Source: Zeiler 2012, arXiv:1212.5701."""
+    """Updates in the unit of the parameters. Source: Zeiler 2012, arXiv:1212.5701.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.adadelta(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.0016,  0.0016], f32[2], cpu:0)
+    """
     return chain(
         add_decayed_weights(weight_decay, weight_decay_mask), scale_by_adadelta(rho, eps),
         scale_by_learning_rate(learning_rate),
@@ -150,7 +203,13 @@ def adadelta(
 
 
 def yogi(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-3) -> Optimizer:
-    """Adam whose mean of squares moves additively. Source: Zaheer et al. 2018, NeurIPS."""
+    """Adam whose mean of squares moves additively. Source: Zaheer et al. 2018, NeurIPS.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.yogi(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.4998,  0.4999], f32[2], cpu:0)
+    """
     return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
@@ -158,7 +217,13 @@ def lion(
     learning_rate: Rate, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 1e-3,
     mask: Any = None,
 ) -> Optimizer:  # fmt: skip
-    """Steps of one size, by the momentum's sign. Source: Chen et al. 2023, arXiv:2302.06675."""
+    """Steps of one size, by the momentum's sign. Source: Chen et al. 2023, arXiv:2302.06675.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.lion(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.5005,  0.499 ], f32[2], cpu:0)
+    """
     return chain(
         scale_by_lion(b1, b2), add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -172,7 +237,13 @@ def lamb(
     learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6,
     eps_root: float = 0.0, weight_decay: float = 0.0, mask: Any = None,
 ) -> Optimizer:  # fmt: skip
-    """Adam, each leaf's step as long as its parameter. Source: You et al., arXiv:1904.00962."""
+    """Adam, each leaf's step as long as its parameter. Source: You et al., arXiv:1904.00962.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.lamb(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.7906,  0.7906], f32[2], cpu:0)
+    """
     return chain(
         scale_by_adam(b1, b2, eps, eps_root), add_decayed_weights(weight_decay, mask),
         scale_by_trust_ratio(), scale_by_learning_rate(learning_rate),
@@ -187,6 +258,12 @@ def lars(
     """Momentum with every leaf's step in proportion to its parameter.
 
     Source: You et al. 2017, arXiv:1708.03888.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o = optim.lars(0.5, trust_coefficient=0.1)
+    >>> g, p = rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.0671,  0.0894], f32[2], cpu:0)
     """
     return chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
@@ -205,6 +282,11 @@ def adafactor(
     """Adam with second moments of matrices kept as rows and columns.
 
     Source: Shazeer & Stern 2018, arXiv:1804.04235.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.adafactor(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.7906,  0.7906], f32[2], cpu:0)
     """
     parts = [scale_by_factored_rms(factored, decay_rate, decay_offset, min_dim_size_to_factor, eps)]
     if clipping_threshold is not None:

@@ -59,12 +59,25 @@ def _mean_of_squares(decay: float, old: Tree, new: Tree) -> Tree:
 
 
 def scale(step_size: float) -> Optimizer:
-    """Updates times a number."""
+    """Updates times a number.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale(2.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 6., -8.], f32[2], cpu:0)
+    """
     return stateless(lambda grads, _: tree.map(lambda g: g * step_size, grads))
 
 
 def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
-    """Updates times a schedule's value at the step, from 0."""
+    """Updates times a schedule's value at the step, from 0.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o = optim.scale_by_schedule(optim.constant_schedule(0.5))
+    >>> g, p = rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 1.5, -2. ], f32[2], cpu:0)
+    """
 
     def update(grads: Tree, state: CountState, params: Tree = None) -> tuple[Tree, CountState]:
         rate = step_size_fn(state.count)
@@ -84,6 +97,11 @@ def scale_by_rms(
 
     eps_in_sqrt: eps is added below the root, else beside it.
     Source: Hinton 2012, Neural networks for machine learning, lecture 6a.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 3.1623, -3.1623], f32[2], cpu:0)
     """
 
     def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
@@ -102,7 +120,13 @@ def _over_root(v: Any, eps: float, inside: bool) -> Any:
 def scale_by_stddev(
     decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0, eps_in_sqrt: bool = True
 ) -> Optimizer:
-    """`scale_by_rms` with the squares taken about the running mean."""
+    """`scale_by_rms` with the squares taken about the running mean.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_stddev(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 3.3333, -3.3333], f32[2], cpu:0)
+    """
 
     def update(grads: Tree, state: MomentsState, params: Tree = None) -> tuple[Tree, MomentsState]:
         mu, nu = _mean(decay, state.mu, grads), _mean_of_squares(decay, state.nu, grads)
@@ -121,6 +145,11 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> O
     """Updates over the root of the sum of all squares so far; 0 while that sum is 0.
 
     Source: Duchi et al. 2011, JMLR 12.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_rss(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 0.9945, -0.9969], f32[2], cpu:0)
     """
 
     def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
@@ -141,6 +170,11 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
     """Updates times the running size of past updates over that of gradients: no unit is left.
 
     Source: Zeiler 2012, arXiv:1212.5701.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_adadelta(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 0.0032, -0.0032], f32[2], cpu:0)
     """
 
     def update(
@@ -164,6 +198,11 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
     """Adam with the largest gradient so far, fading, in the place of the root of squares.
 
     Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_adamax(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 1., -1.], f32[2], cpu:0)
     """
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
@@ -188,6 +227,11 @@ def scale_by_yogi(
     """Adam whose mean of squares moves by a step of the square's size, up or down.
 
     Source: Zaheer et al. 2018, Adaptive methods for nonconvex optimization, NeurIPS.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_yogi(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 0.9996, -0.9997], f32[2], cpu:0)
     """
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
@@ -206,7 +250,13 @@ def scale_by_yogi(
 
 
 def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
-    """The sign of the gradient's running mean. Source: Chen et al. 2023, arXiv:2302.06675."""
+    """The sign of the gradient's running mean. Source: Chen et al. 2023, arXiv:2302.06675.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_lion(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 1., -1.], f32[2], cpu:0)
+    """
 
     def update(grads: Tree, state: LionState, params: Tree = None) -> tuple[Tree, LionState]:
         signs = tree.map(lambda g, m: rnp.sign((1 - b1) * g + b1 * m), grads, state.mu)
@@ -225,6 +275,11 @@ def scale_by_trust_ratio(
 
     A leaf whose parameter or update is 0 is left as it is. Errors: ArgumentError without params.
     Source: You et al. 2017, arXiv:1708.03888.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_trust_ratio(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 1.3416, -1.7889], f32[2], cpu:0)
     """
 
     def leaf(g: Any, p: Any) -> Any:
@@ -248,6 +303,11 @@ def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
     """Each leaf's update times the root mean square of its parameter, at least `min_scale`.
 
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 8.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_param_block_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 4.7434, -6.3246], f32[2], cpu:0)
     """
 
     def leaf(g: Any, p: Any) -> Any:

@@ -20,7 +20,12 @@ def _steps(name: str, what: str, count: int) -> int:
 
 
 def constant_schedule(value: float) -> Schedule:
-    """The same rate at every step."""
+    """The same rate at every step.
+
+    >>> import rune.optim as optim
+    >>> optim.constant_schedule(0.5)(3)
+    0.5
+    """
     return lambda count: value
 
 
@@ -86,6 +91,11 @@ def piecewise_interpolate_schedule(
     """Through `init_value` times the scales at the boundaries, by lines or half cosines.
 
     interpolate_type: "linear" or "cosine". Errors: ArgumentError for another.
+
+    >>> import rune.optim as optim
+    >>> schedule = optim.piecewise_interpolate_schedule("linear", 1.0, {4: 3.0})
+    >>> [float(schedule(k)) for k in (0, 2, 4)]
+    [1.0, 2.0, 3.0]
     """
     if interpolate_type not in ("linear", "cosine"):
         raise ArgumentError(
@@ -141,6 +151,11 @@ def linear_onecycle_schedule(
     """Up, down again until `pct_final` of the steps, and on to the final value, by lines.
 
     Source: Smith & Topin 2017, arXiv:1708.07120.
+
+    >>> import rune.optim as optim
+    >>> schedule = optim.linear_onecycle_schedule(20, 1.0)
+    >>> [round(float(schedule(k)), 3) for k in (0, 6, 17)]
+    [0.04, 1.0, 0.04]
     """
     points = {
         int(pct_start * transition_steps): div_factor,

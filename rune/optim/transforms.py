@@ -58,7 +58,14 @@ def apply_updates(params: Tree, updates: Tree) -> Tree:
 
 
 def chain(*parts: Optimizer) -> Optimizer:
-    """The parts one after another: the updates of one are the gradients of the next."""
+    """The parts one after another: the updates of one are the gradients of the next.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o = optim.chain(optim.clip(1.0), optim.sgd(0.5))
+    >>> g, p = rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.5,  0.5], f32[2], cpu:0)
+    """
 
     def init(params: Tree) -> Tree:
         return tuple(part.init(params) for part in parts)
@@ -85,7 +92,13 @@ def stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
 
 
 def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
-    """Updates times minus the learning rate; of a schedule, its value at the step, from 0."""
+    """Updates times minus the learning rate; of a schedule, its value at the step, from 0.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_learning_rate(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-1.5,  2. ], f32[2], cpu:0)
+    """
     if not callable(learning_rate):
         return stateless(lambda grads, _: _scaled(grads, learning_rate))
 
@@ -96,7 +109,13 @@ def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
 
 
 def identity() -> Optimizer:
-    """Updates as they are."""
+    """Updates as they are.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.identity(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 3., -4.], f32[2], cpu:0)
+    """
     return stateless(lambda grads, _: grads)
 
 
@@ -113,6 +132,11 @@ def trace(decay: float, nesterov: bool = False) -> Optimizer:
     """Momentum: v = g + decay v; the update is v, or g + decay v with `nesterov`.
 
     Source: Sutskever et al. 2013, On the importance of initialization and momentum, ICML.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.trace(0.9), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 3., -4.], f32[2], cpu:0)
     """
 
     def update(grads: Tree, state: TraceState, params: Tree = None) -> tuple[Tree, Tree]:
@@ -131,6 +155,11 @@ def scale_by_adam(
 
     nesterov: the mean as it will be after one more step with this gradient.
     Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 1; nesterov, Dozat 2016.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_adam(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 1., -1.], f32[2], cpu:0)
     """
 
     def init(params: Tree) -> AdamState:
@@ -165,6 +194,11 @@ def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
 
     mask: a tree of bools like the parameters (or a prefix of it), or a function from them to one:
           which leaves decay.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.add_decayed_weights(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 3.5, -3. ], f32[2], cpu:0)
     """
 
     def rule(grads: Tree, params: Tree) -> Tree:

@@ -145,6 +145,11 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> Optimizer:
     """`inner`, but updates 0 and its state as it was where a gradient is not finite.
 
     After more than `max_consecutive_errors` such gradients in a row they are let through.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> careful = optim.apply_if_finite(optim.sgd(1.0), 3)
+    >>> careful.update(rnp.array([rnp.inf]), careful.init(rnp.zeros(1)))[0]
+    Array([0.], f32[1], cpu:0)
     """
 
     def init(params: Tree) -> FiniteState:

@@ -110,10 +110,19 @@ def _run_on(
     return _run_as_is(program, args, place, donated)
 
 
+@functools.cache
+def _watch() -> Any:
+    return import_module("rune.lowering.watch")
+
+
+def watched_families() -> frozenset[str]:
+    """The families of primitives whose results are looked at."""
+    return _watch().COMPUTING
+
+
 @per_program
 def _watched(program: Program, wanted: tuple[bool, bool, bool]) -> Any:
-    watch = import_module("rune.lowering.watch")
-    return watch.watched(program, watch.Wanted(*wanted))
+    return _watch().watched(program, _watch().Wanted(*wanted))
 
 
 def _run_as_is(

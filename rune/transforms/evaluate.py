@@ -21,7 +21,7 @@ from rune.core.primitive import Primitive
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import BoundsError, MissingRule, NaNError
-from rune.transforms.compile import run_program
+from rune.transforms.compile import run_program, watched_families
 from rune.transforms.key_reuse import note_use
 from rune.transforms.placement import placement
 from rune.transforms.watching import check_eager
@@ -53,7 +53,8 @@ class Evaluate(Interpreter):
                 sizes = [d for d in type.shape if isinstance(d, int)]
                 raise out_of_memory(math.prod(sizes) * type.dtype.itemsize) from error
             made = Array(np.asarray(out), type, place)
-            if settings.check_nans or settings.check_infs:
+            is_checked = settings.check_nans or settings.check_infs
+            if is_checked and primitive.family in watched_families():
                 check_eager(primitive, data, made)
         else:
             program = _one_operation(primitive, types, tuple(sorted(params.items())))

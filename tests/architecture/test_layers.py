@@ -29,7 +29,9 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.ops",),
     ("rune.core",),
     ("rune.dims", "rune.dtypes", "rune.tree", "rune.pretty", "rune.effects"),
-    ("rune.config", "rune.counts", "rune.errors", "rune.profiling"),
+    ("rune.config",),
+    ("rune.profiling",),
+    ("rune.counts", "rune.errors"),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}
 DRIVERS = {"llvmlite", "pyopencl", "vulkan", "wgpu", "pycuda", "cuda", "mpi4py"}

@@ -36,7 +36,8 @@ def test_every_derivative_of_a_linear_primitive_can_be_transposed():
     # a rule calls itself on the tangent.
     linear = {"add", "sub", "neg", "mul", "div", "select", "convert", "broadcast", "reshape",
               "transpose", "slice", "pad", "reverse", "concatenate", "reduce_sum", "cumsum",
-              "dot_general", "gather", "scatter", "scatter_add", "scatter_mul",
+              "dot_general", "shear", "conv_general_dilated", "reduce_window",
+              "gather", "scatter", "scatter_add", "scatter_mul",
               "dynamic_slice", "dynamic_update_slice", "real", "imag", "complex",
               "conj"}  # fmt: skip
 

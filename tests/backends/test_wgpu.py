@@ -374,7 +374,7 @@ def test_few_scripts_are_kept():
         same(np.asarray(x) + np.float32(1), np.asarray(y))
     (traced,) = f._traces.values()
     device = rune.backends.device_named("wgpu")
-    executable = compile_.compiled(traced[0].program, device)
+    executable: Any = compile_.compiled(traced[0].program, device)
     assert len(executable._scripts) == wgpu_script.KEPT
 
 

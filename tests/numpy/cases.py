@@ -225,6 +225,16 @@ EINSUM = [
          lambda xp, x, y: xp.einsum(x, [0, 1], y, [1, 2], [2, 0]), f(2, 3), f(3, 4)),
     case("einsum lists with an ellipsis",
          lambda xp, x, y: xp.einsum(x, [..., 0, 1], y, [..., 1]), f(5, 2, 3), f(5, 3)),
+    case("einsum along a path",
+         lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize=xp.einsum_path(
+             "ij,jk,kl->il", *xs, optimize="greedy")[0]), f(5, 2), f(2, 6), f(6, 2)),
+    case("einsum of five",
+         lambda xp, *xs: xp.einsum("ij,jk,kl,lm,m->i", *xs), f(2, 3), f(3, 4), f(4, 2), f(2, 5),
+         f(5)),
+    case("einsum left to right", lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize=False),
+         f(5, 2), f(2, 6), f(6, 2)),
+    case("einsum_path", lambda xp, *xs: len(xp.einsum_path("ij,jk,kl->il", *xs)[0]),
+         f(5, 2), f(2, 6), f(6, 2), smooth=False, static=True),
     case("einsum of bools",
          lambda xp, x, y: xp.einsum("ij,jk", x, y), b(3, 4), b(4, 2), smooth=False),
 ]  # fmt: skip

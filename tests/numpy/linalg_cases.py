@@ -19,6 +19,7 @@ def regular(xp: Any, x: Any) -> Any:
 
 def definite(xp: Any, x: Any) -> Any:
     """Hermitian positive definite matrices of the same size."""
+    x = 1.0 * x  # bools are numbers here
     return x @ xp.conj(xp.swapaxes(x, -1, -2)) + 3 * xp.eye(x.shape[-1], dtype=x.dtype)
 
 

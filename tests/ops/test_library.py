@@ -22,6 +22,8 @@ from tests.ops.library import USES, uses
 from tests.ops.use import Use
 from tests.support.close import near
 
+# eig and schur are computed by the host, which says so.
+pytestmark = pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 each_library_primitive = pytest.mark.parametrize("primitive", ops.LIBRARY, ids=lambda p: p.name)
 each_use = pytest.mark.parametrize("use", USES, ids=str)

@@ -8,7 +8,7 @@ from tests.numpy.spelling import Case, case, f, pos, unit
 
 
 def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
-    return case(f"interpolate.{name}", call, *specs, module="scipy", **flags)
+    return case(f"interpolate.{name}", call, *specs, module="scipy", plain=True, **flags)
 
 
 def _rising(gaps: Any) -> Any:

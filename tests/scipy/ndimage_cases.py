@@ -8,7 +8,7 @@ from tests.numpy.spelling import Case, case, f, i, pos, unit
 
 
 def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
-    return case(name, call, *specs, module="scipy", **flags)
+    return case(name, call, *specs, module="scipy", plain=True, **flags)
 
 
 _MODES = ("reflect", "mirror", "nearest", "wrap", "constant")

@@ -62,7 +62,7 @@ _NO_ENTROPY = {
 
 
 def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
-    return case(f"stats.{name}", call, *specs, module="scipy", **flags)
+    return case(f"stats.{name}", call, *specs, module="scipy", plain=True, **flags)
 
 
 def _moved(shapes: tuple[float, ...], moves: Any, whole: int = 0) -> list[Any]:

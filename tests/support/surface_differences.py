@@ -22,6 +22,10 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "cov @ * 0: has the dtype *", "corrcoef @ * 0: has the dtype *",
     ),
     "rounding decides whether 0 is divided by 0": ("cov weighted @ 6 to 1: is *",),
+    "as in JAX, an array of rank 0 is a scalar": ("isscalar @ *: is True, not False",),
+    "as in JAX, an integer to a negative power is 0, or 1 / x where that is whole": (
+        "pow @ i*: gives *",
+    ),
     "a complex number is not made real silently": (
         "* @ c*: raises convert: cannot convert c*imaginary part would be lost*",
     ),

@@ -25,6 +25,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine, is_unpacking
 from rune.lowering.kernelize.tracing import same_elements
 from rune.lowering.loops import is_control, put_row
+from rune.ops.memory import in_memory
 from rune.ops.windows import dynamic_update_slice
 
 FORCED = (Reduction, Contraction, Cumulative, Scatter)
@@ -84,6 +85,8 @@ def _forced(
         if is_routine(equation) or is_control(equation):
             forced.update(equation.results)
             forced.update(a for a in memory_operands(equation, definitions) if a in definitions)
+        elif equation.primitive is in_memory:
+            forced.update(equation.results)
         elif isinstance(equation.primitive.lower, FORCED):
             forced.update(equation.results)
             operand = equation.operands[0]

@@ -272,5 +272,5 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None, hermitian: bool = 
         bound = c.astype(value("matrix_rank", tol), type_of(s).dtype)
         kept = apply(ops.gt, s, c.expand_dims(bound, -1))
     else:
-        kept = significant(s, cutoff("matrix_rank", a, 1.0, rtol))
+        kept = significant(s, cutoff("matrix_rank", a, 1.0, rtol, M))
     return ops.reduce_sum(ops.cast(kept, dtypes.i32), axes=(rank(s) - 1,))

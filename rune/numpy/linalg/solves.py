@@ -18,6 +18,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, static_int, value
 from rune.numpy.linalg.arguments import computing, matrices, same_batch, square
 from rune.numpy.shapes import moveaxis
+from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.linalg.solve import solve as solve_matrices
@@ -113,21 +114,30 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     if rtol is not None and rcond is not None:
         raise ArgumentError("pinv: cannot use both rtol and rcond")
     given = rtol if rcond is None else rcond
-    limit = cutoff("pinv", x, 10.0, given)
+    limit = cutoff("pinv", x, 10.0, given, a)
     if 0 in found.shape:
         return narrowed(adjoint(x))
     return narrowed(_pinv(x, limit))
 
 
-def cutoff(name: str, x: Any, factor: float, given: Any) -> Any:
-    """The relative size below which singular values count as zero, real."""
+def cutoff(name: str, x: Any, factor: float, given: Any, of: Any) -> Any:
+    """The relative size below which singular values count as zero, real.
+
+    By default the rounding of the array `of`, from which `x` was made: that of a half type is
+    coarser than that of the f32 in which it is computed.
+    """
     real = real_dtype(type_of(x).dtype)
     if given is None:
         m, n = type_of(x).shape[-2:]
         size = max(m, n) if isinstance(m, int) and isinstance(n, int) else m + n
-        scale = number(factor * float(np.finfo(real).eps), np.zeros((), real))
+        scale = number(factor * _eps(value(name, of), real), np.zeros((), real))
         return ops.mul(scale, size_value(size, real))
     return c.astype(value(name, given), real)
+
+
+def _eps(of: Any, real: np.dtype) -> float:
+    dtype = type_of(of).dtype
+    return float(finfo(dtype if dtype in dtypes.FLOATING else real).eps)
 
 
 def significant(s: Any, limit: Any) -> Any:
@@ -188,7 +198,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
             f"lstsq: cannot fit {first} to {type_of(value('lstsq', b))} "
             "(one matrix and as many rows on the right required)"
         )
-    limit = cutoff("lstsq", x, 1.0, rcond)
+    limit = cutoff("lstsq", x, 1.0, rcond, a)
     (s,) = ops.linalg.svd(x, full_matrices=False, vectors=False)
     if 0 in first.shape:
         return _of_nothing(x, y, s, is_vector)

@@ -29,6 +29,7 @@ from rune.ops.contraction import dot_general
 from rune.ops.family import broadcast, reshape
 from rune.ops.fourier.along import cut, join, shape_of, split_axis, spread, times
 from rune.ops.fourier.roots import indices, unit_roots
+from rune.ops.memory import in_memory
 from rune.ops.movement import transpose
 from rune.ops.pairs import Pair
 
@@ -39,8 +40,9 @@ def transform_by_stages(x: Pair, axis: int, radices: Sequence[int]) -> Pair:
     """The transform along `axis`, whose length is the product of the radices."""
     n, done = math.prod(radices), 1
     for radix in radices:
-        x = _stage(x, axis, radix, n // (radix * done), done)
+        real, imag = _stage(x, axis, radix, n // (radix * done), done)
         done *= radix
+        x = (real, imag) if done == n else (in_memory(real), in_memory(imag))
     return x
 
 
@@ -134,4 +136,5 @@ def _table(rows: int, columns: int, n: int, dtype: np.dtype) -> Pair:
         broadcast(indices(size, n), shape=(rows, columns), axes=(axis,))
         for axis, size in enumerate((rows, columns))
     )
-    return unit_roots(a.rem(a.mul(j, k), literal_like(n, j)), n, dtype)
+    real, imag = unit_roots(a.rem(a.mul(j, k), literal_like(n, j)), n, dtype)
+    return in_memory(real), in_memory(imag)

@@ -35,6 +35,6 @@ PRIMITIVES: tuple[Primitive, ...] = (
 
 __all__ = [
     "PRIMITIVES", "cholesky", "eig", "eigh", "geqrf", "hessenberg",
-    "householder_product", "linear_solve", "lu", "qr", "schur", "svd", "triangular_solve",
-    "sylvester", "triangular_sqrt", "tridiagonal", "tridiagonal_solve",
+    "householder_product", "linear_solve", "lu", "qr", "schur", "svd", "sylvester",
+    "triangular_solve", "triangular_sqrt", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip

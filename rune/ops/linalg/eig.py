@@ -78,7 +78,7 @@ def _reference(a: np.ndarray, *, left: bool, right: bool) -> tuple[np.ndarray, .
     w = np.diagonal(t, axis1=-2, axis2=-1)
     vectors = [_normalised(z @ x) for x in _vectors(t)[: 1 + right]]
     if is_real:
-        vectors = [np.where(w[..., None, :].imag == 0, x.real, x) for x in vectors]
+        vectors = [np.where(np.imag(w[..., None, :]) == 0, np.real(x), x) for x in vectors]
     return tuple(x.astype(_complex(a.dtype)) for x in (w, *vectors))
 
 

@@ -74,10 +74,10 @@ def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """v with v₀ = 1, tau and the real head with (1 - tau v vᴴ)ᴴ x = (head, 0, …). [*B, M]."""
     head = x[..., 0]
     rest = np.sum(np.abs(x[..., 1:]) ** 2, -1)
-    done = (rest == 0) & (head.imag == 0)
+    done = (rest == 0) & (np.imag(head) == 0)
     norm = np.sqrt(np.abs(head) ** 2 + rest)
-    beta = np.where(head.real < 0, norm, -norm)
-    beta = np.where(done, head.real, beta)
+    beta = np.where(np.real(head) < 0, norm, -norm)
+    beta = np.where(done, np.real(head), beta)
     divisor = np.where(done, 1, head - beta)
     v = np.where(done[..., None], 0, x / divisor[..., None])
     v[..., 0] = 1

@@ -34,7 +34,7 @@ def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) ->
     def run(x: np.ndarray) -> Any:
         single = x.dtype in (np.float32, np.complex64)
         widened = x.astype(np.complex128) if wide and x.dtype == np.complex64 else x
-        finite = np.isfinite(widened).all((-2, -1), keepdims=True)
+        finite = np.asarray(np.isfinite(widened).all((-2, -1), keepdims=True))
         safe = widened if finite.all() else np.where(finite, widened, 0)
         out = inner(safe)
         outs = [out] if isinstance(out, np.ndarray) else list(out)

@@ -49,8 +49,8 @@ def _from_eigenvectors(a: np.ndarray) -> Pair | None:
         return None
     is_pair = np.zeros(len(a), bool)
     if not np.iscomplexobj(a):
-        is_pair = w.imag > 0
-        v = np.where(np.roll(is_pair, 1), -v.imag, v.real)
+        is_pair = np.imag(w) > 0
+        v = np.where(np.roll(is_pair, 1), -np.imag(v), np.real(v))
     z = np.linalg.qr(v)[0].astype(a.dtype, copy=False)
     t = z.conj().T @ a @ z
     below = np.tril(t, -1)

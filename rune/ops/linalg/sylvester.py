@@ -100,7 +100,7 @@ def _reference(
     else:
         inside = _by_diagonals(ta, tb, inside)
     found = za @ inside @ np.conj(np.swapaxes(zb, -1, -2))
-    return (found if np.iscomplexobj(c) else found.real).astype(c.dtype)
+    return (found if np.iscomplexobj(c) else np.real(found)).astype(c.dtype)
 
 
 def _by_diagonals(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

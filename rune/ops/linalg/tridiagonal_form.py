@@ -47,10 +47,9 @@ def _reference(a: np.ndarray, *, lower: bool) -> tuple[np.ndarray, ...]:
         return packed[..., ::-1, ::-1], d[..., ::-1], e[..., ::-1], taus[..., ::-1]
     below = np.tril(a, -1)
     n = a.shape[-1]
-    whole = below + np.conj(np.swapaxes(below, -1, -2)) + np.eye(n, dtype=a.dtype) * a.real
+    whole = below + np.conj(np.swapaxes(below, -1, -2)) + np.eye(n, dtype=a.dtype) * np.real(a)
     packed, taus = reduced(whole)
-    d = np.diagonal(packed, axis1=-2, axis2=-1).real
-    e = np.diagonal(packed, -1, axis1=-2, axis2=-1).real
+    d, e = (np.real(np.diagonal(packed, k, -2, -1)) for k in (0, -1))
     return packed, d, e, taus
 
 

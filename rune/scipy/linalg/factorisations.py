@@ -18,9 +18,9 @@ from rune.ops.matrix_helpers import (
     adjoint,
     eye,
     lower_triangle,
-    matmul,
     part,
     permuted_rows,
+    real_dtype,
     smaller,
     swapped,
     upper_triangle,
@@ -88,12 +88,12 @@ def lu(
     factors, _, order = ops.linalg.lu(x)
     low = with_unit_diagonal(lower_triangle(part(factors, -1, 0, k), -1))
     up = upper_triangle(part(factors, -2, 0, k))
-    shape = (*type_of(x).shape[:-1], m)
-    place = swapped(permuted_rows(eye(shape, type_of(x).dtype), order))
     if permute_l:
-        return narrowed((matmul(place, low), up))
+        return narrowed((permuted_rows(low, _inverse(order)), up))
     if p_indices:
         return (_inverse(order), *narrowed((low, up)))
+    shape = (*type_of(x).shape[:-1], m)
+    place = swapped(permuted_rows(eye(shape, real_dtype(type_of(x).dtype)), order))
     return narrowed((place, low, up))
 
 

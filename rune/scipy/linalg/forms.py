@@ -17,6 +17,8 @@ from rune.numpy.linalg.arguments import computing, square
 from rune.ops.complex_numbers import is_complex
 from rune.ops.linalg.sylvester import COMPLEX
 from rune.ops.matrix_helpers import adjoint, matmul, upper_triangle
+from rune.ops.matrix_helpers import columns as column_numbers
+from rune.ops.matrix_helpers import rows as row_numbers
 
 
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
@@ -83,7 +85,7 @@ def _block_rotations(t: Any) -> Any:
     second = rnp.concatenate([rnp.ones_like(on[..., :1]), rnp.conj(cos)], -1)
     is_second = rnp.concatenate([rnp.zeros_like(is_block[..., :1], bool), is_block], -1)
     shape = (*t.shape[:-2], *t.shape[-2:])
-    rows, columns = ops.matrix_helpers.rows(shape), ops.matrix_helpers.columns(shape)
+    rows, columns = row_numbers(shape), column_numbers(shape)
     pad = [(0, 0)] * (t.ndim - 2)
     lower = rnp.expand_dims(rnp.pad(sin, [*pad, (0, 1)]), -2)
     upper = rnp.expand_dims(rnp.pad(-sin.conj(), [*pad, (1, 0)]), -2)
@@ -149,7 +151,7 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     first, second = _pairs(w)
     real = rnp.eye(w.shape[-1], dtype=w.real.dtype) * rnp.expand_dims(w.real, -1)
     shape = (*w.shape, w.shape[-1])
-    rows, columns = ops.matrix_helpers.rows(shape), ops.matrix_helpers.columns(shape)
+    rows, columns = row_numbers(shape), column_numbers(shape)
     part = rnp.expand_dims(w.imag, -1)
     beside = ((rows + 1 == columns) & rnp.expand_dims(first, -1)) | (
         (rows == columns + 1) & rnp.expand_dims(second, -1)

@@ -207,7 +207,7 @@ def fiedler_companion(a: Any) -> Any:
     size = length(found) - 1
     if size < 1:
         raise ShapeError(f"fiedler_companion: cannot take {type_of(found)} (two coefficients)")
-    scaled = rnp.divide(-found, found[..., :1])
+    scaled = rnp.negative(rnp.divide(found, found[..., :1]))
     which, ones = _fiedler_places(size)
     chosen = scaled[..., which]
     return rnp.where(which > 0, chosen, rnp.asarray(ones, type_of(scaled).dtype))

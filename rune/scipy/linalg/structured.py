@@ -168,7 +168,9 @@ def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False) -> Any:
     column, row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, rnp.conj(c_or_cr))
     (first, second, y), narrowed = computing("matmul_toeplitz", column, row, x)
     columns = y if type_of(y).ndim > 1 else rnp.expand_dims(y, -1)
-    m, n = type_of(first).shape[0], type_of(second).shape[0]
+    m, n = length(first), length(second)
+    if m == 0 or n == 0:
+        return narrowed(rnp.zeros((m, *type_of(y).shape[1:]), type_of(y).dtype))
     around = rnp.concatenate([first, rnp.flip(second[1:], 0)])
     spectrum = rnp.fft.fft(around)[:, None] * rnp.fft.fft(columns, m + n - 1, axis=0)
     found = rnp.fft.ifft(spectrum, axis=0)[:m]
@@ -192,6 +194,8 @@ def solve_circulant(
     Array([1., 2.], f32[2], cpu:0)
     """
     (first, sides), narrowed = computing("solve_circulant", c, b)
+    if 0 in type_of(sides).shape:
+        return narrowed(sides)
     spectrum = rnp.fft.fft(rnp.moveaxis(first, caxis, -1), axis=-1)
     wanted = rnp.fft.fft(rnp.moveaxis(sides, baxis, -1), axis=-1)
     if type_of(spectrum).shape[-1] != type_of(wanted).shape[-1]:

@@ -56,7 +56,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
     >>> from rune.scipy.special import hyp1f1
     >>> hyp1f1(1.0, 1.0, 1.0)
-    Array(1.3862946, f32[], cpu:0)
+    Array(2.718282, f32[], cpu:0)
     """
     is_far, is_below = rnp.abs(x) > 50.0, x < 0
     near = rnp.where(is_far, 0.0, x)
@@ -84,7 +84,7 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
 
     >>> from rune.scipy.special import hyp2f1
     >>> hyp2f1(1.0, 1.0, 2.0, 0.5)
-    Array(1.3862944, f32*[], cpu:0)
+    Array(1.3862946, f32[], cpu:0)
     """
     is_below, is_inside = x < 0, x < 1
     at = rnp.where(is_inside, x, 0.0)

@@ -1,0 +1,273 @@
+"""Eigenvalues, singular values and similar forms in JAX's spelling; rune.lax.linalg has the door.
+
+Dtypes are f32, f64, c64 and c128, matrices the last two axes; nothing is promoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from rune import ops
+from rune.control import while_loop
+from rune.core.interpreter import type_of
+from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import value
+from rune.ops.matrix_helpers import (
+    adjoint,
+    eye,
+    full,
+    matmul,
+    number,
+    part,
+    real_dtype,
+    require_square,
+)
+from rune.ops.statistics import squared_length
+
+
+class SvdAlgorithm(Enum):
+    """How JAX may be told to compute; here one algorithm serves each device."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+
+
+def eigh(
+    x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None, implementation: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Eigenvectors of Hermitian matrices as columns, and eigenvalues, always ascending.
+
+    symmetrize_input:  whether x stands for (x + xᴴ) / 2; else the lower or upper triangle is read.
+    subset_by_index:   (first, limit), which of them to return.
+    Shapes: [*B, N, N] -> [*B, N, N], [*B, N].
+    Errors: ShapeError for matrices that are not square; ArgumentError for a subset out of range.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> v, w = lax.linalg.eigh(rnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    >>> w
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    a = value("eigh", x)
+    n = require_square("eigh", type_of(a))
+    if symmetrize_input:
+        a = ops.mul(ops.add(a, adjoint(a)), number(0.5, a))
+    w, v = ops.linalg.eigh(a, lower=bool(lower), vectors=True)
+    if subset_by_index is not None:
+        first, limit = _subset("eigh", subset_by_index, n)
+        w, v = part(w, -1, first, limit), part(v, -1, first, limit)
+    return v, w
+
+
+def _subset(name: str, subset: tuple[int, int], count: Any) -> tuple[int, int]:
+    first, limit = subset
+    if not (0 <= first < limit and limit <= count):
+        raise ArgumentError(f"{name}: cannot take those numbered {first} to {limit} of {count}")
+    return first, limit
+
+
+def eig(
+    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = True, implementation: Any = None, use_magma: bool | None = None,
+) -> list[Any]:  # fmt: skip
+    """Eigenvalues of square matrices, and the left and the right eigenvectors asked for; complex.
+
+    enable_eigvec_derivs:  taken as in JAX; vectors always have derivatives.
+    Shapes: [*B, N, N] -> [*B, N], [*B, N, N], [*B, N, N].
+    Errors: ShapeError for matrices that are not square. It is computed by the host.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> w, left, right = lax.linalg.eig(rnp.array([[0.0, 1.0], [0.0, 2.0]]))
+    >>> rnp.sort(w.real)
+    Array([0., 2.], f32[2], cpu:0)
+    """
+    flags = {"left": bool(compute_left_eigenvectors), "right": bool(compute_right_eigenvectors)}
+    return list(ops.linalg.eig(value("eig", x), **flags))
+
+
+def svd(
+    x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None, algorithm: Any = None,
+) -> Any:  # fmt: skip
+    """U, s and Vh with x = U diag(s) Vh, s descending; s alone without compute_uv.
+
+    algorithm:  taken as in JAX; one algorithm serves each device.
+    Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N], K = min(M, N).
+    Errors: ShapeError below rank 2; ArgumentError for a subset out of range or of full matrices.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> lax.linalg.svd(rnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], f32[2], cpu:0)
+    """
+    a = value("svd", x)
+    full = full_matrices and compute_uv
+    out = ops.linalg.svd(a, full_matrices=full, vectors=bool(compute_uv))
+    if subset_by_index is not None:
+        if full:
+            raise ArgumentError("svd: cannot take a subset of full matrices (full_matrices=False)")
+        first, limit = _subset("svd", subset_by_index, min(type_of(a).shape[-2:]))
+        axes = (-1, -1, -2) if compute_uv else (-1,)
+        out = [part(o, axis, first, limit) for o, axis in zip(out, axes, strict=True)]
+    return tuple(out) if compute_uv else out[0]
+
+
+def schur(
+    x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> Any:  # fmt: skip
+    """T and Z with x = Z T Zᴴ: real matrices quasi-triangular, complex ones triangular.
+
+    Shapes: [*B, N, N] -> [*B, N, N], [*B, N, N]; T alone without compute_schur_vectors.
+    Errors: ArgumentError for sort_eig_vals. It is computed by the host, and has no derivative.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> t, z = lax.linalg.schur(rnp.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> t.shape, z.shape
+    ((2, 2), (2, 2))
+    """
+    if sort_eig_vals or select_callable is not None:
+        raise ArgumentError("schur: cannot sort eigenvalues (their order is free)")
+    out = ops.linalg.schur(value("schur", x), vectors=bool(compute_schur_vectors))
+    return tuple(out) if compute_schur_vectors else out[0]
+
+
+def hessenberg(a: Any) -> tuple[Any, Any]:
+    """The Hessenberg form with the vectors of its reflections below it, and their taus.
+
+    `householder_product(packed[1:, :-1], taus)` is Q without its first row and column.
+    Shapes: [*B, N, N] -> [*B, N, N], [*B, N-1].
+    Errors: ShapeError for matrices that are not square. It has no derivative.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> lax.linalg.hessenberg(rnp.array([[1.0, 2.0], [3.0, 4.0]]))[1]
+    Array([0.], f32[1], cpu:0)
+    """
+    packed, taus = ops.linalg.hessenberg(value("hessenberg", a))
+    return packed, taus
+
+
+def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+    """The tridiagonal form of Hermitian matrices: reflections, diagonal, subdiagonal, taus.
+
+    lower:  the triangle that is read, and that keeps the vectors of the reflections.
+    Shapes: [*B, N, N] -> [*B, N, N], [*B, N], [*B, N-1], [*B, N-1].
+    Errors: ShapeError for matrices that are not square. It has no derivative.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> lax.linalg.tridiagonal(rnp.array([[1.0, 2.0], [2.0, 4.0]]))[1:3]
+    (Array([1., 4.], f32[2], cpu:0), Array([2.], f32[1], cpu:0))
+    """
+    packed, d, e, taus = ops.linalg.tridiagonal(value("tridiagonal", a), lower=bool(lower))
+    return packed, d, e, taus
+
+
+# --- polar decomposition by iteration ---------------------------------------------------------
+
+
+def qdwh(
+    x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None,
+    eps: float | None = None, dynamic_shape: Any = None,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """U with orthonormal columns and H positive, x = U H; how many steps; whether they sufficed.
+
+    is_hermitian:  a promise, of which nothing is made.
+    Shapes: [M, N] with M >= N -> [M, N], [N, N], i32[], bool[].
+    Errors: ShapeError for another shape; ArgumentError for dynamic_shape.
+    Source: dynamically weighted Halley steps by QR, Nakatsukasa, Bai & Gygi 2010, SIAM J. Matrix
+            Anal. 31(5).
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> u, h, steps, converged = lax.linalg.qdwh(rnp.array([[0.0, -2.0], [3.0, 0.0]]))
+    >>> bool(converged), bool(rnp.allclose(u @ h, rnp.array([[0.0, -2.0], [3.0, 0.0]]), atol=1e-5))
+    (True, True)
+    """
+    if dynamic_shape is not None:
+        raise ArgumentError("qdwh: cannot take dynamic_shape (sizes are static)")
+    a = value("qdwh", x)
+    found = type_of(a)
+    if found.ndim != 2 or not found.shape[0] >= found.shape[1]:
+        raise ShapeError(f"qdwh: cannot take {found} (one matrix, not wider than high, required)")
+    real = real_dtype(found.dtype)
+    unit = float(np.finfo(real).eps) if eps is None else eps
+    u, steps, converged = _halley(a, 10 if max_iterations is None else max_iterations, unit, real)
+    h = matmul(adjoint(u), a)
+    return u, ops.mul(ops.add(h, adjoint(h)), number(0.5, h)), steps, converged
+
+
+def _length(a: Any) -> Any:
+    return ops.sqrt(ops.reduce_sum(squared_length(a), axes=(0, 1)))
+
+
+def _halley(a: Any, most: int, unit: float, real: np.dtype) -> tuple[Any, Any, Any]:
+    """Steps from A / |A| towards the nearest matrix with orthonormal columns.
+
+    `low` bounds the singular values from below; the weights make the most of it.
+    """
+    norm = _length(a)
+    norm = ops.select(ops.eq(norm, number(0, norm)), number(1, norm), norm)
+    first = ops.div(a, ops.cast(norm, type_of(a).dtype))
+    tolerance = number(unit ** (1 / 3), norm)
+
+    def more(state: Any) -> Any:
+        _, low, change, step = state
+        open_ = ops.gt(ops.abs(ops.sub(number(1, low), low)), number(10 * unit, low))
+        return ops.logical_and(
+            ops.lt(step, np.int32(most)), ops.logical_or(open_, ops.gt(change, tolerance))
+        )
+
+    def stepped(state: Any) -> Any:
+        u, low, _, step = state
+        alpha, beta, gamma, low = _weights(low)
+        moved = _step(u, *(ops.cast(w, type_of(u).dtype) for w in (alpha, beta, gamma)))
+        return moved, low, _length(ops.sub(moved, u)), ops.add(step, np.int32(1))
+
+    start = first, full(number(unit, norm), ()), full(number(1, norm), ()), np.int32(0)
+    u, _, change, step = while_loop(more, stepped, start)
+    return u, step, ops.logical_not(ops.gt(change, tolerance))
+
+
+def _weights(low: Any) -> tuple[Any, Any, Any, Any]:
+    """a, b, c of the step x (a + b x²) / (1 + c x²), and the new lower bound."""
+    one = number(1, low)
+    square = ops.mul(low, low)
+    d = ops.cbrt(ops.div(ops.mul(number(4, low), ops.sub(one, square)), ops.mul(square, square)))
+    root = ops.sqrt(ops.add(one, d))
+    inside = ops.sub(number(8, low), ops.mul(number(4, low), d))
+    extra = ops.div(
+        ops.mul(number(8, low), ops.sub(number(2, low), square)), ops.mul(square, root)
+    )
+    half = number(0.5, low)
+    a = ops.add(root, ops.mul(half, ops.sqrt(ops.add(inside, extra))))
+    b = ops.mul(number(0.25, low), ops.mul(ops.sub(a, one), ops.sub(a, one)))
+    c = ops.sub(ops.add(a, b), one)
+    made = ops.div(
+        ops.mul(low, ops.add(a, ops.mul(b, square))), ops.add(one, ops.mul(c, square))
+    )
+    return a, b, c, ops.min(made, one)
+
+
+def _step(u: Any, a: Any, b: Any, c: Any) -> Any:
+    """b/c U + (a - b/c) Q₁ Q₂ᴴ / √c, with the QR factorisation of √c U over 1."""
+    n = type_of(u).shape[1]
+    root = ops.sqrt(c)
+    stacked = ops.concatenate(ops.mul(u, root), eye((n, n), type_of(u).dtype), axis=0)
+    q, _ = ops.linalg.qr(stacked, full_matrices=False)
+    m = type_of(u).shape[0]
+    product = matmul(part(q, 0, 0, m), adjoint(part(q, 0, m, m + n)))
+    ratio = ops.div(b, c)
+    return ops.add(
+        ops.mul(u, ratio), ops.mul(product, ops.div(ops.sub(a, ratio), root))
+    )

@@ -1,0 +1,15 @@
+"""in_memory: a value that is stored, whatever computing it again would cost.
+
+The expansion of a primitive says so where it knows better than a count of operations: a stage of a
+transform reads each number of the stage before in several places, and every reader would otherwise
+repeat that stage's choice among its results. Like the loops of repeat.py it exists while a program
+is lowered and at no other time, so it has no derivative and no batch rule.
+"""
+
+from __future__ import annotations
+
+from rune.core.lower import Convert
+from rune.core.primitive import Primitive
+
+# Lowered as a conversion that converts nothing; kernelize/stored.py keeps its results.
+in_memory = Primitive("in_memory", "movement", lambda x: x, lambda x: x, lower=Convert())
