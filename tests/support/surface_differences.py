@@ -97,6 +97,19 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "unwrap* @ u*: is *", "signal.stft odd* @ u*: is *",
     ),
     "a histogram has edges": ("histogram of edges @ *0: raises *no edges*",),
+    "the residuals of a fit are there for every rank, so that no shape depends on values": (
+        "linalg.lstsq* @ *: has the shape (1,), not (0,)", "linalg.lstsq* @ *: has the shape (2,)*",
+    ),
+    "a fit of no columns, or a triangular pair of none, has its empty shape": (
+        "linalg.lstsq* @ 2 to 0: gives *", "linalg.lu of * @ * to 0: gives *",
+        "linalg.qr_multiply * @ * to 0: *", "linalg.matmul_toeplitz @ 4 to 0: *",
+        "linalg.fiedler @ all 0: *",
+    ),
+    "a permutation is real, of one row as well": ("linalg.lu of z* @ all 1: has the dtype *",),
+    "complex systems are transposed as real ones are": ("linalg.solve transposed @ c*: gives *",),
+    "a polynomial without a root has no companion": (
+        "linalg.fiedler_companion* @ all *: raises *two coefficients*",
+    ),
 }  # fmt: skip
 
 

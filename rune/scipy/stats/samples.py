@@ -211,8 +211,9 @@ def _ranks(x: Any, method: str) -> Any:
     is_last = rnp.concatenate([is_new, rnp.ones_like(ordered[..., :1], dtype=bool)], -1)
     back = rnp.flip(rnp.where(is_last, number, 0), -1)
     last = rnp.flip(_filled_from_above(back, x.shape[-1] + 1), -1)
-    ranks = {"min": lambda: first, "max": lambda: last, "average": lambda: rnp.astype(first + last, rnp.float32) * 0.5}
-    return rnp.take_along_axis(ranks[method](), place, -1)
+    middle = rnp.astype(first + last, rnp.float32) * 0.5
+    ranks = {"min": first, "max": last, "average": middle}
+    return rnp.take_along_axis(ranks[method], place, -1)
 
 
 def _filled(marks: Any, least: int) -> Any:
