@@ -29,7 +29,9 @@ ELSEWHERE: dict[str, str] = {
         "tests/numpy/test_text_and_files.py and doctests",
     "from_dlpack": "tests/numpy/test_interchange.py",
     "mutable": "tests/numpy/test_dispatch.py",
-    "integrate.odeint integrate.quad integrate.solve_ivp":
+    "special.bessel_jn": "its doctest: a name of JAX's, which SciPy has not",
+    "integrate.odeint integrate.quad integrate.solve_ivp optimize.bisect optimize.brentq "
+    "optimize.golden optimize.least_squares optimize.minimize optimize.newton optimize.root":
         "tests/scipy/test_functions_of_functions.py",
     "can_cast dtype finfo iinfo isdtype issubdtype promote_types result_type":
         "tests/numpy/test_promotion.py and doctests",

@@ -32,6 +32,12 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "functions are traced once, also for no slices at all": (
         "apply_along_axis* @ * 0: gives *", "vectorize* @ * 0: gives *",
     ),
+    "special functions are those of real numbers": (
+        "special.* @ c*: raises *real dtype required*",
+    ),
+    "as in JAX, a factorial is a float": (
+        "special.factorial* @ *: has the dtype float32*", "special.factorial* @ bool: gives *",
+    ),
     "any integer dtype will do": ("choose* @ u64: gives *", "ldexp @ u64: gives *"),
     "as in JAX, a bool is its own positive and conjugate": (
         "positive @ bool: gives *", "conj* @ bool: has the dtype *",

@@ -37,12 +37,16 @@ def as_array(x: Any) -> Any:
     return rnp.asarray(x, x.dtype) if isinstance(x, np.ndarray | np.generic) else rnp.asarray(x)
 
 
-def elementwise(function: Function) -> Function:
-    """A public function of real arrays, from one of arrays of one floating dtype and shape."""
+def elementwise(function: Function, name: str | None = None) -> Function:
+    """A public function of real arrays, from one of arrays of one floating dtype and shape.
+
+    name: what messages call it, where that is not its own name.
+    """
+    known = name or function.__name__
 
     @functools.wraps(function)
     def public(*xs: Any) -> Any:
-        found = reals(function.__name__, *xs)
+        found = reals(known, *xs)
         dtype = found[0].dtype
         if rnp.finfo(dtype).bits >= 32:
             return function(*found)

@@ -7,6 +7,7 @@ taken together, so that what is common to them is never formed.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import rune.numpy as rnp
@@ -149,7 +150,7 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
     return rnp.where(is_good, _whole(found, n, k), 0.0)
 
 
-@elementwise
+@partial(elementwise, name="factorial")
 def _factorial(n: Any) -> Any:
     return rnp.where(n < 0, 0.0, _whole(gamma_function(rnp.where(n < 0, 0.0, n) + 1.0), n))
 

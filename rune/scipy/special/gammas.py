@@ -8,6 +8,7 @@ quotient of polynomials around 1 and 2, where it is zero. Negative numbers are r
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import rune.numpy as rnp
@@ -274,7 +275,7 @@ def _zeta_tail_wrt_s(s: Any, w: Any) -> Any:
 zeta_of.defjvps(_zeta_wrt_s, lambda t, y, s, q: -t * s * zeta_of(s + 1.0, q))
 
 
-@elementwise
+@partial(elementwise, name="zeta")
 def _hurwitz(x: Any, q: Any) -> Any:
     below = rnp.where((q <= 0) & (q == rnp.floor(q)), rnp.inf, rnp.nan)
     is_good = (x > 1) & (q > 0)
@@ -283,7 +284,7 @@ def _hurwitz(x: Any, q: Any) -> Any:
     return rnp.where(rnp.isnan(x) | rnp.isnan(q), rnp.nan, out)
 
 
-@elementwise
+@partial(elementwise, name="zeta")
 def _riemann(x: Any) -> Any:
     is_low = x < 0
     above = rnp.where(is_low | (x == 1), 2.0, x)
