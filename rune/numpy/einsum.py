@@ -192,7 +192,7 @@ def einsum_path(
     >>> import rune.numpy as rnp
     >>> x = rnp.ones((2, 9)), rnp.ones((9, 9)), rnp.ones(9)
     >>> rnp.einsum_path("ij,jk,k", *x)[0]
-    ['einsum_path', (0, 1), (0, 1)]
+    ['einsum_path', (1, 2), (0, 1)]
     """
     terms, output = _read("einsum_path", subscripts, operands, None)
     return _numpy_path(terms, output, optimize)

@@ -210,7 +210,7 @@ def from_diagonal(d: Any) -> Any:
 
 
 def hermitian(a: Any, lower: bool = True) -> Any:
-    """The Hermitian matrices with this triangle of `a`; imaginary parts on the diagonal are lost."""
+    """The Hermitian matrices with this triangle of `a`; the diagonal's imaginary parts are lost."""
     triangle = lower_triangle(a, -1) if lower else upper_triangle(a, 1)
     on = from_diagonal(as_dtype_of(real_part(diagonal(a)), a))
     return add(add(triangle, adjoint(triangle)), on)

@@ -29,7 +29,7 @@ ELSEWHERE: dict[str, str] = {
         "tests/numpy/test_text_and_files.py and doctests",
     "from_dlpack": "tests/numpy/test_interchange.py",
     "mutable": "tests/numpy/test_dispatch.py",
-    "special.bessel_jn": "its doctest: a name of JAX's, which SciPy has not",
+    "special.bessel_jn": "tests/scipy/test_special_domain.py",
     "integrate.odeint integrate.quad integrate.solve_ivp optimize.bisect optimize.brentq "
     "optimize.golden optimize.least_squares optimize.minimize optimize.newton optimize.root":
         "tests/scipy/test_functions_of_functions.py",

@@ -17,7 +17,7 @@ def test_roots_of_a_fixed_number_come_with_nan_for_those_that_are_missing():
 
     found = np.asarray(rune.jit(lambda p: rnp.roots(p, strip_zeros=False))(p))
 
-    near(np.array([2.0, 1.0, 0.0]), found[:3].real, relative=1e-5, why="eigenvalues in f32")
+    near(np.array([2.0, 1.0, 0.0]), np.real(found[:3]), relative=1e-5, why="eigenvalues in f32")
     assert np.isnan(found[3:]).all()
 
 
@@ -43,7 +43,7 @@ def test_a_long_convolution_is_numpys(m: int, n: int, mode: str):
 
     found = rnp.convolve(rnp.asarray(x), rnp.asarray(y), mode)
 
-    expected = np.convolve(x.astype(np.float64), y.astype(np.float64), mode)
+    expected = np.convolve(x.astype(float), y.astype(float), mode)  # type: ignore[arg-type]
     limit = 5e-6 * float(np.abs(expected).max())
     near(expected, found, relative=0, absolute=limit, why="sums of products in f32")
 

@@ -258,22 +258,20 @@ def _upside_down(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
 
 _FORMS = [
     *(
-        Use(schur, (operand,), _schur_truth, _seen_of_schur, {"vectors": True}, _apart,
-            smooth=False)
+        Use(schur, (operand,), _schur_truth, _seen_of_schur, {"vectors": True}, _apart)
         for operand in (_matrix(5, 5), _matrix(2, 3, 3, dtype=COMPLEX))
     ),
     Use(schur, (_matrix(4, 4, dtype=COMPLEX),), lambda a: [np.trace(a), 0 * a],
         lambda outputs, a: [rnp.trace(outputs[0]), m.lower_triangle(outputs[0], -1)],
-        {"vectors": False}, _apart, smooth=False),
+        {"vectors": False}, _apart),
     *(
-        Use(hessenberg, (operand,), lambda a: _schur_truth(a)[:2], _seen_of_hessenberg,
-            smooth=False)
+        Use(hessenberg, (operand,), lambda a: _schur_truth(a)[:2], _seen_of_hessenberg)
         for operand in (_matrix(5, 5), _matrix(2, 3, 3, dtype=COMPLEX))
     ),
     Use(tridiagonal, (_matrix(2, 4, 4, dtype=COMPLEX),), lambda a: _schur_truth(a)[:2],
-        _seen_of_tridiagonal, {"lower": True}, _graded, smooth=False),
+        _seen_of_tridiagonal, {"lower": True}, _graded),
     Use(tridiagonal, (_matrix(4, 4),), lambda a: _schur_truth(a)[:2], _upside_down,
-        {"lower": False}, _graded, smooth=False),
+        {"lower": False}, _graded),
 ]  # fmt: skip
 
 

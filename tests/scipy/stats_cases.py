@@ -52,6 +52,7 @@ _DISCRETE = {
     "nbinom": (3.5, 0.4), "poisson": (2.3,), "randint": (-1.0, 4.0), "dlaplace": (0.8,),
     "logser": (0.6,), "zipf": (3.4,),
 }  # fmt: skip
+_FEW = {"bernoulli", "geom", "logser", "zipf"}  # a logarithm of 0 is among the points
 _NO_MASS_CDF = {"betabinom", "logser", "zipf"}
 _NO_MOMENTS = {"wrapcauchy", "gompertz"}
 _MEAN_ALONE = {"vonmises", "fisk", "loglaplace", "betaprime", "logser", "zipf"}
@@ -94,7 +95,7 @@ def _at_counts(name: str, methods: str, shapes: tuple[float, ...]) -> Case:
             for method in methods.split()
         ]
 
-    return _case(f"{name}: {methods}", call, n(4), unit(3))
+    return _case(f"{name}: {methods}", call, n(4), unit(3), smooth=name not in _FEW)
 
 
 def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:

@@ -40,7 +40,9 @@ OF_PASSES = frozenset({"apart"})
 WRITTEN_BY_PASSES = ("rune.lowering", "rune.ops.repeat")
 # What is refused forwards, or altogether; then `TransformError` is what a trial expects.
 REVERSE_ONLY = frozenset({"custom_vjp", "custom_lin"})
-REFUSING = frozenset({"callback", "nextafter", "geqrf", "householder_product"})
+REFUSING = frozenset(
+    "callback nextafter geqrf householder_product schur hessenberg tridiagonal".split()
+)
 # Zero by definition, whatever the values do.
 CUTS = frozenset({"stop_gradient", "bitcast"})
 

@@ -113,7 +113,7 @@ def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
             raise _unknown(ord, "vectors")
         ord = float(ord)
     if ord == float("inf"):
-        return r.max(_magnitude(x), **over)
+        return r.max(_magnitude(x), initial=0, **over)  # of nothing it is 0
     if ord == -float("inf"):
         return r.min(_magnitude(x), **over)
     if ord == 0:
@@ -135,7 +135,10 @@ def _power_mean(x: Any, p: float, over: dict[str, Any]) -> Any:
     total = r.sum(powers, **over)
     inverse = ops.fit(number(1 / p, total), type_of(total).shape)
     found = _guarded(total, lambda safe: ops.pow(safe, inverse))
-    return found if p > 0 else ops.select(r.all(present, **over), found, number(0, found))
+    if p > 0:
+        return found
+    found = ops.select(ops.eq(total, number(0, total)), number(float("inf"), found), found)
+    return ops.select(r.all(present, **over), found, number(0, found))
 
 
 # --- matrices ---------------------------------------------------------------------------------
@@ -159,13 +162,13 @@ def _of_singular_values(x: Any, ord: Any) -> Any:
     values = _guarded(svd(x, compute_uv=False), lambda s: s)
     if ord == "nuc":
         return r.sum(values, axis=-1)
-    return r.max(values, axis=-1) if ord == 2 else r.min(values, axis=-1)
+    return r.max(values, axis=-1, initial=0) if ord == 2 else r.min(values, axis=-1)
 
 
 def _of_sums(x: Any, ord: float) -> Any:
     """The greatest or least sum of a column (±1) or a row (±inf)."""
     sums = r.sum(_magnitude(x), axis=-2 if abs(ord) == 1 else -1)
-    return r.max(sums, axis=-1) if ord > 0 else r.min(sums, axis=-1)
+    return r.max(sums, axis=-1, initial=0) if ord > 0 else r.min(sums, axis=-1)
 
 
 def _unknown(ord: Any, of: str) -> ArgumentError:

@@ -40,9 +40,8 @@ def transform_by_stages(x: Pair, axis: int, radices: Sequence[int]) -> Pair:
     """The transform along `axis`, whose length is the product of the radices."""
     n, done = math.prod(radices), 1
     for radix in radices:
-        real, imag = _stage(x, axis, radix, n // (radix * done), done)
+        x = _stage(x, axis, radix, n // (radix * done), done)
         done *= radix
-        x = (real, imag) if done == n else (in_memory(real), in_memory(imag))
     return x
 
 
@@ -61,7 +60,8 @@ def _stage(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pair:
     if runs == 1:
         return join(found, axis)
     apart = [split_axis(y, axis, (runs, 1, done), 2) for y in found]
-    return split_axis(join(apart, axis + 1), axis, (radix * size,), 3)
+    real, imag = join(apart, axis + 1)
+    return split_axis((in_memory(real), in_memory(imag)), axis, (radix * size,), 3)
 
 
 def _turned(chunks: Sequence[Pair], axis: int, radix: int, done: int) -> list[Pair]:

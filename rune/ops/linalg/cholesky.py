@@ -31,12 +31,12 @@ from rune.ops.matrix_helpers import (
     batch_leading,
     conjugate,
     corner,
-    diagonal,
     elements,
     eye,
     from_elements,
     full,
     grown_by_identity,
+    hermitian,
     is_static,
     keep,
     lower_triangle,
@@ -49,7 +49,6 @@ from rune.ops.matrix_helpers import (
     require_matrices,
     require_square,
     rows,
-    scaled_columns,
     steps,
     window,
     zeros,
@@ -203,17 +202,9 @@ def _less_products(x: Any, left: list[Any], right: list[Any]) -> Any:
 
 def _jvp(da: Any, a: Any, factor: Any) -> Any:
     """L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with a halved diagonal."""
-    inside = adjoint(triangular_solve(factor, _hermitian(da), lower=True, unit_diagonal=False))
+    inside = adjoint(triangular_solve(factor, hermitian(da), lower=True, unit_diagonal=False))
     inside = adjoint(triangular_solve(factor, inside, lower=True, unit_diagonal=False))
     return matmul(factor, half_lower(inside))
-
-
-def _hermitian(a: Any) -> Any:
-    """The Hermitian matrix with the lower triangle of `a`."""
-    below = lower_triangle(a, -1)
-    real_diagonal = as_dtype_of(real_part(diagonal(a)), a)
-    on = scaled_columns(eye(type_of(a).shape, type_of(a).dtype), real_diagonal)
-    return add(add(below, adjoint(below)), on)
 
 
 def half_lower(x: Any) -> Any:

@@ -83,7 +83,7 @@ def _block_rotations(t: Any) -> Any:
     cos, sin = x / length, below / length
     first = rnp.concatenate([cos, rnp.ones_like(on[..., :1])], -1)
     second = rnp.concatenate([rnp.ones_like(on[..., :1]), rnp.conj(cos)], -1)
-    is_second = rnp.concatenate([rnp.zeros_like(is_block[..., :1], bool), is_block], -1)
+    is_second = rnp.concatenate([rnp.zeros_like(on[..., :1], bool), is_block], -1)
     shape = (*t.shape[:-2], *t.shape[-2:])
     rows, columns = row_numbers(shape), column_numbers(shape)
     pad = [(0, 0)] * (t.ndim - 2)
