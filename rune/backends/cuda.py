@@ -28,7 +28,7 @@ import numpy as np
 from rune import dtypes
 from rune.backends import disk_cache
 from rune.backends.callbacks import refuse_routines
-from rune.backends.calls import Arena, QueuedBackend, Turns
+from rune.backends.calls import Arena, DeviceBuffer, QueuedBackend, Turns
 from rune.backends.cuda_compile import architecture, compile_source, supported, version
 from rune.backends.cuda_kernels import CONDITIONS, STEPS
 from rune.backends.cuda_launch import Program, Refused, Retired, call

@@ -3,7 +3,7 @@
 activations     relu, gelu, silu, softplus, elu, …     normalisation  softmax, layer_norm, …
 attention       dot_product_attention                  batches        batch_norm, group_norm
 convolutions    conv1d…3d, conv_transpose1d…3d         pooling        max_pool, avg_pool, …
-recurrent       rnn, lstm, gru and their cells         graphs         message_passing, gcn_layer
+recurrences     rnn, lstm, gru and their cells         graphs         message_passing, gcn_layer
 embeddings      embedding                              regularisation dropout
 criteria        cross_entropy, mse_loss, ctc_loss, …   losses         one number per example
 scaled          products of block-scaled matrices      initializers   he_normal, orthogonal, …
@@ -41,7 +41,7 @@ from rune.nn.normalisation import (
 from rune.nn.pooling import (
     adaptive_avg_pool, adaptive_max_pool, avg_pool, fractional_max_pool, max_pool,
 )  # fmt: skip
-from rune.nn.recurrent import (
+from rune.nn.recurrences import (
     CellParams, LSTMState, gru, gru_cell, init_cell, lstm, lstm_cell, recurrent, rnn, rnn_cell,
 )  # fmt: skip
 from rune.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul

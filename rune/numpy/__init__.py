@@ -46,7 +46,7 @@ from rune.numpy.creation import (
     arange, array, asanyarray, asarray, asarray_chkfinite, copy, empty, empty_like, full, full_like,
     meshgrid, ones, ones_like, zeros, zeros_like,
 )  # fmt: skip
-from rune.numpy.einsum import einsum, einsum_path
+from rune.numpy.einstein_sums import einsum, einsum_path
 from rune.numpy import fft as fft
 from rune.numpy import linalg as linalg
 from rune.numpy.float_parts import frexp, ldexp, spacing
@@ -81,7 +81,7 @@ from rune.numpy.logic import (
 from rune.numpy.matrices import (
     diag, diagflat, diagonal, eye, identity, trace, tri, tril, tril_indices, triu, triu_indices,
 )  # fmt: skip
-from rune.numpy.mutable import mutable
+from rune.numpy.mutable_boxes import mutable
 from rune.numpy.order_statistics import (
     median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
 )  # fmt: skip

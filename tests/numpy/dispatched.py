@@ -20,7 +20,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.numpy.mutable import Box
+from rune.numpy.mutable_boxes import Box
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)).astype(np.float32)

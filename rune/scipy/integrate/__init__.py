@@ -4,6 +4,6 @@ sums      trapezoid, cumulative_trapezoid, simpson, quad      odeint    at given
 solve_ivp every step, from Python
 """
 
-from rune.scipy.integrate.odeint import odeint
-from rune.scipy.integrate.solve_ivp import OdeResult, OdeSolution, solve_ivp
+from rune.scipy.integrate.initial_values import OdeResult, OdeSolution, solve_ivp
+from rune.scipy.integrate.odes_with_adjoint import odeint
 from rune.scipy.integrate.sums import cumulative_trapezoid, quad, simpson, trapezoid

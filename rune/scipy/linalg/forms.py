@@ -129,8 +129,8 @@ def hessenberg(
 def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     """Real blocks and vectors from complex eigenvalues in conjugate pairs: v diag(w) = vr wr.
 
-    A pair a ± b i that stands together becomes the block [[a, b], [-b, a]], and its vectors the
-    real and the imaginary part of the first.
+    A pair a ± b i that stands together becomes the block [[a, b], [-b, a]], and its vectors
+    minus the imaginary part of the first, and its real part.
 
     Shapes: [*B, N], [*B, M, N] -> [*B, N, N], [*B, M, N], real.
     Errors: ArgumentError for real eigenvectors with complex values.
@@ -156,7 +156,7 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     beside = ((rows + 1 == columns) & rnp.expand_dims(first, -1)) | (
         (rows == columns + 1) & rnp.expand_dims(second, -1)
     )
-    vectors = rnp.where(rnp.expand_dims(second, -2), -v.imag, v.real)
+    vectors = rnp.where(rnp.expand_dims(first, -2), -v.imag, v.real)
     return rnp.where(beside, part, real), vectors
 
 
