@@ -188,4 +188,5 @@ linear_solve = Primitive(
     multiple_results=True, jvp_equation=_jvp,
     run=lambda *args, **params: run_equation(linear_solve, args, params),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    expand=lambda *args, program, **_: eval_program(program, args),
 )  # fmt: skip

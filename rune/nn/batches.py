@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import lax, ops
 from rune.core.types import Shape
-from rune.nn.support import rounded, widened
+from rune.scipy.special.arguments import rounded, widened
 
 
 class BatchNormState(NamedTuple):

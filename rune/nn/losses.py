@@ -7,8 +7,9 @@ from typing import Any
 import rune.numpy as rnp
 from rune.errors import DtypeError
 from rune.nn.activations import log_sigmoid
-from rune.nn.normalisation import is_class, largest_of, log_softmax
-from rune.nn.support import rounded, widened
+from rune.nn.normalisation import is_class, log_softmax
+from rune.scipy.special.arguments import rounded, widened
+from rune.scipy.special.sums import largest_of
 
 
 def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:

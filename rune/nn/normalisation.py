@@ -1,8 +1,7 @@
 """Softmax and its kin, and normalisation over axes.
 
-Each is one max or mean and one sum over the same axes, the form that becomes a single kernel. The
-maximum that keeps exp from overflowing carries no derivative: it cancels, so its own would only
-add noise. Half types are normalised in f32 and rounded once.
+Each is one max or mean and one sum over the same axes, the form that becomes a single kernel; sums
+of exponentials are those of `rune.scipy.special`. Half types are normalised in f32 and rounded once.
 """
 
 from __future__ import annotations
@@ -13,39 +12,11 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops
 from rune.errors import ArgumentError
-from rune.nn.support import real, rounded, widened
+from rune.nn.support import real
+from rune.scipy.special.arguments import rounded, widened
+from rune.scipy.special.sums import logsumexp, masked_log_softmax, masked_softmax
 
 Axis = int | Sequence[int] | None
-
-
-def largest_of(x: Any, axis: Axis, where: Any) -> Any:
-    """The largest element of each slice (-inf of none), as a constant of differentiation."""
-    initial = -rnp.inf if where is not None or 0 in x.shape else None
-    return rnp.max(ops.stop_gradient(x), axis, keepdims=True, initial=initial, where=where)
-
-
-def logsumexp(
-    a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
-    where: Any = None,
-) -> Any:  # fmt: skip
-    """log(sum(b exp(a))) over axes, without overflow; -inf for a slice of -inf.
-
-    return_sign: also the sign of the sum, whose magnitude the logarithm is then taken of.
-    Errors: a negative sum gives NaN without `return_sign`.
-
-    >>> import rune.nn as nn, rune.numpy as rnp
-    >>> nn.logsumexp(rnp.array([1e4, -1e4]))
-    Array(10000., f32[], cpu:0)
-    """
-    x, kept = widened(a)
-    largest = largest_of(x, axis, where)
-    # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
-    shift = rnp.where(rnp.isfinite(largest), largest, 0.0)
-    terms = rnp.exp(x - shift)
-    total = rnp.sum(terms if b is None else terms * b, axis, keepdims=keepdims, where=where)
-    out = rnp.log(rnp.abs(total) if return_sign else total)
-    out = rounded(out + rnp.reshape(shift, out.shape), kept)
-    return (out, rounded(rnp.sign(total), kept)) if return_sign else out
 
 
 def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
@@ -70,11 +41,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     >>> nn.softmax(rnp.array([1e4, 1e4]))
     Array([0.5, 0.5], f32[2], cpu:0)
     """
-    x, kept = widened(x)
-    terms = rnp.exp(x - largest_of(x, axis, where))
-    if where is not None:
-        terms = rnp.where(where, terms, 0.0)
-    return rounded(terms / rnp.sum(terms, axis, keepdims=True), kept)
+    return masked_softmax(x, axis, where)
 
 
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
@@ -84,10 +51,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     >>> nn.log_softmax(rnp.array([1e4, -1e4]))
     Array([     0., -20000.], f32[2], cpu:0)
     """
-    x, kept = widened(x)
-    shifted = x - largest_of(x, axis, where)
-    out = shifted - rnp.log(rnp.sum(rnp.exp(shifted), axis, keepdims=True, where=where))
-    return rounded(out if where is None else rnp.where(where, out, -rnp.inf), kept)
+    return masked_log_softmax(x, axis, where)
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:

@@ -13,11 +13,10 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops, random
 from rune.errors import ArgumentError
+from rune.nn.convolutions import Each, each
 from rune.nn.support import real
 from rune.ops.window_reductions import Slide, fields_of
 from rune.random.streams import take_key
-
-Each = int | Sequence[int]
 
 
 def _window(name: str, x: Any, window: Each) -> tuple[int, ...]:
@@ -28,21 +27,14 @@ def _window(name: str, x: Any, window: Each) -> tuple[int, ...]:
     return sizes
 
 
-def _each(name: str, what: str, value: Any, rank: int) -> tuple[int, ...]:
-    found = (value,) * rank if isinstance(value, int) else tuple(value)
-    if len(found) != rank:
-        raise ArgumentError(f"{name}: cannot use {what} {found} ({rank} numbers required)")
-    return found
-
-
 def _slide(
     name: str, x: Any, sizes: tuple[int, ...], stride: Each | None, padding: Any, dilation: Each,
     ceil: bool,
 ) -> tuple[Slide, tuple[int, ...]]:  # fmt: skip
     """The parameters of reduce_window, and how far `ceil` lets windows reach beyond the padding."""
     rank, outer = len(sizes), x.ndim - len(sizes)
-    strides = sizes if stride is None else _each(name, "stride", stride, rank)
-    dilations = _each(name, "dilation", dilation, rank)
+    strides = sizes if stride is None else each(name, "stride", stride, rank)
+    dilations = each(name, "dilation", dilation, rank)
     if isinstance(padding, int):
         padding = ((padding, padding),) * rank
     pairs = [(p, p) if isinstance(p, int) else tuple(p) for p in padding]
@@ -214,7 +206,7 @@ def fractional_max_pool(
         )
     wanted = (
         tuple(int(n * output_ratio) for n in x.shape[outer:]) if output_ratio is not None
-        else _each("fractional_max_pool", "output_size", output_size, len(sizes))
+        else each("fractional_max_pool", "output_size", output_size, len(sizes))
     )  # fmt: skip
     drawn = random.uniform(take_key("fractional_max_pool", key, name), (len(sizes),))
     for number, (size, count) in enumerate(zip(sizes, wanted, strict=True)):

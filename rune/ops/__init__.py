@@ -6,7 +6,8 @@
     transcendental  roots, powers, exponentials, circular and hyperbolic functions
     movement        transpose, slice, pad, reverse, concatenate
     reduction       prod, max, min, and, or, argmax, argmin; cumulative operations
-    contraction     dot_general;  fourier: fft;  sliding: shear, windows;  convolution, window_reductions
+    contraction     dot_general;  fourier: fft;  sliding: shear, windows;  convolution
+    window_reductions  reduce_window
     indexing        gather, scatter;  scatters: scatter_mul, …;  windows: dynamic_slice, …
     sorting         sort, top_k, search_sorted;  segments: segment_sum, …
     linalg          cholesky, lu, qr, solve, …: linear algebra

@@ -22,7 +22,7 @@ import numpy as np
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
-from rune.dims import Size
+from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.ops.arithmetic import zero_like
 from rune.ops.contraction import dot_general
@@ -96,7 +96,7 @@ def _check_ranks(lhs: ArrayType, rhs: ArrayType, conv: Conv) -> None:
         raise _refuse(lhs, rhs, "strides, dilations and groups are at least 1")
     if any(sorted(spec) != list(range(lhs.ndim)) for spec in conv.specs):
         raise _refuse(lhs, rhs, f"axes {conv.specs}")
-    if min(conv.groups) != 1:
+    if 1 not in conv.groups:
         raise _refuse(lhs, rhs, "groups of features or of batches, not both")
 
 
@@ -166,11 +166,11 @@ def _expand(lhs: Any, rhs: Any, **params: Any) -> Any:
     x, w = _transposed(lhs, conv.specs[0]), _transposed(rhs, conv.specs[1])
     if conv.is_padded:
         x = pad(x, zero_like(x), **conv.pads)
-    groups = max(conv.groups)
-    if groups > 1:  # x [g, n, c, *S], w [g, o, c, *K]
-        x = _grouped(x, 0 if conv.groups[1] > 1 else 1, groups)
+    groups = product(conv.groups)
+    if groups != 1:  # x [g, n, c, *S], w [g, o, c, *K]
+        x = _grouped(x, 0 if conv.groups[1] != 1 else 1, groups)
         w = _grouped(w, 0, groups)
-    lead = int(groups > 1)
+    lead = int(groups != 1)
     axes = tuple(range(2 + lead, 2 + lead + conv.rank))
     sizes = type_of(w).shape[2 + lead :]
     patches = windows(x, axes, sizes, conv.strides, conv.rhs_dilation)
@@ -237,7 +237,7 @@ def _reference(lhs: np.ndarray, rhs: np.ndarray, **params: Any) -> np.ndarray:
     if conv.is_padded:
         x = pad.reference(x, np.zeros((), x.dtype), **conv.pads)
     of_features, of_batches = conv.groups
-    groups, sizes = max(conv.groups), w.shape[2:]
+    groups, sizes = product(conv.groups), w.shape[2:]
     batch, features, *spatial = x.shape
     x = x.reshape(of_batches, batch // of_batches, of_features, features // of_features, *spatial)
     spread = np.broadcast_to(x[(..., *(None,) * conv.rank)], (*x.shape, *sizes))
@@ -284,7 +284,7 @@ def _wrt_lhs(ct: Any, shape: Shape, rhs: Any, conv: Conv) -> Any:
         padding.append(
             (low, reach(shape[x_spec[k + 2]], conv.lhs_dilation[k]) + spread - inner - low)
         )
-    groups, of_batches = max(conv.groups), conv.groups[1]
+    groups, of_batches = product(conv.groups), conv.groups[1]
     kernel = reverse(rhs, axes=tuple(w_spec[2:]))
     kernel, spec = _features_swapped(kernel, w_spec, groups)
     back = Conv(
@@ -348,14 +348,14 @@ def _batch(batched: Batched, size: Any, lhs: Any, rhs: Any, **params: Any) -> tu
     of_features, of_batches = conv.groups
     if batched[0] and batched[1]:
         axis = x_batch if of_batches > 1 else x_feature
-        groups = (of_features, of_batches * size) if of_batches > 1 else (of_features * size, 1)
+        groups = (of_features, of_batches * size) if of_batches != 1 else (of_features * size, 1)
         x, w = _folded(lhs, axis, 1), _folded(rhs, w_out, 1)
         found = conv_general_dilated(x, w, **fields_of(replace(conv, groups=groups)))
         return _unfolded(found, y_spec[1], size, 1), True
     if batched[0]:
         found = conv_general_dilated(_folded(lhs, x_batch, of_batches), rhs, **params)
         return _unfolded(found, y_spec[0], size, 1), True
-    groups = max(conv.groups)
+    groups = product(conv.groups)
     found = conv_general_dilated(lhs, _folded(rhs, w_out, groups), **params)
     return _unfolded(found, y_spec[1], size, groups), True
 

@@ -23,7 +23,7 @@ from tests.backends.cuda_fake import TARGET, FakeCuda, opened
 from tests.support.arrays import array
 from tests.support.close import same
 
-OF_NUMPY = sorted(d for d in dtypes.ANY if d.isbuiltin == 1)
+OF_NUMPY = sorted((d for d in dtypes.ANY if d.isbuiltin == 1), key=dtypes.short)
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 

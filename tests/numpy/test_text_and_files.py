@@ -17,7 +17,7 @@ from tests.support.arrays import array
 from tests.support.close import same
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3) / 4
-STORED = sorted(d for d in dtypes.ANY if d.isbuiltin == 1)
+STORED = sorted((d for d in dtypes.ANY if d.isbuiltin == 1), key=dtypes.short)
 
 # --- text -------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ import rune.numpy as rnp
 from rune.errors import ShapeError
 from rune.scipy.special.arguments import reals
 
+__all__ = ["vq", "whiten"]
+
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """(the number of the nearest code, the distance to it) of each observation.

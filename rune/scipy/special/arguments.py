@@ -32,6 +32,19 @@ def reals(name: str, *xs: Any) -> list[Any]:
     return found if len(found) == 1 else list(rnp.broadcast_arrays(*found))
 
 
+def widened(x: Any) -> tuple[Any, Any]:
+    """`x` as a floating array to compute in, half types in f32, and the dtype of the result."""
+    x = rnp.asarray(x)
+    x = x if rnp.issubdtype(x.dtype, rnp.inexact) else rnp.true_divide(x, 1)
+    half = rnp.finfo(x.dtype).bits < 32
+    return (rnp.astype(x, rnp.float32) if half else x), x.dtype
+
+
+def rounded(x: Any, dtype: Any) -> Any:
+    """`x` in the dtype of the result, untouched where it has it."""
+    return x if x.dtype == dtype else rnp.astype(x, dtype)
+
+
 def as_array(x: Any) -> Any:
     """An operand as an array; constants of NumPy keep the dtype they were given."""
     return rnp.asarray(x, x.dtype) if isinstance(x, np.ndarray | np.generic) else rnp.asarray(x)

@@ -11,28 +11,15 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.scipy.special.arguments import rounded, widened
 
 Axis = int | Sequence[int] | None
 
 
-def _widened(x: Any) -> tuple[Any, Any]:
-    """`x` as a floating array, half types in f32, and the dtype of the result."""
-    x = rnp.asarray(x)
-    x = x if rnp.issubdtype(x.dtype, rnp.inexact) else rnp.true_divide(x, 1)
-    half = rnp.finfo(x.dtype).bits < 32
-    return (rnp.astype(x, rnp.float32) if half else x), x.dtype
-
-
-def _rounded(x: Any, dtype: Any) -> Any:
-    return x if x.dtype == dtype else rnp.astype(x, dtype)
-
-
-def _largest(x: Any, axis: Axis, where: Any) -> Any:
-    """The largest element of each slice (-inf of none), 0 where that is infinite."""
+def largest_of(x: Any, axis: Axis, where: Any) -> Any:
+    """The largest element of each slice (-inf of none), as a constant of differentiation."""
     initial = -rnp.inf if where is not None or 0 in x.shape else None
-    found = rnp.max(ops.stop_gradient(x), axis, keepdims=True, initial=initial, where=where)
-    # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
-    return rnp.where(rnp.isfinite(found), found, 0.0)
+    return rnp.max(ops.stop_gradient(x), axis, keepdims=True, initial=initial, where=where)
 
 
 def logsumexp(
@@ -49,13 +36,15 @@ def logsumexp(
     >>> logsumexp(rnp.array([1e4, -1e4]))
     Array(10000., f32[], cpu:0)
     """
-    x, kept = _widened(a)
-    shift = _largest(x, axis, where)
+    x, kept = widened(a)
+    largest = largest_of(x, axis, where)
+    # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
+    shift = rnp.where(rnp.isfinite(largest), largest, 0.0)
     terms = rnp.exp(x - shift)
     total = rnp.sum(terms if b is None else terms * b, axis, keepdims=keepdims, where=where)
     out = rnp.log(rnp.abs(total) if return_sign else total)
-    out = _rounded(out + rnp.reshape(shift, out.shape), kept)
-    return (out, _rounded(rnp.sign(total), kept)) if return_sign else out
+    out = rounded(out + rnp.reshape(shift, out.shape), kept)
+    return (out, rounded(rnp.sign(total), kept)) if return_sign else out
 
 
 def softmax(x: Any, axis: Axis = None) -> Any:
@@ -68,10 +57,16 @@ def softmax(x: Any, axis: Axis = None) -> Any:
     >>> softmax(rnp.array([1e4, 1e4]))
     Array([0.5, 0.5], f32[2], cpu:0)
     """
-    x, kept = _widened(x)
-    largest = rnp.max(ops.stop_gradient(x), axis, keepdims=True)
-    terms = rnp.exp(x - largest)
-    return _rounded(terms / rnp.sum(terms, axis, keepdims=True), kept)
+    return masked_softmax(x, axis, None)
+
+
+def masked_softmax(x: Any, axis: Axis, where: Any) -> Any:
+    """`softmax` of the elements of the mask, 0 elsewhere."""
+    x, kept = widened(x)
+    terms = rnp.exp(x - largest_of(x, axis, where))
+    if where is not None:
+        terms = rnp.where(where, terms, 0.0)
+    return rounded(terms / rnp.sum(terms, axis, keepdims=True), kept)
 
 
 def log_softmax(x: Any, axis: Axis = None) -> Any:
@@ -82,6 +77,12 @@ def log_softmax(x: Any, axis: Axis = None) -> Any:
     >>> log_softmax(rnp.array([0.0, 1e4]))
     Array([-10000.,      0.], f32[2], cpu:0)
     """
-    x, kept = _widened(x)
-    moved = x - rnp.max(ops.stop_gradient(x), axis, keepdims=True)
-    return _rounded(moved - rnp.log(rnp.sum(rnp.exp(moved), axis, keepdims=True)), kept)
+    return masked_log_softmax(x, axis, None)
+
+
+def masked_log_softmax(x: Any, axis: Axis, where: Any) -> Any:
+    """`log_softmax` of the elements of the mask, -inf elsewhere."""
+    x, kept = widened(x)
+    shifted = x - largest_of(x, axis, where)
+    out = shifted - rnp.log(rnp.sum(rnp.exp(shifted), axis, keepdims=True, where=where))
+    return rounded(out if where is None else rnp.where(where, out, -rnp.inf), kept)

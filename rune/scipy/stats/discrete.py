@@ -8,7 +8,8 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError
-from rune.scipy.stats.family import Function, arranged, rounded, widened
+from rune.scipy.special.arguments import rounded
+from rune.scipy.stats.family import Function, arranged, known, widened
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +71,12 @@ class Discrete:
     def mean(self, *args: Any, **kwargs: Any) -> Any:
         """The mean."""
         shapes, loc, dtype = self._parameters(args, kwargs)
-        return rounded(loc + self._need("mean", self.mean_of)(*shapes), dtype)
+        return rounded(loc + known(self.name, "mean", self.mean_of)(*shapes), dtype)
 
     def var(self, *args: Any, **kwargs: Any) -> Any:
         """The variance."""
         shapes, loc, dtype = self._parameters(args, kwargs)
-        return rounded(self._need("var", self.variance_of)(*shapes) + 0.0 * loc, dtype)
+        return rounded(known(self.name, "var", self.variance_of)(*shapes) + 0.0 * loc, dtype)
 
     def std(self, *args: Any, **kwargs: Any) -> Any:
         """The standard deviation."""
@@ -84,12 +85,7 @@ class Discrete:
     def entropy(self, *args: Any, **kwargs: Any) -> Any:
         """The entropy, in nats."""
         shapes, loc, dtype = self._parameters(args, kwargs)
-        return rounded(self._need("entropy", self.entropy_of)(*shapes) + 0.0 * loc, dtype)
-
-    def _need(self, what: str, function: Function | None) -> Function:
-        if function is None:
-            raise ArgumentError(f"stats.{self.name}: cannot compute {what} (no closed form)")
-        return function
+        return rounded(known(self.name, "entropy", self.entropy_of)(*shapes) + 0.0 * loc, dtype)
 
     def _parameters(self, args: Sequence[Any], kwargs: dict) -> tuple[list[Any], Any, Any]:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
@@ -117,7 +113,7 @@ class Discrete:
         is_below, is_above = k < low, k >= high
         bad = rnp.isnan(k) | ~self.valid(*shapes)
         safe = rnp.where(is_below | is_above | bad, low, k)
-        found = own(safe, *shapes) if own else 1.0 - self._need(what, other)(safe, *shapes)
+        found = own(safe, *shapes) if own else 1.0 - known(self.name, what, other)(safe, *shapes)
         out = rnp.where(is_below, below, rnp.where(is_above, above, found))
         return rounded(rnp.where(bad, rnp.nan, out), dtype)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import reals, rounded
 
 Function = Callable[..., Any]
 
@@ -65,8 +65,19 @@ def widened(name: str, values: Sequence[Any]) -> tuple[list[Any], Any]:
     return [rnp.astype(v, rnp.float32) for v in found], dtype
 
 
-def rounded(x: Any, dtype: Any) -> Any:
-    return x if x.dtype == dtype else rnp.astype(x, dtype)
+def positive(*shapes: Any) -> Any:
+    """Whether all parameters are."""
+    good = shapes[0] > 0
+    for s in shapes[1:]:
+        good = good & (s > 0)
+    return good
+
+
+def known(family: str, what: str, function: Function | None) -> Function:
+    """A function of a record. Errors: ArgumentError where the record has none."""
+    if function is None:
+        raise ArgumentError(f"stats.{family}: cannot compute {what} (no closed form)")
+    return function
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,12 +165,12 @@ class Continuous:
     def mean(self, *args: Any, **kwargs: Any) -> Any:
         """The mean."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
-        return rounded(loc + scale * self._need("mean", self.mean_of)(*shapes), dtype)
+        return rounded(loc + scale * known(self.name, "mean", self.mean_of)(*shapes), dtype)
 
     def var(self, *args: Any, **kwargs: Any) -> Any:
         """The variance."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
-        found = self._need("var", self.variance_of)(*shapes)
+        found = known(self.name, "var", self.variance_of)(*shapes)
         return rounded(scale * scale * found + 0.0 * loc, dtype)
 
     def std(self, *args: Any, **kwargs: Any) -> Any:
@@ -169,7 +180,7 @@ class Continuous:
     def entropy(self, *args: Any, **kwargs: Any) -> Any:
         """The differential entropy, in nats."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
-        found = self._need("entropy", self.entropy_of)(*shapes)
+        found = known(self.name, "entropy", self.entropy_of)(*shapes)
         return rounded(found + rnp.log(scale) + 0.0 * loc, dtype)
 
     def median(self, *args: Any, **kwargs: Any) -> Any:
@@ -177,11 +188,6 @@ class Continuous:
         return self.ppf(0.5, *args, **kwargs)
 
     # --- how ----------------------------------------------------------------------------------
-
-    def _need(self, what: str, function: Function | None) -> Function:
-        if function is None:
-            raise ArgumentError(f"stats.{self.name}: cannot compute {what} (no closed form)")
-        return function
 
     def _parameters(self, args: Sequence[Any], kwargs: dict) -> tuple[list[Any], Any, Any, Any]:
         """Shape parameters, loc, and scale with NaN where the parameters make no sense; dtype."""
@@ -207,7 +213,7 @@ class Continuous:
     def _lower(self, p: _Place) -> Any:
         if self.lower is None and self.upper is not None:
             return 1.0 - self.upper(p.y, *p.shapes)
-        return self._need("cdf", self.lower)(p.y, *p.shapes)
+        return known(self.name, "cdf", self.lower)(p.y, *p.shapes)
 
     def _upper(self, p: _Place) -> Any:
         if self.upper is None:
@@ -222,7 +228,7 @@ class Continuous:
         (q, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [q, *values])
         is_inside = (q > 0) & (q < 1)
         safe = rnp.where(is_inside, q, 0.5)
-        found = own(safe, *shapes) if own else self._need(what, other)(1.0 - safe, *shapes)
+        found = own(safe, *shapes) if own else known(self.name, what, other)(1.0 - safe, *shapes)
         low, high = self.support(*shapes)
         first, last = (high, low) if is_upper else (low, high)
         edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))

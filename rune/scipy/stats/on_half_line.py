@@ -16,7 +16,7 @@ from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.densities import log_beta_power, log_poisson
 from rune.scipy.special.elementary import times_log
 from rune.scipy.special.gammas import digamma, gamma_function, log_gamma
-from rune.scipy.stats.family import Continuous
+from rune.scipy.stats.family import Continuous, positive
 
 _EULER_GAMMA = 0.5772156649015329
 
@@ -27,14 +27,6 @@ def _half_line(*shapes: Any) -> tuple[float, float]:
 
 def _from_one(*shapes: Any) -> tuple[float, float]:
     return 1.0, rnp.inf
-
-
-def _positive(*shapes: Any) -> Any:
-    """Whether all parameters are."""
-    good = shapes[0] > 0
-    for s in shapes[1:]:
-        good = good & (s > 0)
-    return good
 
 
 def _when(good: Any, function: Any, *values: Any, otherwise: float = math.inf) -> Any:
@@ -52,7 +44,7 @@ expon = Continuous(
 )  # fmt: skip
 
 gamma = Continuous(
-    "gamma", "the gamma distribution of parameter a", ("a",), support=_half_line, valid=_positive,
+    "gamma", "the gamma distribution of parameter a", ("a",), support=_half_line, valid=positive,
     log_density=lambda y, a: _gamma_log_density(y, a),
     lower=lambda y, a: incomplete_gamma.lower(a, y),
     upper=lambda y, a: incomplete_gamma.upper(a, y),
@@ -81,11 +73,11 @@ chi2 = Continuous(
     entropy_of=lambda df: (
         0.5 * df + math.log(2) + log_gamma(0.5 * df) + (1.0 - 0.5 * df) * digamma(0.5 * df)
     ),
-    mean_of=lambda df: df, variance_of=lambda df: 2.0 * df, valid=_positive,
+    mean_of=lambda df: df, variance_of=lambda df: 2.0 * df, valid=positive,
 )  # fmt: skip
 
 chi = Continuous(
-    "chi", "the root of a chi-square number", ("df",), support=_half_line, valid=_positive,
+    "chi", "the root of a chi-square number", ("df",), support=_half_line, valid=positive,
     log_density=lambda y, df: (
         times_log(df - 1.0, y) - 0.5 * y * y - (0.5 * df - 1.0) * math.log(2) - log_gamma(0.5 * df)
     ),
@@ -102,7 +94,7 @@ def _chi_mean(df: Any) -> Any:
 
 
 invgamma = Continuous(
-    "invgamma", "the inverse of a gamma number", ("a",), support=_half_line, valid=_positive,
+    "invgamma", "the inverse of a gamma number", ("a",), support=_half_line, valid=positive,
     log_density=lambda y, a: -(a + 1.0) * rnp.log(y) - log_gamma(a) - 1.0 / y,
     lower=lambda y, a: incomplete_gamma.upper(a, 1.0 / y),
     upper=lambda y, a: incomplete_gamma.lower(a, 1.0 / y),
@@ -139,7 +131,7 @@ lognorm = Continuous(
     log_lower=lambda y, s: normal.log_normal_cdf(rnp.log(y) / s),
     log_upper=lambda y, s: normal.log_normal_cdf(-rnp.log(y) / s),
     quantile=lambda q, s: rnp.exp(s * normal.normal_ppf(q)),
-    upper_quantile=lambda q, s: rnp.exp(-s * normal.normal_ppf(q)), valid=_positive,
+    upper_quantile=lambda q, s: rnp.exp(-s * normal.normal_ppf(q)), valid=positive,
     entropy_of=lambda s: 0.5 * (1.0 + math.log(2 * math.pi)) + rnp.log(s),
     mean_of=lambda s: rnp.exp(0.5 * s * s),
     variance_of=lambda s: rnp.expm1(s * s) * rnp.exp(s * s),
@@ -184,7 +176,7 @@ invgauss = Continuous(
     ),
     lower=lambda y, mu: _wald_parts(y, mu)[0] + _wald_parts(y, mu)[2],
     upper=lambda y, mu: _wald_parts(y, mu)[1] - _wald_parts(y, mu)[2],
-    valid=_positive, mean_of=lambda mu: mu, variance_of=lambda mu: mu * mu * mu,
+    valid=positive, mean_of=lambda mu: mu, variance_of=lambda mu: mu * mu * mu,
 )  # fmt: skip
 
 
@@ -196,7 +188,7 @@ weibull_min = Continuous(
     lower=lambda y, c: -rnp.expm1(-rnp.power(y, c)), upper=lambda y, c: rnp.exp(-rnp.power(y, c)),
     log_upper=lambda y, c: -rnp.power(y, c),
     quantile=lambda q, c: rnp.power(-rnp.log1p(-q), 1.0 / c),
-    upper_quantile=lambda q, c: rnp.power(-rnp.log(q), 1.0 / c), valid=_positive,
+    upper_quantile=lambda q, c: rnp.power(-rnp.log(q), 1.0 / c), valid=positive,
     entropy_of=lambda c: _EULER_GAMMA * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
     mean_of=lambda c: gamma_function(1.0 + 1.0 / c),
     variance_of=lambda c: (
@@ -210,7 +202,7 @@ weibull_max = Continuous(
     lower=lambda y, c: rnp.exp(-rnp.power(-y, c)), upper=lambda y, c: -rnp.expm1(-rnp.power(-y, c)),
     log_lower=lambda y, c: -rnp.power(-y, c),
     quantile=lambda q, c: -rnp.power(-rnp.log(q), 1.0 / c),
-    upper_quantile=lambda q, c: -rnp.power(-rnp.log1p(-q), 1.0 / c), valid=_positive,
+    upper_quantile=lambda q, c: -rnp.power(-rnp.log1p(-q), 1.0 / c), valid=positive,
     support=lambda c: (-rnp.inf, 0.0), inside=lambda c: -0.5,
     entropy_of=lambda c: _EULER_GAMMA * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
     mean_of=lambda c: -gamma_function(1.0 + 1.0 / c),
@@ -223,7 +215,7 @@ pareto = Continuous(
     "pareto", "Pareto's distribution, from 1 on", ("b",), support=_from_one,
     inside=lambda b: 2.0, log_density=lambda y, b: rnp.log(b) - (b + 1.0) * rnp.log(y),
     lower=lambda y, b: -rnp.expm1(-b * rnp.log(y)), upper=lambda y, b: rnp.power(y, -b),
-    log_upper=lambda y, b: -b * rnp.log(y), valid=_positive,
+    log_upper=lambda y, b: -b * rnp.log(y), valid=positive,
     quantile=lambda q, b: rnp.exp(-rnp.log1p(-q) / b),
     upper_quantile=lambda q, b: rnp.power(q, -1.0 / b),
     entropy_of=lambda b: 1.0 + 1.0 / b - rnp.log(b),
@@ -232,7 +224,7 @@ pareto = Continuous(
 )  # fmt: skip
 
 lomax = Continuous(
-    "lomax", "Pareto's distribution, moved to 0", ("c",), support=_half_line, valid=_positive,
+    "lomax", "Pareto's distribution, moved to 0", ("c",), support=_half_line, valid=positive,
     log_density=lambda y, c: rnp.log(c) - (c + 1.0) * rnp.log1p(y),
     lower=lambda y, c: -rnp.expm1(-c * rnp.log1p(y)), upper=lambda y, c: rnp.exp(-c * rnp.log1p(y)),
     log_upper=lambda y, c: -c * rnp.log1p(y), quantile=lambda q, c: rnp.expm1(-rnp.log1p(-q) / c),
@@ -243,7 +235,7 @@ lomax = Continuous(
 )  # fmt: skip
 
 fisk = Continuous(
-    "fisk", "the log-logistic distribution", ("c",), support=_half_line, valid=_positive,
+    "fisk", "the log-logistic distribution", ("c",), support=_half_line, valid=positive,
     log_density=lambda y, c: (
         rnp.log(c) + times_log(c - 1.0, y) - 2.0 * rnp.log1p(rnp.power(y, c))
     ),
@@ -262,7 +254,7 @@ loglaplace = Continuous(
     ),
     lower=lambda y, c: _loglaplace_lower(y, c), upper=lambda y, c: _loglaplace_lower(1.0 / y, c),
     quantile=lambda q, c: 1.0 / _loglaplace_isf(q, c),
-    upper_quantile=lambda q, c: _loglaplace_isf(q, c), valid=_positive,
+    upper_quantile=lambda q, c: _loglaplace_isf(q, c), valid=positive,
     entropy_of=lambda c: 1.0 + rnp.log(2.0 / c),
     mean_of=lambda c: _when(c > 1, lambda c: c * c / ((c - 1.0) * (c + 1.0)), c),
 )  # fmt: skip
@@ -301,7 +293,7 @@ levy = Continuous(
 )  # fmt: skip
 
 gompertz = Continuous(
-    "gompertz", "Gompertz' distribution of lifetimes", ("c",), support=_half_line, valid=_positive,
+    "gompertz", "Gompertz' distribution of lifetimes", ("c",), support=_half_line, valid=positive,
     log_density=lambda y, c: rnp.log(c) + y - c * rnp.expm1(y),
     lower=lambda y, c: -rnp.expm1(-c * rnp.expm1(y)), upper=lambda y, c: rnp.exp(-c * rnp.expm1(y)),
     log_upper=lambda y, c: -c * rnp.expm1(y),
@@ -344,7 +336,7 @@ betaprime = Continuous(
     "betaprime", "the ratio of gamma numbers of a and of b", ("a", "b"), support=_half_line,
     log_density=_betaprime_log_density, lower=_betaprime_lower, upper=_betaprime_upper,
     quantile=_betaprime_ppf, upper_quantile=lambda q, a, b: 1.0 / _betaprime_ppf(q, b, a),
-    mean_of=lambda a, b: _when(b > 1, lambda a, b: a / (b - 1.0), a, b), valid=_positive,
+    mean_of=lambda a, b: _when(b > 1, lambda a, b: a / (b - 1.0), a, b), valid=positive,
 )  # fmt: skip
 
 
@@ -360,7 +352,7 @@ def _f_variance(n: Any, d: Any) -> Any:
 
 f = Continuous(
     "f", "the ratio of two chi-square numbers, each over its degrees of freedom", ("dfn", "dfd"),
-    support=_half_line, valid=_positive, log_density=_f_log_density,
+    support=_half_line, valid=positive, log_density=_f_log_density,
     lower=lambda y, n, d: _betaprime_lower(n * y / d, 0.5 * n, 0.5 * d),
     upper=lambda y, n, d: _betaprime_upper(n * y / d, 0.5 * n, 0.5 * d),
     quantile=lambda q, n, d: d / n * _betaprime_ppf(q, 0.5 * n, 0.5 * d),

@@ -12,18 +12,11 @@ from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.densities import log_beta_power
 from rune.scipy.special.elementary import times_log
 from rune.scipy.special.gammas import digamma
-from rune.scipy.stats.family import Continuous
+from rune.scipy.stats.family import Continuous, positive
 
 
 def _unit(*shapes: Any) -> tuple[float, float]:
     return 0.0, 1.0
-
-
-def _positive(*shapes: Any) -> Any:
-    good = shapes[0] > 0
-    for s in shapes[1:]:
-        good = good & (s > 0)
-    return good
 
 
 uniform = Continuous(
@@ -57,13 +50,13 @@ beta = Continuous(
     lower=lambda y, a, b: incomplete_beta.lower(a, b, y),
     upper=lambda y, a, b: incomplete_beta.upper(a, b, y),
     quantile=lambda q, a, b: incomplete_beta.lower_inverse(a, b, q),
-    upper_quantile=lambda q, a, b: incomplete_beta.upper_inverse(a, b, q), valid=_positive,
+    upper_quantile=lambda q, a, b: incomplete_beta.upper_inverse(a, b, q), valid=positive,
     entropy_of=_beta_entropy, mean_of=lambda a, b: a / (a + b),
     variance_of=lambda a, b: a * b / (rnp.square(a + b) * (a + b + 1.0)),
 )  # fmt: skip
 
 powerlaw = Continuous(
-    "powerlaw", "a power of a uniform number", ("a",), support=_unit, valid=_positive,
+    "powerlaw", "a power of a uniform number", ("a",), support=_unit, valid=positive,
     log_density=lambda y, a: rnp.log(a) + times_log(a - 1.0, y),
     lower=lambda y, a: rnp.power(y, a), log_lower=lambda y, a: times_log(a, y),
     quantile=lambda q, a: rnp.power(q, 1.0 / a), entropy_of=lambda a: 1.0 - 1.0 / a - rnp.log(a),

@@ -16,18 +16,10 @@ from rune.scipy.special.bessel import i0e, i1e
 from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.faddeeva import owens_t
 from rune.scipy.special.gammas import digamma, log_gamma, zeta_of
-from rune.scipy.stats.family import Continuous
+from rune.scipy.stats.family import Continuous, positive
 
 _EULER_GAMMA = 0.5772156649015329
 _LOG_2PI = math.log(2 * math.pi)
-
-
-def _positive(*shapes: Any) -> Any:
-    """Whether all parameters are."""
-    good = shapes[0] > 0
-    for s in shapes[1:]:
-        good = good & (s > 0)
-    return good
 
 
 norm = Continuous(
@@ -150,7 +142,7 @@ def _t_entropy(df: Any) -> Any:
 
 t = Continuous(
     "t", "Student's t distribution with df degrees of freedom", ("df",),
-    log_density=_t_log_density, valid=_positive,
+    log_density=_t_log_density, valid=positive,
     lower=lambda y, df: _t_upper(-y, df), upper=_t_upper,
     quantile=lambda q, df: -_t_isf(q, df), upper_quantile=_t_isf, entropy_of=_t_entropy,
     mean_of=lambda df: rnp.where(df > 1, 0.0, rnp.inf),
@@ -178,7 +170,7 @@ def _gennorm_isf(q: Any, beta: Any) -> Any:
 gennorm = Continuous(
     "gennorm", "the generalised normal distribution, exp(-|x|**beta)", ("beta",),
     log_density=lambda y, b: rnp.log(0.5 * b) - log_gamma(1.0 / b) - rnp.power(rnp.abs(y), b),
-    lower=lambda y, b: _gennorm_upper(-y, b), upper=_gennorm_upper, valid=_positive,
+    lower=lambda y, b: _gennorm_upper(-y, b), upper=_gennorm_upper, valid=positive,
     quantile=lambda q, b: -_gennorm_isf(q, b), upper_quantile=_gennorm_isf,
     entropy_of=lambda b: 1.0 / b - rnp.log(0.5 * b) + log_gamma(1.0 / b),
     mean_of=lambda b: 0.0, variance_of=lambda b: rnp.exp(log_gamma(3.0 / b) - log_gamma(1.0 / b)),
@@ -195,12 +187,12 @@ exponnorm = Continuous(
     upper=lambda y, k: normal.normal_cdf(-y) + rnp.exp(
         0.5 / (k * k) - y / k + normal.log_normal_cdf(y - 1.0 / k)
     ),
-    valid=_positive, mean_of=lambda k: k, variance_of=lambda k: 1.0 + k * k,
+    valid=positive, mean_of=lambda k: k, variance_of=lambda k: 1.0 + k * k,
 )  # fmt: skip
 
 loggamma = Continuous(
     "loggamma", "the logarithm of a gamma number", ("c",),
-    log_density=lambda y, c: c * y - rnp.exp(y) - log_gamma(c), valid=_positive,
+    log_density=lambda y, c: c * y - rnp.exp(y) - log_gamma(c), valid=positive,
     lower=lambda y, c: incomplete_gamma.lower(c, rnp.exp(y)),
     upper=lambda y, c: incomplete_gamma.upper(c, rnp.exp(y)),
     quantile=lambda q, c: rnp.log(incomplete_gamma.lower_inverse(c, q)),
@@ -221,7 +213,7 @@ skewnorm = Continuous(
 )  # fmt: skip
 
 dweibull = Continuous(
-    "dweibull", "the double Weibull distribution", ("c",), valid=_positive,
+    "dweibull", "the double Weibull distribution", ("c",), valid=positive,
     log_density=lambda y, c: (
         rnp.log(0.5 * c) + (c - 1.0) * rnp.log(rnp.abs(y)) - rnp.power(rnp.abs(y), c)
     ),
