@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rune import dtypes
-from rune.control.programs import is_layout
 from rune.control.tracing import Traced
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops import convert
+from rune.transforms.flat import is_layout
 from rune.transforms.mismatch import mismatch, paths
 
 

@@ -9,14 +9,13 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.control.cond_primitive import cond as cond_primitive
-from rune.control.programs import is_layout
 from rune.control.tracing import Traced, interned, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
 from rune.transforms.arguments import require_callable, value_leaves
-from rune.transforms.flat import Flat
+from rune.transforms.flat import Flat, is_layout
 from rune.transforms.mismatch import mismatch, paths
 
 _MISSING = object()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rune import tree
-from rune.control.programs import is_layout, parts, run_equation
+from rune.control.programs import parts, run_equation
 from rune.control.tracing import Traced, interned, share_captured, tell_one_of, trace
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import type_of
@@ -28,7 +28,7 @@ from rune.ops import neg, sub
 from rune.ops.family import zeros_of
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import require_callable, value_leaves
-from rune.transforms.flat import Flat
+from rune.transforms.flat import Flat, is_layout
 from rune.transforms.jvp import jvp_program
 from rune.transforms.linear_transpose import linear_transpose
 from rune.transforms.vmap import batch_program

@@ -20,6 +20,7 @@ from rune.errors import CheckError
 from rune.ops.family import types_text, zeros_of
 from rune.transforms.calls import closed_call
 from rune.transforms.compile import place_of_call, run_program
+from rune.transforms.flat import is_layout
 from rune.transforms.memo import per_program
 
 Flags = tuple[bool, ...]
@@ -158,11 +159,6 @@ def matched(name: str, program: Program, types: Sequence[ArrayType]) -> Sizes:
 def types_of(values: Iterable[Any]) -> list[ArrayType]:
     """The types of values; a type stands for a value of it."""
     return [v if isinstance(v, ArrayType) else type_of(v) for v in values]
-
-
-def is_layout(a: ArrayType, b: ArrayType) -> bool:
-    """Whether shape and dtype agree; weakness is left aside."""
-    return a.shape == b.shape and a.dtype == b.dtype
 
 
 def refuse(name: str, program: Program, types: Sequence[ArrayType]) -> None:

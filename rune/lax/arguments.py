@@ -15,6 +15,7 @@ from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.errors import DtypeError, ShapeError
 from rune.numpy.arguments import value
+from rune.ops.conventions import normalised_axes
 from rune.ops.promote import promoted
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -50,12 +51,8 @@ def alike(name: str, *xs: Any) -> list[Any]:
 
 
 def given_axes(name: str, x: Any, axes: Sequence[int]) -> tuple[int, ...]:
-    """Axes of `x`, counted from the front. Errors: ShapeError for one that is not there."""
-    ndim = type_of(x).ndim
-    found = tuple(int(a) for a in axes)
-    if any(not -ndim <= a < ndim for a in found):
-        raise ShapeError(f"{name}: cannot take axes {found} of {type_of(x)}")
-    return tuple(a % ndim for a in found)
+    """Axes of `x`, counted from the front. Errors: AxisError for one not there, or given twice."""
+    return normalised_axes(name, tuple(axes), type_of(x))
 
 
 def documented(function: Function, name: str, doc: str, call: str, shown: str) -> Function:

@@ -19,6 +19,7 @@ from rune import dtypes, ops
 from rune.control import while_loop
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.lax.arguments import alike, given_axes
 from rune.lax.movement import expand_dims, squeeze
@@ -48,7 +49,7 @@ def _start(start: Any, size: Any) -> Any:
     return ops.select(ops.lt(start, literal_like(0, start)), ops.add(start, whole), start)
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
+def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size]) -> Any:
     """A window of static sizes that begins at `start_indices`.
 
     >>> from rune import lax
@@ -192,7 +193,7 @@ def gather(
     operand: Any,
     start_indices: Any,
     dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Sequence[int],
+    slice_sizes: Sequence[Size],
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,

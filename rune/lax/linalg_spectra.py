@@ -16,6 +16,7 @@ from rune.control import while_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import value
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.matrix_helpers import (
     adjoint,
     eye,
@@ -23,7 +24,6 @@ from rune.ops.matrix_helpers import (
     matmul,
     number,
     part,
-    real_dtype,
     require_square,
 )
 from rune.ops.statistics import squared_length

@@ -12,7 +12,7 @@ from typing import Any
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
-from rune.dims import product
+from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.lax.arguments import alike, given_axes
 from rune.numpy import creation, joining, shapes
@@ -23,7 +23,7 @@ from rune.ops.promote import broadcast_shape, broadcast_to
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
+def broadcast(operand: Any, sizes: Sequence[Size]) -> Any:
     """The array repeated along new leading axes of these sizes.
 
     >>> from rune import lax
@@ -37,7 +37,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+    operand: Any, shape: Sequence[Size], broadcast_dimensions: Sequence[int]
 ) -> Any:
     """The array at these axes of `shape`, in ascending order; size 1 stretches.
 
@@ -92,7 +92,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     return broadcast_to("broadcast_like", x, type_of(like).shape)
 
 
-def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+def broadcast_shapes(*shapes: Sequence[Size]) -> Shape:
     """The shape that arrays of these shapes broadcast to.
 
     Errors: ShapeError names the axis that conflicts.
@@ -119,7 +119,9 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 # --- shapes -----------------------------------------------------------------------------------
 
 
-def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Any:
+def reshape(
+    operand: Any, new_sizes: Sequence[Size], dimensions: Sequence[int] | None = None
+) -> Any:
     """The elements, in row-major order, in another shape.
 
     dimensions: the order in which the axes of the operand are read, all of them.

@@ -14,6 +14,7 @@ from typing import Any
 from rune import dtypes, ops
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.lax.arguments import given_axes
 from rune.numpy.arguments import value
 
 DotDimensionNumbers = tuple[
@@ -53,7 +54,10 @@ def dot_general(
     """
     a, b = value("dot_general", lhs), value("dot_general", rhs)
     (ca, cb), (ba, bb) = dimension_numbers
-    numbers = ((_axes(a, ca), _axes(b, cb)), (_axes(a, ba), _axes(b, bb)))
+    numbers = (
+        (given_axes("dot_general", a, ca), given_axes("dot_general", b, cb)),
+        (given_axes("dot_general", a, ba), given_axes("dot_general", b, bb)),
+    )
     if preferred_element_type is None:
         return _batch_first(a, b, numbers)
     wanted = dtypes.as_dtype(preferred_element_type)
@@ -61,11 +65,6 @@ def dot_general(
         raise DtypeError(f"dot_general: cannot multiply {type_of(a)} by {type_of(b)}")
     wide = wanted if wanted.itemsize > type_of(a).dtype.itemsize else type_of(a).dtype
     return ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted)
-
-
-def _axes(x: Any, axes: Sequence[int]) -> tuple[int, ...]:
-    ndim = type_of(x).ndim
-    return tuple(int(a) % ndim if ndim else int(a) for a in axes)
 
 
 def _batch_first(a: Any, b: Any, numbers: Any) -> Any:

@@ -1,7 +1,7 @@
 """Softmax and its kin, and normalisation over axes.
 
-Each is one max or mean and one sum over the same axes, the form that becomes a single kernel; sums
-of exponentials are those of `rune.scipy.special`. Half types are normalised in f32 and rounded once.
+Each is one max or mean and one sum over the same axes, the form that becomes a single kernel. Sums
+of exponentials are those of rune.scipy.special. Half types are normalised in f32 and rounded once.
 """
 
 from __future__ import annotations

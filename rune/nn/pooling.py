@@ -7,7 +7,6 @@ pooling chooses regions of varying size at random (by a key), so that the result
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import rune.numpy as rnp

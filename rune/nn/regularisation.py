@@ -7,8 +7,9 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import random
-from rune.errors import ArgumentError, AxisError
+from rune.errors import ArgumentError
 from rune.nn.support import real
+from rune.ops.conventions import normalised_axes
 from rune.random.streams import take_key
 
 
@@ -32,7 +33,7 @@ def dropout(
     if isinstance(rate, int | float) and not 0 <= rate <= 1:
         raise ArgumentError(f"dropout: cannot drop with rate {rate} (a number of 0…1 required)")
     x = real(x)
-    axes = _axes(x, broadcast_dims)
+    axes = normalised_axes("dropout", tuple(broadcast_dims), x.type)
     if deterministic or (isinstance(rate, int | float) and rate == 0):
         return x
     shape = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
@@ -40,10 +41,3 @@ def dropout(
     lives = random.bernoulli(take_key("dropout", key, name), keep, shape)
     # Where nothing lives the quotient is infinite, and not chosen.
     return rnp.where(lives, x / keep, 0.0).astype(x.dtype)
-
-
-def _axes(x: Any, axes: Sequence[int]) -> set[int]:
-    for axis in axes:
-        if not -x.ndim <= axis < x.ndim:
-            raise AxisError(f"dropout: cannot share axis {axis} (x is {x.type})")
-    return {a % x.ndim for a in axes}

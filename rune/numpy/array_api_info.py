@@ -13,6 +13,7 @@ from rune import backends, dtypes
 from rune.array import default_place
 from rune.backends import Device, device_named
 from rune.numpy.types import isdtype
+from rune.ops.complex_numbers import real_dtype
 
 _STANDARD: dict[str, np.dtype] = {
     "bool": dtypes.bool_, "int8": dtypes.i8, "int16": dtypes.i16, "int32": dtypes.i32,
@@ -57,17 +58,13 @@ class ArrayNamespaceInfo:
         """
         found = device_named(device) if isinstance(device, str) else device
         known = (found or self.default_device()).target.dtypes
+        # Of complex numbers a device computes with the parts.
         wanted = {n: d for n, d in _STANDARD.items() if kind is None or isdtype(d, kind)}
-        return {n: d for n, d in wanted.items() if _parts(d) in known}
+        return {n: d for n, d in wanted.items() if real_dtype(d) in known}
 
     def devices(self) -> list[Device]:
         """All devices, the default executor first."""
         return list(backends.devices())
-
-
-def _parts(dtype: np.dtype) -> np.dtype:
-    """What a device has to know to compute with a dtype: of complex numbers, the parts."""
-    return {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}.get(dtype, dtype)
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:

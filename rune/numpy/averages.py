@@ -13,7 +13,7 @@ from rune.numpy import reductions as r
 from rune.numpy.arguments import inexact, refuse, value
 from rune.ops import conventions as c
 from rune.ops import statistics as st
-from rune.ops.complex_numbers import PART
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.conventions import Axis
 from rune.ops.family import wide
 from rune.ops.promote import apply, broadcast_to, constant
@@ -84,7 +84,7 @@ def _masked_var(
     total = r.sum(squares, axis, keepdims=keepdims)
     count = r.sum(mask, axis, type_of(squares).dtype, keepdims=keepdims)
     found = ops.div(total, st.left_over(count, ddof))
-    return ops.cast(found, PART.get(kept, kept))
+    return ops.cast(found, real_dtype(kept))
 
 
 def std(
@@ -101,7 +101,7 @@ def std(
     x, found = _in_floats("std", value("std", a), dtype)
     less = _correction("std", ddof, correction)
     squared = var(x, axis, ddof=less, keepdims=keepdims, where=where, mean=mean)
-    return ops.cast(ops.sqrt(squared), PART.get(found, found))
+    return ops.cast(ops.sqrt(squared), real_dtype(found))
 
 
 def average(

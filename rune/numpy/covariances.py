@@ -12,7 +12,7 @@ from rune.numpy.joining import concatenate
 from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops import statistics as st
-from rune.ops.complex_numbers import PART
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
 from rune.ops.promote import apply, constant
 
@@ -36,7 +36,7 @@ def _rows(x: Any, rowvar: bool) -> Any:
 
 def _weights(fweights: Any, aweights: Any, count: Any, like: Any) -> tuple[Any, Any]:
     """(weight of each observation or None, weights of importance alone or None)."""
-    real = PART.get(type_of(like).dtype, type_of(like).dtype)
+    real = real_dtype(type_of(like).dtype)
     found = None
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is None:
@@ -86,7 +86,7 @@ def cov(
 def _moments(x: Any, w: Any, importance: Any, ddof: int) -> tuple[Any, Any]:
     """(mean of each variable as a column, divisor of the sums of products)."""
     if w is None:
-        dtype = PART.get(type_of(x).dtype, type_of(x).dtype)
+        dtype = real_dtype(type_of(x).dtype)
         count = size_value(type_of(x).shape[1], dtype)
         return st.mean(x, 1, keepdims=True), st.left_over(count, ddof)
     total = st.sum(w)

@@ -12,7 +12,7 @@ import numpy as np
 
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
-from rune.dims import Size
+from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import rank, shape_of, static_int, static_ints, value
 from rune.numpy.creation import arange, array, meshgrid
@@ -189,7 +189,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     x = _integers("unravel_index", indices)
     sizes = shape_of("unravel_index", shape)
     dtype = type_of(x).dtype
-    total = size_value(_product(sizes), dtype)
+    total = size_value(product(sizes), dtype)
     x = ops.select(ops.lt(x, constant(0, x)), ops.add(x, total), x)
     x = c.clip(x, 0, ops.sub(total, constant(1, total)))
     found: list[Any] = []
@@ -247,13 +247,6 @@ def _integers(name: str, x: Any) -> Any:
     if type_of(found).dtype not in dtypes.INTEGER:
         raise DtypeError(f"{name}: cannot use {type_of(found)} as positions (integers required)")
     return found
-
-
-def _product(sizes: Sequence[Size]) -> Size:
-    total: Size = 1
-    for size in sizes:
-        total = total * size
-    return total
 
 
 # --- objects to be indexed --------------------------------------------------------------------

@@ -16,7 +16,7 @@ from rune.errors import ArgumentError
 from rune.numpy.arguments import placed, static_size, value
 from rune.ops import conventions as c
 from rune.ops import family
-from rune.ops.complex_numbers import PART
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, promoted
 
 
@@ -62,7 +62,7 @@ def _number(size: Size, dtype: np.dtype) -> Any:
 def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:
     shape = type_of(start).shape or type_of(stop).shape
     dtype = type_of(start).dtype
-    steps = PART.get(dtype, dtype)
+    steps = real_dtype(dtype)
     counted = ops.iota(shape=(num, *shape), axis=0, dtype=steps)
     t = ops.div(counted, ops.max(_number(parts, steps), as_type(1, steps)))
     t = c.astype(t, dtype)

@@ -20,8 +20,8 @@ from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, JvpRule, Primitive, Ru
 from rune.core.types import ArrayType
 from rune.errors import DtypeError
 from rune.ops import complex_scalars, scalars
-from rune.ops.complex_numbers import PART, conj, imag, is_complex, real
 from rune.ops.complex_numbers import complex as complex_
+from rune.ops.complex_numbers import conj, imag, is_complex, real, real_dtype
 from rune.ops.family import (
     KINDS,
     Batched,
@@ -141,7 +141,7 @@ rem: Primitive = _same(
 
 def _abs_type(x: ArrayType) -> ArrayType:
     require("abs", KINDS["numeric"], "numeric", x)
-    return ArrayType(x.shape, PART.get(x.dtype, x.dtype), x.weak)
+    return ArrayType(x.shape, real_dtype(x.dtype), x.weak)
 
 
 def _abs_jvp(dx: Any, x: Any, y: Any) -> Any:

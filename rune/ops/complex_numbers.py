@@ -25,6 +25,11 @@ PART = {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}  # the dtype of a part
 WHOLE = {part: whole for whole, part in PART.items()}  # ... and of two of them
 
 
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of complex numbers; a real dtype itself."""
+    return PART.get(dtype, dtype)
+
+
 def is_complex(x: Any) -> bool:
     """Whether a value or type has a complex dtype."""
     found = x if isinstance(x, ArrayType) else type_of(x)
@@ -59,7 +64,7 @@ def _complex_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _zero_part(x: Any) -> np.ndarray:
     found = type_of(x).dtype
-    return literal(0, PART.get(found, found))
+    return literal(0, real_dtype(found))
 
 
 def _complex_transpose(ct: Any, linear: Batched, x: Any, y: Any) -> list[Any]:

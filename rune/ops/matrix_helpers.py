@@ -63,11 +63,6 @@ def require_square(name: str, a: ArrayType) -> Size:
     return a.shape[-1]
 
 
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the parts of complex numbers; a real dtype itself."""
-    return {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}.get(dtype, dtype)
-
-
 def is_static(shape: Sequence[Size]) -> bool:
     """Whether no size is symbolic."""
     return all(isinstance(d, int) for d in shape)

@@ -18,7 +18,7 @@ from rune.dims import Size, product
 from rune.ops import arithmetic as a
 from rune.ops import family as f
 from rune.ops import reduction, transcendental
-from rune.ops.complex_numbers import PART, imag, is_complex, real
+from rune.ops.complex_numbers import imag, is_complex, real, real_dtype
 from rune.ops.conventions import Axis, astype, normalised_axes, normalised_axis, reshape
 from rune.ops.promote import operand, promoted
 
@@ -104,7 +104,7 @@ def var(
         total = reduce("var", f.reduce_sum, x, axes, True)
         mean = a.div(total, f.size_value(_count(x, axes), type_of(x).dtype))
     squares = squared_length(a.sub(*promoted("var", x, mean)))
-    kept = PART.get(kept, kept)
+    kept = real_dtype(kept)
     count = f.size_value(_count(x, axes), type_of(squares).dtype)
     total = reduce("var", f.reduce_sum, squares, axes, keepdims)
     return a.cast(a.div(total, left_over(count, ddof)), kept)
@@ -122,7 +122,7 @@ def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims:
     """Square root of the variance."""
     x, kept = _inexact("std", x, dtype)
     found = transcendental.sqrt(var(x, axis, None, ddof, keepdims, mean))
-    return a.cast(found, PART.get(kept, kept))
+    return a.cast(found, real_dtype(kept))
 
 
 # --- order ------------------------------------------------------------------------------------

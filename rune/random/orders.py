@@ -16,8 +16,9 @@ from rune.control import fori_loop
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, UndecidedComparison, product
-from rune.errors import ArgumentError, AxisError, ShapeError
+from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import value as value_of
+from rune.ops.conventions import normalised_axis
 from rune.ops.random import random_bits
 from rune.random.inverses import gumbel
 from rune.random.keys import Key, single_key, split, static_shape
@@ -145,7 +146,8 @@ def permutation(
     if _is_size(x):
         return _positions(found, _as_size(x))
     array = _array("permutation", x)
-    return _permuted(found, array, _axis("permutation", array, axis), bool(independent))
+    place = normalised_axis("permutation", axis, type_of(array))
+    return _permuted(found, array, place, bool(independent))
 
 
 def _is_size(x: Any) -> bool:
@@ -163,13 +165,6 @@ def _array(name: str, x: Any) -> Any:
         shown = type(x).__name__ if found is None else type_of(found)
         raise ArgumentError(f"{name}: cannot use {shown} (an array, or a Python integer, required)")
     return found
-
-
-def _axis(name: str, x: Any, axis: int) -> int:
-    rank = type_of(x).ndim
-    if not -rank <= axis < rank:
-        raise AxisError(f"{name}: cannot use axis {axis} of {type_of(x)}")
-    return axis % rank
 
 
 # --- choice -----------------------------------------------------------------------------------
@@ -220,7 +215,7 @@ def choice(
     """
     is_range = _is_size(a)
     source = None if is_range else _array("choice", a)
-    place = 0 if is_range else _axis("choice", source, axis)
+    place = 0 if is_range else normalised_axis("choice", axis, type_of(source))
     size = _as_size(a) if is_range else type_of(source).shape[place]
     drawn = static_shape("choice", shape)
     count = _known("choice", drawn)
@@ -284,11 +279,12 @@ def categorical(
     """
     x = _array("categorical", logits)
     kind = real_kind("categorical", x)
-    x = rnp.moveaxis(in_dtype("categorical", x, kind), _axis("categorical", x, axis), -1)
+    place = normalised_axis("categorical", axis, type_of(x))
+    x = rnp.moveaxis(in_dtype("categorical", x, kind), place, -1)
     batch, outcomes = x.shape[:-1], x.shape[-1]
     whole = shape_for("categorical", shape, batch)
     prefix = whole[: len(whole) - len(batch)]
-    place = _axis("categorical", logits, axis)
+    place = normalised_axis("categorical", axis, type_of(logits))
     if replace:
         noise_shape = list(whole[len(prefix) :])
         noise_shape.insert(place, outcomes)

@@ -13,6 +13,7 @@ from tests.support import surface_laws as laws
 
 each = pytest.mark.parametrize("case", CASES, ids=str)
 each_dynamic = pytest.mark.parametrize("case", laws.dynamic(CASES), ids=str)
+each_of_some = pytest.mark.parametrize("case", laws.some(CASES), ids=str)
 each_smooth = pytest.mark.parametrize("case", laws.smooth(CASES), ids=str)
 
 
@@ -22,18 +23,18 @@ def test_a_function_means_what_numpy_means(case: Case):
 
 
 @each_dynamic
+def test_a_program_compiled_once_for_every_batch_is_the_loop_over_lanes(case: Case):
+    laws.compiled_for_every_batch_is_looped(case)
+
+
+@each_of_some
 def test_a_jitted_call_gives_what_the_eager_call_gives(case: Case):
     laws.jitted_is_eager(case)
 
 
-@each_dynamic
+@each_of_some
 def test_a_batched_call_is_the_loop_over_lanes(case: Case):
     laws.batched_is_looped(case)
-
-
-@each_dynamic
-def test_a_symbolic_batch_compiles_once_for_every_size(case: Case):
-    laws.compiles_once_for_every_batch(case)
 
 
 @each_smooth

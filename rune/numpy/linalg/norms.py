@@ -18,7 +18,7 @@ from rune.numpy.linalg.arguments import computing
 from rune.numpy.linalg.spectra import svd
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
-from rune.ops.complex_numbers import PART, is_complex
+from rune.ops.complex_numbers import is_complex, real_dtype
 from rune.ops.matrix_helpers import number
 from rune.ops.statistics import squared_length
 
@@ -117,7 +117,7 @@ def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord == -float("inf"):
         return r.min(_magnitude(x), **over)
     if ord == 0:
-        counted = c.astype(ops.ne(x, number(0, x)), PART.get(type_of(x).dtype, type_of(x).dtype))
+        counted = c.astype(ops.ne(x, number(0, x)), real_dtype(type_of(x).dtype))
         return r.sum(counted, **over)
     if ord == 1:
         return r.sum(_magnitude(x), **over)

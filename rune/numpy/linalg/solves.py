@@ -20,6 +20,7 @@ from rune.numpy.linalg.arguments import computing, matrices, same_batch, square
 from rune.numpy.shapes import moveaxis
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
 from rune.ops.linalg.solve import solve as solve_matrices
 from rune.ops.matrix_helpers import (
@@ -28,7 +29,6 @@ from rune.ops.matrix_helpers import (
     matmul,
     number,
     part,
-    real_dtype,
     real_part,
     scaled_columns,
 )  # fmt: skip

@@ -30,6 +30,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType
 from rune.ops.arithmetic import add, div, eq, gt, logical_and, lt, mul, select, sub
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import broadcast, reduce_sum
 from rune.ops.linalg import jacobi
 from rune.ops.linalg.lapack import routine
@@ -48,7 +49,6 @@ from rune.ops.matrix_helpers import (
     number,
     off_diagonal,
     permuted_rows,
-    real_dtype,
     real_part,
     require_matrices,
     require_square,

@@ -32,7 +32,7 @@ from rune.core.program import Equation
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.ops.arithmetic import abs, add, div, eq, mul, neg, select, sub
-from rune.ops.complex_numbers import complex, imag, is_complex
+from rune.ops.complex_numbers import complex, imag, is_complex, real_dtype
 from rune.ops.family import broadcast, reduce_sum
 from rune.ops.linalg import jacobi
 from rune.ops.linalg.eigh import inverse_gaps
@@ -52,7 +52,6 @@ from rune.ops.matrix_helpers import (
     number,
     part,
     permuted_rows,
-    real_dtype,
     real_part,
     require_matrices,
     rows,

@@ -18,6 +18,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.hessenberg import expanded, reduced, reflections
 from rune.ops.linalg.refusal import refused
 from rune.ops.matrix_helpers import (
@@ -25,7 +26,6 @@ from rune.ops.matrix_helpers import (
     diagonal,
     hermitian,
     part,
-    real_dtype,
     real_part,
     require_matrices,
     require_square,

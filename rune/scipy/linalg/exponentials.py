@@ -18,7 +18,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.linalg import solve
 from rune.numpy.linalg.arguments import computing, same_batch, square
-from rune.ops.complex_numbers import complex, imag, is_complex, real
+from rune.ops.complex_numbers import complex, imag, is_complex, real, real_dtype
 from rune.ops.linalg.jacobi import over_matrices
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
@@ -26,7 +26,6 @@ from rune.ops.matrix_helpers import (
     matmul,
     nan_like,
     number,
-    real_dtype,
     upper_triangle,
     zeros,
 )

@@ -14,13 +14,13 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg.arguments import computing, matrices, square
 from rune.numpy.linalg.permutations import permutation_of_pivots
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.matrix_helpers import (
     adjoint,
     eye,
     lower_triangle,
     part,
     permuted_rows,
-    real_dtype,
     smaller,
     swapped,
     upper_triangle,

@@ -16,6 +16,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import solve, svd
 from rune.numpy.linalg.arguments import computing, matrices
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.sylvester import COMPLEX, sylvester
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -23,7 +24,6 @@ from rune.ops.matrix_helpers import (
     from_diagonal,
     matmul,
     part,
-    real_dtype,
     scaled_columns,
 )
 from rune.transforms.custom_jvp import custom_jvp

@@ -63,10 +63,3 @@ def per_axis(name: str, what: str, given: Any, axes: Sequence[int]) -> list[Any]
     if len(given) != len(axes):
         raise ShapeError(f"{name}: cannot use {len(given)} of {what} for {len(axes)} axes")
     return list(given)
-
-
-def axes_of(x: Any, axes: Any) -> list[int]:
-    """Axes counted from the front; all by default."""
-    if axes is None:
-        return list(range(x.ndim))
-    return [a % x.ndim for a in ((axes,) if isinstance(axes, int) else axes)]

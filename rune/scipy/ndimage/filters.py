@@ -15,7 +15,8 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.errors import ShapeError
-from rune.scipy.ndimage.borders import axes_of, padded, per_axis
+from rune.ops.conventions import normalised_axes
+from rune.scipy.ndimage.borders import padded, per_axis
 from rune.scipy.special.arguments import reals
 
 Combine = Callable[[Any, Any], Any]
@@ -176,7 +177,7 @@ def gaussian_filter(
     Array([[0.99999994, 0.99999994]], f32[1,2], cpu:0)
     """
     x = _array("gaussian_filter", input)
-    along = axes_of(x, axes)
+    along = normalised_axes("gaussian_filter", axes, x.type)
     settings = (("sigma", sigma), ("order", order), ("mode", mode))
     given = [per_axis("gaussian_filter", what, v, along) for what, v in settings]
     given.append([None] * len(along))
@@ -305,7 +306,7 @@ def uniform_filter(
            [1., 1.]], f32[2,2], cpu:0)
     """
     x = _array("uniform_filter", input)
-    along = axes_of(x, axes)
+    along = normalised_axes("uniform_filter", axes, x.type)
     given = (per_axis("uniform_filter", w, v, along)
              for w, v in (("size", size), ("mode", mode), ("origin", origin)))  # fmt: skip
     for axis, count, kind, shift in zip(along, *given):
@@ -336,7 +337,7 @@ def _extreme(
     name: str, combine: Combine, input: Any, size: Any, mode: Any, cval: Any, origin: Any, axes: Any
 ) -> Any:
     x = rnp.asarray(input)
-    along = axes_of(x, axes)
+    along = normalised_axes(name, axes, x.type)
     given = (per_axis(name, w, v, along)
              for w, v in (("size", size), ("mode", mode), ("origin", origin)))  # fmt: skip
     for axis, count, kind, shift in zip(along, *given):

@@ -24,7 +24,7 @@ from rune.numpy.padding import pad
 from rune.numpy.reductions import cumsum
 from rune.numpy.shapes import broadcast_to, moveaxis
 from rune.ops import conventions as c
-from rune.ops.complex_numbers import PART
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.sliding import windows
 
 _PAD_MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
@@ -256,7 +256,7 @@ def savgol_filter(
     if size < 1 or size % 2 == 0:
         raise ArgumentError(f"savgol_filter: cannot use a window of {size} (an odd length)")
     half, places = size // 2, np.arange(size)
-    weights = as_array(_fitted(size, polyorder, deriv, delta, places), _real_dtype(x))
+    weights = as_array(_fitted(size, polyorder, deriv, delta, places), real_dtype(type_of(x).dtype))
     if mode == "interp":
         found = _smoothed_within(y, weights, half)
     elif mode in _PAD_MODES:
@@ -267,11 +267,6 @@ def savgol_filter(
         names = ", ".join(("interp", *_PAD_MODES))
         raise ArgumentError(f"savgol_filter: cannot use mode={mode!r} (one of {names})")
     return moveaxis(found, -1, axis)
-
-
-def _real_dtype(x: Any) -> np.dtype:
-    dtype = type_of(x).dtype
-    return PART.get(dtype, dtype)
 
 
 def _smoothed_within(y: Any, weights: Any, half: int) -> Any:

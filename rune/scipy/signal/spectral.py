@@ -31,7 +31,7 @@ from rune.numpy.shapes import broadcast_to, moveaxis
 from rune.numpy.signals import unwrap
 from rune.numpy.sorting import sort
 from rune.ops import conventions as c
-from rune.ops.complex_numbers import PART
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.sliding import windows
 from rune.scipy.signal.trends import detrend as without_trend
 from rune.scipy.signal.windows import chosen_window
@@ -102,12 +102,7 @@ def _pieces(x: Any, cut: Segments, detrend: Any, onesided: bool) -> Any:
 
 def _weights(cut: Segments, x: Any) -> Any:
     """The window in the dtype of x's parts."""
-    return as_array(cut.window, _real_dtype(x))
-
-
-def _real_dtype(x: Any) -> np.dtype:
-    dtype = type_of(x).dtype
-    return PART.get(dtype, dtype)
+    return as_array(cut.window, real_dtype(type_of(x).dtype))
 
 
 def _length(name: str, x: Any) -> int:
@@ -120,13 +115,14 @@ def _is_onesided(x: Any, asked: bool) -> bool:
 
 def _frequencies(cut: Segments, fs: float, onesided: bool, like: Any) -> Any:
     """The frequencies of a transform, in the dtype of the parts of `like`."""
-    return (rfftfreq if onesided else fftfreq)(cut.length, 1 / fs, dtype=_real_dtype(like))
+    dtype = real_dtype(type_of(like).dtype)
+    return (rfftfreq if onesided else fftfreq)(cut.length, 1 / fs, dtype=dtype)
 
 
 def _times(cut: Segments, size: int, fs: float, like: Any) -> Any:
     """The middle of each segment, in seconds."""
     count = (size - cut.size) // cut.step + 1
-    return (c.astype(arange(count) * cut.step, _real_dtype(like)) + cut.size / 2) / fs
+    return (c.astype(arange(count) * cut.step, real_dtype(type_of(like).dtype)) + cut.size / 2) / fs
 
 
 def _doubled(power: Any, cut: Segments) -> Any:
@@ -384,7 +380,7 @@ def istft(
     found = total / where(power > 1e-10, power, 1)
     edge = cut.size // 2 if boundary else 0
     found = found[..., edge : type_of(found).shape[-1] - edge]
-    times = c.astype(arange(type_of(found).shape[-1]), _real_dtype(found)) / fs
+    times = c.astype(arange(type_of(found).shape[-1]), real_dtype(type_of(found).dtype)) / fs
     time, frequency = places
     return times, moveaxis(found, -1, time - (frequency < time))
 

@@ -25,7 +25,7 @@ from rune.numpy.logic import where
 from rune.numpy.reductions import sum
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
-from rune.ops.complex_numbers import PART
+from rune.ops.complex_numbers import real_dtype
 from rune.scipy.signal.windows import chosen_window
 
 
@@ -64,16 +64,11 @@ def _without_lines(y: Any, bp: Any) -> Any:
 def _without_line(y: Any) -> Any:
     """y less the line through its mean whose slope is that of least squares."""
     found = type_of(y)
-    t = c.astype(arange(found.shape[-1]), _real_dtype(y))
+    t = c.astype(arange(found.shape[-1]), real_dtype(type_of(y).dtype))
     t = t - t.mean()
     square = sum(t * t)
     slope = sum(y * t, axis=-1, keepdims=True) / where(square == 0, 1, square)
     return y - y.mean(axis=-1, keepdims=True) - slope * t
-
-
-def _real_dtype(x: Any) -> np.dtype:
-    dtype = type_of(x).dtype
-    return PART.get(dtype, dtype)
 
 
 def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
@@ -92,7 +87,7 @@ def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
     k = arange(n)
     is_alone = (k == 0) | (2 * k == n)
     weight = where(is_alone, 1.0, where(2 * k < n, 2.0, 0.0))
-    found = ifft(spectrum * c.astype(weight, _real_dtype(spectrum)))
+    found = ifft(spectrum * c.astype(weight, real_dtype(type_of(spectrum).dtype)))
     return moveaxis(found, -1, axis)
 
 
@@ -134,7 +129,7 @@ def _spectral_weights(window: Any, size: int, spectrum: Any, is_real: bool) -> A
     """The weight of each frequency; of a real signal, the mean of those of k and -k."""
     if isinstance(window, str | tuple | int | float):
         weights: Any = np.fft.ifftshift(chosen_window(window, size))
-        weights = as_array(weights, _real_dtype(spectrum))
+        weights = as_array(weights, real_dtype(type_of(spectrum).dtype))
     else:
         weights = value("resample", window)
     if not is_real:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import rune.numpy as rnp
-from rune.errors import ArgumentError
 from rune.scipy.special.arguments import rounded
 from rune.scipy.stats.family import Function, arranged, known, widened
 
