@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rune.core.interpreter import bind, type_of
+from rune.core.interpreter import bind, running, type_of
 from rune.core.program import Atom, Literal, Program, Var
 from rune.core.sizes import match_sizes, params_with_sizes
+from rune.core.staging import Stage
 from rune.dims import Size
 from rune.errors import ArgumentError, at_line
 
@@ -63,3 +64,10 @@ def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
             if isinstance(atom, Var) and last[atom] == number:
                 env.pop(atom, None)
     return [read(atom) for atom in program.outputs]
+
+
+def restaged(program: Program, stage: Stage) -> Program:
+    """The program as a stage writes its equations: others in their place, or none."""
+    inputs = [stage.new_input(t) for t in program.input_types]
+    with running(stage):
+        return stage.program(eval_program(program, inputs), program.name).closed()

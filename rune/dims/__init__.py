@@ -54,6 +54,7 @@ __all__ = [
     "equal",
     "evaluate",
     "exact_div",
+    "flat_index",
     "is_static",
     "less",
     "maximum",
@@ -174,6 +175,18 @@ def product(sizes: Iterable[Size]) -> Size:
     for size in sizes:
         result = result * size
     return result
+
+
+def flat_index(indices: Iterable[Size], shape: Iterable[Size]) -> Size:
+    """The row-major position of an element.
+
+    >>> flat_index((1, 2), (5, 10))
+    12
+    """
+    flat: Size = 0
+    for index, size in zip(indices, shape, strict=True):
+        flat = flat * size + index
+    return flat
 
 
 def symbols_within(*sizes: Size) -> dict[str, Dim]:

@@ -77,11 +77,6 @@ put_row = Primitive(
 # --- loop and branch --------------------------------------------------------------------------
 
 
-def array_types(equation: Equation) -> tuple[ArrayType, ...]:
-    """The arrays that the steps of a loop fill: they have no first value."""
-    return equation.params["body"].input_types[1 + len(equation.operands) :]
-
-
 def _loop_type(*types: ArrayType, body: Program, **_: Any) -> tuple[ArrayType, ...]:
     return body.output_types
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import lax, ops
 from rune.core.types import Shape
+from rune.ops.conventions import normalised_axis
 from rune.scipy.special.arguments import rounded, widened
 
 
@@ -54,7 +55,8 @@ def batch_norm(
     (Array([-1.,  1.], f32[2], cpu:0), Array([0.2], f32[1], cpu:0))
     """
     wide, kept = widened(x)
-    others = tuple(a for a in range(wide.ndim) if a != axis % wide.ndim)
+    channel = normalised_axis("batch_norm", axis, wide.type)
+    others = tuple(a for a in range(wide.ndim) if a != channel)
     shape = tuple(1 if a in others else d for a, d in enumerate(wide.shape))
     if training:
         mean, var, count = _statistics(wide, others, axis_name)

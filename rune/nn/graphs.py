@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import rune.numpy as rnp
+from rune import ops
 from rune.errors import ArgumentError
 
 Combine = Literal["sum", "mean", "max"]
@@ -29,25 +30,12 @@ def aggregate(values: Any, segments: Any, count: int, combine: Combine = "sum") 
     values, segments = rnp.asarray(values), rnp.asarray(segments)
     if combine not in ("sum", "mean", "max"):
         raise ArgumentError(f"aggregate: cannot combine by {combine!r} (sum, mean or max)")
-    # Negative numbers would count from the end.
-    segments = rnp.where(segments < 0, count, segments)
-    shape = (count, *values.shape[1:])
+    rows = ops.segment_sum(rnp.ones(segments.shape, "i32"), segments, count)
+    sizes = rnp.reshape(rows, (count, *(1,) * (values.ndim - 1)))
     if combine == "max":
-        least = -rnp.inf if rnp.issubdtype(values.dtype, rnp.floating) else None
-        start = rnp.iinfo(values.dtype).min if least is None else least
-        found = rnp.full(shape, start, values.dtype).at[segments].max(values, mode="drop")
-        return rnp.where(_sizes(segments, count, values.ndim) > 0, found, 0)
-    total = rnp.zeros(shape, values.dtype).at[segments].add(values, mode="drop")
-    if combine == "sum":
-        return total
-    sizes = _sizes(segments, count, values.ndim)
-    return total / rnp.maximum(sizes, 1).astype(total.dtype)
-
-
-def _sizes(segments: Any, count: int, ndim: int) -> Any:
-    ones = rnp.ones(segments.shape, "i32")
-    found = rnp.zeros(count, "i32").at[segments].add(ones, mode="drop")
-    return rnp.reshape(found, (count, *(1,) * (ndim - 1)))
+        return rnp.where(sizes > 0, ops.segment_max(values, segments, count), 0)
+    total = ops.segment_sum(values, segments, count)
+    return total if combine == "sum" else total / rnp.maximum(sizes, 1).astype(total.dtype)
 
 
 def message_passing(

@@ -18,7 +18,12 @@ from rune.backends import Device
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size
-from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.errors import (
+    ArgumentError,
+    DtypeError,
+    ShapeError,
+    TracerArrayConversionError,
+)
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted
 from rune.transforms.placement import device_put
@@ -129,6 +134,21 @@ def _listed(xs: Any) -> Sequence[Any]:
 def placed(x: Any, device: str | Device | None) -> Any:
     """`x` on a device and committed to it; where it is for None. Errors: DeviceError."""
     return x if device is None else device_put(x, device)
+
+
+def known(name: str, x: Any, needed: str) -> np.ndarray:
+    """The values of `x`, on which the size of a result depends.
+
+    needed: the argument that says the size instead.
+    Errors: TracerArrayConversionError for a traced x.
+    """
+    try:
+        return np.asarray(x)
+    except TracerArrayConversionError:
+        raise TracerArrayConversionError(
+            f"{name}: cannot size a result by the values of a traced {type_of(x)}",
+            hint=f"say its size with {needed}=",
+        ) from None
 
 
 def rank(x: Any) -> int:

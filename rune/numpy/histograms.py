@@ -17,7 +17,7 @@ from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.numpy.arguments import floating, static_int, static_size, value
+from rune.numpy.arguments import floating, known, static_int, static_size, value
 from rune.numpy.logic import where
 from rune.numpy.reductions import diff
 from rune.ops import conventions as c
@@ -61,7 +61,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     Shapes: x [N] of integers -> [length]; without length, as many as the largest value needs, and
             at least minlength. With it, larger values are left out. Negative ones count as 0.
     Errors: DtypeError for values that are no integers; ShapeError unless x has one axis;
-            TracerIntegerConversionError for a traced x without length.
+            TracerArrayConversionError for a traced x without length.
 
     >>> import rune.numpy as rnp
     >>> rnp.bincount(rnp.array([0, 2, 2])), rnp.bincount(rnp.array([0, 2, 2]), length=2)
@@ -75,7 +75,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         raise ShapeError(f"bincount: cannot count {found} (one axis required)")
     places = c.clip(c.astype(places, dtypes.i32), 0, None)
     if length is None:
-        most = static_int("bincount", "a length", st.amax(places)) + 1 if found.shape[0] != 0 else 0
+        most = int(known("bincount", st.amax(places), "length")) + 1 if found.shape[0] != 0 else 0
         length = max(most, static_int("bincount", "minlength", minlength))
     counted = _weights("bincount", weights, found.shape, dtypes.canonical(dtypes.i64))
     return segment_sum(counted, places, static_size("bincount", "a length", length))

@@ -13,7 +13,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.core.interpreter import Tracer, type_of
 from rune.errors import ArgumentError, AxisError, DtypeError, ShapeError, TracerError
-from rune.numpy.arguments import rank, refuse, shape_of, static_int, value
+from rune.numpy.arguments import known, rank, refuse, shape_of, static_int, value
 from rune.numpy.creation import array
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
@@ -288,9 +288,8 @@ def compress(
         raise ShapeError(f"compress: cannot use {type_of(mask)} for axis {at} of {type_of(x)}")
     truth = c.astype(mask, dtypes.bool_)
     if size is None:
-        if isinstance(truth, Tracer):
-            raise TracerError("compress: cannot use a traced condition", hint="give size=")
-        return take(x, np.flatnonzero(np.asarray(truth)).astype(np.int32), at)
+        places = np.flatnonzero(known("compress", truth, "size"))
+        return take(x, places.astype(np.int32), at)
     return _of_size(x, truth, at, size, fill_value)
 
 

@@ -18,7 +18,7 @@ from rune.core.interpreter import literal, type_of
 from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source, View
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
-from rune.dims import Size, product
+from rune.dims import Size, flat_index, product
 from rune.errors import DtypeError, ShapeError
 
 Batched = Sequence[bool]
@@ -307,15 +307,8 @@ def _reshape_type(x: ArrayType, *, shape: Shape) -> ArrayType:
     return x.with_shape(shape)
 
 
-def _flat_index(indices: tuple, shape: Shape) -> Any:
-    flat: Any = 0
-    for position, size in zip(indices, shape, strict=True):
-        flat = flat * size + position
-    return flat
-
-
 def _reshape_view(indices: tuple, x: ArrayType, *, shape: Shape) -> Source:
-    flat, found = _flat_index(indices, shape), []
+    flat, found = flat_index(indices, shape), []
     for size in reversed(x.shape):
         if size == 0:
             return view_of((0,) * x.ndim)  # there is no element to read

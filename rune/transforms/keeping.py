@@ -17,8 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rune.core.evaluate import eval_program
-from rune.core.interpreter import running
+from rune.core.evaluate import eval_program, restaged
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.staging import Stage
@@ -80,10 +79,7 @@ class _Inline(Stage):
 
 @per_program
 def _inlined(program: Program) -> Program:
-    stage = _Inline(None)
-    inputs = [stage.new_input(t) for t in program.input_types]
-    with running(stage):
-        return stage.program(eval_program(program, inputs), program.name).closed()
+    return restaged(program, _Inline(None))
 
 
 def inlined(program: Program) -> Program:

@@ -25,8 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rune.core.evaluate import eval_program
-from rune.core.interpreter import running
+from rune.core.evaluate import eval_program, restaged
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var, held_programs, substitute
 from rune.core.side_effects import effect_of
@@ -101,7 +100,7 @@ def partition(program: Program, home: str, committed: tuple[str | None, ...]) ->
     Errors: DeviceError for an equation whose operands are on different devices, and for a move
     inside a loop or branch.
     """
-    flat = _inlined(program)
+    flat = restaged(program, _Inline(None))
     placed = _Placed(flat, home, committed)
     return _Writer(flat, placed).partition()
 
@@ -125,13 +124,6 @@ class _Inline(Stage):
             f"device_put: cannot move a value inside {primitive} (it runs on one device)",
             hint="move it before or behind",
         )
-
-
-def _inlined(program: Program) -> Program:
-    stage = _Inline(None)
-    inputs = [stage.new_input(t) for t in program.input_types]
-    with running(stage):
-        return stage.program(eval_program(program, inputs), program.name).closed()
 
 
 # --- where every value is ---------------------------------------------------------------------

@@ -34,7 +34,7 @@ from rune.lowering.build.tile import (
 from rune.lowering.build.workgroups import Shared, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
-from rune.lowering.kernel.expr import Expr, Index, Op, const
+from rune.lowering.kernel.expr import Expr, Index, Op, const, of_size
 from rune.lowering.kernel.nodes import Access, KernelCode, Kind, Param, Stmt
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernelize import cost
@@ -116,9 +116,5 @@ def _tiled(kernel: Kernel, tile: Tile) -> list[Stmt]:
     row = outer.symbol * tile.rows + left.symbol
     single = loops.body(copy_body(kernel, axis.name, row, "_s"), {}, _stored(kernel))
     remainder = nodes.For(left.name, left.size, Kind.SERIAL, tuple(single))
-    is_whole = Op("lt", (Index(outer.symbol), _index(axis.size // tile.rows)), dtypes.bool_)
+    is_whole = Op("lt", (Index(outer.symbol), of_size(axis.size // tile.rows)), dtypes.bool_)
     return [nodes.If(is_whole, tuple(whole), (remainder,))]
-
-
-def _index(x: Size) -> Expr:
-    return const(x, dtypes.i64) if isinstance(x, int) else Index(x)

@@ -19,7 +19,7 @@ from rune.dims import Size
 from rune.lowering.build import loops
 from rune.lowering.build.tile import place_body
 from rune.lowering.kernel import nodes
-from rune.lowering.kernel.expr import Expr, Index, Load, Op, const
+from rune.lowering.kernel.expr import Expr, Load, Op, of_size
 from rune.lowering.kernel.nodes import Kind, Stmt
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernels import Axis, Kernel, Let, Statement, Write, expressions
@@ -88,11 +88,7 @@ def blocked(kernel: Kernel, blocks: Blocks) -> tuple[list[Axis], list[Stmt]]:
 
 
 def _less(a: Size, b: Size) -> Expr:
-    return Op("lt", (_index(a), _index(b)), dtypes.bool_)
-
-
-def _index(x: Size) -> Expr:
-    return const(x, dtypes.i64) if isinstance(x, int) else Index(x)
+    return Op("lt", (of_size(a), of_size(b)), dtypes.bool_)
 
 
 def _all(conditions: list[Expr]) -> Expr:

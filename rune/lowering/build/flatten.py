@@ -8,25 +8,17 @@ Axes of one point disappear on the way. Invariant: the same elements are read an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rune import dims
-from rune.dims import Dim, Size
+from rune.dims import Dim, Size, flat_index
 from rune.lowering.kernel.expr import Expr, Load
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernel.rewrite import map_expr, with_sizes
 from rune.lowering.kernels import Axis, Fill, Kernel, Reduce, Scan, Statement, Write, inner_axes
 
 Shapes = Mapping[str, tuple[Size, ...]]
-
-
-def flat_index(indices: Iterable[Size], shape: Iterable[Size]) -> Size:
-    """The row-major position of an element."""
-    flat: Size = 0
-    for index, size in zip(indices, shape):
-        flat = flat * size + index
-    return flat
 
 
 def shapes_of(kernel: Kernel) -> dict[str, tuple[Size, ...]]:

@@ -25,7 +25,7 @@ import numpy as np
 from rune import dims, dtypes
 from rune.dims import Dim, Size
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, const
+from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, of_size
 from rune.lowering.kernel.nodes import (
     Accumulate,
     AddressSpace,
@@ -188,11 +188,7 @@ def _divides(count: int, extent: Size) -> bool:
 
 
 def _less(a: Size, b: Size) -> Expr:
-    return Op("lt", (Index(a), _index(b)), dtypes.bool_)
-
-
-def _index(x: Size) -> Expr:
-    return const(x, dtypes.i64) if isinstance(x, int) else Index(x)
+    return Op("lt", (Index(a), of_size(b)), dtypes.bool_)
 
 
 def _combined(result: Let, total: Var, combine: str, team: Team) -> tuple[Alloc, list[Stmt]]:

@@ -118,6 +118,11 @@ def const(value: object, dtype: np.dtype) -> Const:
     return Const(np.asarray(value).astype(dtype).tobytes(), dtype)
 
 
+def of_size(x: Size) -> Const | Index:
+    """A size as an expression of i64."""
+    return const(x, dtypes.i64) if isinstance(x, int) else Index(x)
+
+
 def index(dim: Size) -> Index:
     """`dim` as a value."""
     return Index(dim)

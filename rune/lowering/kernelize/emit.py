@@ -24,7 +24,7 @@ from rune.core.program import Atom, Equation, Literal, Var
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, symbols
 from rune.errors import MissingRule
-from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, of_size
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernelize.views import Indices, Resolved, comparisons, rename, resolve
 from rune.lowering.kernels import Buffer, Statement
@@ -321,7 +321,7 @@ class Emitter:
         if found is None:
             value = self.cast(self.argument(atom, element.indices, guard), dtypes.i64)
             if element.clamp is not None:
-                low, high = (Held(_bound(x), self.level((x,))) for x in element.clamp)
+                low, high = (Held(of_size(x), self.level((x,))) for x in element.clamp)
                 value = self.operation("max", [value, low], dtypes.i64)
                 value = self.operation("min", [value, high], dtypes.i64)
             name = self.fresh("g")
@@ -365,12 +365,8 @@ class Emitter:
 
     def index(self, x: Size) -> Held:
         """An index expression as a value."""
-        return Held(_bound(x), self.level((x,)))
+        return Held(of_size(x), self.level((x,)))
 
     def expr_level(self, expr: Expr | None) -> int:
         """The level of a guard, which is a local."""
         return int(isinstance(expr, Local) and expr.name in self.inner_locals)
-
-
-def _bound(x: Size) -> Expr:
-    return const(x, dtypes.i64) if isinstance(x, int) else Index(x)

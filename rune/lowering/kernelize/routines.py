@@ -26,11 +26,12 @@ from rune.core.lower import Contraction, Convert, Scalar, View
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.types import ArrayType, Shape
-from rune.dims import Size, product
+from rune.dims import Size, flat_index, product
 from rune.lowering.codegen.target import Target
 from rune.lowering.host_calls import CALLBACK, function_of, host_call
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.tracing import Definitions, flat_index, generic, trace
+from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.two_step import apply
 from rune.lowering.kernelize.walks import (
     Axes,
     Operand,
@@ -109,7 +110,7 @@ def _route(equation: Equation, definitions: Definitions, strided: bool) -> list[
     made = _strided(a, b, shape, definitions) if strided else None
     made = made or _dense(a, b, shape, definitions)
     if dtype in THROUGH_F32:
-        _apply(made, convert, made[-1].results[0], dtype=dtype)
+        apply(made, convert, made[-1].results[0], dtype=dtype)
     made[-1] = replace(made[-1], results=equation.results, frame=equation.frame)
     return made
 
@@ -120,10 +121,10 @@ def _dense(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> li
     left, trans_a = _ordered(a, False, definitions) or (_packed(a, False, made), False)
     right, trans_b = _ordered(b, True, definitions) or (_packed(b, True, made), False)
     if a.atom.type.dtype in THROUGH_F32:
-        left, right = (_apply(made, convert, x, dtype=dtypes.f32) for x in (left, right))
+        left, right = (apply(made, convert, x, dtype=dtypes.f32) for x in (left, right))
     sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contracted))
     params = dict(zip(PARAMETERS, (*sizes, trans_a, trans_b)))
-    _apply(made, routine_dot, left, right, shape=shape, **params)
+    apply(made, routine_dot, left, right, shape=shape, **params)
     return made
 
 
@@ -144,9 +145,9 @@ def _strided(
         return None
     bases = [w.base for w in (left, right)]
     if a.atom.type.dtype in THROUGH_F32:
-        bases = [_apply(made, convert, x, dtype=dtypes.f32) for x in bases]
+        bases = [apply(made, convert, x, dtype=dtypes.f32) for x in bases]
     sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contracted))
-    _apply(
+    apply(
         made, strided_dot, *bases, shape=shape, sizes=sizes, left=left.params,
         right=right.params,
     )  # fmt: skip
@@ -157,13 +158,13 @@ def _packed_walk(side: Operand, seen: Walk, right: bool, made: list[Equation]) -
     """The operand in row-major order, but for batch axes that only repeat it."""
     shape, batch = side.atom.type.shape, side.batch
     repeated = tuple(axis for axis in batch if seen.steps[axis] == 0)
-    one = _apply(
+    one = apply(
         made, slice_, side.atom, start=(0,) * len(shape), stride=(1,) * len(shape),
         limit=tuple(1 if axis in repeated else d for axis, d in enumerate(shape)),
     )  # fmt: skip
     second, third = (side.contracted, side.rows) if right else (side.rows, side.contracted)
     order = (*batch, *second, *third)
-    base = _apply(made, transpose, one, permutation=order)
+    base = apply(made, transpose, one, permutation=order)
     steps: dict[int, Size] = {}
     step: Size = 1
     for axis in reversed(order):
@@ -211,13 +212,6 @@ def _sides(equation: Equation) -> tuple[Operand, Operand]:
     return a, b
 
 
-def _apply(made: list[Equation], primitive: Primitive, *operands: Atom, **params: Any) -> Var:
-    """Append an equation; its result."""
-    result = Var(primitive.type_rule(*(a.type for a in operands), **params))
-    made.append(Equation(primitive, operands, params, (result,)))
-    return result
-
-
 def _ordered(side: Operand, right: bool, definitions: Definitions) -> tuple[Atom, bool] | None:
     """What to read, and whether transposed: [batch, k, rows] on the left, or on the right
     [batch, rows, k]. None where the elements lie in neither order.
@@ -248,6 +242,6 @@ def _packed(side: Operand, right: bool, made: list[Equation]) -> Var:
     """A view of the operand in the order that the routine reads."""
     second, third = (side.contracted, side.rows) if right else (side.rows, side.contracted)
     order = (*side.batch, *second, *third)
-    moved = _apply(made, transpose, side.atom, permutation=order)
+    moved = apply(made, transpose, side.atom, permutation=order)
     shape = (side.size(side.batch), side.size(second), side.size(third))
-    return _apply(made, reshape, moved, shape=shape)
+    return apply(made, reshape, moved, shape=shape)

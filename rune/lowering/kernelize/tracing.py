@@ -11,22 +11,10 @@ from collections.abc import Iterable, Mapping
 
 from rune.core.lower import View
 from rune.core.program import Atom, Equation, Literal, Var
-from rune.dims import Dim, Size, product, symbol
+from rune.dims import Dim, Size, flat_index, product, symbol
 from rune.lowering.kernelize.views import Indices, resolve
 
 Definitions = Mapping[Var, Equation]
-
-
-def flat_index(indices: Iterable[Size], shape: Iterable[Size]) -> Size:
-    """The row-major position of an element.
-
-    >>> flat_index((1, 2), (5, 10))
-    12
-    """
-    flat: Size = 0
-    for index, size in zip(indices, shape):
-        flat = flat * size + index
-    return flat
 
 
 def generic(shape: Iterable[Size], prefix: str = "_i") -> tuple[Dim, ...]:

@@ -18,9 +18,9 @@ import numpy as np
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Var
 from rune.core.types import ArrayType, Shape
-from rune.dims import Dim, Size, evaluate, product, substitute
+from rune.dims import Dim, Size, evaluate, flat_index, product, substitute
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.tracing import Definitions, flat_index, generic, trace
+from rune.lowering.kernelize.tracing import Definitions, generic, trace
 
 Axes = tuple[int, ...]
 Digits = tuple[tuple[Size, Size], ...]  # (size, step), innermost first

@@ -147,13 +147,9 @@ def _in_best_order(xs: Sequence[Any]) -> Any:
                 cost[i, k] + cost[k + 1, j] + product((sizes[i], sizes[k + 1], sizes[j]))
                 for k in range(i, j)
             ]
-            best = min(range(len(costs)), key=costs.__getitem__) if _are_known(costs) else 0
+            best = min(range(len(costs)), key=costs.__getitem__) if is_static(costs) else 0
             cost[i, j], cut[i, j] = costs[best], i + best
     return _multiplied(made, cut, count - 1)
-
-
-def _are_known(costs: Sequence[Any]) -> bool:
-    return all(isinstance(x, int) for x in costs)
 
 
 def _multiplied(

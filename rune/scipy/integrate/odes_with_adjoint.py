@@ -157,12 +157,12 @@ def odeint(
 
     func:   gives a tree like y0.    y0: a tree of floating arrays.
     t:      [T], strictly rising or falling.
-    args:   trees of arrays; derivatives are taken in y0, t and args, not in what func closes over.
+    args:   trees of arrays; derivatives are taken in y0, t, args and what func closes over.
     rtol, atol: relative and absolute error of a step.  mxstep: steps at most from one time to the
             next; NaN where they do not suffice.  hmax: the longest step.
     Shapes: every leaf of y0 with a leading axis T.
     Differentiable in reverse mode, by the adjoint equation; not in forward mode.
-    Errors: ShapeError for `t` of another rank.
+    Errors: ShapeError for `t` of another rank, or a func that gives another number of values.
     Source: Dormand & Prince 1980; Chen et al. 2018, arXiv:1806.07366.
 
     >>> import rune.numpy as rnp
@@ -177,7 +177,12 @@ def odeint(
     start, times = _alike(start, times)
 
     def flat(v: Any, s: Any, *extra: Any) -> Any:
-        return _ravelled(func(back(v), s, *extra))[0].astype(start.dtype)
+        slope = _ravelled(func(back(v), s, *extra))[0]
+        if slope.shape != v.shape:
+            raise ShapeError(
+                f"odeint: cannot solve for {v.shape[0]} numbers (func gives {slope.shape[0]})"
+            )
+        return slope.astype(start.dtype)
 
     converted, captured = closure_convert(flat, start, times[0], *args)
     most = 2**31 - 1 if mxstep == rnp.inf else int(mxstep)

@@ -15,7 +15,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.errors import ShapeError
-from rune.ops.conventions import normalised_axes
+from rune.ops.conventions import normalised_axes, normalised_axis
 from rune.scipy.ndimage.borders import padded, per_axis
 from rune.scipy.special.arguments import reals
 
@@ -50,7 +50,7 @@ def correlate1d(
     weights = _array("correlate1d", weights)
     if weights.ndim != 1:
         raise ShapeError(f"correlate1d: cannot use weights {weights.shape} (rank 1 required)")
-    axis = axis % x.ndim
+    axis = normalised_axis("correlate1d", axis, x.type)
     count = weights.shape[0]
     before = count // 2 + origin
     widths = [(before, count - 1 - before) if i == axis else (0, 0) for i in range(x.ndim)]
@@ -246,7 +246,7 @@ def gaussian_gradient_magnitude(
 def _edges(name: str, x: Any, axis: int, beside: Sequence[float], mode: str, cval: Any) -> Any:
     """Differences along one axis, weighed sums along the others."""
     x = _array(name, x)
-    axis = axis % x.ndim
+    axis = normalised_axis(name, axis, x.type)
     out = correlate1d(x, rnp.asarray(np.array([-1.0, 0.0, 1.0]), x.dtype), axis, mode, cval)
     for other in (i for i in range(x.ndim) if i != axis):
         out = correlate1d(out, rnp.asarray(np.array(beside), x.dtype), other, mode, cval)
@@ -318,7 +318,7 @@ def _extreme1d(
     name: str, combine: Combine, input: Any, size: int, axis: int, mode: str, cval: Any, origin: int
 ) -> Any:
     x = rnp.asarray(input)
-    axis = axis % x.ndim
+    axis = normalised_axis(name, axis, x.type)
     before = size // 2 + origin
     widths = [(before, size - 1 - before) if i == axis else (0, 0) for i in range(x.ndim)]
     wide = padded(name, x, widths, mode, cval)

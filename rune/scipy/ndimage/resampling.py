@@ -15,6 +15,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError, ShapeError
+from rune.ops.conventions import normalised_axes
 from rune.scipy.ndimage.borders import inside, per_axis, require_mode
 from rune.scipy.special.arguments import reals
 
@@ -174,7 +175,7 @@ def rotate(
            [1.]], f32[2,1], cpu:0)
     """
     x = rnp.asarray(input)
-    first, second = sorted(a % x.ndim for a in axes)
+    first, second = sorted(normalised_axes("rotate", axes, x.type))
     turn = math.radians(angle)
     c, s = math.cos(turn), math.sin(turn)
     plane = np.array([[c, s], [-s, c]])

@@ -17,6 +17,8 @@ from rune import tree
 from rune.errors import ArgumentError, ShapeError
 from rune.scipy.special.arguments import reals
 
+__all__ = ["Rotation", "Slerp"]
+
 
 def _rows(name: str, x: Any, *shape: int) -> Any:
     """A floating array whose last axes are these. Errors: ShapeError."""

@@ -66,16 +66,16 @@ def _i1(x: Any) -> Any:
     return _plain_i(x, 1)
 
 
-def _over(y: Any, x: Any) -> Any:
+def odd_over(y: Any, x: Any) -> Any:
     """y / x for an odd function y of slope 1/2 at 0."""
     is_zero = x == 0
     return rnp.where(is_zero, 0.5, y / rnp.where(is_zero, 1.0, x))
 
 
 _i0e.defjvps(lambda t, y, x: t * (_i1e(x) - rnp.sign(x) * y))
-_i1e.defjvps(lambda t, y, x: t * (_i0e(x) - _over(y, x) - rnp.sign(x) * y))
+_i1e.defjvps(lambda t, y, x: t * (_i0e(x) - odd_over(y, x) - rnp.sign(x) * y))
 _i0.defjvps(lambda t, y, x: t * _i1(x))
-_i1.defjvps(lambda t, y, x: t * (_i0(x) - _over(y, x)))
+_i1.defjvps(lambda t, y, x: t * (_i0(x) - odd_over(y, x)))
 
 
 @elementwise

@@ -17,6 +17,7 @@ from rune.control import scan
 from rune.errors import ArgumentError
 from rune.scipy.special import tables_bessel as tables
 from rune.scipy.special.arguments import elementwise, quotient, reals
+from rune.scipy.special.bessel import odd_over
 from rune.transforms.custom_jvp import custom_jvp
 
 _ROOT_HALF = math.sqrt(0.5)
@@ -92,13 +93,8 @@ def _y1(x: Any) -> Any:
     return _second_kind(x, 1)
 
 
-def _j1_over(y: Any, x: Any) -> Any:
-    is_zero = x == 0
-    return rnp.where(is_zero, 0.5, y / rnp.where(is_zero, 1.0, x))
-
-
 _j0.defjvps(lambda t, y, x: -t * _j1(x))
-_j1.defjvps(lambda t, y, x: t * (_j0(x) - _j1_over(y, x)))
+_j1.defjvps(lambda t, y, x: t * (_j0(x) - odd_over(y, x)))
 _y0.defjvps(lambda t, y, x: -t * _y1(x))
 _y1.defjvps(lambda t, y, x: t * (_y0(x) - y / x))
 

@@ -18,7 +18,6 @@ from rune.scipy.special.densities import log_beta_power
 from rune.scipy.special.inversion import invert
 from rune.scipy.special.loops import Limit, State
 from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.custom_rules import SymbolicZero
 from rune.transforms.forward import jvp
 
 
@@ -108,21 +107,16 @@ def density(a: Any, b: Any, x: Any) -> Any:
     return rnp.where(inside, rnp.exp(log_beta_power(a, b, at, 1.0 - at)) / (at * (1.0 - at)), 0.0)
 
 
-def _rule(function: Any, sign: float) -> None:
-    def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
-        out = function(*primals)
-        total = rnp.zeros_like(out)
-        slopes = (lambda *v: slope_in(0, *v), lambda *v: slope_in(1, *v), density)
-        for tangent, slope in zip(tangents, slopes):
-            if not isinstance(tangent, SymbolicZero):
-                total = total + sign * slope(*primals) * tangent
-        return out, total
-
-    function.defjvp(rule, symbolic_zeros=True)
-
-
-_rule(lower, 1.0)
-_rule(upper, -1.0)
+lower.defjvps(
+    lambda t, y, a, b, x: t * slope_in(0, a, b, x),
+    lambda t, y, a, b, x: t * slope_in(1, a, b, x),
+    lambda t, y, a, b, x: t * density(a, b, x),
+)
+upper.defjvps(
+    lambda t, y, a, b, x: -t * slope_in(0, a, b, x),
+    lambda t, y, a, b, x: -t * slope_in(1, a, b, x),
+    lambda t, y, a, b, x: -t * density(a, b, x),
+)
 
 
 @elementwise

@@ -24,7 +24,6 @@ from rune.scipy.special.inversion import invert
 from rune.scipy.special.loops import Limit, State
 from rune.scipy.special.tables_gamma import TEMME
 from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.custom_rules import SymbolicZero
 from rune.transforms.forward import jvp
 
 
@@ -137,20 +136,12 @@ def density(a: Any, x: Any) -> Any:
     return poisson(a, x) * (a / x)
 
 
-def _rule(function: Any, sign: float) -> None:
-    def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
-        out = function(*primals)
-        total = rnp.zeros_like(out)
-        for tangent, slope in zip(tangents, (_slope_in_a, density)):
-            if not isinstance(tangent, SymbolicZero):
-                total = total + sign * slope(*primals) * tangent
-        return out, total
-
-    function.defjvp(rule, symbolic_zeros=True)
-
-
-_rule(lower, 1.0)
-_rule(upper, -1.0)
+lower.defjvps(
+    lambda t, y, a, x: t * _slope_in_a(a, x), lambda t, y, a, x: t * density(a, x)
+)  # fmt: skip
+upper.defjvps(
+    lambda t, y, a, x: -t * _slope_in_a(a, x), lambda t, y, a, x: -t * density(a, x)
+)  # fmt: skip
 
 
 @elementwise
