@@ -157,7 +157,9 @@ class Array(Operators):
         return self
 
     def item(self) -> Any:
-        """The single element as a Python scalar."""
+        """The single element as a Python scalar. Errors: ArgumentError for none, or several."""
+        if self.size != 1:
+            raise ArgumentError(f"item: cannot make a scalar of {self.type} (size 1 required)")
         return self.numpy().item()
 
     def tolist(self) -> Any:
@@ -268,6 +270,11 @@ class Array(Operators):
         return found.copy() if copy else found
 
     def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ArgumentError(
+                f"array: cannot use {self.type} as a truth value (size 1 required)",
+                hint="use x.any() or x.all()",
+            )
         return bool(self.numpy())
 
     def __int__(self) -> int:

@@ -9,6 +9,7 @@ side's width. The default types are 32-bit; an explicit 64-bit dtype is honoured
 from __future__ import annotations
 
 import functools
+from collections.abc import Hashable
 from typing import Any
 
 import ml_dtypes
@@ -60,19 +61,27 @@ def short(dtype: np.dtype) -> str:
     return name if name is not None else str(dtype)
 
 
-@functools.cache
+_PYTHON: dict[type, np.dtype] = {float: f64, int: i64, bool: bool_, complex: c128}
+
+
 def as_dtype(dtype: Any) -> np.dtype:
     """The dtype for a Python type, NumPy type, dtype or short name.
 
-    Types:  float, int, bool and complex mean the 32-bit defaults.
+    Types:  float, int and complex mean the defaults: of 32 bits, of 64 under x64.
     Errors: DtypeError for what is no dtype of rune.
 
     >>> short(as_dtype(float)), short(as_dtype("bf16")), short(as_dtype(np.int64))
     ('f32', 'bf16', 'i64')
     """
-    python = {float: f32, int: i32, bool: bool_, complex: c64}
-    if isinstance(dtype, type) and dtype in python:
-        return python[dtype]
+    if isinstance(dtype, type) and dtype in _PYTHON:
+        return canonical(_PYTHON[dtype])
+    if not isinstance(dtype, Hashable):  # an array in the place of a dtype
+        raise DtypeError(f"dtype: cannot use {type(dtype).__name__} (not a dtype of rune)")
+    return _named(dtype)
+
+
+@functools.cache
+def _named(dtype: Any) -> np.dtype:
     if isinstance(dtype, str) and dtype in FROM_SHORT:
         return FROM_SHORT[dtype]
     try:

@@ -43,6 +43,7 @@ from rune.lax.collectives import (
 )
 from rune.lax.conv_layouts import (
     ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
     conv_dimension_numbers,
     conv_general_permutations,
     padtype_to_pads,

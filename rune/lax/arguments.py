@@ -6,14 +6,14 @@ with sizes 1 that stretch, or there are rank-0 operands beside ranked ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.errors import DtypeError, ShapeError
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import value
 from rune.ops.conventions import normalised_axes
 from rune.ops.promote import promoted
@@ -52,7 +52,17 @@ def alike(name: str, *xs: Any) -> list[Any]:
 
 def given_axes(name: str, x: Any, axes: Sequence[int]) -> tuple[int, ...]:
     """Axes of `x`, counted from the front. Errors: AxisError for one not there, or given twice."""
-    return normalised_axes(name, tuple(axes), type_of(x))
+    return normalised_axes(name, numbers(name, axes), type_of(x))
+
+
+def numbers(name: str, given: Sequence[int]) -> tuple[int, ...]:
+    """A sequence of numbers, as a tuple. Errors: ArgumentError for a number alone."""
+    if not isinstance(given, Iterable):
+        raise ArgumentError(
+            f"{name}: cannot use {given!r} (a sequence of numbers required)",
+            hint="functions of rune.lax take a tuple also for a single axis",
+        )
+    return tuple(given)
 
 
 def documented(function: Function, name: str, doc: str, call: str, shown: str) -> Function:

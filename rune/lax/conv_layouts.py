@@ -19,8 +19,13 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Sequence[int]
 
 
+ConvGeneralDilatedDimensionNumbers = ConvDimensionNumbers | Sequence[str] | None
+
+
 def conv_dimension_numbers(
-    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], dimension_numbers: Any
+    lhs_shape: Sequence[Size],
+    rhs_shape: Sequence[Size],
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> ConvDimensionNumbers:
     """The axes that `dimension_numbers` names, as ConvDimensionNumbers.
 

@@ -14,7 +14,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.dims import Size, product
 from rune.errors import ShapeError
-from rune.lax.arguments import alike, given_axes
+from rune.lax.arguments import alike, given_axes, numbers
 from rune.numpy import creation, joining, shapes
 from rune.numpy.arguments import shape_of, static_int, static_ints, static_size, value, values
 from rune.ops import conventions
@@ -113,7 +113,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     >>> lax.tile(rnp.arange(2), (2,))
     Array([0, 1, 0, 1], i32[4], cpu:0)
     """
-    return joining.tile(operand, tuple(reps))
+    return joining.tile(operand, numbers("tile", reps))
 
 
 # --- shapes -----------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     >>> lax.squeeze(rnp.ones((2, 1)), (1,)).shape
     (2,)
     """
-    return shapes.squeeze(value("squeeze", array), tuple(dimensions))
+    return shapes.squeeze(value("squeeze", array), numbers("squeeze", dimensions))
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
@@ -170,7 +170,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     >>> lax.expand_dims(rnp.ones(3), (0, 2)).shape
     (1, 3, 1)
     """
-    return shapes.expand_dims(value("expand_dims", array), tuple(dimensions))
+    return shapes.expand_dims(value("expand_dims", array), numbers("expand_dims", dimensions))
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
@@ -181,7 +181,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     >>> lax.transpose(rnp.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    return shapes.transpose(value("transpose", operand), tuple(permutation))
+    return shapes.transpose(value("transpose", operand), numbers("transpose", permutation))
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
@@ -201,8 +201,8 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 
 def slice(
     operand: Any,
-    start_indices: Sequence[int],
-    limit_indices: Sequence[int],
+    start_indices: Sequence[Size],
+    limit_indices: Sequence[Size],
     strides: Sequence[int] | None = None,
 ) -> Any:
     """The elements from `start_indices` to before `limit_indices`, every `strides`-th.
@@ -309,6 +309,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """
     x = value("split", operand)
     (found,) = given_axes("split", x, (axis,))
+    sizes = numbers("split", sizes)
     ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
     if not ends or ends[-1] != type_of(x).shape[found]:
         raise ShapeError(f"split: cannot split axis {found} of {type_of(x)} into {tuple(sizes)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import rune.numpy as rnp
-from rune.errors import DtypeError
+from rune.errors import DtypeError, ShapeError
 from rune.nn.activations import log_sigmoid
 from rune.nn.normalisation import is_class, log_softmax
 from rune.scipy.special.arguments import rounded, widened
@@ -32,7 +32,7 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
 
     Shapes: logits [*B, C], labels [*B] -> [*B]. A negative label counts from the end; one out of
             range gives NaN.
-    Errors: DtypeError for labels that are no integers.
+    Errors: DtypeError for labels that are no integers; ShapeError for those of another rank.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.softmax_cross_entropy_with_integer_labels(rnp.array([[1e4, 0.0]]), rnp.array([1]))
@@ -46,6 +46,11 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
             hint="softmax_cross_entropy takes distributions",
         )
     x, kept = widened(logits)
+    if labels.ndim != x.ndim - 1:
+        raise ShapeError(
+            f"softmax_cross_entropy_with_integer_labels: cannot use labels {labels.type} for "
+            f"logits {x.type} (one axis less required)"
+        )
     count = x.shape[axis]
     labels = rnp.where(rnp.less(labels, 0), rnp.add(labels, count), labels)
     shifted = x - largest_of(x, axis, None)

@@ -198,15 +198,15 @@ def fractional_max_pool(
     x = rnp.asarray(x)
     sizes = _window("fractional_max_pool", x, window)
     outer = x.ndim - len(sizes)
-    if (output_size is None) == (output_ratio is None):
+    if output_size is not None and output_ratio is None:
+        wanted = each("fractional_max_pool", "output_size", output_size, len(sizes))
+    elif output_ratio is not None and output_size is None:
+        wanted = tuple(int(n * output_ratio) for n in x.shape[outer:])
+    else:
         raise ArgumentError(
             "fractional_max_pool: cannot choose a size (one of output_size and output_ratio "
             "required)"
         )
-    wanted = (
-        tuple(int(n * output_ratio) for n in x.shape[outer:]) if output_ratio is not None
-        else each("fractional_max_pool", "output_size", output_size, len(sizes))
-    )  # fmt: skip
     drawn = random.uniform(take_key("fractional_max_pool", key, name), (len(sizes),))
     for number, (size, count) in enumerate(zip(sizes, wanted, strict=True)):
         axis = outer + number

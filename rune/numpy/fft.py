@@ -269,6 +269,8 @@ def _axes(name: str, x: Any, s: Any, axes: Any) -> tuple[int, ...]:
     found = type_of(x)
     if s is None:
         return c.normalised_axes(name, axes, found)
+    if not isinstance(s, Sequence):
+        raise ArgumentError(f"{name}: cannot use s={s!r} (a sequence of lengths required)")
     given = tuple(range(-len(s), 0)) if axes is None else tuple(axes)
     if len(s) != len(given):
         raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(given)} axes")

@@ -161,8 +161,8 @@ def _bins_of(x: Any, edges: Any) -> Any:
     """The number of each value's bin, -1 outside all of them."""
     values, edges = c.same_dtype("histogram", x, edges)
     count = type_of(edges).shape[0] - 1
-    found = ops.sub(o.searchsorted(edges, values, "right"), value("histogram", np.int32(1)))
-    found = ops.cast(found, dtypes.i32)
+    found = ops.cast(o.searchsorted(edges, values, "right"), dtypes.i32)
+    found = ops.sub(found, value("histogram", np.int32(1)))
     last = size_value(count - 1, dtypes.i32)
     is_last = ops.eq(values, fit(edges[-1], type_of(values).shape))
     inside = ops.logical_or(is_last, ops.lt(values, fit(edges[-1], type_of(values).shape)))

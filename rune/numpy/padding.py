@@ -35,7 +35,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     unknown = set(kwargs) - ({"constant_values"} if mode == "constant" else set())
     if unknown:
         raise ArgumentError(f"pad: cannot use {', '.join(sorted(unknown))} with mode={mode!r}")
-    widths: list[list[Size]] = np.broadcast_to(_pairs(pad_width), (rank(x), 2)).tolist()
+    widths = _pairs(pad_width, x)
     if any(w < 0 for pair in widths for w in pair):
         raise ArgumentError(f"pad: cannot pad by {pad_width} (a width is negative)")
     if mode == "constant":
@@ -45,14 +45,20 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     return x
 
 
-def _pairs(pad_width: Any) -> np.ndarray:
+def _pairs(pad_width: Any, x: Any) -> list[list[Size]]:
+    """(before, after) for each axis of x."""
     if isinstance(pad_width, dict):
         raise ArgumentError("pad: cannot use a dict as pad_width (pairs per axis required)")
     found = np.asarray(pad_width)
     symbolic = found.dtype == object and all(isinstance(w, int | Dim) for w in found.flat)
     if found.dtype.kind not in "iu" and not symbolic:
         raise ArgumentError(f"pad: cannot use pad_width={pad_width!r} (integers required)")
-    return found
+    if found.shape not in {(), (1,), (2,), (1, 1), (1, 2), (rank(x), 1), (rank(x), 2)}:
+        raise ArgumentError(
+            f"pad: cannot pad {type_of(x)} by pad_width={pad_width!r} "
+            f"(a number, a pair or {rank(x)} pairs required)"
+        )
+    return np.broadcast_to(found, (rank(x), 2)).tolist()
 
 
 def _pad_constant(x: Any, widths: list, fill: Any) -> Any:

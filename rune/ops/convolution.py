@@ -44,7 +44,7 @@ class Conv:
     lhs_dilation: Ints
     rhs_dilation: Ints
     specs: Specs
-    groups: tuple[int, int] = (1, 1)
+    groups: tuple[Size, Size] = (1, 1)
 
     @property
     def rank(self) -> int:
@@ -154,7 +154,7 @@ def _transposed(x: Any, permutation: Ints) -> Any:
     )  # fmt: skip
 
 
-def _grouped(x: Any, axis: int, groups: int) -> Any:
+def _grouped(x: Any, axis: int, groups: Size) -> Any:
     """`x` with `axis` divided into groups, which are given an axis of their own in front."""
     shape = type_of(x).shape
     divided = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
@@ -295,13 +295,13 @@ def _wrt_lhs(ct: Any, shape: Shape, rhs: Any, conv: Conv) -> Any:
     return _groups_moved(found, x_spec[1], x_spec[0], of_batches)
 
 
-def _features_swapped(kernel: Any, spec: Ints, groups: int) -> tuple[Any, Ints]:
+def _features_swapped(kernel: Any, spec: Ints, groups: Size) -> tuple[Any, Ints]:
     """The kernel whose out features are its in features, group by group, and its axes."""
     out, inner, *spatial = spec
     return _groups_moved(kernel, out, inner, groups), (inner, out, *spatial)
 
 
-def _groups_moved(x: Any, source: int, target: int, groups: int) -> Any:
+def _groups_moved(x: Any, source: int, target: int, groups: Size) -> Any:
     """[g r] at `source` becomes r, and t at `target` becomes [g t]."""
     if groups == 1:
         return x
@@ -367,7 +367,7 @@ def _no_lanes(batched: Batched, lhs: Any, rhs: Any, params: dict[str, Any]) -> A
     return zeros_of(one.with_shape((0, *one.shape)))
 
 
-def _folded(x: Any, axis: int, groups: int) -> Any:
+def _folded(x: Any, axis: int, groups: Size) -> Any:
     """Lanes [B, …] put into `axis`: [g, n] there becomes [g, B, n]."""
     shape = type_of(x).shape
     lanes, inner = shape[0], shape[1:]
@@ -376,7 +376,7 @@ def _folded(x: Any, axis: int, groups: int) -> Any:
     return reshape(moved, shape=(*inner[:axis], lanes * inner[axis], *inner[axis + 1 :]))
 
 
-def _unfolded(y: Any, axis: int, lanes: Any, groups: int) -> Any:
+def _unfolded(y: Any, axis: int, lanes: Any, groups: Size) -> Any:
     """[g, B, n] in `axis` back to lanes [B, …] and [g, n] there."""
     shape = type_of(y).shape
     rest = shape[axis] // (groups * lanes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
@@ -83,10 +84,12 @@ def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> Optimizer:
         norm = rnp.maximum(_unit_norm(g), 1e-6)
         return rnp.where(norm < most, g, g * (most / norm))
 
-    def rule(grads: Tree, params: Tree) -> Tree:
-        return tree.map(leaf, grads, required("adaptive_grad_clip", params))
+    return beside_params("adaptive_grad_clip", leaf)
 
-    return stateless(rule)
+
+def beside_params(name: str, leaf: Callable[[Any, Any], Any]) -> Optimizer:
+    """leaf(update, parameter) for every leaf. Errors: ArgumentError without params."""
+    return stateless(lambda grads, params: tree.map(leaf, grads, required(name, params)))
 
 
 def required(name: str, params: Tree) -> Tree:

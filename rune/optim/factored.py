@@ -31,6 +31,26 @@ def factored_axes(shape: tuple[int, ...], least: int) -> tuple[int, int] | None:
     return order[-2], order[-1]
 
 
+def _scaled(
+    g: Any, axes: tuple[int, int] | None, square: Any, decay: Any, row: Any, column: Any,
+    element: Any,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """A leaf over the root of its estimated squares, and the three means after this step."""
+
+    def mean(old: Any, new: Any) -> Any:
+        return rnp.astype(decay * old + (1 - decay) * new, g.dtype)
+
+    if axes is None:
+        element = mean(element, square)
+        return g * ops.rsqrt(element), row, column, element
+    row, column = mean(row, rnp.mean(square, axes[1])), mean(column, rnp.mean(square, axes[0]))
+    # Where the first axis stands once the second is gone.
+    place = axes[0] - (axes[0] > axes[1])
+    of_row = ops.rsqrt(row / rnp.mean(row, place, keepdims=True))
+    spread = rnp.expand_dims(of_row, axes[1]) * rnp.expand_dims(ops.rsqrt(column), axes[0])
+    return g * spread, row, column, element
+
+
 def scale_by_factored_rms(
     factored: bool = True, decay_rate: float = 0.8, step_offset: int = 0,
     min_dim_size_to_factor: int = 128, epsilon: float = 1e-30,
@@ -60,20 +80,6 @@ def scale_by_factored_rms(
         made = [tree.map(lambda p, n=n: part(n, p), params) for n in range(3)]
         return FactoredState(no_steps(), *made)
 
-    def leaf(g: Any, row: Any, column: Any, element: Any, decay: Any) -> tuple[Any, Any, Any, Any]:
-        square = g * g + epsilon
-        axes = axes_of(g)
-        if axes is None:
-            element = rnp.astype(decay * element + (1 - decay) * square, g.dtype)
-            return g * ops.rsqrt(element), row, column, element
-        row = rnp.astype(decay * row + (1 - decay) * rnp.mean(square, axes[1]), g.dtype)
-        column = rnp.astype(decay * column + (1 - decay) * rnp.mean(square, axes[0]), g.dtype)
-        # Where the first axis stands once the second is gone.
-        place = axes[0] - (axes[0] > axes[1])
-        of_row = ops.rsqrt(row / rnp.mean(row, place, keepdims=True))
-        spread = rnp.expand_dims(of_row, axes[1]) * rnp.expand_dims(ops.rsqrt(column), axes[0])
-        return g * spread, row, column, element
-
     def update(
         grads: Tree, state: FactoredState, params: Tree = None
     ) -> tuple[Tree, FactoredState]:
@@ -81,9 +87,10 @@ def scale_by_factored_rms(
         decay = 1.0 - step ** (-decay_rate)
         leaves, treedef = tree.flatten(grads)
         parts = (treedef.flatten_up_to(t) for t in (state.rows, state.columns, state.elements))
-        rows, columns, elements = parts
-        each = zip(leaves, rows, columns, elements, strict=True)
-        found = [leaf(*given, decay) for given in each]
+        found = [
+            _scaled(g, axes_of(g), g * g + epsilon, decay, *kept)
+            for g, *kept in zip(leaves, *parts, strict=True)
+        ]
         out, *kept = (tree.unflatten(treedef, list(column)) for column in zip(*found, strict=True))
         return out, FactoredState(state.count + 1, *kept)
 

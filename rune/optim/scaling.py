@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops, tree
-from rune.optim.clipping import required
+from rune.optim.clipping import beside_params
 from rune.optim.transforms import (
     AdamState,
     CountState,
@@ -289,10 +289,7 @@ def scale_by_trust_ratio(
         nothing = (of_param == 0) | (of_update == 0)
         return g * rnp.where(nothing, 1.0, ratio).astype(g.dtype)
 
-    def rule(grads: Tree, params: Tree) -> Tree:
-        return tree.map(leaf, grads, required("scale_by_trust_ratio", params))
-
-    return stateless(rule)
+    return beside_params("scale_by_trust_ratio", leaf)
 
 
 def _length(x: Any) -> Any:
@@ -313,7 +310,4 @@ def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
     def leaf(g: Any, p: Any) -> Any:
         return g * rnp.maximum(rnp.sqrt(rnp.mean(rnp.square(p))), min_scale)
 
-    def rule(grads: Tree, params: Tree) -> Tree:
-        return tree.map(leaf, grads, required("scale_by_param_block_rms", params))
-
-    return stateless(rule)
+    return beside_params("scale_by_param_block_rms", leaf)

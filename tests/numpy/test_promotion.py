@@ -25,6 +25,7 @@ import rune
 import rune.numpy as rnp
 from rune import dtypes
 from rune.errors import DtypeError
+from rune.scipy import linalg
 from tests.support.arrays import array
 
 JAX = json.loads((Path(__file__).parent / "jax_promotion_0_10_2.json").read_text())
@@ -183,6 +184,36 @@ def test_a_python_scalar_is_64_bit_where_that_is_the_default(first: str):
 
     expected = comparable("", JAX["scalars_x64"][first])
     assert dict(zip(SCALARS, found)) == dict(zip(SCALARS, expected))
+
+
+@pytest.mark.parametrize("given, wide", [(float, "f8"), (int, "i8"), (complex, "c16")])
+def test_a_python_type_as_a_dtype_is_64_bit_where_that_is_the_default(given: type, wide: str):
+    with rune.enable_x64():
+        found = rnp.zeros(1, given).dtype, rnp.ones(1).astype(given).dtype
+
+    assert found == (np.dtype(wide), np.dtype(wide))
+    assert rnp.zeros(1, given).dtype.itemsize * 2 == np.dtype(wide).itemsize
+
+
+SQUARE = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 2.0], [0.5, 2.0, 1.0]])
+COUNTERS = {
+    "histogram": (lambda a: rnp.histogram(a, 2)[0], np.histogram(SQUARE, 2)[0]),
+    "derivative of det": (
+        rune.grad(rnp.linalg.det),
+        np.linalg.det(SQUARE) * np.linalg.inv(SQUARE).T,
+    ),
+    "lu_solve": (lambda a: linalg.lu_solve(linalg.lu_factor(a), SQUARE[0]), np.eye(3)[0]),
+}
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_what_counts_in_32_bits_inside_works_where_64_bits_are_the_default(name: str):
+    call, expected = COUNTERS[name]
+    with rune.enable_x64():
+        found = call(SQUARE)
+
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def trace(x: Any) -> Any:

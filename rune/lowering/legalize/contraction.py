@@ -21,9 +21,8 @@ def separate_products(target: Target) -> Pass[KernelCode]:
     """The pass for one target."""
 
     def stmt(stmt: Stmt) -> Stmt:
-        is_fused = isinstance(stmt, Accumulate | Store) and stmt.contract
-        if is_fused and not target.has("fma", stmt.value.dtype):  # type: ignore[union-attr]
-            return replace(stmt, contract=False)  # type: ignore[call-arg]
+        if isinstance(stmt, Accumulate | Store) and stmt.contract:
+            return replace(stmt, contract=target.has("fma", stmt.value.dtype))
         return map_bodies(stmt, body)
 
     def body(body: Body) -> Body:

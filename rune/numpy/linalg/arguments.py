@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
-from rune.errors import ShapeError
+from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, value
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import LAPACK
@@ -48,6 +48,13 @@ def matrices(name: str, a: Any) -> ArrayType:
     if found.ndim < 2:
         raise ShapeError(f"{name}: cannot take {found} (matrices required: rank 2 at least)")
     return found
+
+
+def pair(name: str, given: Any, what: str) -> tuple[Any, Any]:
+    """A tuple of two, as a factorisation gives it. Errors: ArgumentError for anything else."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ArgumentError(f"{name}: cannot use {type(given).__name__} (a pair {what}, required)")
+    return given[0], given[1]
 
 
 def square(name: str, a: Any) -> ArrayType:

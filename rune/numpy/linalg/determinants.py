@@ -116,6 +116,7 @@ def _adjugate_of_upper(u: Any) -> Any:
 
     def step(j: Any, carry: Any) -> Any:
         g, between = carry  # between [*B, N]: d_(k+1) … d_(j-1) for k < j, else 0
+        j = c.astype(j, dtypes.i32)  # the counter has 64 bits under x64
         before = ops.sub(j, np.int32(1))
         last = _picked(d, column, before)
         between = ops.mul(between, _over_last(last, between))

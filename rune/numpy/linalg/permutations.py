@@ -28,6 +28,7 @@ def permutation_of_pivots(pivots: Any, rows: Size) -> Any:
         return over_rows(ops.reduce_sum(keep(where, x), axes=(axis,)))
 
     def step(k: Any, order: Any) -> Any:
+        k = ops.cast(k, dtypes.i32)  # the counter has 64 bits under x64
         chosen = over_rows(ops.reduce_sum(keep(ops.eq(turn, k), pivots), axes=(axis,)))
         here, there = ops.eq(place, k), ops.eq(place, chosen)
         moved = ops.select(there, at(here, order), order)

@@ -18,7 +18,7 @@ from rune.numpy.arguments import rank, static_int, value, values
 from rune.numpy.linalg.arguments import square
 from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
-from rune.ops.matrix_helpers import eye
+from rune.ops.matrix_helpers import eye, is_static
 
 matmul = all_products.matmul
 tensordot = all_products.tensordot

@@ -24,6 +24,7 @@ from rune.core.types import ArrayType
 from rune.ops.arithmetic import add, div, eq, ge, gt, mul, ne, select, sub
 from rune.ops.family import broadcast
 from rune.ops.linalg.small import is_small, over_matrices
+from rune.ops.memory import in_memory
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -106,7 +107,7 @@ def _by_panels(a: np.ndarray) -> np.ndarray:
 
 def _expand(a: Any) -> Any:
     if is_small(type_of(a)):
-        return _written_out(a)
+        return in_memory(_written_out(a))
     shape = type_of(a).shape
     found = _blocked(a) if is_static(shape) and shape[-1] > BLOCK else _columns(a, a, np.int32(0))
     return _or_all_nan(found)

@@ -31,6 +31,7 @@ from rune.ops.complex_numbers import imag, real
 from rune.ops.creation import iota
 from rune.ops.family import fit, reduce_sum, reshape
 from rune.ops.linalg.small import is_small
+from rune.ops.memory import in_memory
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     columns,
@@ -62,7 +63,7 @@ BLOCK = 32
 def expand(a: Any) -> list[Any]:
     """lu, pivots, permutation."""
     if is_small(type_of(a)):
-        return _written_out(a)
+        return [in_memory(x) for x in _written_out(a)]
     m, n = type_of(a).shape[-2:]
     count = smaller(m, n)
     if is_static((m, n)) and count > BLOCK:

@@ -15,8 +15,8 @@ import numpy as np
 from rune import dtypes
 from rune.core.types import ArrayType
 
-TINY = 5  # rows of a matrix that is written out: its elements are n³ expressions
-TINY_COMPLEX = 4  # of complex numbers, whose product is six of them
+TINY = 4  # rows of a matrix that is written out: its elements are n³ expressions
+TINY_COMPLEX = 3  # of complex numbers, whose product is six of them
 NARROW = 8  # rows of a matrix of which any number of lanes is better compiled
 IN_CACHE = 300_000  # elements up to which a compiled loop beats NumPy (measured: LU, QR)
 FEW = 64  # rows up to which NumPy takes all lanes in one step

@@ -284,7 +284,7 @@ def _one(
     orthogonalize: bool | None, inverse: bool,
 ) -> Any:  # fmt: skip
     """A transform; an inverse is that of the inverse type, with the other norm."""
-    if type not in _INVERSE:
+    if not isinstance(type, int) or type not in _INVERSE:
         raise ArgumentError(f"{name}: cannot use type={type!r} (1, 2, 3 or 4)")
     norm = checked_norm(name, norm)
     orthogonal = norm == "ortho" if orthogonalize is None else orthogonalize

@@ -12,7 +12,7 @@ import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.linalg.arguments import computing, matrices, square
+from rune.numpy.linalg.arguments import computing, matrices, pair, square
 from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.matrix_helpers import (
@@ -132,7 +132,7 @@ def lu_solve(
     >>> linalg.lu_solve(factors, rnp.array([2.0, 9.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    factors, pivots = lu_and_piv
+    factors, pivots = pair("lu_solve", lu_and_piv, "(lu, piv), as lu_factor gives it")
     (x, y), narrowed = computing("lu_solve", factors, b)
     size = square("lu_solve", x).shape[-1]
     is_vector = type_of(y).ndim == 1

@@ -13,7 +13,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import det as _det
 from rune.numpy.linalg import inv as _inv
-from rune.numpy.linalg.arguments import computing, same_batch, square
+from rune.numpy.linalg.arguments import computing, matrices, pair, same_batch, square
 from rune.numpy.linalg.solves import LstsqResult
 from rune.ops.matrix_helpers import adjoint, diagonal, lower_triangle, swapped, upper_triangle
 from rune.scipy.linalg.factorisations import cho_factor
@@ -80,7 +80,7 @@ def cho_solve(
     >>> linalg.cho_solve(linalg.cho_factor(4.0 * rnp.eye(2)), rnp.array([4.0, 8.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    factor, lower = c_and_lower
+    factor, lower = pair("cho_solve", c_and_lower, "(c, lower), as cho_factor gives it")
     (x, y), narrowed = computing("cho_solve", factor, b)
     low = x if lower else adjoint(x)
     below = _triangular("cho_solve", low, y, True)
@@ -191,6 +191,7 @@ def pinv(
     Array([[0.25]], f32[1,1], cpu:0)
     """
     x = rnp.asarray(a)
+    matrices("pinv", x)
     limit = _relative_limit(x, atol, rtol)
     found = rnp.linalg.pinv(x, limit)
     return (found, rnp.linalg.matrix_rank(x, limit)) if return_rank else found

@@ -16,7 +16,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.linalg import cholesky, solve
 from rune.numpy.linalg import svd as _svd
-from rune.numpy.linalg.arguments import computing, same_batch, square
+from rune.numpy.linalg.arguments import computing, matrices, same_batch, square
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import adjoint, hermitian, matmul, part
 from rune.ops.promote import broadcast_shape
@@ -167,6 +167,8 @@ def eigvalsh(
 
 def _tridiagonal(name: str, d: Any, e: Any) -> tuple[Any, Any]:
     (on, beside), narrowed = computing(name, d, e)
+    if 0 in (type_of(on).ndim, type_of(beside).ndim):
+        raise ArgumentError(f"{name}: cannot take {type_of(on)} and {type_of(beside)} as diagonals")
     n = type_of(on).shape[-1]
     if type_of(beside).shape[-1] != n - 1:
         raise ArgumentError(
@@ -268,7 +270,7 @@ def eig_banded(
     Array([-1.,  1.], f32[2], cpu:0)
     """
     (band,), narrowed = computing("eig_banded", a_band)
-    count, n = type_of(band).shape
+    count, n = matrices("eig_banded", band).shape
     row, column = rnp.expand_dims(rnp.arange(n), 1), rnp.arange(n)
     at = row - column if lower else count - 1 + row - column
     inside = (at >= 0) & (at < count) & ((row >= column) if lower else (row <= column))

@@ -16,7 +16,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ShapeError
 from rune.numpy.arguments import static_int
-from rune.numpy.linalg.arguments import computing
+from rune.numpy.linalg.arguments import computing, pair
 from rune.ops.matrix_helpers import adjoint
 from rune.scipy.linalg.patterns import length, toeplitz
 from rune.scipy.linalg.solves import cho_solve
@@ -132,7 +132,8 @@ def cho_solve_banded(
     >>> linalg.cho_solve_banded((factor, False), rnp.array([4.0, 8.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    bands, lower = cb_and_lower
+    what = "(cb, lower), with cb as cholesky_banded gives it"
+    bands, lower = pair("cho_solve_banded", cb_and_lower, what)
     (x, y), narrowed = computing("cho_solve_banded", bands, b)
     return narrowed(cho_solve((_half("cho_solve_banded", x, lower), lower), y))
 

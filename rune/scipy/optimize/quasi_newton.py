@@ -39,6 +39,40 @@ def _largest(x: Any) -> Any:
     return rnp.max(rnp.abs(x), initial=0.0)
 
 
+def _downhill(method: _Method, s: _State) -> tuple[Any, Any, Any]:
+    """A direction, the slope along it, and how far to try first."""
+    direction = method.direction(s.gradient, s.memory, s.x)
+    slope = rnp.sum(direction * s.gradient)
+    # What is not downhill, by rounding or a curvature that is not positive, is not followed.
+    is_downhill = slope < 0
+    direction = rnp.where(is_downhill, direction, -s.gradient)
+    slope = rnp.where(is_downhill, slope, -rnp.sum(s.gradient * s.gradient))
+    size = rnp.sqrt(rnp.sum(rnp.square(direction)))
+    is_raw = ~is_downhill if method.is_scaled else (s.n == 0) | ~is_downhill
+    first = rnp.where(is_raw, rnp.minimum(1.0, 1.0 / size), 1.0)
+    return direction, slope, first.astype(s.value.dtype)
+
+
+def _stepped(evaluate: Callable[[Any], Any], method: _Method, gtol: float, s: _State) -> _State:
+    """One search along a line."""
+    direction, slope, first = _downhill(method, s)
+
+    def at(a: Any) -> Line:
+        found, g = evaluate(s.x + a * direction)
+        return Line(a, found, rnp.sum(g * direction), g)
+
+    begin = Line(rnp.zeros_like(s.value), s.value, slope, s.gradient)
+    end, is_found, calls = strong_wolfe(at, begin, first)
+    step = end.a * direction
+    is_moved = end.value < s.value
+    memory = method.learn(s.memory, step, end.gradient - s.gradient)
+    is_done = _largest(end.gradient) <= gtol
+    failed = ~is_found & ~is_moved & ~is_done
+    return _State(
+        s.x + step, end.value, end.gradient, memory, is_done, failed, s.n + 1, s.calls + calls
+    )
+
+
 def _run(
     fun: Function, x0: Any, method: _Method, gtol: float, maxiter: int | None,
     inverse: Callable[[Any], Any],
@@ -54,33 +88,7 @@ def _run(
     def goes_on(s: _State) -> Any:
         return ~s.is_done & ~s.has_failed & (s.n < most)
 
-    def again(s: _State) -> _State:
-        direction = method.direction(s.gradient, s.memory, s.x)
-        slope = rnp.sum(direction * s.gradient)
-        # What is not downhill, by rounding or a curvature that is not positive, is not followed.
-        is_downhill = slope < 0
-        direction = rnp.where(is_downhill, direction, -s.gradient)
-        slope = rnp.where(is_downhill, slope, -rnp.sum(s.gradient * s.gradient))
-
-        def at(a: Any) -> Line:
-            found, g = evaluate(s.x + a * direction)
-            return Line(a, found, rnp.sum(g * direction), g)
-
-        size = rnp.sqrt(rnp.sum(rnp.square(direction)))
-        is_raw = ~is_downhill if method.is_scaled else (s.n == 0) | ~is_downhill
-        first = rnp.where(is_raw, rnp.minimum(1.0, 1.0 / size), 1.0)
-        begin = Line(rnp.zeros_like(s.value), s.value, slope, s.gradient)
-        end, is_found, calls = strong_wolfe(at, begin, first.astype(s.value.dtype))
-        step = end.a * direction
-        is_moved = end.value < s.value
-        memory = method.learn(s.memory, step, end.gradient - s.gradient)
-        is_done = _largest(end.gradient) <= gtol
-        failed = ~is_found & ~is_moved & ~is_done
-        return _State(
-            s.x + step, end.value, end.gradient, memory, is_done, failed, s.n + 1, s.calls + calls
-        )
-
-    end = while_loop(goes_on, again, start)
+    end = while_loop(goes_on, lambda s: _stepped(evaluate, method, gtol, s), start)
     status = rnp.where(end.is_done, 0, rnp.where(end.has_failed, 3, 1))
     return OptimizeResults(
         end.x, end.is_done, status, end.value, end.gradient, inverse(end.memory),

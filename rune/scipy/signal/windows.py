@@ -19,6 +19,14 @@ from rune.array import as_array
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_int
 
+__all__ = [
+    "barthann", "bartlett", "blackman", "blackmanharris", "bohman",
+    "boxcar", "cosine", "exponential", "flattop", "gaussian",
+    "general_cosine", "general_gaussian", "general_hamming", "get_window", "hamming",
+    "hann", "kaiser", "lanczos", "nuttall", "parzen",
+    "triang", "tukey",
+]  # fmt: skip
+
 Shape = Callable[..., np.ndarray]  # (M, *parameters) -> M numbers
 
 

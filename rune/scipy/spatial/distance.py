@@ -11,6 +11,8 @@ import rune.numpy as rnp
 from rune.errors import ArgumentError, ShapeError
 from rune.scipy.special.arguments import reals
 
+__all__ = ["cdist", "pdist", "squareform"]
+
 
 def _root(square: Any) -> Any:
     """A root whose derivative at 0 is 0: the distance of a point from itself."""
