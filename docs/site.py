@@ -26,7 +26,8 @@ ROOMS = (
     "rune", "rune.numpy", "rune.numpy.linalg", "rune.numpy.fft", "rune.lax", "rune.lax.linalg",
     "rune.scipy", "rune.scipy.cluster.vq", "rune.scipy.fft", "rune.scipy.integrate",
     "rune.scipy.interpolate", "rune.scipy.linalg", "rune.scipy.ndimage", "rune.scipy.optimize",
-    "rune.scipy.signal", "rune.scipy.spatial.transform", "rune.scipy.special", "rune.scipy.stats",
+    "rune.scipy.signal", "rune.scipy.signal.windows", "rune.scipy.spatial.distance",
+    "rune.scipy.spatial.transform", "rune.scipy.special", "rune.scipy.stats",
     "rune.nn", "rune.nn.initializers", "rune.optim", "rune.random", "rune.tree", "rune.tree_util",
     "rune.debug", "rune.errors", "rune.checkpoint_policies",
 )  # fmt: skip

@@ -15,6 +15,9 @@ from rune.errors import ArgumentError, DimensionError, ShapeError
 from rune.numpy.arguments import rank, refuse, static_int, static_sizes, value, values
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
 from rune.ops import conventions as c
+from rune.ops.ordering import searchsorted
+from rune.ops.promote import broadcast_to
+from rune.ops.statistics import cumsum
 
 
 def _joined(name: str, arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
@@ -235,17 +238,21 @@ def repeat(
 ) -> Any:
     """Each element (slice along `axis`) repeated, the flattened array for None.
 
-    Errors: TracerError for traced `repeats`: the size would depend on data.
+    total_repeat_length: the size of the result along the axis, which traced `repeats` need: what is
+                         too much is cut off, what is missing shows the last element.
+    Errors: TracerError for traced `repeats` without it: the size would depend on data.
 
     >>> import rune.numpy as rnp
     >>> rnp.repeat(rnp.arange(3), 2), rnp.repeat(rnp.arange(2), rnp.array([2, 1]))
     (Array([0, 0, 1, 1, 2, 2], i32[6], cpu:0), Array([0, 0, 1], i32[3], cpu:0))
     """
-    refuse("repeat", total_repeat_length=total_repeat_length)
     x = value("repeat", a)
     if axis is None:
         x, axis = c.reshape(x, -1), 0
     at = c.normalised_axis("repeat", axis, type_of(x))
+    if total_repeat_length is not None:
+        total = static_int("repeat", "total_repeat_length", total_repeat_length)
+        return _repeated_to(x, value("repeat", repeats), at, total)
     counts = static_sizes("repeat", "a count", repeats)
     if any(n < 0 for n in counts):
         raise ArgumentError(f"repeat: cannot repeat {counts} times (a count is negative)")
@@ -255,6 +262,17 @@ def repeat(
         raise ShapeError(f"repeat: cannot repeat {type_of(x)} {len(counts)} times along axis {at}")
     parts = [repeated(cut_out(x, at, i, i + 1), n, at) for i, n in enumerate(counts)]
     return _joined("repeat", parts, at, None) if parts else x
+
+
+def _repeated_to(x: Any, counts: Any, axis: int, total: int) -> Any:
+    """Place p shows the slice whose run holds p: the first run that ends after p."""
+    found, size = type_of(counts), type_of(x).shape[axis]
+    if found.dtype not in dtypes.INTEGER or found.shape not in {(), (1,), (size,)}:
+        raise ShapeError(f"repeat: cannot repeat {type_of(x)} {found} times along axis {axis}")
+    ends = cumsum(broadcast_to("repeat", counts, (size,)), axis=0)
+    places = ops.iota(shape=(total,), axis=0, dtype=type_of(ends).dtype)
+    runs = c.clip(searchsorted(ends, places, "right"), None, size - 1)
+    return x[(*(slice(None),) * axis, runs)]
 
 
 def repeated(x: Any, times: Size, axis: int) -> Any:

@@ -281,11 +281,16 @@ def iterable(y: Any) -> bool:
 def common_type(*arrays: Any) -> np.dtype:
     """The inexact dtype in which arrays would be computed with; of integers, a float.
 
+    Errors: DtypeError for bools, as in NumPy.
+
     >>> import rune.numpy as rnp
     >>> rnp.common_type(rnp.arange(2), rnp.ones(2, "bf16"))
     dtype(bfloat16)
     """
-    found, weak = dtypes.promote(*(_type(a) for a in arrays))
+    kinds = [_type(a) for a in arrays]
+    if any(dtype == dtypes.bool_ for dtype, _ in kinds):
+        raise DtypeError("common_type: cannot compute with bools (numbers required)")
+    found, weak = dtypes.promote(*kinds)
     return (
         found if found in dtypes.INEXACT else dtypes.promote((found, weak), (dtypes.f32, True))[0]
     )

@@ -86,7 +86,7 @@ BITS = [
 ASKED = [
     *named("shape size ndim iscomplexobj isrealobj isscalar iterable", f(2, 3), static=True,
            smooth=False),
-    *named("isscalar iterable", f(), static=True, smooth=False),
+    *named("iterable", f(), static=True, smooth=False),
     case("size of an axis", lambda xp, x: xp.size(x, 1), f(2, 3), static=True, smooth=False),
     case("real_if_close", lambda xp, x: xp.real_if_close(x), z(2, 3), static=True),
     case("real_if_close of reals",

@@ -186,7 +186,7 @@ def test_a_python_scalar_is_64_bit_where_that_is_the_default(first: str):
     assert dict(zip(SCALARS, found)) == dict(zip(SCALARS, expected))
 
 
-@pytest.mark.parametrize("given, wide", [(float, "f8"), (int, "i8"), (complex, "c16")])
+@pytest.mark.parametrize(("given", "wide"), [(float, "f8"), (int, "i8"), (complex, "c16")])
 def test_a_python_type_as_a_dtype_is_64_bit_where_that_is_the_default(given: type, wide: str):
     with rune.enable_x64():
         found = rnp.zeros(1, given).dtype, rnp.ones(1).astype(given).dtype

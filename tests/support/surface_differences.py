@@ -22,7 +22,6 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "cov @ * 0: has the dtype *", "corrcoef @ * 0: has the dtype *",
     ),
     "rounding decides whether 0 is divided by 0": ("cov weighted @ 6 to 1: is *",),
-    "as in JAX, an array of rank 0 is a scalar": ("isscalar @ *: is True, not False",),
     "as in JAX, an integer to a negative power is 0, or 1 / x where that is whole": (
         "pow @ i*: gives *",
     ),
@@ -31,6 +30,10 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     ),
     "functions are traced once, also for no slices at all": (
         "apply_along_axis* @ * 0: gives *", "vectorize* @ * 0: gives *",
+    ),
+    "the polynomial of no roots is a vector of its one coefficient": (
+        "poly @ all 0: has the shape (1,), not ()",
+        "poly of complex roots @ all 0: has the shape (1,), not ()",
     ),
     "special functions are those of real numbers": (
         "special.* @ c*: raises *real dtype required*",

@@ -24,7 +24,6 @@ from rune.core.types import ArrayType
 from rune.ops.arithmetic import add, div, eq, ge, gt, mul, ne, select, sub
 from rune.ops.family import broadcast
 from rune.ops.linalg.small import is_small, over_matrices
-from rune.ops.memory import in_memory
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -54,6 +53,7 @@ from rune.ops.matrix_helpers import (
     window,
     zeros,
 )
+from rune.ops.memory import in_memory
 from rune.ops.transcendental import sqrt
 
 BLOCK = 32  # columns that the expansion takes together

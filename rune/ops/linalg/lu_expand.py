@@ -31,7 +31,6 @@ from rune.ops.complex_numbers import imag, real
 from rune.ops.creation import iota
 from rune.ops.family import fit, reduce_sum, reshape
 from rune.ops.linalg.small import is_small
-from rune.ops.memory import in_memory
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     columns,
@@ -54,6 +53,7 @@ from rune.ops.matrix_helpers import (
     steps,
     window,
 )
+from rune.ops.memory import in_memory
 from rune.ops.movement import concatenate
 from rune.ops.reduction import argmax
 
