@@ -148,7 +148,7 @@ def test_counts_of_a_given_length_leave_larger_numbers_out():
 ROWS, COUNTS = np.arange(6.0, dtype=np.float32).reshape(3, 2), np.array([2, 0, 1], np.int32)
 
 
-@pytest.mark.parametrize("size, shown", [(2, [0, 0]), (3, [0, 0, 2]), (5, [0, 0, 2, 2, 2])])
+@pytest.mark.parametrize(("size", "shown"), [(2, [0, 0]), (3, [0, 0, 2]), (5, [0, 0, 2, 2, 2])])
 def test_repeat_to_a_size_cuts_off_or_shows_the_last_element_again(size: int, shown: list[int]):
     def repeated(rows: Any, counts: Any) -> Any:
         return rnp.repeat(rows, counts, axis=0, total_repeat_length=size)
