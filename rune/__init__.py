@@ -12,7 +12,8 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rune import debug, errors, tree
+from rune import debug, errors, tree, tree_util
+from rune import tracebacks as _tracebacks
 from rune.array import Array
 from rune.backends import devices, memory_stats, missing, work_stats
 from rune.config import configure, enable_x64, numpy_dtype_promotion
@@ -51,7 +52,6 @@ from rune.transforms.reverse import vjp
 from rune.transforms.shapes import ShapeDtypeStruct, eval_shape
 from rune.transforms.stage import make_program
 from rune.transforms.vmap import vmap
-from rune.tree import util as tree_util
 
 if TYPE_CHECKING:
     from rune import lax, nn, numpy, optim, random, scipy
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from rune.quantized import Quantized, dequantize, quantize
     from rune.transforms.explain import explain
 
+_tracebacks.install()
 make_jaxpr = make_program
 remat = checkpoint
 

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rune import tree
+from rune import tree, tree_util
 from rune.errors import ArgumentError
-from rune.tree import util as tree_util
 
 
 class Point(NamedTuple):

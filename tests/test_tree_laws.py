@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rune import tree
-from rune.tree import util as tree_util
+from rune import tree, tree_util
 
 Loose = namedtuple("Loose", ["first", "second"])
 

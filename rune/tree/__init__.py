@@ -4,7 +4,7 @@
 
 None is a node without leaves. The names are those of jax.tree, and mean the same.
 registry.py: which classes are nodes. treedef.py: the structure. Here: functions on trees.
-util.py: the same under the names of jax.tree_util.
+rune.tree_util: the same under the names of jax.tree_util.
 
 `flatten` is on the path of every jit call and the reason for what is unrolled by hand below.
 Not done: containers nested deeper than Python's recursion limit; cycles.

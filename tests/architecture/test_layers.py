@@ -28,9 +28,10 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.lowering",),
     ("rune.ops",),
     ("rune.core",),
+    ("rune.tree_util",),
     ("rune.dims", "rune.dtypes", "rune.tree", "rune.pretty", "rune.effects"),
     ("rune.config",),
-    ("rune.profiling",),
+    ("rune.profiling", "rune.tracebacks"),
     ("rune.counts", "rune.errors"),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}

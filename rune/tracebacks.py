@@ -1,0 +1,65 @@
+"""Tracebacks of rune's own errors, without rune's own frames.
+
+Where an error of rune ends a program or a cell of a notebook, the lines inside the package say
+nothing that the message does not: what is printed are the user's lines. RUNE_TRACEBACK=full shows
+all of them; code that catches an error finds its whole traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import Any
+
+from rune.errors import RuneError
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+NOTE = "(frames inside rune are hidden; RUNE_TRACEBACK=full shows them)"
+
+
+def users_frames(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without the package's frames; all of it where nothing else is there."""
+    frames = []
+    step = trace
+    while step is not None:
+        frames.append(step)
+        step = step.tb_next
+    kept = [f for f in frames if not f.tb_frame.f_code.co_filename.startswith(_PACKAGE)]
+    if not kept:
+        return trace
+    found: TracebackType | None = None
+    for f in reversed(kept):
+        found = TracebackType(found, f.tb_frame, f.tb_lasti, f.tb_lineno)
+    return found
+
+
+def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
+    found = users_frames(trace)
+    if found is not trace and NOTE not in getattr(error, "__notes__", ()):
+        error.add_note(NOTE)
+    return found
+
+
+def install() -> None:
+    """Shorten what Python prints of an uncaught error of rune, and what IPython prints."""
+    if os.environ.get("RUNE_TRACEBACK") == "full":
+        return
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, RuneError):  # Python's own hook prints what the error carries
+            error.__traceback__ = trace = _shortened(error, trace)
+        before(kind, error, trace)
+
+    sys.excepthook = hook
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None:
+        shell.set_custom_exc((RuneError,), _show_in_notebook)
+
+
+def _show_in_notebook(
+    shell: Any, kind: type[BaseException], error: BaseException, trace: Any, tb_offset: Any = None
+) -> None:
+    shell.showtraceback((kind, error, _shortened(error, trace)), tb_offset=tb_offset)

@@ -1,0 +1,68 @@
+"""What an uncaught error of rune prints: the user's lines, the message, and no line of rune."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rune
+from rune.tracebacks import NOTE, users_frames
+
+SCRIPT = """
+import rune, rune.numpy as rnp
+def model(x):
+    return rnp.linalg.inv(x)
+rune.jit(model)(rnp.ones((2, 3)))
+"""
+
+
+def printed(folder: Path, **environment: str) -> str:
+    path = folder / "script.py"
+    path.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_a_script_that_fails_shows_its_own_lines_alone(tmp_path: Path):
+    text = printed(tmp_path)
+
+    assert "rune.jit(model)" in text
+    assert "return rnp.linalg.inv(x)" in text
+    assert "inv: cannot take f32[2,3]" in text
+    assert NOTE in text
+    assert 'rune/transforms/jit.py"' not in text
+
+
+def test_all_lines_are_shown_where_that_is_asked_for(tmp_path: Path):
+    text = printed(tmp_path, RUNE_TRACEBACK="full")
+
+    assert 'rune/transforms/jit.py"' in text
+    assert NOTE not in text
+
+
+def test_who_catches_an_error_finds_its_whole_traceback():
+    with pytest.raises(rune.errors.ShapeError) as caught:
+        rune.numpy.linalg.inv(rune.numpy.ones((2, 3)))
+
+    whole = caught.value.__traceback__
+    assert whole is not None
+    assert whole.tb_next is not None
+    shown = users_frames(whole)
+    assert shown is not None
+    assert shown.tb_next is None
+
+
+def test_other_errors_are_printed_as_ever(tmp_path: Path):
+    path = tmp_path / "script.py"
+    path.write_text("import rune\n1 / 0\n")
+
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+
+    assert "ZeroDivisionError" in done.stderr
+    assert NOTE not in done.stderr
