@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import lax, ops
 from rune.core.types import Shape
+from rune.nn.support import record
 from rune.ops.conventions import normalised_axis
 from rune.scipy.special.arguments import rounded, widened
 
@@ -54,6 +55,7 @@ def batch_norm(
     >>> y.reshape(-1), state.mean
     (Array([-1.,  1.], f32[2], cpu:0), Array([0.2], f32[1], cpu:0))
     """
+    record("batch_norm", state, BatchNormState)
     wide, kept = widened(x)
     channel = normalised_axis("batch_norm", axis, wide.type)
     others = tuple(a for a in range(wide.ndim) if a != channel)

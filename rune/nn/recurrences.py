@@ -17,6 +17,7 @@ import rune.numpy as rnp
 from rune import control, ops, random, tree
 from rune.errors import ArgumentError
 from rune.nn.activations import relu
+from rune.nn.support import record
 from rune.random.streams import take_key
 
 Cell = Callable[..., Any]
@@ -66,8 +67,9 @@ def init_cell(
     return CellParams(*drawn)
 
 
-def _gates(params: CellParams, x: Any, h: Any) -> tuple[Any, Any]:
+def _gates(name: str, params: CellParams, x: Any, h: Any) -> tuple[Any, Any]:
     """What the input and the hidden state add to every gate."""
+    record(name, params, CellParams)
     of_input, of_hidden = x @ rnp.transpose(params.input), h @ rnp.transpose(params.hidden)
     if params.input_bias is not None:
         of_input = of_input + params.input_bias
@@ -90,7 +92,7 @@ def rnn_cell(
     """
     if nonlinearity not in ("tanh", "relu"):
         raise ArgumentError(f"rnn_cell: cannot use {nonlinearity!r} (tanh or relu)")
-    of_input, of_hidden = _gates(params, x, h)
+    of_input, of_hidden = _gates("rnn_cell", params, x, h)
     return (rnp.tanh if nonlinearity == "tanh" else relu)(of_input + of_hidden)
 
 
@@ -105,7 +107,8 @@ def lstm_cell(params: CellParams, x: Any, state: LSTMState) -> LSTMState:
     >>> nn.lstm_cell(params, rnp.ones(1), nn.LSTMState(rnp.zeros(1), rnp.ones(1))).c
     Array([0.5], f32[1], cpu:0)
     """
-    of_input, of_hidden = _gates(params, x, state.h)
+    h = record("lstm_cell", state, LSTMState).h
+    of_input, of_hidden = _gates("lstm_cell", params, x, h)
     i, f, g, o = rnp.split(of_input + of_hidden, 4, -1)
     c = ops.logistic(f) * state.c + ops.logistic(i) * rnp.tanh(g)
     return LSTMState(ops.logistic(o) * rnp.tanh(c), c)
@@ -122,7 +125,7 @@ def gru_cell(params: CellParams, x: Any, h: Any) -> Any:
     >>> nn.gru_cell(params, rnp.ones(1), rnp.ones(1))
     Array([0.5], f32[1], cpu:0)
     """
-    of_input, of_hidden = _gates(params, x, h)
+    of_input, of_hidden = _gates("gru_cell", params, x, h)
     input_r, input_z, input_n = rnp.split(of_input, 3, -1)
     hidden_r, hidden_z, hidden_n = rnp.split(of_hidden, 3, -1)
     r, z = ops.logistic(input_r + hidden_r), ops.logistic(input_z + hidden_z)

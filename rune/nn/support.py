@@ -1,13 +1,27 @@
-"""The floating arrays that functions of rune.nn compute on."""
+"""What functions of rune.nn take: floating arrays, and records of parameters and states."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import rune.numpy as rnp
+from rune.errors import ArgumentError
 
 
 def real(x: Any) -> Any:
     """`x` as a floating array; integers as f32, Python scalars stay weak."""
     x = rnp.asarray(x)
     return x if rnp.issubdtype(x.dtype, rnp.floating) else rnp.true_divide(x, 1)
+
+
+def record(name: str, value: Any, kind: type) -> Any:
+    """`value`, which is one of these records.
+
+    Errors: ArgumentError for anything else.
+    """
+    if not isinstance(value, kind):
+        raise ArgumentError(
+            f"{name}: cannot take {type(value).__name__} ({kind.__name__} required)",
+            hint=f"rune.nn.{kind.__name__} has the fields {', '.join(kind.__annotations__)}",
+        )
+    return value
