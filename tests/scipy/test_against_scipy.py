@@ -13,7 +13,7 @@ from tests.support import surface_laws as laws
 
 each = pytest.mark.parametrize("case", CASES, ids=str)
 # To compile these takes seconds each: RUNE_TEST_WHOLE=1 tries all of them.
-each_dynamic = pytest.mark.parametrize("case", laws.one_in(4, laws.dynamic(CASES)), ids=str)
+each_dynamic = pytest.mark.parametrize("case", laws.one_in(8, laws.dynamic(CASES)), ids=str)
 each_of_some = pytest.mark.parametrize("case", laws.one_in(16, laws.dynamic(CASES)), ids=str)
 each_smooth = pytest.mark.parametrize("case", laws.smooth(CASES), ids=str)
 
