@@ -36,8 +36,9 @@ from tests.support.derivatives import WHY, differences, directions, inner
 X = array(np.linspace(0.2, 1.1, 6).reshape(2, 3))
 Function = Callable[..., Any]
 # Only passes write these, after all derivatives were taken.
-OF_PASSES = frozenset({"apart", "in_memory"})
-WRITTEN_BY_PASSES = ("rune.lowering", "rune.ops.repeat")
+OF_PASSES = frozenset({"apart"})
+# What exists only while a program is lowered, and is in no table.
+OF_LOWERING = frozenset({"repeat", "repeat_while", "in_memory"})
 # What is refused forwards, or altogether; then `TransformError` is what a trial expects.
 REVERSE_ONLY = frozenset({"custom_vjp", "custom_lin"})
 REFUSING = frozenset(
@@ -343,11 +344,11 @@ def all_primitives() -> dict[str, Primitive]:
     """Every primitive that some module of rune defines, by the name of where it was found."""
     found: dict[str, Primitive] = {}
     for info in pkgutil.walk_packages(rune.__path__, "rune."):
-        if info.name.endswith("__main__") or info.name.startswith(WRITTEN_BY_PASSES):
-            continue
+        if info.name.endswith("__main__") or info.name.startswith("rune.lowering"):
+            continue  # what passes write
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():
-            if isinstance(value, Primitive) and value.name not in OF_PASSES - {"apart"}:
+            if isinstance(value, Primitive) and value.name not in OF_LOWERING:
                 found[f"{info.name}.{name}"] = value
     return found
 
