@@ -13,6 +13,7 @@ golden text are compared by `expect_file`, and rewritten in the same way.
 from __future__ import annotations
 
 import ast
+import difflib
 import inspect
 import textwrap
 from collections import defaultdict
@@ -57,7 +58,10 @@ def expect_file(config: pytest.Config, path: Path, found: str) -> None:
     text = found.rstrip("\n") + "\n"
     if config.getoption("--accept"):
         path.write_text(text)
-    assert path.read_text() == text, f"{path.name} differs; run pytest --accept and review it"
+    wanted = path.read_text()
+    assert wanted == text, f"{path.name} differs; review it, and run pytest --accept\n" + "\n".join(
+        difflib.unified_diff(wanted.splitlines(), text.splitlines(), "golden", "found", n=2)
+    )
 
 
 def rewritten(source: str, changes: dict[int, str]) -> str:
