@@ -32,7 +32,7 @@ class _Owner(np.ndarray):
     """The bytes of one large block; an array on it keeps it alive, and it returns the block."""
 
     def __del__(self) -> None:
-        if isinstance(self.base, ctypes.Array):
+        if _free is not None and isinstance(self.base, ctypes.Array):  # None: Python is ending
             _free.give(self.base)
 
 
