@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from operator import call
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -192,30 +193,27 @@ class CpuExecutable:
         """
         self.work.begin()
         try:
-            return self._run(arguments, donated)
+            layout = self._fixed or self._layout_for(arguments)
+            if donated:
+                results = self._results(arguments, donated, layout)
+            else:
+                results = [*map(call, layout.makers)]
+            arena = self._take_arena(layout.arena_bytes) if layout.arena_bytes else _NO_ARENA
+            code = self._call(*arguments, *results, arena)
+            if code:
+                arguments = self._repaired(code, arguments)
+                if self._call(*arguments, *results, arena):
+                    raise self._misfit(arguments)
+            if layout.arena_bytes:
+                self._arenas.append(arena)
+            if self._callbacks.are_there:
+                callbacks.raise_pending()
+            return results
         except OutOfMemory as error:
             sizes = size_values(self.plan, [a.shape for a in arguments])
             raise shortage.of_plan(error, self.plan, sizes, "cpu:0") from error
         finally:
             self.work.end()
-
-    def _run(self, arguments: Sequence[Buffer], donated: Sequence[int]) -> list[Buffer]:
-        layout = self._fixed or self._layout_for(arguments)
-        if donated:
-            results = self._results(arguments, donated, layout)
-        else:
-            results = [make() for make in layout.makers]
-        if layout.arena_bytes == 0:
-            code = self._call(*arguments, *results, _NO_ARENA)
-        else:
-            arena = self._take_arena(layout.arena_bytes)
-            code = self._call(*arguments, *results, arena)
-            self._arenas.append(arena)
-        if self._callbacks.are_there:
-            callbacks.raise_pending()
-        if code:
-            return self._explain(code, arguments, donated)
-        return results
 
     def sources(self) -> dict[str, str]:
         """The LLVM IR of each kernel."""
@@ -259,17 +257,14 @@ class CpuExecutable:
             for number, (type, make) in enumerate(zip(layout.types, layout.makers, strict=True))
         ]
 
-    def _explain(
-        self, code: int, arguments: Sequence[Buffer], donated: Sequence[int]
-    ) -> list[Buffer]:
-        """Say why the native code refused the arguments, or repair what is equal but not same."""
+    def _repaired(self, code: int, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
+        """Arguments that native code takes, where those it refused are equal but not the same."""
         size_values(self.plan, [a.shape for a in arguments])
         given, wanted = arguments[code - 1], self.plan.arguments[code - 1]
         equal = given.dtype == wanted.dtype and given.dtype is not wanted.dtype
         if equal and given.flags.c_contiguous and given.flags.aligned:
             # Equal dtypes need not be one object; the view has the one that is compared.
-            same = [a.view(t.dtype) for a, t in zip(arguments, self.plan.arguments, strict=True)]
-            return self._run(same, donated)
+            return [a.view(t.dtype) for a, t in zip(arguments, self.plan.arguments, strict=True)]
         raise self._misfit(arguments)
 
     def _misfit(self, arguments: Sequence[Buffer]) -> LayoutError:

@@ -92,10 +92,11 @@ class TimedExecutable(CpuExecutable):
         self._turn = threading.RLock()  # a callback may call the same plan
         super().__init__(plan, host, work)
 
-    def _run(self, arguments: Sequence[Buffer], donated: Sequence[int]) -> list[Buffer]:
+    def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
+        """Run the plan, and tell of it."""
         shapes = [a.shape for a in arguments]
         with self._turn:
-            results = super()._run(arguments, donated)
+            results = super().__call__(arguments, donated)
             now = self._clock.table.copy()
             new, self._told = now - self._told, now
         sizes = size_values(self.plan, shapes)

@@ -45,16 +45,10 @@ class Work:
     def __init__(self) -> None:
         # `next` on itertools.count is atomic, so calls count without a lock.
         self._submitted, self._finished = itertools.count(), itertools.count()
+        self.begin: Callable[[], object] = self._submitted.__next__  # a call is given to the device
+        self.end: Callable[[], object] = self._finished.__next__  # a call has ended
         self._pending: deque[Callable[[], bool]] = deque()
         self._asking = threading.Lock()
-
-    def begin(self) -> None:
-        """A call is given to the device."""
-        next(self._submitted)
-
-    def end(self) -> None:
-        """A call has ended."""
-        next(self._finished)
 
     def follow(self, has_ended: Callable[[], bool]) -> None:
         """The call last enqueued ends when the question is answered with yes.

@@ -25,6 +25,8 @@ from rune.lax.linalg_spectra import (
 from rune.numpy.arguments import static_int, value
 from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops import conventions as c
+from rune.ops.linalg.pivoted_qr import reflected
+from rune.ops.linalg.closed_form import reflect
 from rune.ops.matrix_helpers import (
     adjoint,
     conjugate,
@@ -32,6 +34,8 @@ from rune.ops.matrix_helpers import (
     lower_triangle,
     matmul,
     number,
+    part,
+    require_matrices,
     swapped,
     upper_triangle,
 )
@@ -139,27 +143,28 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     return permutation_of_pivots(c.astype(found, dtypes.i32), rows)
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, Any]:
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, ...]:
     """Q with orthonormal columns and R upper triangular: x = Q R.
 
-    Shapes: [*B, M, N] -> [*B, M, M], [*B, M, N]; or with K = min(M, N) columns and rows.
-    Errors: ArgumentError for pivoting, which rune has not.
+    pivoting:  gives i32 numbers p of columns as well, with x[:, p] = Q R and the size of R's
+               diagonal falling.
+    Shapes: [*B, M, N] -> [*B, M, M], [*B, M, N]; or with K = min(M, N) columns and rows; [*B, N].
+    Errors: ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
     >>> lax.linalg.qr(rnp.ones((3, 2)), full_matrices=False)[1].shape
     (2, 2)
     """
-    if pivoting:
-        raise ArgumentError(
-            "qr: cannot pivot columns (pivoting=True)", hint="the svd reveals the rank"
-        )
-    q, r = ops.linalg.qr(value("qr", x), full_matrices=full_matrices)
-    return q, r
+    a = value("qr", x)
+    if not pivoting:
+        return tuple(ops.linalg.qr(a, full_matrices=full_matrices))
+    packed, taus, order = ops.linalg.geqp3(a)
+    return (*reflected(packed, taus, full_matrices=full_matrices), order)
 
 
 def geqrf(a: Any) -> tuple[Any, Any]:
-    """R, the vectors of the reflections below it, and their factors taus. No derivative.
+    """R, the vectors of the reflections below it, and their factors taus.
 
     Shapes: [*B, M, N] -> [*B, M, N], [*B, min(M, N)].
 
@@ -173,7 +178,7 @@ def geqrf(a: Any) -> tuple[Any, Any]:
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first N columns of the product of K reflections, as `geqrf` gives them. No derivative.
+    """The first N columns of the product of K reflections, as `geqrf` gives them.
 
     Shapes: [*B, M, N], [*B, K] -> [*B, M, N].
 
@@ -185,6 +190,34 @@ def householder_product(a: Any, taus: Any) -> Any:
     """
     name = "householder_product"
     return ops.linalg.householder_product(value(name, a), value(name, taus))
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """Q c if left, else c Q, for the product Q of the reflections that `geqrf` gives; or Qᴴ.
+
+    Q = 1 - V T Vᴴ is never written down.
+    Shapes: a [*B, M, N], taus [*B, K], c [*B, M, P] (or [*B, P, M]) -> that of c.
+    Errors: ShapeError where sizes do not fit.
+    Source: Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1).
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> packed, taus = lax.linalg.geqrf(rnp.array([[3.0], [4.0]]))
+    >>> lax.linalg.ormqr(packed, taus, rnp.array([[3.0], [4.0]]), transpose=True).round(4)
+    Array([[-5.],
+           [ 0.]], f32[2,1], cpu:0)
+    """
+    vectors, factors, x = (value("ormqr", y) for y in (a, taus, c))
+    require_matrices("ormqr", vectors, x)
+    (m, n), k = type_of(vectors).shape[-2:], type_of(factors).shape[-1]
+    if type_of(x).shape[-2 if left else -1] != m or k > min(m, n):
+        raise ShapeError(
+            f"ormqr: cannot multiply {type_of(x)} by the reflections {type_of(vectors)}, "
+            f"{type_of(factors)} (of {m} rows)"
+        )
+    if left:
+        return reflect(part(vectors, -1, 0, k), factors, x, transposed=transpose)
+    return adjoint(reflect(part(vectors, -1, 0, k), factors, adjoint(x), transposed=not transpose))
 
 
 def triangular_solve(
@@ -258,6 +291,6 @@ def symmetric_product(
 
 __all__ = [
     "SvdAlgorithm", "cholesky", "cholesky_update", "eig", "eigh", "geqrf", "hessenberg",
-    "householder_product", "lu", "lu_pivots_to_permutation", "qdwh", "qr", "schur", "svd",
+    "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qdwh", "qr", "schur", "svd",
     "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip

@@ -127,7 +127,9 @@ def schur(
     """T and Z with x = Z T Zᴴ: real matrices quasi-triangular, complex ones triangular.
 
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N, N]; T alone without compute_schur_vectors.
-    Errors: ArgumentError for sort_eig_vals. It is computed by the host, and has no derivative.
+    Errors: ArgumentError for sort_eig_vals. It is computed by the host.
+    Derivative: with the phases of Z at rest; infinite or NaN where eigenvalues are equal, and of a
+    real x with a normal 2 × 2 block (of a rotation), whose complex form has one.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
@@ -146,7 +148,8 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
 
     `householder_product(packed[1:, :-1], taus)` is Q without its first row and column.
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N-1].
-    Errors: ShapeError for matrices that are not square. It has no derivative.
+    Errors: ShapeError for matrices that are not square.
+    Derivative: infinite or NaN where the subdiagonal has a zero.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
@@ -162,7 +165,8 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
 
     lower:  the triangle that is read, and that keeps the vectors of the reflections.
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N], [*B, N-1], [*B, N-1].
-    Errors: ShapeError for matrices that are not square. It has no derivative.
+    Errors: ShapeError for matrices that are not square.
+    Derivative: infinite or NaN where the subdiagonal has a zero.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax

@@ -115,7 +115,7 @@ def _from_object(x: Any, dtype: np.dtype | None) -> Any:
         return as_array(x, dtype or scalar[0], scalar[1] and dtype is None)
     if isinstance(x, list | tuple):
         return _from_sequence(x, dtype)
-    if isinstance(x, Dim):
+    if isinstance(x, Dim) or hasattr(x, "__rune_array__"):
         found = value("array", x)
         return found if dtype is None else c.astype(found, dtype)
     return as_array(x, dtype)
@@ -143,7 +143,7 @@ def _holds_arrays(x: list | tuple) -> bool:
     waiting = [x]
     while waiting:
         for item in waiting.pop():
-            if isinstance(item, Operators | Dim):
+            if isinstance(item, Operators | Dim) or hasattr(item, "__rune_array__"):
                 return True
             if isinstance(item, list | tuple):
                 waiting.append(item)

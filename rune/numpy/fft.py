@@ -40,7 +40,7 @@ def fft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) 
 
     Result: y[k] = sum_j a[j] exp(-2πi jk/n), for k from 0 to n-1.
     n:      the length: `a` is cut or padded with zeros at its end; by default what it has.
-    Errors: ShapeError for no elements, AxisError, ArgumentError for another `norm`.
+    Errors: ShapeError for no elements and an n below 1, AxisError, ArgumentError for another `norm`.
     Source: Stockham's mixed-radix and Bluestein's algorithms (rune.ops.fourier).
 
     >>> import rune.numpy as rnp
@@ -212,7 +212,12 @@ def _two(name: str, axes: Any) -> Any:
 
 
 def _along_one(name: str, kind: str, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
-    return _along(name, kind, a, None if n is None else (n,), (axis,), norm)
+    if n is None:
+        return _along(name, kind, a, None, (axis,), norm)
+    size = static_size(name, "a length", n)
+    if size < 1:
+        raise ShapeError(f"{name}: cannot transform to length {size} (1 or more)")
+    return _along(name, kind, a, (size,), (axis,), norm)
 
 
 def _along(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:

@@ -1,26 +1,30 @@
-"""Arrays that can be assigned to, for libraries that are written against the array API standard.
+"""Arrays that can be assigned to, as the array API standard has them, over arrays that are values.
 
-SciPy and scikit-learn take any conforming array, but some of their functions write x[i] = v. A box
-holds an array of rune, and an assignment puts a changed one into it. Its namespace is rune.numpy
-with boxes going in and out. Inside of rune nothing changes: arrays stay values.
-What this does not do: views. A part of a box is a box of its own, and writing it changes no other.
+`x.__array_namespace__()` is `NAMESPACE`: rune.numpy, but what its functions make is in a box; an
+assignment puts a changed array into the box. So libraries of the standard write x[i] = v, on
+concrete arrays and on traced ones, and no array of the user's ever changes. A basic index of a box
+is a view of it, as in NumPy: writing one writes the other. All of rune takes a box as the array in
+it now. What this does not do: views by transposing or reshaping; those are boxes of their own.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import wraps
-from types import ModuleType
+from types import EllipsisType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from rune import tree
+from rune import dtypes, tree
+from rune.core.interpreter import type_of
+from rune.errors import DtypeError, ShapeError
 from rune.numpy.arguments import value
-from rune.numpy.types import ScalarType
+from rune.numpy.types import ScalarType, can_cast
+from rune.ops import conventions as c
 from rune.ops.namespace_methods import namespace
 from rune.ops.operators import Operators
+from rune.ops.promote import as_type, operand
 
 
 def _is_box(x: Any) -> bool:
@@ -34,6 +38,8 @@ def _opened(values: Any) -> Any:
 
 def _boxed(values: Any) -> Any:
     """A tree with its arrays in new boxes."""
+    if isinstance(values, Operators):
+        return Box(values)
     return tree.map(lambda x: Box(x) if isinstance(x, Operators) else x, values)
 
 
@@ -42,17 +48,17 @@ def _through(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def through(*args: Any, **kwargs: Any) -> Any:
-        return _boxed(function(*_opened(args), **_opened(kwargs)))
+        return _boxed(function(*map(_opened, args), **_opened(kwargs)))
 
     return through
 
 
-class Namespace:
+class Namespace(ModuleType):
     """A module of rune whose functions take boxes and give boxes."""
 
     def __init__(self, module: ModuleType):
+        super().__init__(f"{module.__name__} (mutable)", module.__doc__)
         self._module = module
-        self.__name__ = f"{module.__name__} (mutable)"
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
@@ -65,13 +71,35 @@ class Namespace:
         setattr(self, name, made)
         return made
 
+    def __dir__(self) -> list[str]:
+        return dir(self._module)
+
     def __repr__(self) -> str:
         return f"<namespace {self.__name__}>"
+
+    def __reduce__(self) -> tuple:
+        return _namespace_of, (self._module.__name__,)
 
     def asarray(self, obj: Any, /, *args: Any, copy: bool | None = None, **kwargs: Any) -> Any:
         """`rune.numpy.asarray`; a box that need not be copied is itself."""
         made = namespace().asarray(_opened(obj), *args, copy=copy, **kwargs)
         return obj if isinstance(obj, Box) and made is obj.value and not copy else Box(made)
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether NumPy gives a view for an index: numbers, slices, ellipsis and new axes."""
+    entries = index if isinstance(index, tuple) else (index,)
+    return all(type(e) is int or isinstance(e, slice | EllipsisType | None) for e in entries)
+
+
+def _written(x: Any, index: Any, new: Any) -> Any:
+    """`x` with `new` at `index`; one number under a mask, which may be traced, is selected."""
+    if isinstance(index, Operators) and index.dtype == dtypes.bool_ and index.ndim:
+        number = as_type(operand("mutable", new), x.dtype)
+        if not type_of(number).shape and index.shape == x.shape[: index.ndim]:
+            missing = tuple(range(index.ndim, x.ndim))
+            return namespace().where(c.expand_dims(index, missing), number, x)
+    return x.at[index].set(new)
 
 
 class Box:
@@ -85,30 +113,59 @@ class Box:
     Array([ 0, 14,  4], i32[3], cpu:0)
     """
 
-    __slots__ = ("__weakref__", "value")
+    __slots__ = ("__weakref__", "_array", "_base", "_index", "_seen")
     __array_priority__ = 2000  # NumPy arrays and rune's on the left defer to us
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, value: Any):
-        self.value = value
+    def __init__(self, value: Any, base: Box | None = None, index: Any = None):
+        self._array = value
+        self._base, self._index = base, index
+        self._seen = None if base is None else base.value
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
+    @property
+    def value(self) -> Any:
+        """The array in the box now; a view reads its base again when that has changed."""
+        if self._base is not None:
+            whole = self._base.value
+            if whole is not self._seen:
+                self._seen, self._array = whole, whole[self._index]
+        return self._array
+
+    def _put(self, new: Any) -> None:
+        """Let `new`, which has the box's type, be its array, and that of all that share it."""
+        if self._base is None:
+            self._array = new
+        else:
+            self._base._put(self._base.value.at[self._index].set(new))
+
+    def __rune_array__(self) -> Any:
+        """What every function of rune takes the box for."""
+        return self.value
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """rune.numpy for boxes. Errors: ArgumentError for a version that is not there."""
-        self.value.__array_namespace__(api_version=api_version)
-        return NAMESPACE
+        return self.value.__array_namespace__(api_version=api_version)
 
     def __getattr__(self, name: str) -> Any:
+        if name in _INSIDE:
+            raise AttributeError(f"mutable: a box has no {name} (its .value has)")
         found = getattr(self.value, name)
         return _through(found) if callable(found) else _boxed(found)
 
     def __getitem__(self, index: Any) -> Any:
-        return Box(self.value[_opened(index)])
+        part = self.value[_opened(index)]
+        return Box(part, self, index) if _is_basic(index) else Box(part)
 
     def __setitem__(self, index: Any, new: Any) -> None:
-        self.value = self.value.at[_opened(index)].set(_opened(new))
+        # x[i] += 1 reads a view, adds to it, which writes x, and assigns that view to x[i].
+        if isinstance(new, Box) and new._base is self and new._index is index:
+            return
+        self._put(_written(self.value, _opened(index), _opened(new)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         # Writing what NumPy makes of a box must not change the array in it.
+        if copy is False:
+            raise ValueError("mutable: cannot keep copy=False (a box is copied for NumPy)")
         return np.array(self.value, dtype=dtype)
 
     def __dlpack__(self, **how: Any) -> Any:
@@ -118,10 +175,26 @@ class Box:
         return self.value.__dlpack_device__()
 
     def __iter__(self) -> Any:
-        return map(Box, self.value)
+        return (self[i] for i in range(len(self.value)))
+
+    def __copy__(self) -> Box:
+        return Box(self.value)
+
+    def __deepcopy__(self, memo: Any) -> Box:
+        return Box(self.value)
+
+    def __reduce__(self) -> tuple:
+        return Box, (self.value,)
 
     def __repr__(self) -> str:
         return f"mutable({self.value!r})"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+# What arrays have for rune's own use: a box is none of them.
+_INSIDE = frozenset({"buffer", "buffer_on", "place", "rank0", "type"})
 
 
 def _unary(name: str) -> Any:
@@ -129,23 +202,31 @@ def _unary(name: str) -> Any:
 
 
 def _converted(name: str) -> Any:
-    return lambda self, *args: getattr(operator.attrgetter("value")(self), name)(*args)
+    return lambda self, *args: getattr(self.value, name)(*map(_opened, args))
 
 
 def _binary(name: str) -> Any:
     def method(self: Box, other: Any) -> Any:
         found = getattr(self.value, name)(_opened(other))
-        return NotImplemented if found is NotImplemented else Box(found)
+        return NotImplemented if found is NotImplemented else _boxed(found)
 
     return method
 
 
 def _in_place(name: str) -> Any:
     def method(self: Box, other: Any) -> Any:
-        new = getattr(self.value, name)(_opened(other))
+        old = self.value
+        new = getattr(old, name)(_opened(other))
         if new is NotImplemented:
             return NotImplemented
-        self.value = new.astype(self.value.dtype)
+        if new.shape != old.shape:
+            raise ShapeError(f"mutable: cannot keep {new.type} in a box of {old.type}")
+        if not can_cast(new.dtype, old.dtype, "same_kind"):
+            raise DtypeError(
+                f"mutable: cannot keep {new.type} in a box of {old.type}",
+                hint="write x = x + y, which makes a new box",
+            )
+        self._put(new.astype(old.dtype))
         return self
 
     return method
@@ -156,7 +237,7 @@ for _name in _ARITHMETIC:
     setattr(Box, f"__{_name}__", _binary(f"__{_name}__"))
     setattr(Box, f"__r{_name}__", _binary(f"__r{_name}__"))
     setattr(Box, f"__i{_name}__", _in_place(f"__{_name}__"))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "divmod", "rdivmod"):
     setattr(Box, f"__{_name}__", _binary(f"__{_name}__"))
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(Box, f"__{_name}__", _unary(f"__{_name}__"))
@@ -166,16 +247,24 @@ for _name in ("bool", "int", "float", "complex", "index", "len", "contains", "fo
 NAMESPACE = Namespace(namespace())
 
 
+def _namespace_of(name: str) -> Any:
+    """The namespace over a module, by the module's name."""
+    found = NAMESPACE
+    for part in name.removeprefix("rune.numpy").split(".")[1:]:
+        found = getattr(found, part)
+    return found
+
+
 def mutable(x: Any) -> Box:
-    """`x` in a box that can be assigned to, for libraries of the array API standard.
+    """`x` in a box that can be assigned to: what libraries of the array API standard work on.
 
     Shapes, dtypes and devices are those of the array, which is `.value` of the box at any time.
 
     >>> import rune.numpy as rnp
     >>> x = rnp.mutable(rnp.zeros(2))
     >>> x[0] = 1
-    >>> x.value, x.__array_namespace__().sum(x)
-    (Array([1., 0.], f32[2], cpu:0), mutable(Array(1., f32[], cpu:0)))
+    >>> x.value, rnp.sum(x)
+    (Array([1., 0.], f32[2], cpu:0), Array(1., f32[], cpu:0))
     """
     return Box(value("mutable", _opened(x)))
 

@@ -120,8 +120,10 @@ def _picked(ordered: Any, counts: Any, q: Any, method: str) -> Any:
     is_number = isinstance(counts, int) and isinstance(q, np.ndarray)
     low, high, weight = _METHODS[method](_NUMPY if is_number else _TRACED, counts, q)
     first, second = (_element(ordered, place, counts - 1) for place in (low, high))
-    shape = type_of(first).shape
-    weight = broadcast_to(method, as_type(weight, type_of(first).dtype), shape)
+    shape, dtype = type_of(first).shape, type_of(first).dtype
+    # What NumPy computed becomes a constant of the dtype here: not every device has f64.
+    weight = as_array(weight, dtype) if is_number else as_type(weight, dtype)
+    weight = broadcast_to(method, weight, shape)
     apart = ops.sub(second, first)
     # Two equal infinities are not apart.
     equal = ops.logical_and(ops.eq(first, second), ops.logical_not(c.is_finite(first)))

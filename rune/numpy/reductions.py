@@ -126,9 +126,9 @@ def _extremum(
     axes = c.normalised_axes(name, axis, type_of(x))
     identity = _limit(x, largest)
     if initial is not None and 0 in [type_of(x).shape[i] for i in axes]:
-        shape = tuple(d for i, d in enumerate(type_of(x).shape) if keepdims or i not in axes)
-        shape = tuple(1 if d == 0 else d for d in shape) if keepdims else shape
-        return broadcast_to(name, as_type(value(name, initial), type_of(x).dtype), shape)
+        shape = enumerate(type_of(x).shape)
+        left = tuple(1 if i in axes else d for i, d in shape if keepdims or i not in axes)
+        return broadcast_to(name, as_type(value(name, initial), type_of(x).dtype), left)
     found = reduce(_selected(name, x, where, identity), axis, keepdims)
     return _with_initial(lambda p, q: apply(combine, p, q), found, initial)
 

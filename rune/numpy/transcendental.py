@@ -33,6 +33,14 @@ def _scaled(factor: float) -> Unary:
     return lambda x: ops.mul(x, constant(factor, x))
 
 
+def _log10(x: Any) -> Any:
+    natural, scaled = ops.log(x), _scaled(1 / math.log(10))
+    if type_of(natural).dtype not in dtypes.COMPLEX:
+        return scaled(natural)
+    # By parts: a complex product makes NaN where one part is infinite.
+    return ops.complex(scaled(ops.real(natural)), scaled(ops.imag(natural)))
+
+
 sqrt = _real("sqrt", ops.sqrt, "Square root; NaN of negatives.", "sqrt(4)", "2.")
 cbrt = _real("cbrt", ops.cbrt, "Cube root, of negatives too.", "cbrt(-8)", "-2.")
 exp = _real("exp", ops.exp, "e to the power x.", "exp(0)", "1.")
@@ -41,10 +49,7 @@ expm1 = _real("expm1", ops.expm1, "exp(x) - 1, accurate near 0.", "expm1(0)", "0
 log = _real("log", ops.log, "Natural logarithm; -inf of 0, NaN of negatives.", "log(1)", "0.")
 log2 = _real("log2", ops.log2, "Logarithm to base 2.", "log2(8)", "3.")
 log1p = _real("log1p", ops.log1p, "log(1 + x), accurate near 0.", "log1p(0)", "0.")
-log10 = _real(
-    "log10", lambda x: _scaled(1 / math.log(10))(ops.log(x)), "Logarithm to base 10.",
-    "log10(1)", "0.",
-)  # fmt: skip
+log10 = _real("log10", _log10, "Logarithm to base 10.", "log10(1)", "0.")
 sin = _real("sin", ops.sin, "Sine of x in radians.", "sin(0)", "0.")
 cos = _real("cos", ops.cos, "Cosine of x in radians.", "cos(0)", "1.")
 tan = _real("tan", ops.tan, "Tangent of x in radians.", "tan(0)", "0.")

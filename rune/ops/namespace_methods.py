@@ -35,7 +35,7 @@ class NamespaceMethods:
     __slots__ = ()
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        """rune.numpy, which has the functions of the array API standard.
+        """rune.numpy as the array API standard has it: what its functions make can be assigned to.
 
         Errors: ArgumentError for a version that is not one of the standard's up to 2024.12.
         """
@@ -44,7 +44,7 @@ class NamespaceMethods:
                 f"array: cannot give the namespace of version {api_version!r} "
                 f"(one of {', '.join(API_VERSIONS)})"
             )
-        return namespace()
+        return sys.modules["rune.numpy.mutable_boxes"].NAMESPACE
 
     all = _method("all", "Whether every element is nonzero.")
     any = _method("any", "Whether some element is nonzero.")

@@ -28,7 +28,7 @@ Scalar = bool | int | float | complex
 def operand(name: str, value: Any) -> Any:
     """`value` if it is an array, tracer or Python scalar; NumPy data with canonical dtype.
 
-    A symbolic size counts as a Python integer.
+    A symbolic size counts as a Python integer; what has `__rune_array__` as what that gives.
 
     Errors: ArgumentError for anything else, lists included.
     """
@@ -41,6 +41,8 @@ def operand(name: str, value: Any) -> Any:
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
     if isinstance(value, Dim):
         return convert(size_value(value, dtypes.i32), dtype=dtypes.i32, weak=True)
+    if hasattr(value, "__rune_array__"):
+        return operand(name, value.__rune_array__())
     raise ArgumentError(f"{name}: cannot take {type(value).__name__} as an array", _hint(value))
 
 

@@ -14,7 +14,10 @@ from rune.optim.transforms import (
     Optimizer,
     Tree,
     correction,
+    filled,
     no_steps,
+    running_mean,
+    running_squares,
     stateless,
 )
 
@@ -43,19 +46,6 @@ class LionState(NamedTuple):
     """Running mean of gradients."""
 
     mu: Tree
-
-
-def _filled(params: Tree, value: float) -> Tree:
-    return tree.map(lambda p: rnp.full_like(p, value), params)
-
-
-def _mean(decay: float, old: Tree, new: Tree) -> Tree:
-    """decay old + (1 - decay) new."""
-    return tree.map(lambda a, b: (1 - decay) * b + decay * a, old, new)
-
-
-def _mean_of_squares(decay: float, old: Tree, new: Tree) -> Tree:
-    return tree.map(lambda a, b: (1 - decay) * (b * b) + decay * a, old, new)
 
 
 def scale(step_size: float) -> Optimizer:
@@ -105,12 +95,12 @@ def scale_by_rms(
     """
 
     def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
-        nu = _mean_of_squares(decay, state.nu, grads)
+        nu = running_squares(decay, state.nu, grads)
         return tree.map(lambda g, v: g * _over_root(v, eps, eps_in_sqrt), grads, nu), (
             SquaresState(nu)
         )
 
-    return Optimizer(lambda params: SquaresState(_filled(params, initial_scale)), update)
+    return Optimizer(lambda params: SquaresState(filled(params, initial_scale)), update)
 
 
 def _over_root(v: Any, eps: float, inside: bool) -> Any:
@@ -129,7 +119,7 @@ def scale_by_stddev(
     """
 
     def update(grads: Tree, state: MomentsState, params: Tree = None) -> tuple[Tree, MomentsState]:
-        mu, nu = _mean(decay, state.mu, grads), _mean_of_squares(decay, state.nu, grads)
+        mu, nu = running_mean(decay, state.mu, grads), running_squares(decay, state.nu, grads)
 
         def leaf(g: Any, m: Any, v: Any) -> Any:
             return g * _over_root(v - m * m, eps, eps_in_sqrt)
@@ -137,7 +127,7 @@ def scale_by_stddev(
         return tree.map(leaf, grads, mu, nu), MomentsState(mu, nu)
 
     return Optimizer(
-        lambda params: MomentsState(_filled(params, 0.0), _filled(params, initial_scale)), update
+        lambda params: MomentsState(filled(params, 0.0), filled(params, initial_scale)), update
     )
 
 
@@ -161,9 +151,7 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> O
 
         return tree.map(leaf, grads, total), SquaresState(total)
 
-    return Optimizer(
-        lambda params: SquaresState(_filled(params, initial_accumulator_value)), update
-    )
+    return Optimizer(lambda params: SquaresState(filled(params, initial_accumulator_value)), update)
 
 
 def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
@@ -180,15 +168,13 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
     def update(
         grads: Tree, state: AdadeltaState, params: Tree = None
     ) -> tuple[Tree, AdadeltaState]:
-        squares = _mean_of_squares(rho, state.e_g, grads)
+        squares = running_squares(rho, state.e_g, grads)
         moved = tree.map(
             lambda g, v, x: rnp.sqrt(x + eps) / rnp.sqrt(v + eps) * g, grads, squares, state.e_x
         )
-        return moved, AdadeltaState(squares, _mean_of_squares(rho, state.e_x, moved))
+        return moved, AdadeltaState(squares, running_squares(rho, state.e_x, moved))
 
-    return Optimizer(
-        lambda params: AdadeltaState(_filled(params, 0.0), _filled(params, 0.0)), update
-    )
+    return Optimizer(lambda params: AdadeltaState(filled(params, 0.0), filled(params, 0.0)), update)
 
 
 # --- by moments -------------------------------------------------------------------------------
@@ -207,7 +193,7 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         count = state.count + 1
-        mu = _mean(b1, state.mu, grads)
+        mu = running_mean(b1, state.mu, grads)
         nu = tree.map(lambda g, v: rnp.maximum(rnp.abs(g) + eps, b2 * v), grads, state.nu)
         first = correction(b1, count)
         found = tree.map(lambda m, v: rnp.astype(m / first / v, m.dtype), mu, nu)
@@ -217,7 +203,7 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
 
 
 def _adam_state(value: float) -> Callable[[Tree], AdamState]:
-    return lambda params: AdamState(no_steps(), _filled(params, value), _filled(params, value))
+    return lambda params: AdamState(no_steps(), filled(params, value), filled(params, value))
 
 
 def scale_by_yogi(
@@ -236,7 +222,7 @@ def scale_by_yogi(
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         count = state.count + 1
-        mu = _mean(b1, state.mu, grads)
+        mu = running_mean(b1, state.mu, grads)
         nu = tree.map(lambda g, v: v - (1 - b2) * rnp.sign(v - g * g) * (g * g), grads, state.nu)
         first, second = correction(b1, count), correction(b2, count)
 
@@ -260,9 +246,9 @@ def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
 
     def update(grads: Tree, state: LionState, params: Tree = None) -> tuple[Tree, LionState]:
         signs = tree.map(lambda g, m: rnp.sign((1 - b1) * g + b1 * m), grads, state.mu)
-        return signs, LionState(_mean(b2, state.mu, grads))
+        return signs, LionState(running_mean(b2, state.mu, grads))
 
-    return Optimizer(lambda params: LionState(_filled(params, 0.0)), update)
+    return Optimizer(lambda params: LionState(filled(params, 0.0)), update)
 
 
 # --- by the parameters ------------------------------------------------------------------------

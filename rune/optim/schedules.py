@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import rune.numpy as rnp
@@ -29,8 +29,10 @@ def constant_schedule(value: float) -> Schedule:
     return lambda count: value
 
 
-def linear_schedule(init_value: float, end_value: float, transition_steps: int) -> Schedule:
-    """A straight line from `init_value` to `end_value`, then flat.
+def linear_schedule(
+    init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0
+) -> Schedule:
+    """A straight line from `init_value`, after `transition_begin` steps, to `end_value`, then flat.
 
     >>> import rune.optim as optim
     >>> float(optim.linear_schedule(1.0, 0.0, 4)(1))
@@ -39,7 +41,7 @@ def linear_schedule(init_value: float, end_value: float, transition_steps: int) 
     steps = _steps("linear_schedule", "transition_steps", transition_steps)
 
     def schedule(count: Any) -> Any:
-        done = rnp.minimum(rnp.divide(count, steps), 1.0)
+        done = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
         return init_value + (end_value - init_value) * done
 
     return schedule
@@ -189,9 +191,12 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
 
 def exponential_decay(
-    init_value: float, transition_steps: int, decay_rate: float, staircase: bool = False
-) -> Schedule:
+    init_value: float, transition_steps: int, decay_rate: float, transition_begin: int = 0,
+    staircase: bool = False, end_value: float | None = None,
+) -> Schedule:  # fmt: skip
     """init_value decay_rate**(count / transition_steps), in whole powers if `staircase`.
+
+    transition_begin: the step that counting starts at.   end_value: not beyond this value.
 
     >>> import rune.optim as optim
     >>> float(optim.exponential_decay(1.0, 2, 0.25)(1))
@@ -200,14 +205,21 @@ def exponential_decay(
     steps = _steps("exponential_decay", "transition_steps", transition_steps)
 
     def schedule(count: Any) -> Any:
-        power = rnp.divide(count, steps)
-        return init_value * rnp.power(decay_rate, rnp.floor(power) if staircase else power)
+        power = rnp.divide(rnp.maximum(rnp.subtract(count, transition_begin), 0), steps)
+        value = init_value * rnp.power(decay_rate, rnp.floor(power) if staircase else power)
+        if end_value is None:
+            return value
+        return (rnp.maximum if decay_rate < 1 else rnp.minimum)(value, end_value)
 
     return schedule
 
 
-def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.0) -> Schedule:
+def cosine_decay_schedule(
+    init_value: float, decay_steps: int, alpha: float = 0.0, exponent: float = 1.0
+) -> Schedule:
     """Half a cosine from `init_value` down to alpha times it. Source: arXiv:1608.03983.
+
+    exponent: the power of the cosine.
 
     >>> import rune.optim as optim
     >>> float(optim.cosine_decay_schedule(1.0, 10)(10))
@@ -218,14 +230,24 @@ def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.
     def schedule(count: Any) -> Any:
         done = rnp.minimum(rnp.divide(count, steps), 1.0)
         cosine = 0.5 * (1.0 + rnp.cos(math.pi * done))
-        return init_value * ((1 - alpha) * cosine + alpha)
+        return init_value * ((1 - alpha) * cosine**exponent + alpha)
 
     return schedule
 
 
+def warmup_constant_schedule(init_value: float, peak_value: float, warmup_steps: int) -> Schedule:
+    """A line from `init_value` up to `peak_value`, then flat.
+
+    >>> import rune.optim as optim
+    >>> float(optim.warmup_constant_schedule(0.0, 1.0, 4)(2))
+    0.5
+    """
+    return linear_schedule(init_value, peak_value, warmup_steps)
+
+
 def warmup_cosine_decay_schedule(
     init_value: float, peak_value: float, warmup_steps: int, decay_steps: int,
-    end_value: float = 0.0,
+    end_value: float = 0.0, exponent: float = 1.0,
 ) -> Schedule:  # fmt: skip
     """A line up to `peak_value`, then half a cosine to `end_value` at step `decay_steps`.
 
@@ -238,8 +260,48 @@ def warmup_cosine_decay_schedule(
     rest = _steps(
         "warmup_cosine_decay_schedule", "decay_steps - warmup_steps", decay_steps - warmup_steps
     )
-    up = linear_schedule(init_value, peak_value, warmup_steps)
-    down = cosine_decay_schedule(peak_value, rest, end_value / peak_value if peak_value else 0.0)
-    return lambda count: rnp.where(
-        rnp.less(count, warmup_steps), up(count), down(rnp.subtract(count, warmup_steps))
+    alpha = end_value / peak_value if peak_value else 0.0
+    down = cosine_decay_schedule(peak_value, rest, alpha, exponent)
+    return _warmed_up(init_value, peak_value, warmup_steps, down)
+
+
+def warmup_exponential_decay_schedule(
+    init_value: float, peak_value: float, warmup_steps: int, transition_steps: int,
+    decay_rate: float, transition_begin: int = 0, staircase: bool = False,
+    end_value: float | None = None,
+) -> Schedule:  # fmt: skip
+    """A line up to `peak_value`, then `exponential_decay` from there.
+
+    >>> import rune.optim as optim
+    >>> float(optim.warmup_exponential_decay_schedule(0.0, 1.0, 2, 1, 0.5)(3))
+    0.5
+    """
+    down = exponential_decay(
+        peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value
     )
+    return _warmed_up(init_value, peak_value, warmup_steps, down)
+
+
+def _warmed_up(start: float, peak: float, steps: int, following: Schedule) -> Schedule:
+    """A line from start to peak, then the other schedule; that alone for no steps."""
+    if steps == 0:
+        return following
+    up = linear_schedule(start, peak, steps)
+    return lambda count: rnp.where(
+        rnp.less(count, steps), up(count), following(rnp.subtract(count, steps))
+    )
+
+
+def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, float]]) -> Schedule:
+    """`warmup_cosine_decay_schedule` again and again, each with its own arguments.
+
+    Source: Loshchilov & Hutter 2016, arXiv:1608.03983.
+
+    >>> import rune.optim as optim
+    >>> cycle = {"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 2, "decay_steps": 4}
+    >>> [float(optim.sgdr_schedule([cycle, cycle])(n)) for n in (0, 1, 2, 4, 5)]
+    [0.0, 0.5, 1.0, 0.0, 0.5]
+    """
+    cycles: list[Any] = [dict(kwargs) for kwargs in cosine_kwargs]
+    ends = list(itertools.accumulate(int(cycle["decay_steps"]) for cycle in cycles))
+    return join_schedules([warmup_cosine_decay_schedule(**c) for c in cycles], ends[:-1])

@@ -27,6 +27,14 @@ class Optimizer:
     update: Callable[..., tuple[Tree, Tree]]
 
 
+@dataclass(frozen=True, slots=True)
+class ExtraArgsOptimizer(Optimizer):
+    """An optimizer whose update also takes what the step knows, by name: `value`, `value_fn`, …
+
+    Source: Optax's GradientTransformationExtraArgs.
+    """
+
+
 class AdamState(NamedTuple):
     """Step count, and running means of the gradient and of its square."""
 
@@ -57,7 +65,24 @@ def apply_updates(params: Tree, updates: Tree) -> Tree:
     return tree.map(lambda p, u: rnp.astype(rnp.add(p, u), rnp.result_type(p)), params, updates)
 
 
-def chain(*parts: Optimizer) -> Optimizer:
+def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
+    """`inner` with an update that takes further arguments by name, and leaves out those unknown.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.with_extra_args_support(optim.sgd(0.5)), rnp.array([3.0]), rnp.array([1.0])
+    >>> o.update(g, o.init(p), p, value=1.0)[0]
+    Array([-1.5], f32[1], cpu:0)
+    """
+    if isinstance(inner, ExtraArgsOptimizer):
+        return inner
+
+    def update(grads: Tree, state: Tree, params: Tree = None, **_: Any) -> tuple[Tree, Tree]:
+        return inner.update(grads, state, params)
+
+    return ExtraArgsOptimizer(inner.init, update)
+
+
+def chain(*parts: Optimizer) -> ExtraArgsOptimizer:
     """The parts one after another: the updates of one are the gradients of the next.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -66,20 +91,48 @@ def chain(*parts: Optimizer) -> Optimizer:
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.5,  0.5], f32[2], cpu:0)
     """
+    willing = [with_extra_args_support(part) for part in parts]
 
     def init(params: Tree) -> Tree:
-        return tuple(part.init(params) for part in parts)
+        return tuple(part.init(params) for part in willing)
 
-    def update(grads: Tree, state: Tree, params: Tree = None) -> tuple[Tree, Tree]:
+    def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
         if len(state) != len(parts):
             raise ArgumentError(f"chain: cannot use a state of {len(state)} for {len(parts)} parts")
         states = []
-        for part, old in zip(parts, state, strict=True):
-            grads, new = part.update(grads, old, params)
+        for part, old in zip(willing, state, strict=True):
+            grads, new = part.update(grads, old, params, **extra)
             states.append(new)
         return grads, tuple(states)
 
-    return Optimizer(init, update)
+    return ExtraArgsOptimizer(init, update)
+
+
+def named_chain(*parts: tuple[str, Optimizer]) -> ExtraArgsOptimizer:
+    """`chain` of named parts, whose state is a dictionary.
+
+    Errors: ArgumentError for a name that is given twice.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o = optim.named_chain(("clip", optim.clip(1.0)), ("adam", optim.scale_by_adam()))
+    >>> sorted(o.init(rnp.zeros(1)))
+    ['adam', 'clip']
+    """
+    names = [name for name, _ in parts]
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"named_chain: cannot use a name twice ({', '.join(names)})")
+    inner = chain(*(part for _, part in parts))
+
+    def init(params: Tree) -> dict[str, Tree]:
+        return dict(zip(names, inner.init(params), strict=True))
+
+    def update(
+        grads: Tree, state: dict[str, Tree], params: Tree = None, **extra: Any
+    ) -> tuple[Tree, dict[str, Tree]]:
+        found, after = inner.update(grads, tuple(state[n] for n in names), params, **extra)
+        return found, dict(zip(names, after, strict=True))
+
+    return ExtraArgsOptimizer(init, update)
 
 
 def stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
@@ -100,10 +153,11 @@ def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
     Array([-1.5,  2. ], f32[2], cpu:0)
     """
     if not callable(learning_rate):
-        return stateless(lambda grads, _: _scaled(grads, learning_rate))
+        return stateless(lambda grads, _: scaled(grads, -learning_rate))
+    schedule: Callable[[Any], Any] = learning_rate
 
     def update(grads: Tree, state: CountState, params: Tree = None) -> tuple[Tree, Tree]:
-        return _scaled(grads, learning_rate(state.count)), CountState(state.count + 1)
+        return scaled(grads, -schedule(state.count)), CountState(state.count + 1)
 
     return Optimizer(lambda params: CountState(no_steps()), update)
 
@@ -124,8 +178,9 @@ def no_steps() -> Any:
     return rnp.zeros((), "i32")
 
 
-def _scaled(grads: Tree, rate: Any) -> Tree:
-    return tree.map(lambda g: rnp.astype(rnp.multiply(g, -rate), rnp.result_type(g)), grads)
+def scaled(grads: Tree, rate: Any) -> Tree:
+    """Every leaf times a number or rank-0 array, in its own dtype."""
+    return tree.map(lambda g: rnp.astype(rnp.multiply(g, rate), rnp.result_type(g)), grads)
 
 
 def trace(decay: float, nesterov: bool = False) -> Optimizer:
@@ -168,25 +223,50 @@ def scale_by_adam(
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, Tree]:
         count = state.count + 1
-        mu = tree.map(lambda g, m: (1 - b1) * g + b1 * m, grads, state.mu)
-        nu = tree.map(lambda g, v: (1 - b2) * (g * g) + b2 * v, grads, state.nu)
-        first, second = correction(b1, count), correction(b2, count)
-        ahead = correction(b1, count + 1) if nesterov else first
+        mu = running_mean(b1, state.mu, grads)
+        nu = running_squares(b2, state.nu, grads)
+        mean, second = unbiased(b1, count, nesterov), correction(b2, count)
 
         def direction(g: Any, m: Any, v: Any) -> Any:
-            mean = b1 * m / ahead + (1 - b1) * g / first if nesterov else m / first
-            return rnp.astype(mean / (rnp.sqrt(v / second + eps_root) + eps), m.dtype)
+            return rnp.astype(mean(g, m) / (rnp.sqrt(v / second + eps_root) + eps), m.dtype)
 
         return tree.map(direction, grads, mu, nu), AdamState(count, mu, nu)
 
     return Optimizer(init, update)
 
 
-def correction(decay: float, count: Any) -> Any:
+def filled(params: Tree, value: float) -> Tree:
+    """A tree like the parameters, of one number."""
+    return tree.map(lambda p: rnp.full_like(p, value), params)
+
+
+def running_mean(decay: Any, old: Tree, new: Tree) -> Tree:
+    """decay old + (1 - decay) new, in the dtype of the old."""
+    return tree.map(lambda a, b: rnp.astype((1 - decay) * b + decay * a, a.dtype), old, new)
+
+
+def running_squares(decay: Any, old: Tree, new: Tree) -> Tree:
+    """decay old + (1 - decay) new², in the dtype of the old."""
+    return running_mean(decay, old, tree.map(lambda g: g * g, new))
+
+
+def correction(decay: Any, count: Any) -> Any:
     """1 - decay**count, through expm1: near 1 the difference would lose its digits in f32."""
-    if decay == 0:
-        return 1.0
-    return -rnp.expm1(rnp.astype(count, "f32") * math.log(decay))
+    if isinstance(decay, int | float):
+        return 1.0 if decay == 0 else -rnp.expm1(rnp.astype(count, "f32") * math.log(decay))
+    return -rnp.expm1(rnp.astype(count, "f32") * rnp.log(decay))
+
+
+def unbiased(b1: Any, count: Any, nesterov: bool) -> Callable[[Any, Any], Any]:
+    """The function (gradient, running mean) -> mean corrected for its start.
+
+    nesterov: the mean as it will be after one more step with this gradient.
+    """
+    first = correction(b1, count)
+    if not nesterov:
+        return lambda g, m: m / first
+    ahead = correction(b1, count + 1)
+    return lambda g, m: b1 * m / ahead + (1 - b1) * g / first
 
 
 def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
@@ -221,8 +301,13 @@ def global_norm(updates: Tree) -> Any:
     >>> optim.global_norm([rnp.array([3.0]), rnp.array([4.0])])
     Array(5., f32[], cpu:0)
     """
-    squares = [rnp.sum(rnp.square(rnp.astype(x, "f32"))) for x in tree.leaves(updates)]
+    return rnp.sqrt(inner_product(updates, updates))
+
+
+def inner_product(a: Tree, b: Tree) -> Any:
+    """The sum of the products of all elements of two trees, in f32 or wider."""
     total = rnp.zeros(())
-    for square in squares:
-        total = total + square
-    return rnp.sqrt(total)
+    for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True):
+        wide = rnp.result_type(x, y, "f32")
+        total = total + rnp.sum(rnp.astype(x, wide) * rnp.astype(y, wide))
+    return total

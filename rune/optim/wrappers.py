@@ -1,14 +1,25 @@
-"""Optimizers around optimizers: of some leaves only, of several steps, of finite gradients."""
+"""Optimizers around optimizers: of some leaves only, of several steps, of finite gradients.
+
+Arguments that an inner optimizer takes by name, as a line search does, are handed on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
-from rune.optim.transforms import Optimizer, Tree, no_steps
+from rune.optim.clipping import beside_params
+from rune.optim.transforms import (
+    ExtraArgsOptimizer,
+    Optimizer,
+    Tree,
+    no_steps,
+    stateless,
+    with_extra_args_support,
+)
 
 Mask = Tree | Callable[[Tree], Tree]
 
@@ -31,7 +42,21 @@ class FiniteState(NamedTuple):
     inner: Tree
 
 
-def masked(inner: Optimizer, mask: Mask) -> Optimizer:
+class ConditionState(NamedTuple):
+    """Step count, and the inner state."""
+
+    step: Any
+    inner: Tree
+
+
+class EveryState(NamedTuple):
+    """Steps so far in this round, and the sum of their updates."""
+
+    count: Any
+    grad_acc: Tree
+
+
+def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
     """`inner` on the leaves where the mask is True; the others' updates pass as they are.
 
     mask: a tree of bools like the parameters (or a prefix of it), or a function from them to one.
@@ -42,6 +67,7 @@ def masked(inner: Optimizer, mask: Mask) -> Optimizer:
     >>> part.update(grads, part.init(grads))[0]
     {'a': Array([-1.], f32[1], cpu:0), 'b': Array([1.], f32[1], cpu:0)}
     """
+    willing = with_extra_args_support(inner)
 
     def chosen(values: Tree) -> list[bool]:
         wanted = mask(values) if callable(mask) else mask
@@ -56,8 +82,8 @@ def masked(inner: Optimizer, mask: Mask) -> Optimizer:
     def init(params: Tree) -> Tree:
         return inner.init(kept(params))
 
-    def update(grads: Tree, state: Tree, params: Tree = None) -> tuple[Tree, Tree]:
-        found, state = inner.update(kept(grads), state, kept(params))
+    def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
+        found, state = willing.update(kept(grads), state, kept(params), **extra)
         following = iter(found)
         leaves, treedef = tree.flatten(grads)
         made = [
@@ -65,11 +91,14 @@ def masked(inner: Optimizer, mask: Mask) -> Optimizer:
         ]
         return tree.unflatten(treedef, made), state
 
-    return Optimizer(init, update)
+    return ExtraArgsOptimizer(init, update)
 
 
-def multi_transform(transforms: dict[Any, Optimizer], labels: Mask) -> Optimizer:
-    """A different optimizer for each label of a tree of labels.
+def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraArgsOptimizer:
+    """A different optimizer for each label of a tree of labels (or a prefix of it).
+
+    labels: a tree of labels like the parameters, or a function from them to one.
+    Errors: ArgumentError for a label without an optimizer.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> both = optim.multi_transform({"x": optim.sgd(1.0), "y": optim.sgd(2.0)}, ["x", "y"])
@@ -78,25 +107,126 @@ def multi_transform(transforms: dict[Any, Optimizer], labels: Mask) -> Optimizer
     [Array([-1.], f32[1], cpu:0), Array([-2.], f32[1], cpu:0)]
     """
 
-    def of(label: Any) -> Optimizer:
-        def mask(values: Tree) -> Tree:
-            given = labels(values) if callable(labels) else labels
-            return tree.map(lambda x: x == label, given)
+    def given(values: Tree) -> Tree:
+        found = labels(values) if callable(labels) else labels
+        unknown = [x for x in tree.leaves(found) if x not in transforms]
+        if unknown:
+            raise ArgumentError(
+                f"multi_transform: cannot find an optimizer for label {unknown[0]!r} "
+                f"(labels are {', '.join(map(repr, transforms))})"
+            )
+        return found
 
-        return masked(transforms[label], mask)
+    def of(label: Any) -> ExtraArgsOptimizer:
+        return masked(transforms[label], lambda v: tree.map(lambda x: x == label, given(v)))
 
     parts = {label: of(label) for label in transforms}
 
-    def update(grads: Tree, state: Tree, params: Tree = None) -> tuple[Tree, Tree]:
+    def init(params: Tree) -> Tree:
+        return {label: part.init(params) for label, part in parts.items()}
+
+    def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
         after = {}
         for label, part in parts.items():
-            grads, after[label] = part.update(grads, state[label], params)
+            grads, after[label] = part.update(grads, state[label], params, **extra)
         return grads, after
 
-    return Optimizer(lambda params: {k: part.init(params) for k, part in parts.items()}, update)
+    return ExtraArgsOptimizer(init, update)
 
 
-def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]) -> Optimizer:
+def set_to_zero() -> Optimizer:
+    """Updates of 0: the parameters stay as they are.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.set_to_zero().update(rnp.array([3.0, -4.0]), ())[0]
+    Array([0., 0.], f32[2], cpu:0)
+    """
+    return stateless(lambda grads, _: tree.map(rnp.zeros_like, grads))
+
+
+def freeze(mask: Mask) -> ExtraArgsOptimizer:
+    """Updates of 0 where the mask is True; the others pass as they are.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> grads = {"a": rnp.ones(1), "b": rnp.ones(1)}
+    >>> part = optim.freeze({"a": True, "b": False})
+    >>> part.update(grads, part.init(grads))[0]
+    {'a': Array([0.], f32[1], cpu:0), 'b': Array([1.], f32[1], cpu:0)}
+    """
+    return masked(set_to_zero(), mask)
+
+
+def keep_params_nonnegative() -> Optimizer:
+    """Updates cut where they would make a parameter negative, so that it becomes 0.
+
+    Errors: ArgumentError without parameters.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.keep_params_nonnegative(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> o.update(g, o.init(p), p)[0]
+    Array([ 3., -2.], f32[2], cpu:0)
+    """
+    return beside_params("keep_params_nonnegative", lambda u, p: rnp.where(p + u < 0, -p, u))
+
+
+def conditionally_transform(
+    inner: Optimizer, should_transform_fn: Callable[[Any], Any]
+) -> ExtraArgsOptimizer:
+    """`inner` in the steps where the function of the step count says so; else nothing is done.
+
+    In the other steps updates and the inner state pass as they are.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> part = optim.conditionally_transform(optim.scale(2.0), lambda step: step % 2 == 1)
+    >>> state = part.init(rnp.zeros(1))
+    >>> first, state = part.update(rnp.ones(1), state)
+    >>> first, part.update(rnp.ones(1), state)[0]
+    (Array([1.], f32[1], cpu:0), Array([2.], f32[1], cpu:0))
+    """
+    willing = with_extra_args_support(inner)
+
+    def update(
+        grads: Tree, state: ConditionState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, ConditionState]:
+        found, after = control.cond(
+            should_transform_fn(state.step),
+            lambda _: willing.update(grads, state.inner, params, **extra),
+            lambda _: (grads, state.inner),
+            None,
+        )
+        return found, ConditionState(state.step + 1, after)
+
+    return ExtraArgsOptimizer(lambda params: ConditionState(no_steps(), inner.init(params)), update)
+
+
+def apply_every(k: int = 1) -> Optimizer:
+    """The sum of every k updates; 0 in between. The last part of a chain.
+
+    Errors: ArgumentError for a k below 1.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> part = optim.apply_every(2)
+    >>> first, state = part.update(rnp.ones(1), part.init(rnp.zeros(1)))
+    >>> first, part.update(rnp.ones(1), state)[0]
+    (Array([0.], f32[1], cpu:0), Array([2.], f32[1], cpu:0))
+    """
+    if k < 1:
+        raise ArgumentError(f"apply_every: cannot update every {k} steps")
+
+    def update(grads: Tree, state: EveryState, params: Tree = None) -> tuple[Tree, EveryState]:
+        total = tree.map(lambda g, a: g + rnp.where(state.count == 0, 0, a), grads, state.grad_acc)
+        is_last = state.count == k - 1
+        found = tree.map(lambda a: rnp.where(is_last, a, 0), total)
+        return found, EveryState((state.count + 1) % k, total)
+
+    return Optimizer(
+        lambda params: EveryState(no_steps(), tree.map(rnp.zeros_like, params)), update
+    )
+
+
+def multi_steps(
+    inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]
+) -> ExtraArgsOptimizer:
     """`inner` on the mean of every k gradients; updates are 0 in between.
 
     every_k_schedule: k, or a function from the number of full rounds to k.
@@ -112,13 +242,14 @@ def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]) 
     """
     if isinstance(every_k_schedule, int) and every_k_schedule < 1:
         raise ArgumentError(f"multi_steps: cannot update every {every_k_schedule} steps")
+    willing = with_extra_args_support(inner)
 
     def init(params: Tree) -> MultiStepsState:
         zeros = tree.map(rnp.zeros_like, params)
         return MultiStepsState(no_steps(), no_steps(), inner.init(params), zeros)
 
     def update(
-        grads: Tree, state: MultiStepsState, params: Tree = None
+        grads: Tree, state: MultiStepsState, params: Tree = None, **extra: Any
     ) -> tuple[Tree, MultiStepsState]:
         k = every_k_schedule
         k = k(state.gradient_step) if callable(k) else k
@@ -127,7 +258,7 @@ def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]) 
         is_full = state.mini_step + 1 >= k
 
         def step(_: Any) -> tuple[Tree, Tree, Tree]:
-            found, after = inner.update(mean, state.inner, params)
+            found, after = willing.update(mean, state.inner, params, **extra)
             return found, after, tree.map(rnp.zeros_like, mean)
 
         def wait(_: Any) -> tuple[Tree, Tree, Tree]:
@@ -138,10 +269,10 @@ def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]) 
         rounds = state.gradient_step + rnp.astype(is_full, "i32")
         return found, MultiStepsState(mini, rounds, after, mean)
 
-    return Optimizer(init, update)
+    return ExtraArgsOptimizer(init, update)
 
 
-def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> Optimizer:
+def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsOptimizer:
     """`inner`, but updates 0 and its state as it was where a gradient is not finite.
 
     After more than `max_consecutive_errors` such gradients in a row they are let through.
@@ -151,20 +282,23 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> Optimizer:
     >>> careful.update(rnp.array([rnp.inf]), careful.init(rnp.zeros(1)))[0]
     Array([0.], f32[1], cpu:0)
     """
+    willing = with_extra_args_support(inner)
 
     def init(params: Tree) -> FiniteState:
         return FiniteState(no_steps(), no_steps(), rnp.ones((), bool), inner.init(params))
 
-    def update(grads: Tree, state: FiniteState, params: Tree = None) -> tuple[Tree, FiniteState]:
+    def update(
+        grads: Tree, state: FiniteState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, FiniteState]:
         fine = rnp.ones((), bool)
         for leaf in tree.leaves(grads):
             fine = fine & rnp.all(rnp.isfinite(leaf))
         in_a_row = rnp.where(fine, 0, state.in_a_row + 1)
         through = fine | (in_a_row > max_consecutive_errors)
-        found, after = inner.update(grads, state.inner, params)
+        found, after = willing.update(grads, state.inner, params, **extra)
         found = tree.map(lambda u: rnp.where(through, u, 0), found)
         after = tree.map(lambda new, old: rnp.where(through, new, old), after, state.inner)
         in_all = state.in_all + rnp.astype(~fine, "i32")
         return found, FiniteState(in_a_row, in_all, fine, after)
 
-    return Optimizer(init, update)
+    return ExtraArgsOptimizer(init, update)

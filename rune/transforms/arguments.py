@@ -21,7 +21,8 @@ _VALUES = (Array, Tracer)
 def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
     """The leaves as values: arrays, tracers, Python scalars; NumPy arrays get canonical dtypes.
 
-    A symbolic size becomes what a Python integer would be: a traced one, and weak.
+    A symbolic size becomes what a Python integer would be: a traced one, and weak. What has
+    `__rune_array__` becomes what that gives.
 
     Errors: ArgumentError names the path of a leaf that is no array.
     """
@@ -32,7 +33,7 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
 
 
 def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> Any:
-    if isinstance(value, Dim):
+    if isinstance(value, Dim) or hasattr(value, "__rune_array__"):
         return operand(name, value)
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
         with np.errstate(all="ignore"):

@@ -11,6 +11,7 @@ import functools
 import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,12 @@ def run_executable(
     """The results, of these types, of compiled code on buffers of its device."""
     results = executable(buffers, donated)
     next(counts.runs)
+    return [*map(Array, results, sized(types, results), repeat(place))]
+
+
+def sized(types: Sequence[ArrayType], buffers: Sequence[Any]) -> list[ArrayType]:
+    """The types, with the sizes of the buffers for symbolic ones."""
     return [
-        Array(b, t if not t.is_symbolic else t.with_shape(tuple(b.shape)), place)
-        for b, t in zip(results, types, strict=True)
+        t.with_shape(tuple(b.shape)) if t.is_symbolic else t
+        for t, b in zip(types, buffers, strict=True)
     ]

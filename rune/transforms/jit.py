@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 from rune import config, counts, effects, tree
@@ -31,8 +32,8 @@ from rune.transforms.compile import (
     compiled,
     device_for,
     place_of_call,
-    run_executable,
     run_program,
+    sized,
 )
 from rune.transforms.jit_primitive import jit_primitive
 from rune.transforms.marked import Marked, Names, as_set, with_statics
@@ -57,6 +58,10 @@ class Traced:
     axes: Mapping[Hashable, Any] = field(default_factory=dict)  # named axes it was made inside
     key: Key = (None, (), (), None)  # what it was traced for
     on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
+    is_symbolic: bool = field(init=False)  # some result's size depends on the arguments'
+
+    def __post_init__(self) -> None:
+        self.is_symbolic = any(t.is_symbolic for t in self.out_types)
 
     @property
     def serves_one_call(self) -> bool:
@@ -94,14 +99,17 @@ class Jitted:
         """Call the function, tracing and compiling where this is needed."""
         if self.general or kwargs:
             return self._call_general(args, kwargs)
-        leaves, treedef = tree.flatten(args)
-        for leaf in leaves:
-            if type(leaf) is not Array:
+        leaves, treedef = args, None  # arrays alone are their own leaves
+        types = [x.type for x in args if type(x) is Array]
+        if len(types) < len(args):
+            leaves, treedef = tree.flatten(args)
+            types = [x.type for x in leaves if type(x) is Array]
+            if len(types) < len(leaves):
                 return self._call_general(args, kwargs)
-        key = (treedef, tuple([x.type for x in leaves]), config.current())
+        key = (treedef, config.current(), *types)
         traced = self._plain.get(key)
         if traced is not None:
-            return tree.unflatten(traced.out_tree, self._run(traced, leaves))
+            return traced.out_tree.unflatten(self._run(traced, leaves))
         full, full_tree = tree.flatten((args, kwargs))
         traced, leaves = self._find(full, full_tree, ())
         if not (traced.serves_one_call or traced.needs or traced.axes):
@@ -231,16 +239,9 @@ class Jitted:
     def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
         values = [*traced.captured, *leaves] if traced.captured else leaves
         if traced.on_cpu is not None and is_evaluating():
-            place = CPU
-            buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
-            if len(buffers) < len(values):
-                place = COMMITTED_CPU
-                buffers = [v.buffer for v in values if type(v) is Array and v.place.device is None]
-            if len(buffers) == len(values):
-                try:
-                    return run_executable(traced.on_cpu, traced.out_types, buffers, place)
-                except LayoutError:
-                    pass  # a strided view: the general way makes it dense
+            outs = _run_on_cpu(traced.on_cpu, traced, values)
+            if outs is not None:
+                return outs
         try:
             if not is_evaluating():
                 return jit_primitive(*values, program=traced.program)
@@ -301,6 +302,31 @@ class _Bound:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call with the instance first."""
         return self.jitted(self.instance, *args, **kwargs)
+
+
+def _run_on_cpu(
+    executable: Executable, traced: Traced, values: Sequence[Any]
+) -> list[Array] | None:
+    """The results for arrays on the CPU; None where the general way has to prepare them.
+
+    Every call of a small program spends its time here, so there is nothing but the necessary.
+    """
+    place = CPU
+    buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
+    if len(buffers) < len(values):
+        place = COMMITTED_CPU
+        buffers = [v.buffer for v in values if type(v) is Array and v.place.device is None]
+        if len(buffers) < len(values):
+            return None
+    try:
+        outs = executable(buffers)
+    except LayoutError:  # a strided view: it is made dense
+        return None
+    next(counts.runs)
+    types = traced.out_types
+    if traced.is_symbolic:
+        types = sized(types, outs)
+    return [*map(Array, outs, types, repeat(place))]
 
 
 def _release(value: Any, device: Device | None) -> None:

@@ -49,6 +49,8 @@ class TreeDef:
         if len(given) != self.num_leaves:
             specifics = f"{self.num_leaves} leaves needed, {len(given)} given, {self}"
             raise ArgumentError(f"unflatten: cannot build the tree ({specifics})")
+        if self.kind is None:
+            return given[0]
         return _build(self, iter(given))
 
     def flatten_up_to(self, tree: Any) -> list[Any]:

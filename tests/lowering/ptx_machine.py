@@ -1,7 +1,9 @@
 """A machine for the PTX that rune writes: one thread after the other, over NumPy arrays.
 
 It knows the instructions that ptx.py may emit, each by its meaning in the PTX ISA, and no others.
-Registers are Python integers holding bits; an instruction reads them as its type says.
+Registers are Python integers holding bits; an instruction reads them as its type says. They begin
+with nothing in them, as does .local memory with bytes that make no sense, and an instruction may
+only use those that the text declares.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ _COMPARED = {
     "eq": np.equal, "ne": np.not_equal, "neu": np.not_equal, "lt": np.less, "le": np.less_equal,
     "gt": np.greater, "ge": np.greater_equal, "nan": lambda a, b: np.isnan(a) | np.isnan(b),
 }  # fmt: skip
+_REGISTERS = re.compile(r"\.reg \.\w+ %(\w)<(\d+)>;")
+_LOCAL = re.compile(r"\.local \.align \d .b8 (\w+)\[(\d+)\];")
 _OPERAND = re.compile(r"\[[^]]*\]|[^\s,;]+")
 
 
@@ -46,13 +50,17 @@ class _Thread:
         self.registers: dict[str, Any] = {"%ctaid.x": np.uint32(thread // 4)}
         self.registers |= {"%ntid.x": np.uint32(4), "%tid.x": np.uint32(thread % 4)}
         self.labels = {line[:-1]: at for at, line in enumerate(lines) if line.endswith(":")}
+        declared = (_REGISTERS.match(line) for line in lines)
+        self.declared = {f"%{m[1]}{n}" for m in declared if m for n in range(int(m[2]))}
+        local = (_LOCAL.match(line) for line in lines)
+        self.local = {m[1]: np.full(int(m[2]), 0xA5, np.uint8) for m in local if m}
 
     def run(self) -> None:
         at = 0
         while at < len(self.lines):
             line = self.lines[at]
             at += 1
-            if line.endswith(":") or line.startswith(".reg"):
+            if line.endswith(":") or line.startswith((".reg", ".local")):
                 continue
             guard, rest = line[1:].split(" ", 1) if line.startswith("@") else ("", line)
             if guard and not self.registers[guard]:
@@ -89,6 +97,7 @@ class _Thread:
             found = self.loaded(suffixes, operands[1], kind)
         else:
             found = self.value(name, suffixes, operands[1:], kind)
+        assert operands[0] in self.declared, operands
         self.registers[operands[0]] = np.asarray(found)
 
     def loaded(self, suffixes: list[str], operand: str, kind: str) -> Any:
@@ -99,11 +108,13 @@ class _Thread:
 
     def element(self, operand: str, kind: str) -> np.ndarray:
         """One element of memory: a number of an array, and an offset in bytes."""
-        register, _, more = operand.strip("[]").partition("+")
-        address = int(self.read(register, "u64")) + int(more or 0)
+        base, _, more = operand.strip("[]").partition("+")
         dtype = _NUMPY[kind]
-        data = self.arrays[address >> 32].view(np.uint8).reshape(-1)
-        at = address & 0xFFFFFFFF
+        if base in self.local:
+            data, at = self.local[base], int(more)
+        else:
+            address = int(self.read(base, "u64")) + int(more or 0)
+            data, at = self.arrays[address >> 32].view(np.uint8).reshape(-1), address & 0xFFFFFFFF
         assert at + dtype.itemsize <= data.size, operand
         return data[at : at + dtype.itemsize].view(dtype)
 

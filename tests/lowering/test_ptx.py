@@ -1,8 +1,9 @@
 """PTX written directly: what it looks like, what it means, and that it assembles.
 
 Its meaning is that of a small machine (ptx_machine.py), which is held against the interpreter of
-kernel code bit for bit, in every operation and dtype that is rendered. What is not rendered is
-refused by name. nvJitLink assembles the text to machine code, without a GPU or a driver.
+kernel code bit for bit, in every operation and dtype that is rendered, with all registers of a
+device and with hardly any. What is not rendered is refused by name. nvJitLink assembles the text to
+machine code, without a GPU or a driver.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Sto
 from rune.lowering.kernel.text import parse
 from rune.lowering.kernel.types import OPERAND_DTYPES, result_dtype
 from tests.lowering.kernel.examples import TEXTS
+from tests.lowering.kernel.random_code import Maker, random_code, random_inputs
 from tests.lowering.ptx_machine import run_entry
 from tests.support.close import near, same
 
@@ -36,6 +38,33 @@ code total(x: read f32[8*n], y: write f32[n]) sizes n in 1..100 {
     store y[i] = s
   }
 }"""
+CROWD = """
+code crowd(x: read f64[8*n], y: write f64[8*n], z: write bool[8*n]) sizes n in 1..100 {
+  for i in n grid {
+    a: f64 = x[8*i]
+    b: f64 = x[8*i + 1]
+    c: f32 = f32(x[8*i + 2])
+    d: bool = a < b
+    e: bool = b < x[8*i + 3]
+    k: i64 = i64(a)
+    var s: f64 = a
+    var t: f32 = c
+    var u: bool = d
+    for j in 8 serial {
+      for l in j + 2 serial {
+        s add= x[8*i + j] * b
+        t max= f32(x[8*i + l//2])
+        u = select(e, u, s < a)
+      }
+      v: f64 = select(u, s, f64(t) + f64(k))
+      store y[8*i + j] = v + a
+      store z[8*i + j] = (u and d) or (e and not(u))
+    }
+  }
+}"""
+TIGHT = {"words": 8, "predicates": 2}  # four registers of 64 bits
+Arrays = list[np.ndarray]
+Limits = Mapping[str, int]
 DTYPES = sorted(_TYPES, key=dtypes.short)
 RENDERED = frozenset(
     """add sub mul div neg abs sqrt fma max min and or xor not select eq ne lt le gt ge""".split()
@@ -52,75 +81,83 @@ def test_a_sum_is_a_loop_of_each_thread(expect):
 
         .visible .entry run_total(.param .u64 table)
         {
-          .reg .b64 %d<12>;
-          .reg .b32 %r<3>;
-          .reg .pred %p<3>;
-          .reg .f32 %f<5>;
-          ld.param.u64 %d1, [table];
+          .reg .b64 %d<5>;
+          .reg .b32 %r<2>;
+          .reg .pred %p<1>;
+          .reg .f32 %f<2>;
+          ld.param.u64 %d0, [table];
+          cvta.to.global.u64 %d0, %d0;
+          ld.global.nc.u64 %d1, [%d0+0];
           cvta.to.global.u64 %d1, %d1;
-          ld.global.nc.u64 %d2, [%d1+0];
+          ld.global.nc.u64 %d2, [%d0+8];
           cvta.to.global.u64 %d2, %d2;
-          ld.global.nc.u64 %d3, [%d1+8];
-          cvta.to.global.u64 %d3, %d3;
-          ld.global.nc.u64 %d4, [%d1+16];
-          mov.u32 %r1, %ctaid.x;
-          mov.u32 %r2, %ntid.x;
-          mul.wide.u32 %d5, %r1, %r2;
-          mov.u32 %r2, %tid.x;
-          cvt.u64.u32 %d6, %r2;
-          add.s64 %d5, %d5, %d6;
-          setp.ge.s64 %p1, %d5, %d4;
-          @%p1 ret;
-          mov.f32 %f1, 0f00000000;
-          mov.f32 %f2, %f1;
-          mov.b64 %d7, 0;
+          ld.global.nc.u64 %d0, [%d0+16];
+          mov.u32 %r0, %ctaid.x;
+          mov.u32 %r1, %ntid.x;
+          mul.wide.u32 %d3, %r0, %r1;
+          mov.u32 %r0, %tid.x;
+          cvt.u64.u32 %d4, %r0;
+          add.s64 %d3, %d3, %d4;
+          setp.ge.s64 %p0, %d3, %d0;
+          @%p0 ret;
+          mov.f32 %f0, 0f00000000;
+          mov.b64 %d0, 0;
         L1:
-          setp.ge.s64 %p2, %d7, 8;
-          @%p2 bra E1;
-          mul.lo.s64 %d8, %d5, 8;
-          add.s64 %d9, %d8, %d7;
-          mad.lo.s64 %d10, %d9, 4, %d2;
-          ld.global.nc.f32 %f3, [%d10];
-          add.rn.f32 %f4, %f2, %f3;
-          mov.f32 %f2, %f4;
-          add.s64 %d7, %d7, 1;
+          setp.ge.s64 %p0, %d0, 8;
+          @%p0 bra E1;
+          mul.lo.s64 %d4, %d3, 8;
+          add.s64 %d4, %d4, %d0;
+          mad.lo.s64 %d4, %d4, 4, %d1;
+          ld.global.nc.f32 %f1, [%d4];
+          add.rn.f32 %f0, %f0, %f1;
+          add.s64 %d0, %d0, 1;
           bra L1;
         E1:
-          mad.lo.s64 %d11, %d5, 4, %d3;
-          st.global.f32 [%d11], %f2;
+          mad.lo.s64 %d0, %d3, 4, %d2;
+          st.global.f32 [%d0], %f0;
           ret;
         }""",
+    )
+
+
+def test_what_has_no_register_is_in_local_memory_and_loops_keep_theirs(expect):
+    lines = ptx.render(parse(SUM), TIGHT).text.splitlines()
+
+    expect(
+        "\n".join(lines[2:7] + lines[lines.index("L1:") :]),
+        """
+        """,
     )
 
 
 # --- what it means ----------------------------------------------------------------------------
 
 
-def run(code: KernelCode, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]) -> None:
+def run(
+    code: KernelCode, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], limits: Limits
+) -> None:
     """The kernel on the machine; arrays that it writes change."""
-    rendered = ptx.render(code)
+    rendered = ptx.render(code, limits)
     words = [*(number << 32 for number in range(1, len(arrays) + 1)), *sizes.values()]
     points = evaluate(dims.product(rendered.grid), sizes)
     run_entry(rendered.text, np.array(words, np.uint64), arrays, -(-points // 4) * 4)
 
 
-Arrays = list[np.ndarray]
-
-
-def both(code: KernelCode, inputs: Arrays, sizes: Mapping[str, int]) -> tuple[Arrays, Arrays]:
-    """The results of the interpreter, and those of the machine."""
+def both(code: KernelCode, inputs: Arrays, sizes: Mapping[str, int]) -> tuple[Arrays, list[Arrays]]:
+    """The results of the interpreter, and those of the machine: with many registers, with few."""
     outputs = [p for p in code.params if p.access is not Access.READ]
-    made = []
-    for compute in (interpret, run):
-        results = [np.zeros(evaluate(p.size, sizes), p.dtype) for p in outputs]
-        compute(code, [*inputs, *results], sizes)
-        made.append(results)
-    return made[0], made[1]
+    made = [[np.zeros(evaluate(p.size, sizes), p.dtype) for p in outputs] for _ in range(3)]
+    interpret(code, [*inputs, *made[0]], sizes)
+    for limits, results in zip((ptx.LIMITS, TIGHT), made[1:], strict=True):
+        run(code, [*inputs, *results], sizes, limits)
+    return made[0], made[1:]
 
 
 def agree(code: KernelCode, inputs: Arrays, sizes: Mapping[str, int]) -> None:
     """The machine's results are the interpreter's, bit for bit."""
-    same(*both(code, inputs, sizes))
+    expected, found = both(code, inputs, sizes)
+    for results in found:
+        same(expected, results)
 
 
 def values(dtype: np.dtype, seed: int) -> np.ndarray:
@@ -201,6 +238,7 @@ EXAMPLES = {
     ),
     "cumsum": (TEXTS["cumsum"], [rng.integers(-9, 9, 60).astype(np.int32)], {}),
     "four_axes": (TEXTS["four_axes"], [rng.normal(size=120)], {}),
+    "crowd": (CROWD, [rng.normal(size=24)], {"n": 3}),
 }
 
 
@@ -210,10 +248,11 @@ def test_an_example_computes_what_the_interpreter_does(name: str):
 
     expected, found = both(parse(text), arrays, sizes)
 
-    if name == "dot":
-        near(expected, found, relative=1e-6, why="the machine fuses products into the sum")
-    else:
-        same(expected, found)
+    for results in found:
+        if name == "dot":
+            near(expected, results, relative=1e-6, why="the machine fuses products into the sum")
+        else:
+            same(expected, results)
 
 
 def test_a_division_of_what_may_be_negative_is_moved_up():
@@ -225,6 +264,34 @@ def test_a_division_of_what_may_be_negative_is_moved_up():
     }"""
 
     agree(parse(text), [rng.normal(size=99).astype(np.float32)], {})
+
+
+class _Maker(Maker):
+    """Code without what PTX does not render here."""
+
+    floats = ("add", "sub", "mul", "max", "min", "neg", "abs", "select")
+    integers = ("add", "sub", "mul", "max", "min", "and", "xor", "neg")
+    nested = ("reduce", "reduce", "carry", "carry", "copies")
+
+    def small(self) -> Expr:
+        clamped = super().small()
+        assert isinstance(clamped, Op)
+        return Cast(Cast(clamped.args[0], dtypes.i32), dtypes.f32)
+
+
+RANDOM = [random_code(seed, 12, _Maker) for seed in range(30)]
+
+
+@pytest.mark.parametrize("code", RANDOM, ids=lambda code: code.name)
+def test_random_code_computes_what_the_interpreter_does(code: KernelCode):
+    agree(code, random_inputs(0)[:2], {})
+
+
+def test_a_limit_below_what_an_instruction_needs_is_refused():
+    with pytest.raises(
+        CompileError, match=r"cannot allocate words \(one step needs 6, there are 4"
+    ):
+        ptx.render(parse(SUM), {"words": 4})
 
 
 # --- what is refused --------------------------------------------------------------------------
@@ -291,7 +358,7 @@ def assembled(assembler: Any, text: str, arch: str) -> bytes:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_every_kernel_assembles(assembler: Any, arch: str):
-    codes = [replace(parse(text), name=name) for name, (text, _, _) in EXAMPLES.items()]
+    codes = [replace(parse(text), name=name) for name, (text, _, _) in EXAMPLES.items()] + RANDOM
     for dtype in DTYPES:
         a = Load("a", (dims.symbol("i", 0, N - 1),), dtype)
         exprs: list[Expr] = [op for op in operations(dtype) if is_rendered(op)]
@@ -299,6 +366,7 @@ def test_every_kernel_assembles(assembler: Any, arch: str):
         made = [elementwise(dtype, e) for e in exprs]
         codes += [replace(c, name=f"{dtypes.short(dtype)}_{k}") for k, c in enumerate(made)]
     kernels = [ptx.render(code) for code in codes]
+    kernels += [ptx.render(replace(code, name=f"{code.name}_tight"), TIGHT) for code in codes]
 
     image = assembled(assembler, ptx.assemble(kernels), arch)
 

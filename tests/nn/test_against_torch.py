@@ -1,7 +1,8 @@
 """rune.nn against stored answers of torch 2.13.0: convolutions, pooling, losses, cells, norms.
 
 Each case is called as it is and under jit; the gradients of the sum of its results, each times a
-fixed weight, are compared as well. torch_cases.py spells the calls, make_vectors.py stored them.
+fixed weight, are compared as well, and both on other executors: a sample in every run, all with
+RUNE_TEST_WHOLE=1. torch_cases.py spells the calls, make_vectors.py stored them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,16 @@ import rune
 import rune.numpy as rnp
 from rune import nn
 from tests.nn.torch_cases import CASES, Case
+from tests.support.surface_laws import DEVICES, one_in
 
 STORED = np.load(Path(__file__).parent / "torch_2_13_0.npz", allow_pickle=False)
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
+PLACED = {
+    f"{c} on {d.name}": (c, d.name)
+    for c in CASES
+    for d in DEVICES
+    if d.target.backend != "reference"
+}
 
 
 def outputs(case: Case, *arrays: Any) -> tuple:
@@ -51,12 +59,29 @@ def test_results_are_those_of_torch(case: Case, wrap: Any):
         equal(f"{case} / {number}", output)
 
 
-@each_case
-def test_gradients_are_those_of_torch(case: Case):
+def gradients(case: Case, device: str) -> None:
+    """Compare the gradients of a compiled program."""
     arrays = case.draw()
     smooth = tuple(k for k in range(len(arrays)) if f"{case} / d{k}" in STORED)
+    derived = rune.grad(lambda *xs: weighted(case, *xs), argnums=smooth)
 
-    found = rune.jit(rune.grad(lambda *xs: weighted(case, *xs), argnums=smooth))(*arrays)
+    found = rune.jit(derived, device=device)(*arrays)
 
     for number, gradient in zip(smooth, found, strict=True):
         equal(f"{case} / d{number}", gradient)
+
+
+@each_case
+def test_gradients_are_those_of_torch(case: Case):
+    gradients(case, "cpu")
+
+
+@pytest.mark.parametrize("placed", one_in(32, list(PLACED)))
+def test_a_program_on_an_executor_gives_torchs_results_and_gradients(placed: str):
+    case, device = PLACED[placed]
+
+    found = rune.jit(lambda *xs: outputs(case, *xs), device=device)(*case.draw())
+
+    for number, output in enumerate(found):
+        equal(f"{case} / {number}", output)
+    gradients(case, device)

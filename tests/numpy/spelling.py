@@ -3,15 +3,17 @@
 A case names the arguments it wants by kind and shape. `smooth` says that the derivative with
 respect to every floating argument exists at the points drawn; `static` that the call needs
 concrete values, so that it can be neither jitted nor batched; `plain` that only these sizes and
-dtypes are tried, because a call is slow. `slack` widens the tolerances, with a comment that says
-why. `module` is the pair of libraries that understand the call, and what it is handed: with "scipy"
+dtypes are tried, because a call is slow. Of the generated variants `keeps` names the sizes that
+mean something, and what: they stay as they are; `without` the variants that make no sense, by
+patterns of their labels, and why. `slack` widens the tolerances, with a comment that says why.
+`module` is the pair of libraries that understand the call, and what it is handed: with "scipy"
 that is scipy or rune.scipy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
@@ -89,6 +91,8 @@ class Case:
     smooth: bool = True
     static: bool = False
     plain: bool = False
+    keeps: Mapping[int, str] = field(default_factory=dict)
+    without: Mapping[str, str] = field(default_factory=dict)
     slack: float = 1.0
     module: str = "numpy"
 

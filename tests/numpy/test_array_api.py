@@ -340,7 +340,10 @@ def test_kinds_of_dtypes_are_the_standards(name: str):
 
 @pytest.mark.parametrize("version", [None, "2022.12", "2023.12", "2024.12"])
 def test_an_array_knows_its_namespace(version: str | None):
-    assert rnp.ones(2).__array_namespace__(api_version=version) is rnp
+    xp = rnp.ones(2).__array_namespace__(api_version=version)
+
+    assert xp.ones(2).__array_namespace__() is xp
+    assert (xp.float32, xp.pi, xp.linalg.__doc__) == (rnp.float32, rnp.pi, rnp.linalg.__doc__)
     assert rune.jit(lambda x: x.__array_namespace__().sum(x))(rnp.ones(2)) == 2
 
 

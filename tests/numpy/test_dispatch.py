@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -13,7 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rune
 import rune.numpy as rnp
+from rune.array import Array
+from rune.errors import DtypeError, ShapeError
 from tests.support.close import same
 
 
@@ -59,10 +64,18 @@ def test_operators_in_place_keep_the_box_and_its_dtype():
     box = same_box = in_a_box(rnp.arange(3))
 
     box += 1
-    box *= 2.5
+    box *= np.array([1, 2, 3], np.int64)
 
     assert box is same_box
-    same(np.array([2, 5, 7], np.int32), box.value)
+    same(np.array([1, 4, 9], np.int32), box.value)
+
+
+@pytest.mark.parametrize(("other", "error"), [(2.5, DtypeError), (rnp.ones(3), ShapeError)])
+def test_an_operator_in_place_refuses_what_the_box_cannot_hold(other: Any, error: type):
+    box = in_a_box(rnp.arange(1))
+
+    with pytest.raises(error, match=r"mutable: cannot keep f32\*?\[\d\] in a box of i32\[1\]"):
+        box += other
 
 
 def test_functions_take_boxes_and_give_boxes():
@@ -83,9 +96,86 @@ def test_a_copy_is_another_box_and_asarray_the_same():
     xp = box.__array_namespace__()
 
     assert xp.asarray(box) is box
-    for copy in (xp.asarray(box, copy=True), xp.astype(box, xp.float32), box[:], np.asarray(box)):
-        copy[0] = 5
+    for other in (xp.asarray(box, copy=True), xp.astype(box, xp.float32), np.asarray(box)):
+        other[0] = 5
     assert box.value.tolist() == [1.0, 1.0]
+
+
+def test_a_basic_index_is_a_view_both_ways():
+    box = in_a_box(rnp.zeros((2, 3)))
+    row, every_other = box[0], box[1][::2]
+
+    row[1] = 5
+    every_other += 7
+    box[:, 0] = -1
+
+    assert box.value.tolist() == [[-1, 5, 0], [-1, 0, 7]]
+    assert row.value.tolist() == [-1, 5, 0]
+    assert every_other.value.tolist() == [-1, 7]
+
+
+def test_a_mask_or_positions_are_a_copy():
+    box = in_a_box(rnp.arange(3))
+
+    for part in (box[box > 0], box[rnp.array([1, 2])]):
+        part[0] = 9
+
+    assert box.value.tolist() == [0, 1, 2]
+
+
+def test_an_element_changed_in_place_is_written_once():
+    box = in_a_box(rnp.arange(3))
+
+    box[1] += 10
+    for element in box:
+        element *= 2
+
+    assert box.value.tolist() == [0, 22, 4]
+
+
+def written(x: Any) -> Any:
+    """As a library of the standard writes."""
+    xp = x.__array_namespace__()
+    made = xp.asarray(x, copy=True)
+    made[0] = made[1] * made[2]
+    made[made > 5] = 2 * x[1]
+    made *= 3
+    return xp.sum(made)
+
+
+def test_what_writes_is_compiled_and_differentiated_as_any_function():
+    x = rnp.array([1.0, 2.0, 4.0])
+
+    found = rune.jit(written)(x)
+
+    assert isinstance(found, Array)
+    assert found.item() == 30.0
+    assert rune.grad(written)(x).tolist() == [0.0, 9.0, 3.0]
+    assert rune.vmap(written)(rnp.stack([x, 2 * x])).tolist() == [30.0, 60.0]
+    assert x.tolist() == [1.0, 2.0, 4.0]
+
+
+def test_rune_takes_a_box_as_the_array_in_it():
+    x = rnp.array([3.0, 4.0])
+    box = in_a_box(x)
+
+    assert rnp.linalg.norm(box).item() == 5.0
+    assert isinstance(rnp.stack([box, x]), Array)
+    assert rnp.asarray([box, box]).shape == (2, 2)
+    assert rune.jit(lambda v: v + 1)(box).tolist() == [4.0, 5.0]
+    assert rune.grad(lambda v: (v * v).sum())(box).tolist() == [6.0, 8.0]
+    assert x[in_a_box(rnp.array([1]))].tolist() == [4.0]
+    assert rune.lax.scan(lambda c, v: (c + v, c), in_a_box(rnp.zeros(())), box)[0].item() == 7.0
+
+
+def test_a_box_and_its_namespace_are_copied_and_stored():
+    box = in_a_box(rnp.arange(2))
+    xp = box.__array_namespace__()
+
+    for other in (copy.copy(box), copy.deepcopy(box), pickle.loads(pickle.dumps(box))):
+        other[0] = 9
+    assert box.value.tolist() == [0, 1]
+    assert pickle.loads(pickle.dumps(xp.linalg)) is xp.linalg
 
 
 def test_a_box_converts_compares_and_iterates_as_its_array():

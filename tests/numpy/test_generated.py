@@ -6,8 +6,6 @@ too. All variants of a case are one test, which names those that differ.
 
 from __future__ import annotations
 
-import zlib
-
 import pytest
 
 import rune
@@ -16,7 +14,7 @@ from tests.numpy.spelling import Case
 from tests.scipy.cases import CASES as SCIPY_CASES
 from tests.support.close import near
 from tests.support.surface_differences import DIFFERENCES, excused, matches
-from tests.support.surface_laws import silently
+from tests.support.surface_laws import one_in, silently
 from tests.support.surface_variants import (
     Variants,
     broadcasts,
@@ -64,12 +62,7 @@ def test_two_arguments_broadcast_as_in_the_library(case: Case):
     assert not unexcused(case, broadcasts)
 
 
-def is_sampled(case: Case) -> bool:
-    """One case in eight, always the same."""
-    return not case.static and zlib.crc32(case.name.encode()) % 8 == 0
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if is_sampled(c)], ids=str)
+@pytest.mark.parametrize("case", one_in(8, [c for c in CASES if not c.static]), ids=str)
 def test_a_compiled_call_gives_what_the_eager_one_gives_whatever_sizes_and_dtypes(case: Case):
     wanted = {"all 0", "odd", "bf16", "f64", "u8"}
     variants = (v for law in ALL for v in law(case) if str(v) in wanted)

@@ -14,7 +14,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes
-from rune.errors import ArgumentError, DtypeError, ShapeError, TransformError
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax import linalg as lax_linalg
 from tests.support.arrays import array
 from tests.support.close import near
@@ -191,9 +191,13 @@ def test_a_solution_is_differentiated_without_its_factors():
     assert program.count(" linear_solve ") == 2
 
 
-def test_reflections_refuse_to_be_differentiated():
-    with pytest.raises(TransformError, match="cannot differentiate geqrf"):
-        rune.jvp(lax_linalg.geqrf, (array(drawn(3, 2)),), (array(drawn(3, 2)),))
+def test_a_real_block_that_no_basis_is_right_for_has_no_derivative_but_its_complex_form_has():
+    turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
+
+    for dtype, is_finite in ((np.float64, False), (np.complex128, True)):
+        form, _ = rune.jvp(lax_linalg.schur, (array(turn.astype(dtype)),),
+                           (array(drawn(2, 2).astype(dtype)),))[1]  # fmt: skip
+        assert bool(np.isfinite(np.asarray(form)).all()) is is_finite
 
 
 # --- JAX's spelling -----------------------------------------------------------------------------
@@ -228,6 +232,23 @@ def test_a_cholesky_factor_is_updated_by_a_vector():
     assert (np.tril(found, -1) == 0).all()
 
 
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_reflections_are_multiplied_by_without_writing_their_product(left: bool, transpose: bool):
+    a = array(drawn(2, 4, 3) + 1j * drawn(2, 4, 3))
+    c = drawn(2, 4, 5) + 1j * drawn(2, 4, 5)
+    c = c if left else np.swapaxes(c, -1, -2)
+    packed, taus = lax_linalg.geqrf(a)
+
+    found = lax_linalg.ormqr(packed, taus, array(c), left=left, transpose=transpose)
+
+    q = np.asarray(rnp.linalg.qr(a, mode="complete").Q)
+    q = np.swapaxes(q.conj(), -1, -2) if transpose else q
+    near(q @ c if left else c @ q, np.asarray(found), relative=1e-13, why="order of sums")
+    assert " householder_product " not in str(rune.make_jaxpr(lax_linalg.ormqr)(
+        packed, taus, array(c if left else np.swapaxes(c, -1, -2))))  # fmt: skip
+
+
 def test_a_symmetric_product_is_mirrored_on_demand():
     a, c = drawn(3, 2), drawn(3, 3)
 
@@ -251,6 +272,10 @@ def test_a_symmetric_product_is_mirrored_on_demand():
             r"solve: cannot solve f64\[2,2\] for f64\[3\]",
         ),
         (lambda x: rnp.linalg.tensorinv(x, 1), r"tensorinv: cannot invert f64\[2,3\]"),
+        (
+            lambda x: lax_linalg.ormqr(x, x[0], x),
+            r"ormqr: cannot multiply f64\[2,3\] by the reflections f64\[2,3\], f64\[3\]",
+        ),
         (lambda x: lax_linalg.cholesky_update(x, x[0]), r"cholesky_update: cannot update"),
     ],
 )

@@ -17,6 +17,7 @@ from rune import dtypes
 from rune.ops import matrix_helpers as m
 from rune.ops.linalg import (
     cholesky,
+    geqp3,
     geqrf,
     householder_product,
     linear_solve,
@@ -159,6 +160,15 @@ def _geqrf_truth(a: np.ndarray) -> Sequence[np.ndarray]:
     return np.swapaxes(packed, -1, -2), taus
 
 
+def _geqp3_truth(a: np.ndarray) -> Sequence[np.ndarray]:
+    (geqp3_of,) = scipy.linalg.get_lapack_funcs(("geqp3",), (a,))
+    lanes = [geqp3_of(x)[:3] for x in a.reshape(-1, *a.shape[-2:])]
+    packed, order, taus = (np.stack([lane[k] for lane in lanes]) for k in range(3))
+    shape = a.shape[:-2]
+    order = order.astype(np.int32).reshape(*shape, -1) - np.int32(1)
+    return packed.reshape(a.shape), taus.reshape(*shape, -1), order
+
+
 def _reflected(a: np.ndarray, taus: np.ndarray) -> Sequence[np.ndarray]:
     out = np.broadcast_to(np.eye(*a.shape[-2:]), a.shape)
     row = np.arange(a.shape[-2])
@@ -173,6 +183,14 @@ _REFLECTIONS = [
         Use(geqrf, (_matrix(*shape, dtype=dtype),), _geqrf_truth, _of_reflections)
         for shape, dtype in (((2, 5, 3), COMPLEX), ((3, 5), REAL), ((20, 18), REAL))
     ),
+    *(
+        Use(geqp3, (_matrix(*shape, dtype=dtype),), _geqp3_truth)
+        for shape, dtype in (
+            ((2, 4, 3), COMPLEX), ((3, 5), REAL), ((4, 4), REAL), ((20, 18), REAL), ((1, 1), REAL)
+        )
+    ),
+    Use(geqp3, (_matrix(2, 0, 3),), lambda a: [a, a[..., 0], np.array([[0, 1, 2]] * 2, np.int32)],
+        smooth=False),
     *(
         Use(
             householder_product,

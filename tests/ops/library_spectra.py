@@ -10,14 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 import rune.numpy as rnp
 from rune import dtypes
 from rune.ops import matrix_helpers as m
+from rune.ops.creation import stop_gradient
 from rune.ops.linalg import (
     eig,
     eigh,
     hessenberg,
+    hessenberg_commutator,
     householder_product,
     schur,
     svd,
@@ -25,7 +28,9 @@ from rune.ops.linalg import (
     triangular_sqrt,
     tridiagonal,
 )
-from rune.ops.linalg.sylvester import complex_schur
+from rune.ops.linalg.blocks import triangular_form
+from rune.ops.linalg.schur import complex_schur
+from rune.ops.linalg.sylvester import COMPLEX as WIDER
 from tests.ops.samples import Operand
 from tests.ops.use import Use
 
@@ -217,13 +222,18 @@ _EIGS = [
 
 
 def _seen_of_schur(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
+    """What it rebuilds, Zᴴ Z, below T, and that Z turns A into T: column by column, any phase."""
     t, z = outputs
     below = m.lower_triangle(t, -1 if a.dtype in dtypes.COMPLEX else -2)
-    return rnp.matmul(rnp.matmul(z, t), m.adjoint(z)), rnp.matmul(m.adjoint(z), z), below
+    turned = rnp.matmul(a, z) - rnp.matmul(z, t)
+    projected = rnp.abs(rnp.matmul(m.adjoint(z), rnp.matmul(a, z))) - rnp.abs(t)
+    made = rnp.matmul(rnp.matmul(z, t), m.adjoint(z))
+    return made, rnp.matmul(m.adjoint(z), z), below, turned, projected
 
 
 def _schur_truth(a: np.ndarray) -> Sequence[np.ndarray]:
-    return a, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape), a * 0
+    unit = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
+    return a, unit, a * 0, a * 0, np.abs(a) * 0
 
 
 def _unitary(packed: Any, taus: Any) -> Any:
@@ -238,7 +248,16 @@ def _unitary(packed: Any, taus: Any) -> Any:
 def _seen_of_hessenberg(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     packed, taus = outputs
     q, h = _unitary(packed, taus), m.upper_triangle(packed, -1)
-    return rnp.matmul(rnp.matmul(q, h), m.adjoint(q)), rnp.matmul(m.adjoint(q), q)
+    made = rnp.matmul(rnp.matmul(q, h), m.adjoint(q))
+    return made, rnp.matmul(m.adjoint(q), q), packed, taus
+
+
+def _hessenberg_truth(a: np.ndarray) -> Sequence[np.ndarray]:
+    (gehrd,) = scipy.linalg.get_lapack_funcs(("gehrd",), (a,))
+    n = a.shape[-1]
+    found = [gehrd(x) for x in a.reshape(-1, n, n)]
+    packed, taus = (np.stack(x) for x in ([f[0] for f in found], [f[1] for f in found]))
+    return *_schur_truth(a)[:2], packed.reshape(a.shape), taus.reshape(*a.shape[:-2], n - 1)
 
 
 def _seen_of_tridiagonal(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
@@ -246,7 +265,10 @@ def _seen_of_tridiagonal(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     q, beside = _unitary(packed, taus), rnp.pad(e, [*((0, 0) for _ in e.shape[:-1]), (1, 0)])
     above = rnp.eye(d.shape[-1], k=1, dtype=d.dtype) * beside[..., None, :]
     t = m.from_diagonal(d) + above + rnp.swapaxes(above, -1, -2)
-    return rnp.matmul(rnp.matmul(q, t.astype(q.dtype)), m.adjoint(q)), rnp.matmul(m.adjoint(q), q)
+    t = t.astype(q.dtype)
+    kept = [m.upper_triangle(m.lower_triangle(x, -1), -1) for x in (packed, t)]
+    made = rnp.matmul(rnp.matmul(q, t), m.adjoint(q))
+    return made, rnp.matmul(m.adjoint(q), q), kept[0] - kept[1]
 
 
 def _upside_down(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
@@ -265,12 +287,12 @@ _FORMS = [
         lambda outputs, a: [rnp.trace(outputs[0]), m.lower_triangle(outputs[0], -1)],
         {"vectors": False}, _apart),
     *(
-        Use(hessenberg, (operand,), lambda a: _schur_truth(a)[:2], _seen_of_hessenberg)
-        for operand in (_matrix(5, 5), _matrix(2, 3, 3, dtype=COMPLEX))
+        Use(hessenberg, (operand,), _hessenberg_truth, _seen_of_hessenberg)
+        for operand in (_matrix(5, 5), _matrix(2, 3, 3, dtype=COMPLEX), _matrix(1, 1))
     ),
-    Use(tridiagonal, (_matrix(2, 4, 4, dtype=COMPLEX),), lambda a: _schur_truth(a)[:2],
+    Use(tridiagonal, (_matrix(2, 4, 4, dtype=COMPLEX),), lambda a: _schur_truth(a)[:3],
         _seen_of_tridiagonal, {"lower": True}, _graded),
-    Use(tridiagonal, (_matrix(4, 4),), lambda a: _schur_truth(a)[:2], _upside_down,
+    Use(tridiagonal, (_matrix(4, 4),), lambda a: _schur_truth(a)[:3], _upside_down,
         {"lower": False}, _graded),
 ]  # fmt: skip
 
@@ -299,6 +321,63 @@ def _solved(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
     return expected
 
 
+def _with_blocks(t: Any, c: Any) -> Sequence[Any]:
+    """-T, T and their forms, of numbers well apart on the diagonal; a real T has a 2 × 2 block."""
+    n = t.shape[-1]
+    t = m.upper_triangle(t) + m.from_diagonal(3.0 * rnp.arange(n).astype(t.dtype))
+    dtype = WIDER.get(t.dtype, t.dtype)
+    wide = m.eye(t.shape, dtype)
+    if t.dtype not in dtypes.COMPLEX:
+        block = np.zeros((n, n))
+        block[:2, :2] = [[1, 2], [-1, -2]]
+        t = t + block
+        form, wide = triangular_form(stop_gradient(t).astype(dtype), wide)
+    else:
+        form = stop_gradient(t)
+    return -t, t, -form, wide, form, wide, c
+
+
+def _below_blocks(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
+    """The solution of the equations below the blocks, all of them in one system."""
+
+    def expected(_: Any, t: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
+        c, n = others[-1], t.shape[-1]
+        one = np.eye(n)
+        system = np.kron(one, t.T) - np.kron(t, one)  # of X T - T X, row by row
+        places = np.flatnonzero(np.tril(np.triu(t, -1) == 0, -1))
+        system = system[np.ix_(places, places)]
+        out = np.zeros(n * n, c.dtype)
+        out[places] = np.linalg.solve(system.T if transposed else system, c.ravel()[places])
+        return [out.reshape(n, n)]
+
+    return expected
+
+
+def _hessenbergs(a: Any, c: Any) -> Sequence[Any]:
+    """Upper Hessenberg matrices with a subdiagonal away from zero; below it what is not read."""
+    return a + 2.0 * rnp.eye(a.shape[-1], k=-1), c
+
+
+def _commuted(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
+    def expected(h: np.ndarray, c: np.ndarray) -> Sequence[np.ndarray]:
+        n = h.shape[-1]
+        one, row, column = np.eye(n), *np.indices((n, n))
+        unknowns = np.flatnonzero((row > column) & (column > 0))
+        equations = np.flatnonzero(row > column + 1)
+        out = np.zeros((*c.shape[:-2], n * n), c.dtype)
+        for lane in np.ndindex(*c.shape[:-2]):
+            read = np.triu(h[lane], -1)
+            system = np.kron(one, read.T) - np.kron(read, one)
+            system, given = system[np.ix_(equations, unknowns)], c[lane].ravel()
+            if transposed:
+                out[lane][equations] = np.linalg.solve(system.T, given[unknowns])
+            else:
+                out[lane][unknowns] = np.linalg.solve(system, given[equations])
+        return [out.reshape(c.shape)]
+
+    return expected
+
+
 def _triangle(a: Any) -> Sequence[Any]:
     return (m.upper_triangle(a) / 4 + 2 * m.eye(a.shape, a.dtype),)
 
@@ -311,6 +390,17 @@ _EQUATIONS = [
             (REAL, False, ((3, 3), (2, 2), (3, 2))),
             (COMPLEX, True, ((2, 2, 2), (2, 3, 3), (2, 2, 3))),
         )
+    ),
+    *(
+        Use(sylvester, (_matrix(n, n, dtype=dtype),) * 2, _below_blocks(transposed),
+            params={"transposed": transposed, "below": True}, prepare=_with_blocks)
+        for n, dtype, transposed in ((4, REAL, False), (4, REAL, True), (3, COMPLEX, True))
+    ),
+    *(
+        Use(hessenberg_commutator, (_matrix(*shape, dtype=dtype),) * 2, _commuted(transposed),
+            params={"transposed": transposed}, prepare=_hessenbergs)
+        for shape, dtype in (((5, 5), REAL), ((2, 4, 4), COMPLEX), ((2, 2), REAL))
+        for transposed in (False, True)
     ),
     *(
         Use(triangular_sqrt, (operand,), lambda t: [t, t * 0],

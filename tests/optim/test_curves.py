@@ -128,6 +128,14 @@ def adafactor(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
     return -0.1 * update * max(np.sqrt(np.mean(w**2)), 1e-3)
 
 
+def rprop(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
+    sizes, last = memory.get("sizes", np.full(3, 0.1)), memory.get("last", np.zeros(3))
+    factor = np.where(g * last > 0, 1.2, np.where(g * last < 0, 0.5, 1.0))
+    memory["sizes"] = np.clip(sizes * factor, 1e-6, 50.0)
+    memory["last"] = np.where(g * last < 0, 0.0, np.sign(g))
+    return -memory["sizes"] * memory["last"]
+
+
 BY_FORMULA: dict[str, tuple[optim.Optimizer, Step]] = {
     "nadam": (optim.nadam(0.1), nadam),
     "yogi": (optim.yogi(0.1), yogi),
@@ -135,6 +143,7 @@ BY_FORMULA: dict[str, tuple[optim.Optimizer, Step]] = {
     "lamb": (optim.lamb(0.1, weight_decay=0.1), lamb),
     "lars": (optim.lars(0.5, weight_decay=0.1, trust_coefficient=0.1), lars),
     "adafactor": (optim.adafactor(0.1), adafactor),
+    "rprop": (optim.rprop(0.1), rprop),
 }
 
 

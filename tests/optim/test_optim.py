@@ -109,6 +109,26 @@ ALL = {
     "adam": optim.adam(0.1),
     "adamw": optim.adamw(optim.cosine_decay_schedule(0.1, 10)),
     "chain": optim.chain(optim.clip_by_global_norm(1.0), optim.adam(0.1)),
+    "adabelief": optim.adabelief(0.1),
+    "adan": optim.adan(0.1),
+    "amsgrad": optim.amsgrad(0.1),
+    "novograd": optim.novograd(0.1),
+    "radam": optim.radam(0.1),
+    "rprop": optim.rprop(0.1),
+    "signum": optim.signum(0.1),
+    "optimistic": optim.optimistic_gradient_descent(0.05),
+    "noisy": optim.noisy_sgd(0.1, eta=1e-4, key=3),
+    "lbfgs": optim.lbfgs(0.1, linesearch=None),
+    "yogi": optim.yogi(0.1),
+    "lamb": optim.lamb(0.1),
+    "lion": optim.lion(0.1),
+    "rmsprop": optim.rmsprop(0.1, centered=True, momentum=0.9),
+    "adafactor": optim.adafactor(0.1),
+    "injected": optim.inject_hyperparams(optim.adamw)(0.1),
+    "partitioned": optim.partition(
+        {"a": optim.adam(0.1), "b": optim.sgd(0.1)}, {"w": "a", "layers": "b", "no": None}
+    ),
+    "every second": optim.chain(optim.sgd(0.1), optim.apply_every(1)),
 }
 
 
@@ -193,7 +213,7 @@ SCHEDULES: dict[str, tuple[Any, Callable[[int], float]]] = {
     "constant": (optim.constant_schedule(0.3), lambda n: 0.3),
     "linear": (optim.linear_schedule(1.0, 0.2, 8), lambda n: 1.0 - 0.8 * min(n / 8, 1)),
     "exponential": (optim.exponential_decay(1.0, 4, 0.5), lambda n: 0.5 ** (n / 4)),
-    "staircase": (optim.exponential_decay(1.0, 4, 0.5, True), lambda n: 0.5 ** (n // 4)),
+    "staircase": (optim.exponential_decay(1.0, 4, 0.5, staircase=True), lambda n: 0.5 ** (n // 4)),
     "cosine": (
         optim.cosine_decay_schedule(2.0, 10, alpha=0.1),
         lambda n: 2.0 * (0.9 * 0.5 * (1 + math.cos(math.pi * min(n, 10) / 10)) + 0.1),

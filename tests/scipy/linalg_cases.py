@@ -48,6 +48,17 @@ def _qr(mode: str) -> Any:
     return call
 
 
+def _pivoted(mode: str) -> Any:
+    """A[:, p] - Q R, R's size and Q's orthogonality, and the columns' numbers."""
+
+    def call(sp: Any, x: Any) -> Any:
+        q, r, order = sp.linalg.qr(x, mode=mode, pivoting=True)
+        (other, same) = sp.linalg.qr(x, mode="r", pivoting=True)
+        return q @ r, abs(r), q.conj().swapaxes(-1, -2) @ q, order, abs(other[: r.shape[0]]) - abs(r), same
+
+    return call
+
+
 def _multiplied(mode: str, turned: bool) -> Any:
     def call(sp: Any, x: Any, c: Any) -> Any:
         found, r = sp.linalg.qr_multiply(x, c, mode, conjugate=turned)
@@ -79,6 +90,15 @@ _FACTORS = [
         of(f"qr {mode} of {s.kind} {s.shape}", _qr(mode), s, slack=50)
         for mode in ("full", "economic") for s in (f(4, 3), z(3, 3))
     ),
+    *(
+        of(f"qr {mode} of {s.kind} {s.shape}, pivoting", _pivoted(mode), s, slack=50,
+           smooth=False, plain=mode == "economic")
+        for mode in ("full", "economic") for s in (f(4, 3), f(3, 4), z(3, 3))
+    ),
+    of("qr raw, pivoting", lambda sp, x: (*sp.linalg.qr(x, mode="raw", pivoting=True)[0],
+       *sp.linalg.qr(x, mode="raw", pivoting=True)[1:]), f(4, 3), slack=50, smooth=False),
+    of("qr_multiply, pivoting", lambda sp, x, c: [abs(y) for y in sp.linalg.qr_multiply(
+       x, c, pivoting=True)], f(4, 3), f(2, 4), slack=50, smooth=False),
     of("qr r", lambda sp, x: abs(sp.linalg.qr(x, mode="r")[0]), f(4, 3), slack=50),
     *(
         of(f"qr_multiply {mode} {turned}", _multiplied(mode, turned), z(4, 3), c, slack=100)

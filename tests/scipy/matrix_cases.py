@@ -164,11 +164,11 @@ def _hessenberg(sp: Any, x: Any) -> Any:
 
 
 _FORMS = [
-    *(of(f"schur {out}", _schur(out), s, smooth=False) for out in ("real", "complex")
+    *(of(f"schur {out}", _schur(out), s, slack=100) for out in ("real", "complex")
       for s in (f(4, 4), z(3, 3))),
-    *(of("rsf2csf", _csf, f(n, n), smooth=False) for n in (4, 5)),
-    of("hessenberg", _hessenberg, f(4, 4), smooth=False),
-    of("hessenberg", _hessenberg, z(3, 3), smooth=False, plain=True),  # SciPy's Q of 1 × 1 is real
+    *(of("rsf2csf", _csf, f(n, n), slack=100) for n in (4, 5)),
+    of("hessenberg", _hessenberg, f(4, 4), slack=100),
+    of("hessenberg", _hessenberg, z(3, 3), slack=100, plain=True),  # SciPy's Q of 1 × 1 is real
     of("cdf2rdf", lambda sp, w, v: sp.linalg.cdf2rdf(*_paired(w, v)), z(2), z(4, 2), plain=True),
 ]  # fmt: skip
 

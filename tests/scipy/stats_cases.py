@@ -45,6 +45,17 @@ _CONTINUOUS: dict[str, tuple[tuple[float, ...], Any]] = {
     "vonmises": ((1.7,), lambda u: 3.0 * u),
     "wrapcauchy": ((0.4,), lambda u: 1.5 + 1.5 * u),
 }  # fmt: skip
+# Quantiles of these are found by loops within loops, which take a second to compile for each shape
+# and dtype; of the others all variants are tried.
+_SEARCHED = {
+    "maxwell", "gamma", "chi2", "chi", "invgamma", "beta", "betaprime", "f", "t", "gennorm",
+    "loggamma",
+}  # fmt: skip
+_LOOPED = {"binom", "betabinom", "nbinom", "poisson", "zipf", "logser"}
+_LONG = dict.fromkeys(
+    ("odd", "* to *", "reversed", "by columns", "views of NumPy", "bool", "[iu]*", "bf16", "c*"),
+    "seconds to compile",
+)
 _NO_CDF = {"vonmises"}
 _NO_PPF = {"vonmises", "wrapcauchy", "skewnorm", "exponnorm", "invgauss"}
 _DISCRETE = {
@@ -53,7 +64,6 @@ _DISCRETE = {
     "logser": (0.6,), "zipf": (3.4,),
 }  # fmt: skip
 _FEW = {"bernoulli", "geom", "logser", "zipf"}  # a logarithm of 0 is among the points
-_NO_MASS_CDF = {"betabinom", "logser", "zipf"}
 _NO_MOMENTS = {"wrapcauchy", "gompertz"}
 _MEAN_ALONE = {"vonmises", "fisk", "loglaplace", "betaprime", "logser", "zipf"}
 _NO_ENTROPY = {
@@ -63,19 +73,25 @@ _NO_ENTROPY = {
 
 
 def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
-    return case(f"stats.{name}", call, *specs, module="scipy", plain=True, **flags)
+    return case(f"stats.{name}", call, *specs, module="scipy", **flags)
 
 
 def _moved(shapes: tuple[float, ...], moves: Any, whole: int = 0) -> list[Any]:
     """Parameters beside the given ones; the first `whole` stay whole numbers."""
-    return [s if i < whole else s * (1.0 + 0.01 * moves[i]) for i, s in enumerate(shapes)]
+    return [s + 0.0 * m if i < whole else s * (1.0 + 0.01 * m)
+            for i, (s, m) in enumerate(zip(shapes, moves))]  # fmt: skip
+
+
+def _specs(shapes: tuple[float, ...], *others: Any) -> tuple[Any, ...]:
+    """A move for each shape parameter, of shapes that broadcast; then those of loc and scale."""
+    return *(unit(3) if i % 2 == 0 else unit(2, 1) for i in range(len(shapes))), *others
 
 
 def _at_points(name: str, methods: str, shapes: tuple[float, ...], point: Any) -> Case:
     """Methods at points, with the parameters, loc and scale differentiated as well."""
 
-    def call(sp: Any, u: Any, moves: Any) -> Any:
-        loc, scale = 0.3 + 0.1 * moves[3], 1.5 + 0.1 * moves[4]
+    def call(sp: Any, u: Any, *moves: Any) -> Any:
+        loc, scale = 0.3 + 0.1 * moves[-2], 1.5 + 0.1 * moves[-1]
         at = {"ppf": 0.5 + 0.5 * u, "isf": 0.5 + 0.5 * u}
         return [
             getattr(getattr(sp.stats, name), method)(
@@ -84,18 +100,31 @@ def _at_points(name: str, methods: str, shapes: tuple[float, ...], point: Any) -
             for method in methods.split()
         ]
 
-    return _case(f"{name}: {methods}", call, unit(4), unit(5))
+    return _case(f"{name}: {methods}", call, unit(2, 3), *_specs(shapes, unit(2, 1), unit()),
+                 without=_LONG if methods == "ppf isf" and name in _SEARCHED else {})  # fmt: skip
 
 
 def _at_counts(name: str, methods: str, shapes: tuple[float, ...]) -> Case:
-    def call(sp: Any, k: Any, moves: Any) -> Any:
+    def call(sp: Any, k: Any, *moves: Any) -> Any:
         given = _moved(shapes, moves, _WHOLE.get(name, 0))
         return [
             getattr(getattr(sp.stats, name), method)(k + 1, *given, loc=1)
             for method in methods.split()
         ]
 
-    return _case(f"{name}: {methods}", call, n(4), unit(3), smooth=name not in _FEW)
+    return _case(f"{name}: {methods}", call, n(2, 3), *_specs(shapes), smooth=name not in _FEW)
+
+
+def _counts_of(name: str, shapes: tuple[float, ...]) -> Case:
+    """The counts at shares, which jump: not at the points drawn."""
+
+    def call(sp: Any, u: Any, *moves: Any) -> Any:
+        given = _moved(shapes, moves, _WHOLE.get(name, 0))
+        family = getattr(sp.stats, name)
+        return [getattr(family, m)(0.5 + 0.5 * u, *given, loc=1) for m in ("ppf", "isf")]
+
+    return _case(f"{name}: ppf isf", call, unit(2, 3), *_specs(shapes), smooth=False,
+                 without=_LONG if name in _LOOPED else {})  # fmt: skip
 
 
 def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:
@@ -104,11 +133,11 @@ def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:
     methods = ["mean"] * known + ["var", "std"] * (known and name not in _MEAN_ALONE)
     methods += ["entropy"] * (name not in _NO_ENTROPY)
 
-    def call(sp: Any, moves: Any) -> Any:
+    def call(sp: Any, loc: Any, *moves: Any) -> Any:
         given = _moved(shapes, moves, _WHOLE.get(name, 0))
-        return [getattr(getattr(sp.stats, name), m)(*given, loc=0.2) for m in methods]
+        return [getattr(getattr(sp.stats, name), m)(*given, loc=0.2 + loc) for m in methods]
 
-    return _case(f"{name}: {' '.join(methods)}", call, unit(3))
+    return _case(f"{name}: {' '.join(methods)}", call, unit(3), *_specs(shapes))
 
 
 _WHOLE = {"binom": 1, "betabinom": 1, "randint": 2}
@@ -124,8 +153,8 @@ FAMILIES = [
         _at_counts(name, methods, shapes)
         for name, shapes in _DISCRETE.items()
         for methods in ("pmf logpmf", "cdf sf logcdf logsf")
-        if not (name in _NO_MASS_CDF and "cdf" in methods)
     ],
+    *[_counts_of(name, shapes) for name, shapes in _DISCRETE.items()],
 ]
 WHOLES = [
     _of_whole(name, shapes)

@@ -41,9 +41,7 @@ OF_PASSES = frozenset({"apart"})
 OF_LOWERING = frozenset({"repeat", "repeat_while", "in_memory"})
 # What is refused forwards, or altogether; then `TransformError` is what a trial expects.
 REVERSE_ONLY = frozenset({"custom_vjp", "custom_lin"})
-REFUSING = frozenset(
-    "callback nextafter geqrf householder_product schur hessenberg tridiagonal".split()
-)
+REFUSING = frozenset({"callback", "nextafter"})
 # Zero by definition, whatever the values do.
 CUTS = frozenset({"stop_gradient", "bitcast"})
 

@@ -1,49 +1,48 @@
 """What holds of every call that NumPy (SciPy) and rune both understand: the laws of a `Case`.
 
-The library computes in f64 what rune computes in f32; the program of all lanes, compiled once for
-every number of them, agrees with the loop over lanes, operation after operation; so do, in one case
-of four, what is jitted or batched alone; forward derivatives with central differences, and reverse
-derivatives with the forward ones. The cases stand in tables; tests give each law the whole table.
-What is asked of other sizes, strides and dtypes is in surface_variants.py.
+The library computes in f64 what rune computes in f32, operation after operation and as a program on
+every executor; the program of all lanes, compiled once for every number of them, agrees with the
+loop over lanes; so does what is jitted or batched alone; forward derivatives agree with central
+differences, and reverse derivatives with the forward ones.
+
+A room gives its table of cases, and says if a sample of the compiled ones has to do:
+
+    class TestSciPy(Laws):
+        cases, sample = CASES, 8
+
+What an argument of a law is called says which cases it takes (`_CHOICES`). Samples are the same in
+every run, and whole with RUNE_TEST_WHOLE=1. What is asked of other sizes, strides and dtypes is in
+surface_variants.py.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 import zlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import tree
+from rune import dtypes, tree
+from rune.backends import Device
+from rune.core.program import Program, subprograms
 from tests.numpy.spelling import Case
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.derivatives import WHY, differences, directions, inner
 
 ORDER = "other order of sums, other libm"
+T = TypeVar("T")
 
-
-def dynamic(cases: Sequence[Case]) -> list[Case]:
-    """Those that can be jitted and batched."""
-    return [c for c in cases if c.specs and not c.static]
-
-
-def one_in(count: int, cases: Sequence[Case]) -> list[Case]:
-    """A sample, the same in every run; all of them with RUNE_TEST_WHOLE=1."""
-    if "RUNE_TEST_WHOLE" in os.environ:
-        return list(cases)
-    return [c for c in cases if zlib.crc32(str(c).encode()) % count == 0]
-
-
-def smooth(cases: Sequence[Case]) -> list[Case]:
-    """Those that have derivatives."""
-    return [c for c in cases if c.smooth and any(s.is_real for s in c.specs)]
+# --- numbers ----------------------------------------------------------------------------------
 
 
 def drawn(case: Case, lanes: tuple[int, ...] = ()) -> list[np.ndarray]:
@@ -64,49 +63,27 @@ def silently(case: Case, library: Any, data: Sequence[Any]) -> Any:
         return case.call(library, *data)
 
 
-def means_what_the_library_means(case: Case) -> None:
-    """The library in f64 on numbers rounded to f32, against rune in f32."""
+def answered(case: Case) -> tuple[list[Any], Any]:
+    """Arguments in 32 bits, and what the library makes of the same numbers in 64."""
     data = [d.astype(np.float32) if d.dtype == np.float64 else d for d in drawn(case)]
     wide = [d.astype(np.float64) if d.dtype == np.float32 else d for d in data]
-
-    expected, actual = silently(case, case.oracle, wide), case.call(case.ours, *single(data))
-
-    near(expected, actual, relative=2e-5 * case.slack, why="f32 against f64")
+    return single(data), silently(case, case.oracle, wide)
 
 
-def jitted_is_eager(case: Case) -> None:
-    """One compiled program against operation after operation."""
-    args = single(drawn(case))
+def bound(case: Case) -> Callable[..., Any]:
+    """The call of rune, as a function of its arrays."""
+    return lambda *xs: case.call(case.ours, *xs)
 
-    compiled = rune.jit(lambda *xs: case.call(case.ours, *xs))(*args)
 
-    near(case.call(case.ours, *args), compiled, relative=2e-6 * case.slack, why=ORDER)
+def traced(case: Case) -> Program:
+    """The program of the call on its own numbers."""
+    return rune.make_program(bound(case))(*single(drawn(case)))
 
 
 def looped(case: Case, args: Sequence[Any], size: int) -> Any:
     """The call on lane after lane, stacked."""
     lanes = [case.call(case.ours, *(x[lane] for x in args)) for lane in range(size)]
     return tree.map(lambda *xs: rnp.stack(xs), *lanes)
-
-
-def batched_is_looped(case: Case) -> None:
-    """vmap against a loop over two lanes."""
-    args = single(drawn(case, (2,)))
-
-    batched = rune.vmap(lambda *xs: case.call(case.ours, *xs))(*args)
-
-    near(looped(case, args, 2), batched, relative=2e-6 * case.slack, why=ORDER)
-
-
-def compiled_for_every_batch_is_looped(case: Case) -> None:
-    """One compiled program of a symbolic batch against loops over two and three lanes."""
-    compiled = rune.jit(rune.vmap(lambda *xs: case.call(case.ours, *xs)), dims={"n": (1, 8)})
-
-    for size in (2, 3):
-        args = single(drawn(case, (size,)))
-        expected = looped(case, args, size)
-        near(expected, compiled(*args), relative=3e-6 * case.slack, why=ORDER)
-    assert compiled.cache_size() == 1
 
 
 def of_reals(case: Case, data: list[np.ndarray]) -> tuple[Any, list[Any]]:
@@ -122,25 +99,163 @@ def of_reals(case: Case, data: list[np.ndarray]) -> tuple[Any, list[Any]]:
     return function, [array(data[k]) for k in reals]
 
 
-def forward_is_the_limit_of_differences(case: Case) -> None:
-    """jvp against central differences, in f64."""
-    function, primals = of_reals(case, drawn(case))
-    tangents = directions(np.random.default_rng(0), primals)
+# --- executors --------------------------------------------------------------------------------
 
-    _, found = rune.jvp(function, primals, tangents)
-
-    expected = differences(function, primals, tangents)
-    near(expected, found, relative=1e-6 * case.slack, why=WHY)
+DEVICES = [d for d in rune.devices() if d.target.backend not in ("cpu", "null")]
+TINY = 16  # elements of the arguments of what the reference interprets
+WIDE = {dtypes.i64, dtypes.u64, dtypes.f64, dtypes.c128}
+EXACT = ("linalg.pascal*", "linalg.invpascal*")  # integers of 64 bits by contract
 
 
-def reverse_is_the_transpose_of_forward(case: Case) -> None:
-    """The inner products of vjp and jvp."""
-    function, primals = of_reals(case, drawn(case))
-    tangents = directions(np.random.default_rng(0), primals)
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A case on a device."""
 
-    out, forward = rune.jvp(function, primals, tangents)
-    cotangents = directions(np.random.default_rng(1), [out])
-    _, pull = rune.vjp(function, *primals)
+    case: Case
+    device: Device
 
-    expected, found = inner(cotangents, [forward]), inner(pull(*cotangents), tangents)
-    assert found == pytest.approx(expected, rel=1e-10 * case.slack, abs=1e-10 * case.slack)
+    def __str__(self) -> str:
+        return f"{self.case} on {self.device.name}"
+
+    @property
+    def is_apt(self) -> bool:
+        """Whether the device has the dtypes; the reference runs kernels element by element."""
+        target, size = self.device.target, sum(math.prod(s.shape) for s in self.case.specs)
+        is_tiny = size <= TINY or target.backend != "reference"
+        return is_tiny and (dtypes.i64 in target.dtypes or not is_exact(self.case))
+
+
+def is_exact(case: Case) -> bool:
+    """Whether its results have 64 bits whatever its arguments have."""
+    return any(fnmatchcase(case.name, pattern) for pattern in EXACT)
+
+
+def dtypes_of(program: Program) -> set[np.dtype]:
+    """Of all that a program and those in it take, compute and give."""
+    pending, found = [program], set()
+    while pending:
+        inside = pending.pop()
+        rows = [(*e.operands, *e.results) for e in inside.equations]
+        found.update(
+            atom.type.dtype for row in (*rows, inside.inputs, inside.outputs) for atom in row
+        )
+        pending.extend(p for e in inside.equations for p in subprograms(e))
+    return found
+
+
+# --- which cases ------------------------------------------------------------------------------
+
+
+def one_in(count: int, cases: Sequence[T]) -> list[T]:
+    """A sample, the same in every run; all of them with RUNE_TEST_WHOLE=1."""
+    if "RUNE_TEST_WHOLE" in os.environ:
+        return list(cases)
+    return [c for c in cases if zlib.crc32(str(c).encode()) % count == 0]
+
+
+def dynamic(cases: Sequence[Case]) -> list[Case]:
+    """Those that can be jitted and batched."""
+    return [c for c in cases if c.specs and not c.static]
+
+
+def smooth(cases: Sequence[Case]) -> list[Case]:
+    """Those that have derivatives."""
+    return [c for c in cases if c.smooth and any(s.is_real for s in c.specs)]
+
+
+def placed(cases: Sequence[Case]) -> list[Placed]:
+    """Those that can be jitted, on every device."""
+    found = [Placed(c, d) for c in cases if not c.static for d in DEVICES]
+    return [p for p in found if p.is_apt]
+
+
+# The name of a law's argument, and what it takes of a room's cases.
+_CHOICES: dict[str, Callable[[type[Laws]], Sequence[object]]] = {
+    "case": lambda room: room.cases,
+    "smooth": lambda room: smooth(room.cases),
+    "symbolic": lambda room: one_in(room.sample, dynamic(room.cases)),
+    "compiled": lambda room: one_in(max(4, room.sample), dynamic(room.cases)),
+    "placed": lambda room: one_in(48, placed(room.cases)),
+}
+
+
+class Laws:
+    """The laws, for a room's table of cases."""
+
+    cases: ClassVar[Sequence[Case]] = ()
+    sample: ClassVar[int] = 1  # one in so many is compiled
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Each law with each case that it takes."""
+        for name in _CHOICES.keys() & set(metafunc.fixturenames):
+            metafunc.parametrize(name, _CHOICES[name](type(self)), ids=str)
+
+    def test_a_function_means_what_the_library_means(self, case: Case):
+        args, expected = answered(case)
+
+        found = case.call(case.ours, *args)
+
+        near(expected, found, relative=2e-5 * case.slack, why="f32 against f64")
+
+    @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
+    def test_a_program_on_an_executor_means_what_the_library_means(self, placed: Placed):
+        case, device = placed.case, placed.device
+        args, expected = answered(case)
+
+        found = rune.jit(bound(case), device=device.name)(*args)
+
+        near(expected, found, relative=2e-5 * case.slack, why="f32 against f64")
+
+    @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
+    def test_calls_on_32_bits_compute_with_no_more_as_some_devices_have_no_more(self):
+        asked = [c for c in self.cases if not c.static and not is_exact(c)]
+
+        with rune.configure(check_stages=False):
+            assert not [str(c) for c in asked if dtypes_of(traced(c)) & WIDE]
+
+    def test_a_program_compiled_once_for_every_batch_is_the_loop_over_lanes(self, symbolic: Case):
+        case = symbolic
+        compiled = rune.jit(rune.vmap(bound(case)), dims={"n": (1, 8)})
+
+        for size in (2, 3):
+            args = single(drawn(case, (size,)))
+            expected = looped(case, args, size)
+            near(expected, compiled(*args), relative=3e-6 * case.slack, why=ORDER)
+        assert compiled.cache_size() == 1
+
+    def test_a_jitted_call_gives_what_the_eager_call_gives(self, compiled: Case):
+        case = compiled
+        args = single(drawn(case))
+
+        found = rune.jit(bound(case))(*args)
+
+        near(case.call(case.ours, *args), found, relative=2e-6 * case.slack, why=ORDER)
+
+    def test_a_batched_call_is_the_loop_over_lanes(self, compiled: Case):
+        case = compiled
+        args = single(drawn(case, (2,)))
+
+        batched = rune.vmap(bound(case))(*args)
+
+        near(looped(case, args, 2), batched, relative=2e-6 * case.slack, why=ORDER)
+
+    def test_a_forward_derivative_is_the_limit_of_differences(self, smooth: Case):
+        function, primals = of_reals(smooth, drawn(smooth))
+        tangents = directions(np.random.default_rng(0), primals)
+
+        _, found = rune.jvp(function, primals, tangents)
+
+        expected = differences(function, primals, tangents)
+        near(expected, found, relative=1e-6 * smooth.slack, why=WHY)
+
+    def test_a_reverse_derivative_is_the_transpose_of_the_forward_one(self, smooth: Case):
+        function, primals = of_reals(smooth, drawn(smooth))
+        tangents = directions(np.random.default_rng(0), primals)
+
+        out, forward = rune.jvp(function, primals, tangents)
+        cotangents = directions(np.random.default_rng(1), [out])
+        _, pull = rune.vjp(function, *primals)
+
+        expected, found = inner(cotangents, [forward]), inner(pull(*cotangents), tangents)
+        limit = 1e-10 * smooth.slack
+        assert found == pytest.approx(expected, rel=limit, abs=limit)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import wraps
 from typing import Any
 
 import ml_dtypes
@@ -37,14 +39,30 @@ class Variant:
 
 Variants = Callable[[Case], Iterator[Variant]]
 
+
+def _sensible(law: Variants) -> Variants:
+    """The variants of a law that the case does not go without."""
+
+    @wraps(law)
+    def kept(case: Case) -> Iterator[Variant]:
+        given = law(case)
+        return (v for v in given if not any(fnmatchcase(v.label, p) for p in case.without))
+
+    return kept
+
+
 # --- sizes ------------------------------------------------------------------------------------
 
 
+@_sensible
 def sizes(case: Case) -> Iterator[Variant]:
-    """Each distinct size renamed everywhere: to 0, 1 and odd numbers, all and one at a time."""
-    found = sorted({d for s in case.specs for d in s.shape})
+    """Each distinct size renamed everywhere: to 0, 1 and odd numbers, all and one at a time.
+
+    Those that the case keeps, because they mean something, stay.
+    """
+    found = sorted({d for s in case.specs for d in s.shape} - set(case.keeps))
     for label, to in _renamings(found):
-        specs = [replace(s, shape=tuple(to[d] for d in s.shape)) for s in case.specs]
+        specs = [replace(s, shape=tuple(to.get(d, d) for d in s.shape)) for s in case.specs]
         yield _in_single(label, drawn(replace(case, specs=tuple(specs))))
 
 
@@ -77,6 +95,7 @@ def _widened(x: np.ndarray) -> np.ndarray:
 # --- strides ----------------------------------------------------------------------------------
 
 
+@_sensible
 def strides(case: Case) -> Iterator[Variant]:
     """Arrays that are views: every other element, reversed, by columns; of rune and of NumPy."""
     data = [_rounded(d) for d in drawn(case)]
@@ -115,6 +134,7 @@ def is_elementwise_of_two(case: Case) -> bool:
     return isinstance(found, np.ufunc) and found.nin == 2 and not found.signature
 
 
+@_sensible
 def broadcasts(case: Case) -> Iterator[Variant]:
     """Pairs of shapes that broadcast, and pairs that do not."""
     for pair in _PAIRS:
@@ -132,6 +152,7 @@ DTYPES = (
 _MASK, _POSITION = ("b",), ("n",)
 
 
+@_sensible
 def of_dtypes(case: Case) -> Iterator[Variant]:
     """All arguments but masks in one dtype; positions into others only in those of integers."""
     for dtype in DTYPES:

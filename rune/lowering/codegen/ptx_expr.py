@@ -6,7 +6,8 @@ treat NaN as kernel/scalar.py says, which PTX's own do not in every dtype.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 import numpy as np
 
@@ -14,20 +15,35 @@ from rune import dtypes
 from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term
 from rune.errors import CompileError, DtypeError
 from rune.lowering.codegen.index_width import lifted
+from rune.lowering.codegen.registers import Kind, Step, Value
 from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.nodes import Accumulate, Store
 
+
+def _in_words(name: str, type_: str, words: int) -> Kind:
+    load, store = f"ld.local.{type_} {{0}}, [local_{name}+{{1}}];", f"st.local.{type_}"
+    return Kind(name, "words", words, 4 * words, load, f"{store} [local_{name}+{{1}}], {{0}};")
+
+
+# Kinds of registers: what stands behind the % of their names. Predicates are a file of their own,
+# without instructions to and from memory.
+WORD, LONG = _in_words("r", "b32", 1), _in_words("d", "b64", 2)
+FLOAT, DOUBLE = _in_words("f", "f32", 1), _in_words("g", "f64", 2)
+PREDICATE = Kind(
+    "p", "predicates", 1, 4, "setp.ne.u32 {0}, {1}, 0;", "selp.u32 {0}, 1, 0, {1};", via=WORD
+)
+DECLARED = {PREDICATE: "pred", WORD: "b32", LONG: "b64", FLOAT: "f32", DOUBLE: "f64"}
+
 # dtype -> type of an instruction, kind of register
 _TYPES = {
-    dtypes.bool_: ("pred", "p"),
-    dtypes.i32: ("s32", "r"),
-    dtypes.u32: ("u32", "r"),
-    dtypes.i64: ("s64", "d"),
-    dtypes.u64: ("u64", "d"),
-    dtypes.f32: ("f32", "f"),
-    dtypes.f64: ("f64", "g"),
+    dtypes.bool_: ("pred", PREDICATE),
+    dtypes.i32: ("s32", WORD),
+    dtypes.u32: ("u32", WORD),
+    dtypes.i64: ("s64", LONG),
+    dtypes.u64: ("u64", LONG),
+    dtypes.f32: ("f32", FLOAT),
+    dtypes.f64: ("f64", DOUBLE),
 }
-_REGISTERS = {"p": "pred", "r": "b32", "d": "b64", "f": "f32", "g": "f64"}
 # {t}: type, {s}: the signed one, {b}: untyped bits of the size
 _FLOAT = {
     "add": "add.rn.{t}", "sub": "sub.rn.{t}", "mul": "mul.rn.{t}", "div": "div.rn.{t}",
@@ -55,83 +71,104 @@ def _bits(dtype: np.dtype) -> str:
     return f"b{8 * dtype.itemsize}"
 
 
+Operand = Value | str  # a register, or what PTX writes instead: a number, "%tid.x"
+
+
 @dataclass(slots=True)
 class Values:
-    """Registers and instructions of one kernel.
+    """Instructions of one kernel, over as many values as it likes.
 
-    names: register and dtype of locals, loop variables and sizes; bases: addresses of buffers
+    names: value and dtype of locals, loop variables and sizes; bases: addresses of buffers
     """
 
     kernel: str
     read_only: frozenset[str]
-    names: dict[str, tuple[str, np.dtype]] = field(default_factory=dict)
-    bases: dict[str, str] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
+    names: dict[str, tuple[Value, np.dtype]] = field(default_factory=dict)
+    bases: dict[str, Value] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    _named: set[Value] = field(default_factory=set)
+    _numbers: count[int] = field(default_factory=count)
 
-    def emit(self, line: str) -> None:
-        """Add an instruction, or a label, which stands at the margin."""
-        self.lines.append(line if line.endswith(":") else f"  {line}")
+    def emit(
+        self,
+        code: str,
+        writes: tuple[Value, ...] = (),
+        reads: tuple[Value, ...] = (),
+        nests: int = 0,
+    ) -> None:
+        """Add an instruction, or a label."""
+        self.steps.append(Step(code, writes, reads, nests=nests))
 
-    def new(self, kind: str) -> str:
-        """A fresh register."""
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-        return f"%{kind}{self.counts[kind]}"
+    def new(self, kind: Kind) -> Value:
+        """A fresh value."""
+        return Value(next(self._numbers), kind)
 
-    def fresh(self, dtype: np.dtype) -> str:
-        """A fresh register for a value."""
+    def fresh(self, dtype: np.dtype) -> Value:
+        """A fresh value of a dtype."""
         type_of(dtype)
         return self.new(_TYPES[dtype][1])
 
-    def declarations(self) -> list[str]:
-        """All registers in use."""
-        return [f"  .reg .{_REGISTERS[k]} %{k}<{n + 1}>;" for k, n in self.counts.items()]
+    def bind(self, name: str, value: Value, dtype: np.dtype) -> None:
+        """Give a value a name, by which later instructions find it."""
+        self.names[name] = value, dtype
+        self._named.add(value)
 
-    def do(self, instruction: str, kind: str, *operands: str) -> str:
-        """The register with what an instruction gives."""
+    def do(self, instruction: str, kind: Kind, *operands: Operand) -> Value:
+        """What an instruction gives."""
         made = self.new(kind)
-        self.emit(f"{instruction} {', '.join([made, *operands])};")
+        self.compute(made, instruction, *operands)
         return made
 
-    def move(self, target: str, source: str, dtype: np.dtype) -> None:
-        """Give a register a new value."""
-        self.emit(f"mov.{'pred' if dtype == dtypes.bool_ else type_of(dtype)} {target}, {source};")
+    def compute(self, made: Value, instruction: str, *operands: Operand) -> None:
+        """Write what an instruction gives to a value."""
+        reads = tuple(x for x in operands if isinstance(x, Value))
+        places = count(1)
+        texts = (f"{{{next(places)}}}" if isinstance(x, Value) else x for x in operands)
+        self.emit(f"{instruction} {', '.join(['{0}', *texts])};", (made,), reads)
 
-    def copied(self, source: str, dtype: np.dtype) -> str:
-        """A register of its own with the same value."""
+    def move(self, target: Value, source: Value, dtype: np.dtype) -> None:
+        """Give the target what the source holds, which nothing reads later unless it has a name."""
+        last = self.steps[-1]
+        if last.writes == (source,) and source not in (*last.reads, *self._named):
+            self.steps[-1] = replace(last, writes=(target,))
+        else:
+            self.compute(target, f"mov.{type_of(dtype)}", source)
+
+    def copied(self, source: Value, dtype: np.dtype) -> Value:
+        """A value of its own that is the same."""
         made = self.fresh(dtype)
         self.move(made, source, dtype)
         return made
 
     # --- index expressions -------------------------------------------------------------------
 
-    def size(self, x: Size) -> str:
-        """An index expression as an operand: a register, or a number."""
+    def size(self, x: Size) -> Operand:
+        """An index expression: a value, or a number."""
         if not isinstance(x, Dim):
             return str(x)
-        total = ""
+        total: Operand = ""
         for term in x.terms:
             part = self._term(term)
-            total = self.do("add.s64", "d", total, part) if total else part
+            total = self.do("add.s64", LONG, total, part) if total else part
         return total
 
-    def index(self, x: Size) -> str:
-        """An index expression in a register."""
+    def index(self, x: Size) -> Value:
+        """An index expression as a value."""
         made = self.size(x)
-        return made if made.startswith("%") else self.do("mov.b64", "d", made)
+        return made if isinstance(made, Value) else self.do("mov.b64", LONG, made)
 
-    def _term(self, term: Term) -> str:
-        made = str(term.coefficient)
+    def _term(self, term: Term) -> Operand:
+        made: Operand = str(term.coefficient)
         for number, factor in enumerate(term.factors):
             value = self._factor(factor)
             plain = number == 0 and term.coefficient == 1
-            made = value if plain else self.do("mul.lo.s64", "d", value, made)
+            made = value if plain else self.do("mul.lo.s64", LONG, value, made)
         return made
 
-    def _factor(self, factor: Symbol | FloorDiv | Mod) -> str:
+    def _factor(self, factor: Symbol | FloorDiv | Mod) -> Value:
         if isinstance(factor, Symbol):
-            register, dtype = self.names[factor.name]
-            return self.cast(register, dtype, dtypes.i64)
+            value, dtype = self.names[factor.name]
+            return self.cast(value, dtype, dtypes.i64)
         d = factor.denominator
         moved, up, is_plain = lifted(factor.numerator, d)
         if not is_plain:
@@ -140,18 +177,18 @@ class Values:
             )
         quotient = isinstance(factor, FloorDiv)
         operands = self.size(moved), self.size(d)
-        made = self.do("div.s64" if quotient else "rem.s64", "d", *operands)
-        return self.do("sub.s64", "d", made, str(up)) if up and quotient else made
+        made = self.do("div.s64" if quotient else "rem.s64", LONG, *operands)
+        return self.do("sub.s64", LONG, made, str(up)) if up and quotient else made
 
-    def address(self, buffer: str, index: Size, dtype: np.dtype) -> str:
+    def address(self, buffer: str, index: Size, dtype: np.dtype) -> Value:
         """Of one element."""
         operands = self.index(index), str(dtype.itemsize), self.bases[buffer]
-        return self.do("mad.lo.s64", "d", *operands)
+        return self.do("mad.lo.s64", LONG, *operands)
 
     # --- values ------------------------------------------------------------------------------
 
-    def expr(self, expr: Expr) -> str:
-        """The register that holds the value."""
+    def expr(self, expr: Expr) -> Value:
+        """The value of an expression."""
         match expr:
             case Const():
                 return self.const(expr)
@@ -168,42 +205,40 @@ class Values:
             case Op():
                 return self.op(expr.name, [self.expr(a) for a in expr.args], expr.args[-1].dtype)
 
-    def const(self, c: Const) -> str:
-        """A register with the constant's bits."""
-        made = self.fresh(c.dtype)
+    def const(self, c: Const) -> Value:
+        """The constant's bits."""
+        kind = self.fresh(c.dtype).kind
         if c.dtype == dtypes.bool_:
-            self.emit(f"setp.eq.u32 {made}, {int(bool(c.value))}, 1;")
-            return made
+            return self.do("setp.eq.u32", kind, str(int(bool(c.value))), "1")
         prefix = {dtypes.f32: "0f", dtypes.f64: "0d"}.get(c.dtype, "0x")
-        self.emit(f"mov.{self._moved(c.dtype)} {made}, {prefix}{c.bits[::-1].hex().upper()};")
-        return made
+        return self.do(f"mov.{self._moved(c.dtype)}", kind, prefix + c.bits[::-1].hex().upper())
 
     def _moved(self, dtype: np.dtype) -> str:
         return type_of(dtype) if dtype in dtypes.FLOATING else _bits(dtype)
 
-    def load(self, load: Load) -> str:
+    def load(self, load: Load) -> Value:
         """One element; where the guard fails, 0 and no access."""
         dtype, address = load.dtype, self.address(load.buffer, load.indices[0], load.dtype)
         is_bool = dtype == dtypes.bool_
-        made, type_ = (self.new("r"), "u8") if is_bool else (self.fresh(dtype), type_of(dtype))
-        only = ".nc" if load.buffer in self.read_only else ""
-        guard = ""
-        if load.guard is not None:
-            guard = f"@{self.expr(load.guard)} "
+        made, type_ = (self.new(WORD), "u8") if is_bool else (self.fresh(dtype), type_of(dtype))
+        code = f"ld.global{'.nc' if load.buffer in self.read_only else ''}.{type_}"
+        if load.guard is None:
+            self.emit(f"{code} {{0}}, [{{1}}];", (made,), (address,))
+        else:
+            guard = self.expr(load.guard)
             zero = {dtypes.f32: "0f00000000", dtypes.f64: "0d0000000000000000"}.get(dtype, "0")
-            self.emit(f"mov.{'b32' if is_bool else self._moved(dtype)} {made}, {zero};")
-        self.emit(f"{guard}ld.global{only}.{type_} {made}, [{address}];")
-        return self.do("setp.ne.u32", "p", made, "0") if is_bool else made
+            self.compute(made, f"mov.{'b32' if is_bool else self._moved(dtype)}", zero)
+            # What is written under a condition keeps its value otherwise: it is read, too.
+            self.emit(f"@{{3}} {code} {{0}}, [{{2}}];", (made,), (made, address, guard))
+        return self.do("setp.ne.u32", PREDICATE, made, "0") if is_bool else made
 
-    def bitcast(self, value: str, source: np.dtype, target: np.dtype) -> str:
+    def bitcast(self, value: Value, source: np.dtype, target: np.dtype) -> Value:
         """The same bits in another dtype of the same size."""
         if source == target:
             return value
-        made = self.fresh(target)
-        self.emit(f"mov.{_bits(target)} {made}, {value};")
-        return made
+        return self.do(f"mov.{_bits(target)}", self.fresh(target).kind, value)
 
-    def cast(self, value: str, source: np.dtype, target: np.dtype) -> str:
+    def cast(self, value: Value, source: np.dtype, target: np.dtype) -> Value:
         """A conversion: floats to integers saturate, NaN becomes 0."""
         from_, to = type_of(source), type_of(target)
         if source == target:
@@ -218,7 +253,7 @@ class Values:
             return self.compare("ne", value, zero, source)
         if source in dtypes.FLOATING and target in dtypes.INTEGER:
             made = self.do(f"cvt.rzi.{to}.{from_}", kind, value)
-            is_nan = self.do(f"setp.nan.{from_}", "p", value, value)
+            is_nan = self.do(f"setp.nan.{from_}", PREDICATE, value, value)
             return self.do(f"selp.{to}", kind, "0", made, is_nan)
         if source.itemsize == target.itemsize and target in dtypes.INTEGER:
             return self.do(f"mov.{_bits(target)}", kind, value)
@@ -227,7 +262,7 @@ class Values:
 
     # --- operations --------------------------------------------------------------------------
 
-    def combined(self, stmt: Accumulate | Store, old: str) -> str:
+    def combined(self, stmt: Accumulate | Store, old: Value) -> Value:
         """The old value combined with a new one; as one fma where the statement allows it."""
         value, name = stmt.value, stmt.combine or ""
         if stmt.contract and name == "add" and value.dtype in dtypes.FLOATING:
@@ -235,7 +270,7 @@ class Values:
                 return self.op("fma", [*map(self.expr, value.args), old], value.dtype)
         return self.op(name, [old, self.expr(value)], value.dtype)
 
-    def op(self, name: str, args: list[str], dtype: np.dtype) -> str:
+    def op(self, name: str, args: list[Value], dtype: np.dtype) -> Value:
         """One operation on values of a dtype."""
         type_, kind = type_of(dtype), _TYPES[dtype][1]
         if name in COMPARISONS:
@@ -243,7 +278,7 @@ class Values:
         if name == "select":
             return self.select(args, dtype)
         if dtype == dtypes.bool_ and name in _BOOL:
-            return self.do(f"{_BOOL[name]}.pred", "p", *args)
+            return self.do(f"{_BOOL[name]}.pred", PREDICATE, *args)
         if dtype in dtypes.FLOATING and name in ("max", "min"):
             return self.extremum(name, args, dtype)
         known = _FLOAT if dtype in dtypes.FLOATING else _INTEGER
@@ -257,28 +292,28 @@ class Values:
         text = known[name].format(t=type_, s=signed, b=_bits(dtype))
         return self.do(text, kind, *args)
 
-    def compare(self, name: str, a: str, b: str, dtype: np.dtype) -> str:
+    def compare(self, name: str, a: Value, b: Value, dtype: np.dtype) -> Value:
         """A predicate; `ne` holds where an operand is NaN."""
         if dtype == dtypes.bool_:
-            a, b = (self.do("selp.u32", "r", "1", "0", x) for x in (a, b))
+            a, b = (self.do("selp.u32", WORD, "1", "0", x) for x in (a, b))
             dtype = dtypes.u32
         unordered = "u" if name == "ne" and dtype in dtypes.FLOATING else ""
-        return self.do(f"setp.{name}{unordered}.{type_of(dtype)}", "p", a, b)
+        return self.do(f"setp.{name}{unordered}.{type_of(dtype)}", PREDICATE, a, b)
 
-    def select(self, args: list[str], dtype: np.dtype) -> str:
+    def select(self, args: list[Value], dtype: np.dtype) -> Value:
         """a where the condition holds, else b."""
         condition, a, b = args
         if dtype != dtypes.bool_:
             return self.do(f"selp.{type_of(dtype)}", _TYPES[dtype][1], a, b, condition)
-        taken = self.do("and.pred", "p", condition, a)
-        other = self.do("not.pred", "p", condition)
-        other = self.do("and.pred", "p", other, b)
-        return self.do("or.pred", "p", taken, other)
+        taken = self.do("and.pred", PREDICATE, condition, a)
+        other = self.do("not.pred", PREDICATE, condition)
+        other = self.do("and.pred", PREDICATE, other, b)
+        return self.do("or.pred", PREDICATE, taken, other)
 
-    def extremum(self, name: str, args: list[str], dtype: np.dtype) -> str:
+    def extremum(self, name: str, args: list[Value], dtype: np.dtype) -> Value:
         """max or min: the first where it is NaN or lies beyond the second."""
         type_, (a, b) = type_of(dtype), args
-        beyond = self.do(f"setp.{'gt' if name == 'max' else 'lt'}.{type_}", "p", a, b)
-        is_nan = self.do(f"setp.nan.{type_}", "p", a, a)
-        first = self.do("or.pred", "p", beyond, is_nan)
+        beyond = self.do(f"setp.{'gt' if name == 'max' else 'lt'}.{type_}", PREDICATE, a, b)
+        is_nan = self.do(f"setp.nan.{type_}", PREDICATE, a, a)
+        first = self.do("or.pred", PREDICATE, beyond, is_nan)
         return self.do(f"selp.{type_}", _TYPES[dtype][1], a, b, first)

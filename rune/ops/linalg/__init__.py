@@ -5,7 +5,8 @@ triangular    triangular_solve                         solve     linear_solve, t
 qr            qr, geqrf, householder_product           tridiagonal   tridiagonal_solve
 eigh, svd     by rotations on devices (jacobi)          eig, schur    by the host
 hessenberg    by reflections                            tridiagonal   in tridiagonal_form
-sylvester     A X + X B = C, triangular_sqrt
+pivoted_qr    geqp3
+sylvester     A X + X B = C, triangular_sqrt           commutator    L H - H L = C
 
 The library of the CPU is LAPACK by way of NumPy; every other device runs the expansion, an
 algorithm of rune's own by blocks. matrix_helpers has what they share, small the rule of when a
@@ -14,10 +15,12 @@ matrix is tiny: then its algorithm is written out over its elements, on every de
 
 from rune.core.primitive import Primitive
 from rune.ops.linalg.cholesky import cholesky
+from rune.ops.linalg.commutator import hessenberg_commutator
 from rune.ops.linalg.eig import eig
 from rune.ops.linalg.eigh import eigh
 from rune.ops.linalg.hessenberg import hessenberg
 from rune.ops.linalg.lu import lu
+from rune.ops.linalg.pivoted_qr import geqp3
 from rune.ops.linalg.qr import geqrf, householder_product, qr
 from rune.ops.linalg.schur import schur
 from rune.ops.linalg.solve import linear_solve
@@ -28,13 +31,13 @@ from rune.ops.linalg.tridiagonal import tridiagonal_solve
 from rune.ops.linalg.tridiagonal_form import tridiagonal
 
 PRIMITIVES: tuple[Primitive, ...] = (
-    cholesky, lu, qr, geqrf, householder_product, linear_solve, triangular_solve,
+    cholesky, lu, qr, geqrf, geqp3, householder_product, linear_solve, triangular_solve,
     tridiagonal_solve, eigh, svd, eig, schur, hessenberg, tridiagonal,
-    sylvester, triangular_sqrt,
+    sylvester, triangular_sqrt, hessenberg_commutator,
 )  # fmt: skip
 
 __all__ = [
-    "PRIMITIVES", "cholesky", "eig", "eigh", "geqrf", "hessenberg",
-    "householder_product", "linear_solve", "lu", "qr", "schur", "svd", "sylvester",
+    "PRIMITIVES", "cholesky", "eig", "eigh", "geqp3", "geqrf", "hessenberg",
+    "hessenberg_commutator", "householder_product", "linear_solve", "lu", "qr", "schur", "svd", "sylvester",
     "triangular_solve", "triangular_sqrt", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip

@@ -2,15 +2,21 @@
 
 Results as LAPACK's gehrd: the Hessenberg matrix, with the vectors of the reflections below its
 subdiagonal, and their taus [*B, N-1]. `householder_product(packed[1:, :-1], taus)` is Q without its
-first row and column, which are those of the identity. There is no derivative: Q and H are not
-determined by A alone, and what is (spectra) has rules of its own.
+first row and column, which are those of the identity.
+
+Derivative: Q's first column stays, so with X = Qᴴ Q̇ and M = Qᴴ Ȧ Q all of X follows from what keeps
+M - X H + H X in Hessenberg form with a real subdiagonal (implicit Q theorem), column after column;
+that matrix is then Ḣ, and the reflections follow Q (closed_form). Where an element of the
+subdiagonal is zero, so that A has an invariant subspace that holds the first unit vector, the
+columns of Q behind it are free: there tangents are infinite or NaN.
 
 Expansion:  the same reflections, one after the other, applied to the whole matrix.
-Source:     Golub & Van Loan 4e, §7.4.2 (algorithm 7.4.2).
+Source:     Golub & Van Loan 4e, §7.4.2 (algorithm 7.4.2), §7.4.5 (theorem 7.4.2).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,25 +26,36 @@ from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.dims import Size
-from rune.ops.arithmetic import add, gt, mul, select, sub
+from rune.ops.arithmetic import add, div, gt, mul, select, sub
+from rune.ops.complex_numbers import complex, imag, is_complex
 from rune.ops.family import reshape
+from rune.ops.linalg.commutator import hessenberg_commutator
 from rune.ops.linalg.householder import reflection
-from rune.ops.linalg.refusal import refused
+from rune.ops.linalg.qr import householder_product
+from rune.ops.linalg.closed_form import reflections_jvp
 from rune.ops.matrix_helpers import (
     adjoint,
     batch_leading,
     columns,
     conjugate,
+    diagonal,
+    from_diagonal,
     full,
     matmul,
     number,
+    part,
     put,
+    real_part,
     require_matrices,
     require_square,
     spread,
     steps,
+    upper_triangle,
     window,
+    zeros,
 )
+from rune.ops.movement import concatenate, pad
+from rune.ops.reduction import cumsum
 
 
 def reflections(n: Size) -> Size:
@@ -72,6 +89,8 @@ def reduced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """v with v₀ = 1, tau and the real head with (1 - tau v vᴴ)ᴴ x = (head, 0, …). [*B, M]."""
+    greatest = np.abs(x).max(-1, keepdims=True)
+    x = x / np.where(greatest == 0, 1, greatest)  # so that squares neither overflow nor vanish
     head = x[..., 0]
     rest = np.sum(np.abs(x[..., 1:]) ** 2, -1)
     done = (rest == 0) & (np.imag(head) == 0)
@@ -82,7 +101,7 @@ def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     v = np.where(done[..., None], 0, x / divisor[..., None])
     v[..., 0] = 1
     tau = np.where(done, 0, (beta - head) / np.where(beta == 0, 1, beta)).astype(x.dtype)
-    return v.astype(x.dtype), tau, beta.astype(x.dtype)
+    return v.astype(x.dtype), tau, (beta * greatest[..., 0]).astype(x.dtype)
 
 
 def _row_times(row: np.ndarray, a: np.ndarray) -> np.ndarray:
@@ -120,10 +139,78 @@ def _outer(column: Any, row: Any, shape: Any) -> Any:
     return mul(spread(column, shape), spread(row, shape))
 
 
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    (a,), (da,) = primals, tangents
+    packed, taus = hessenberg(a)
+    dh, dv, dtaus = form_jvp(packed, taus, upper_triangle(packed, -1), da)
+    return [packed, taus], [add(upper_triangle(dh, -1), dv), dtaus]
+
+
+def form_jvp(packed: Any, taus: Any, h: Any, da: Any) -> tuple[Any, Any, Any]:
+    """The tangents of H, of the vectors below its subdiagonal, and of the taus."""
+    n = type_of(h).shape[-1]
+    if n == 0:
+        return da, zeros(da), taus
+    vectors = part(part(packed, -2, 1, n), -1, 0, n - 1)
+    q = householder_product(vectors, taus)
+    inside = _in_basis(q, da)
+    turn, dh = _turn(h, inside)
+    dq = matmul(q, part(part(turn, -2, 1, n), -1, 1, n))
+    dv, dtaus = reflections_jvp(vectors, taus, dq)
+    return dh, _padded(dv, (1, 0), (0, 1)), dtaus
+
+
+def _in_basis(q: Any, a: Any) -> Any:
+    """Qᴴ A Q for the Q that has `q` behind a first row and column of the identity."""
+    last = type_of(a).ndim - 1
+    n = type_of(a).shape[-1]
+    right = concatenate(part(a, -1, 0, 1), matmul(part(a, -1, 1, n), q), axis=last)
+    below = matmul(adjoint(q), part(right, -2, 1, n))
+    return concatenate(part(right, -2, 0, 1), below, axis=last - 1)
+
+
+def _turn(h: Any, inside: Any) -> tuple[Any, Any]:
+    """The skew-Hermitian X with a first row and column of zeros, and M - X H + H X."""
+    below = hessenberg_commutator(h, inside, transposed=False)
+    turn = sub(below, adjoint(below))
+    moved = _moved(inside, turn, h)
+    if not is_complex(h):
+        return turn, moved
+    phases = _phases(h, moved)
+    return add(turn, phases), _moved(moved, phases, h)
+
+
+def _moved(inside: Any, turn: Any, h: Any) -> Any:
+    return add(sub(inside, matmul(turn, h)), matmul(h, turn))
+
+
+def _phases(h: Any, moved: Any) -> Any:
+    """The imaginary diagonal of X, from 0 on, that keeps the subdiagonal real."""
+    n = type_of(h).shape[-1]
+    here, change = (diagonal(part(part(x, -2, 1, n), -1, 0, n - 1)) for x in (h, moved))
+    turns = div(imag(change), real_part(here))
+    first = type_of(turns).ndim - 1
+    zero = number(0, turns)
+    low = (*(0 for _ in range(first)), 1)
+    turns = pad(turns, zero, low=low, high=(0,) * (first + 1), interior=(0,) * (first + 1))
+    angles = cumsum(turns, axis=first, reverse=False)
+    return from_diagonal(complex(zeros(angles), angles))
+
+
+def _padded(a: Any, low: tuple[int, int], high: tuple[int, int]) -> Any:
+    none = (0,) * (type_of(a).ndim - 2)
+    return pad(a, number(0, a), low=(*none, *low), high=(*none, *high), interior=(*none, 0, 0))
+
+
 hessenberg: Primitive = Primitive(
     "hessenberg", "linalg", _type, reduced,
     multiple_results=True,
-    jvp_equation=refused("hessenberg", "reflections are not determined by the matrix"),
+    jvp_equation=_jvp,
     batch=batch_leading(lambda: hessenberg),
     lower=Library(), expand=expanded,
 )  # fmt: skip

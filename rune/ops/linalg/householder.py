@@ -16,7 +16,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.dims import Size
-from rune.ops.arithmetic import add, div, eq, ge, gt, lt, mul, neg, select, sub
+from rune.ops.arithmetic import abs, add, div, eq, ge, gt, lt, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
 from rune.ops.family import reduce_sum, reshape, size_value
 from rune.ops.matrix_helpers import (
@@ -42,6 +42,7 @@ from rune.ops.matrix_helpers import (
     window,
     zeros,
 )
+from rune.ops.reduction import reduce_max
 from rune.ops.transcendental import sqrt
 
 BLOCK = 16  # reflections applied together
@@ -111,14 +112,17 @@ def reflection(x: Any, here: Any) -> tuple[Any, Any, Any]:
     """
     shape = type_of(x).shape
     row, last = rows(shape), len(shape) - 2
-    head = _summed(keep(eq(row, here), x), last)
-    tail = keep(gt(row, here), x)
-    rest = _summed(_squares(tail), last)
-    tau, beta, scale = _scalars(head, rest)
+    # By the greatest one, so that squares neither overflow nor vanish.
+    greatest = reduce_max(keep(ge(row, here), abs(x)), axes=(last,))
+    greatest = select(eq(greatest, number(0, greatest)), number(1, greatest), greatest)
+    greatest = as_dtype_of(reshape(greatest, shape=(*shape[:last], 1, 1)), x)
+    unit = div(x, spread(greatest, shape))
+    head, tail = _summed(keep(eq(row, here), unit), last), keep(gt(row, here), unit)
+    tau, beta, scale = _scalars(head, _summed(_squares(tail), last))
     below = mul(tail, spread(scale, shape))
     v = select(eq(row, here), number(1, x), below)
-    kept = select(gt(row, here), below, select(eq(row, here), spread(beta, shape), x))
-    return v, tau, kept
+    beta = spread(mul(beta, greatest), shape)
+    return v, tau, select(gt(row, here), below, select(eq(row, here), beta, x))
 
 
 def _summed(x: Any, axis: int) -> Any:

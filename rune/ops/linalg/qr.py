@@ -4,11 +4,14 @@
     geqrf(a)                        R with the vectors of the reflections below it, and their taus
     householder_product(a, taus)    the first columns of the reflections' product
 
-R's diagonal may have either sign (LAPACK's). qr has a derivative: of tall matrices (M >= N), of
+R's diagonal may have either sign (LAPACK's). The derivative of qr: of tall matrices (M >= N), of
 wide ones through their leading square, of a complete Q up to the choice among the columns that
-complete it, which are taken not to turn among themselves. It needs the leading min(M, N) columns to
-be independent, and is infinite or NaN where they are not. The reflections have none.
-Source: derivative, Walter & Lehmann 2010, arXiv:1009.6112; Liao et al. 2019, arXiv:1903.09650.
+complete it, which are taken not to turn among themselves. The reflections of geqrf follow Q: their
+vectors V and T Vᴴ are the LU factors of 1 - Q. Either needs the leading min(M, N) columns to be
+independent, and is infinite or NaN where they are not; the reflections also where one of them, but
+the last of a square matrix, is the identity (tau 0), since then the next one may have either sign.
+Source: derivative, Walter & Lehmann 2010, arXiv:1009.6112; Liao et al. 2019, arXiv:1903.09650;
+        reflections from Q, Ballard et al. 2014, "Reconstructing Householder vectors from TSQR".
 """
 
 from __future__ import annotations
@@ -18,13 +21,13 @@ from typing import Any
 
 from rune.core.interpreter import type_of
 from rune.core.lower import Library
-from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
+from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, neg, sub
 from rune.ops.linalg import householder, qr_numpy
-from rune.ops.linalg.refusal import refused
+from rune.ops.linalg.closed_form import product_jvp, reflections_jvp
 from rune.ops.linalg.small import fits_cache
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
@@ -48,8 +51,6 @@ from rune.ops.movement import concatenate
 
 # --- reflections ------------------------------------------------------------------------------
 
-_NO_DERIVATIVE = "reflections: differentiate qr, or what is made of its Q and R, instead"
-
 
 def _geqrf_type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
     require_matrices("geqrf", a)
@@ -61,10 +62,28 @@ def _geqrf_expand(a: Any) -> list[Any]:
     return householder.factorise(a, smaller(*type_of(a).shape[-2:]))
 
 
+def _geqrf_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    ((a,), (da,)) = primals, tangents
+    packed, taus = geqrf(a)
+    return [packed, taus], list(reflected_jvp(packed, taus, da))
+
+
+def reflected_jvp(packed: Any, taus: Any, da: Any) -> tuple[Any, Any]:
+    """The tangents of a factorisation by reflections, of the matrix that they reflect."""
+    m, n = type_of(packed).shape[-2:]
+    k = type_of(taus).shape[-1]
+    vectors, r = part(packed, -1, 0, k), part(upper_triangle(packed), -2, 0, k)
+    dq, dr = _economic_jvp(householder_product(vectors, taus), r, da)
+    dv, dtaus = reflections_jvp(vectors, taus, dq)
+    return add(grown(dv, m, n), grown(dr, m, n)), dtaus
+
+
 geqrf: Primitive = Primitive(
     "geqrf", "linalg", _geqrf_type, qr_numpy.geqrf,
     batch=batch_leading(lambda: geqrf), multiple_results=True,
-    jvp_equation=refused("geqrf", _NO_DERIVATIVE),
+    jvp_equation=_geqrf_jvp,
     lower=Library(lambda a: not fits_cache(a)), expand=_geqrf_expand,
 )  # fmt: skip
 
@@ -85,9 +104,17 @@ def _product_expand(a: Any, taus: Any) -> Any:
     return householder.product(part(a, -1, 0, type_of(taus).shape[-1]), taus, n)
 
 
+def _product_jvp(tangents: Sequence[Any], primals: Sequence[Any], q: Any) -> Any:
+    a, taus = primals
+    k = type_of(taus).shape[-1]
+    da = None if tangents[0] is None else part(tangents[0], -1, 0, k)
+    width = type_of(q).shape[-1]
+    return product_jvp(part(a, -1, 0, k), taus, da, tangents[1], width)
+
+
 householder_product: Primitive = Primitive(
     "householder_product", "linalg", _product_type, qr_numpy.householder_product,
-    jvp=(NOT_DIFFERENTIABLE(_NO_DERIVATIVE), NOT_DIFFERENTIABLE(_NO_DERIVATIVE)),
+    jvp=Joint(_product_jvp),
     batch=batch_leading(lambda: householder_product),
     lower=Library(lambda a, taus: not fits_cache(a)), expand=_product_expand,
 )  # fmt: skip
@@ -123,16 +150,23 @@ def _jvp(
     m, n = type_of(a).shape[-2:]
     q, r = qr(a, **params)
     k = smaller(m, n)
-    lead_q, lead_r = part(q, -1, 0, k), corner(r, k, k)
-    dq, dr = _tall_jvp(lead_q, lead_r, part(da, -1, 0, k))
-    if k != n:  # R₂ = Qᴴ A₂
-        change = sub(part(da, -1, k, n), matmul(dq, part(r, -1, k, n)))
-        dr = concatenate(dr, matmul(adjoint(q), change), axis=type_of(a).ndim - 1)
+    lead_q = part(q, -1, 0, k)
+    dq, dr = _economic_jvp(lead_q, part(r, -2, 0, k), da)
     if type_of(q).shape[-1] != k:
         rest = part(q, -1, k, m)
         turned = neg(matmul(lead_q, matmul(adjoint(dq), rest)))
         dq, dr = concatenate(dq, turned, axis=type_of(a).ndim - 1), grown(dr, m, n)
     return [q, r], [dq, dr]
+
+
+def _economic_jvp(q: Any, r: Any, da: Any) -> tuple[Any, Any]:
+    """Of Q [*B, M, K] and R [*B, K, N]."""
+    k, n = type_of(r).shape[-2:]
+    dq, dr = _tall_jvp(q, corner(r, k, k), part(da, -1, 0, k))
+    if k != n:  # R₂ = Qᴴ A₂
+        change = sub(part(da, -1, k, n), matmul(dq, part(r, -1, k, n)))
+        dr = concatenate(dr, matmul(adjoint(q), change), axis=type_of(da).ndim - 1)
+    return dq, dr
 
 
 def _tall_jvp(q: Any, r: Any, da: Any) -> tuple[Any, Any]:

@@ -2,24 +2,51 @@
 
 The T of a real matrix has 1 × 1 blocks for real eigenvalues, and 2 × 2 blocks of equal diagonals
 and subdiagonal elements of opposite signs for conjugate pairs. Results T, Z, or T alone without
-`vectors`; the order of eigenvalues is free. A matrix that is not finite gives NaN. There is no
-derivative; functions of matrices have their own.
+`vectors`; the order of eigenvalues is free. A matrix that is not finite gives NaN.
+
+Derivative: with X = Zᴴ Ż and M = Zᴴ Ȧ Z, the part of X below the blocks is what keeps
+Ṫ = M - X T + T X zero there, a triangular Sylvester equation (`sylvester`, below=True); X is
+skew-Hermitian, and its diagonal, the free phases of Z, is zero. A real 2 × 2 block turns within
+itself so that its diagonals stay equal.
+Where two eigenvalues are equal the tangents of all vectors between them are infinite or NaN; so
+they are for a real block [[a, b], [-b, a]], as orthogonal and skew-symmetric matrices have it,
+which no basis is the right one of: the complex form of such a matrix has its derivative.
 
 It is computed by the host on every device, since it is sequential. schur_numpy has the algorithms.
+Source: derivative, Golub & Van Loan 4e, §7.6.2 and §7.6.3 (the equations of its perturbation).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
-from rune.ops.linalg.refusal import refused
+from rune.ops.arithmetic import add, cast, div, mul, ne, neg, select, sub
+from rune.ops.complex_numbers import is_complex
+from rune.ops.creation import stop_gradient
+from rune.ops.linalg.blocks import beside_diagonal, shifted, triangular_form
 from rune.ops.linalg.schur_numpy import schur_form
-from rune.ops.matrix_helpers import batch_leading, require_matrices, require_square
+from rune.ops.linalg.sylvester import COMPLEX, sylvester, under_blocks
+from rune.ops.matrix_helpers import (
+    adjoint,
+    batch_leading,
+    diagonal,
+    eye,
+    from_diagonal,
+    keep,
+    matmul,
+    number,
+    part,
+    require_matrices,
+    require_square,
+)
 
 
 def _type(a: ArrayType, *, vectors: bool) -> tuple[ArrayType, ...]:
@@ -42,13 +69,74 @@ def _reference(a: np.ndarray, *, vectors: bool) -> tuple[np.ndarray, ...]:
     return both(a) if vectors else both(a)[:1]
 
 
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    (a,), (da,) = primals, tangents
+    t, z = schur(a, vectors=True)
+    turn, dt = _turn(t, matmul(matmul(adjoint(z), da), z))
+    return ([t, z], [dt, matmul(z, turn)]) if params["vectors"] else ([t], [dt])
+
+
+def _turn(t: Any, inside: Any) -> tuple[Any, Any]:
+    """X and Ṫ = M - X T + T X."""
+    form, z = (stop_gradient(x) for x in _triangular(t))
+    factors = neg(form), z, form, z
+    below = sylvester(neg(t), t, *factors, inside, transposed=False, below=True)
+    turn = sub(below, adjoint(below))
+    moved = _moved(inside, turn, t)
+    if not is_complex(t):
+        own = _turn_of_blocks(t, moved)
+        turn, moved = add(turn, own), _moved(moved, own, t)
+    return turn, select(under_blocks(t), number(0, t), moved)
+
+
+def _triangular(t: Any) -> tuple[Any, Any]:
+    """A complex triangular form, and its basis in that of T."""
+    wide = cast(t, COMPLEX.get(type_of(t).dtype, type_of(t).dtype))
+    one = eye(type_of(t).shape, type_of(wide).dtype)
+    return (wide, one) if is_complex(t) else triangular_form(wide, one)
+
+
+def _moved(inside: Any, turn: Any, t: Any) -> Any:
+    return add(sub(inside, matmul(turn, t)), matmul(t, turn))
+
+
+def _turn_of_blocks(t: Any, moved: Any) -> Any:
+    """The angles (Ṫ₂₂ - Ṫ₁₁) / 2 (b + c) that keep the diagonals of blocks [[a, b], [c, a]] equal."""
+    n = type_of(t).shape[-1]
+    if n == 0:
+        return t
+    below, above = beside_diagonal(t)
+    on, is_block = diagonal(moved), ne(below, number(0, below))
+    change = keep(is_block, sub(part(on, -1, 1, n), part(on, -1, 0, n - 1)))
+    twice = mul(number(2, below), add(below, above))
+    angle = from_diagonal(div(change, select(is_block, twice, number(1, twice))))
+    return sub(shifted(angle, 1), shifted(angle, -1))
+
+
 schur: Primitive = Primitive(
     "schur", "linalg", _type, _reference,
     multiple_results=True,
-    jvp_equation=refused(
-        "schur", "the form is not determined by the matrix",
-        "functions of matrices (sqrtm, logm, expm) and eigenvalues have derivatives",
-    ),
+    jvp_equation=_jvp,
     batch=batch_leading(lambda: schur),
     lower=Library(),
 )  # fmt: skip
+
+
+# --- by its use -------------------------------------------------------------------------------
+
+
+def complex_schur(a: Any) -> tuple[Any, Any]:
+    """The triangular Schur form of square matrices, complex; without a derivative."""
+    a = cast(stop_gradient(a), COMPLEX.get(type_of(a).dtype, type_of(a).dtype))
+    t, z = schur(a, vectors=True)
+    return t, z
+
+
+def solve_sylvester(a: Any, b: Any, c: Any) -> Any:
+    """X with A X + X B = C. Shapes: [*B, M, M], [*B, N, N], [*B, M, N] -> [*B, M, N]."""
+    return sylvester(a, b, *complex_schur(a), *complex_schur(b), c, transposed=False)

@@ -5,6 +5,10 @@ nothing that `a` and `b` do not, so they carry no derivative: the rule is the im
 A X' + X' B = C' - A' X - X B'. `transposed` solves Aᵀ X + X Bᵀ = C by the same factors, which is
 what reverse mode asks for. Where A and -B share an eigenvalue the result is infinite or NaN.
 
+With `below`, A and B are quasi-triangular themselves, of the same 1 × 1 and 2 × 2 blocks, and X is
+zero but below the blocks, where alone the equation holds: what is left of A and B there does not
+depend on the rest. The Schur form's derivative is such an X.
+
 triangular_sqrt(t) is the upper triangular R with R R = T and eigenvalues in the right half plane.
 Where no root exists it is NaN.
 
@@ -26,10 +30,22 @@ from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import ShapeError
-from rune.ops.arithmetic import add, cast, div, eq, mul, neg, select, sub
+from rune.ops.arithmetic import (
+    add,
+    cast,
+    div,
+    eq,
+    gt,
+    logical_and,
+    logical_not,
+    mul,
+    ne,
+    neg,
+    select,
+    sub,
+)
 from rune.ops.creation import stop_gradient
 from rune.ops.family import Batched, broadcast, reduce_sum, size_value, types_text
-from rune.ops.linalg.schur import schur
 from rune.ops.matrix_helpers import (
     adjoint,
     batch_leading,
@@ -38,6 +54,7 @@ from rune.ops.matrix_helpers import (
     diagonal,
     eye,
     from_diagonal,
+    keep,
     matmul,
     nan_like,
     number,
@@ -57,24 +74,12 @@ from rune.ops.transcendental import sqrt
 COMPLEX = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
 
 
-def complex_schur(a: Any) -> tuple[Any, Any]:
-    """The triangular Schur form of square matrices, complex; without a derivative."""
-    a = cast(stop_gradient(a), COMPLEX.get(type_of(a).dtype, type_of(a).dtype))
-    t, z = schur(a, vectors=True)
-    return t, z
-
-
-def solve_sylvester(a: Any, b: Any, c: Any) -> Any:
-    """X with A X + X B = C. Shapes: [*B, M, M], [*B, N, N], [*B, M, N] -> [*B, M, N]."""
-    return sylvester(a, b, *complex_schur(a), *complex_schur(b), c, transposed=False)
-
-
 # --- types ------------------------------------------------------------------------------------
 
 
 def _type(
     a: ArrayType, b: ArrayType, ta: ArrayType, za: ArrayType, tb: ArrayType, zb: ArrayType,
-    c: ArrayType, *, transposed: bool,
+    c: ArrayType, *, transposed: bool, below: bool = False,
 ) -> ArrayType:  # fmt: skip
     require_matrices("sylvester", a, b, c)
     require_matrices("sylvester", ta, za, tb, zb)
@@ -89,25 +94,37 @@ def _type(
 
 def _reference(
     a: np.ndarray, b: np.ndarray, ta: np.ndarray, za: np.ndarray, tb: np.ndarray, zb: np.ndarray,
-    c: np.ndarray, *, transposed: bool,
+    c: np.ndarray, *, transposed: bool, below: bool = False,
 ) -> np.ndarray:  # fmt: skip
+    dtype = c.dtype
+    c = np.where(_under_blocks(b), c, np.zeros((), dtype)) if below else c
     if transposed:
         za, zb = za.conj(), zb.conj()
         ta, tb = (np.swapaxes(t, -1, -2)[..., ::-1, ::-1] for t in (ta, tb))
     inside = np.conj(np.swapaxes(za, -1, -2)) @ c @ zb
+    m, n = c.shape[-2:]
     if transposed:
-        inside = _by_diagonals(ta, tb, inside[..., ::-1, ::-1])[..., ::-1, ::-1]
+        first = 1 if below else 1 - m
+        inside = _by_diagonals(ta, tb, inside[..., ::-1, ::-1], first, n)[..., ::-1, ::-1]
     else:
-        inside = _by_diagonals(ta, tb, inside)
+        inside = _by_diagonals(ta, tb, inside, 1 - m, 0 if below else n)
     found = za @ inside @ np.conj(np.swapaxes(zb, -1, -2))
-    return (found if np.iscomplexobj(c) else np.real(found)).astype(c.dtype)
+    found = (found if np.iscomplexobj(c) else np.real(found)).astype(dtype)
+    return np.where(_under_blocks(b), found, np.zeros((), dtype)) if below else found
 
 
-def _by_diagonals(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """X of upper triangular A and B."""
+def _under_blocks(t: np.ndarray) -> np.ndarray:
+    """What is below the 1 × 1 and 2 × 2 blocks of quasi-triangular matrices."""
+    return np.tril(np.ones(t.shape, bool), -1) & ~(np.tril(np.triu(t, -1), -1) != 0)
+
+
+def _by_diagonals(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, first: int, limit: int
+) -> np.ndarray:
+    """The diagonals first to limit of the X of upper triangular A and B, zeros elsewhere."""
     m, n = c.shape[-2:]
     x = np.zeros_like(c)
-    for d in range(1 - m, n):
+    for d in range(first, limit):
         i = np.arange(max(0, -d), min(m, n - d))
         j = i + d
         left = np.sum(a[..., i, :] * np.swapaxes(x[..., :, j], -1, -2), -1)
@@ -120,19 +137,32 @@ def _by_diagonals(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def _expand(
-    a: Any, b: Any, ta: Any, za: Any, tb: Any, zb: Any, c: Any, *, transposed: bool
-) -> Any:
+    a: Any, b: Any, ta: Any, za: Any, tb: Any, zb: Any, c: Any, *, transposed: bool,
+    below: bool = False,
+) -> Any:  # fmt: skip
     dtype = type_of(c).dtype
+    c = keep(under_blocks(b), c) if below else c
     if transposed:
         za, zb = conjugate(za), conjugate(zb)
         ta, tb = _turned_round(swapped(ta)), _turned_round(swapped(tb))
     inside = matmul(matmul(adjoint(za), cast(c, type_of(za).dtype)), zb)
+    m, n = type_of(c).shape[-2:]
     if transposed:
-        inside = _turned_round(_diagonal_steps(ta, tb, _turned_round(inside)))
+        inside = _diagonal_steps(ta, tb, _turned_round(inside), m if below else 0, m + n - 1)
+        inside = _turned_round(inside)
     else:
-        inside = _diagonal_steps(ta, tb, inside)
+        inside = _diagonal_steps(ta, tb, inside, 0, m - 1 if below else m + n - 1)
     found = matmul(matmul(za, inside), adjoint(zb))
-    return found if dtype in dtypes.COMPLEX else real_part(found)
+    found = found if dtype in dtypes.COMPLEX else real_part(found)
+    return keep(under_blocks(b), found) if below else found
+
+
+def under_blocks(t: Any) -> Any:
+    """Where quasi-triangular matrices are zero: below their 1 × 1 and 2 × 2 blocks."""
+    shape = type_of(t).shape
+    row, column = rows(shape), columns(shape)
+    beside = logical_and(eq(row, add(column, np.int32(1))), ne(t, number(0, t)))
+    return logical_and(gt(row, column), logical_not(beside))
 
 
 def _turned_round(x: Any) -> Any:
@@ -141,8 +171,11 @@ def _turned_round(x: Any) -> Any:
     return reverse(x, axes=(n - 2, n - 1))
 
 
-def _diagonal_steps(a: Any, b: Any, c: Any) -> Any:
-    """X of upper triangular A and B. Diagonal d = step - (m - 1) has the elements (i, i + d)."""
+def _diagonal_steps(a: Any, b: Any, c: Any, first: Size, limit: Size) -> Any:
+    """X of upper triangular A and B. Diagonal d = step - (m - 1) has the elements (i, i + d).
+
+    Of the steps from `first` to `limit`; zeros elsewhere.
+    """
     shape = type_of(c).shape
     m, n = shape[-2:]
     if m == 0 or n == 0:
@@ -152,7 +185,8 @@ def _diagonal_steps(a: Any, b: Any, c: Any) -> Any:
     # In row i of `others`: every element's row, so that the diagonal of B is met at i + d.
     others = _padded(from_diagonal(diagonal(b)), m)
 
-    def step(t: Any, x: Any) -> list[Any]:
+    def step(k: Any, x: Any) -> list[Any]:
+        t = add(k, size_of(first))
         met = window(_padded(swapped(x), m), -2, t, m)
         left = _row_sums(mul(a, met))
         right = _row_sums(mul(x, window(b_by_columns, -2, t, m)))
@@ -161,7 +195,7 @@ def _diagonal_steps(a: Any, b: Any, c: Any) -> Any:
         here = eq(columns(shape), add(rows(shape), sub(t, size_of(m - 1))))
         return [select(here, broadcast(found, shape=shape, axes=tuple(range(len(shape) - 1))), x)]
 
-    (found,) = steps(m + n - 1, step, zeros(c))
+    (found,) = steps(limit - first, step, zeros(c))
     return found
 
 
@@ -184,24 +218,26 @@ def _row_sums(x: Any) -> Any:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _wrt_a(da: Any, *args: Any, transposed: bool) -> Any:
+def _wrt_a(da: Any, *args: Any, transposed: bool, **params: Any) -> Any:
     *inputs, _, x = args
     change = matmul(swapped(da) if transposed else da, x)
-    return sylvester(*inputs, neg(change), transposed=transposed)
+    return sylvester(*inputs, neg(change), transposed=transposed, **params)
 
 
-def _wrt_b(db: Any, *args: Any, transposed: bool) -> Any:
+def _wrt_b(db: Any, *args: Any, transposed: bool, **params: Any) -> Any:
     *inputs, _, x = args
     change = matmul(x, swapped(db) if transposed else db)
-    return sylvester(*inputs, neg(change), transposed=transposed)
+    return sylvester(*inputs, neg(change), transposed=transposed, **params)
 
 
-def _wrt_c(dc: Any, *args: Any, transposed: bool) -> Any:
-    return sylvester(*args[:-2], dc, transposed=transposed)
+def _wrt_c(dc: Any, *args: Any, **params: Any) -> Any:
+    return sylvester(*args[:-2], dc, **params)
 
 
-def _transpose(ct: Any, linear: Batched, *inputs: Any, transposed: bool) -> list[Any]:
-    return [*(None,) * 6, sylvester(*inputs[:-1], ct, transposed=not transposed)]
+def _transpose(
+    ct: Any, linear: Batched, *inputs: Any, transposed: bool, **params: Any
+) -> list[Any]:
+    return [*(None,) * 6, sylvester(*inputs[:-1], ct, transposed=not transposed, **params)]
 
 
 sylvester: Primitive = Primitive(

@@ -2,7 +2,10 @@
 
 Results as LAPACK's hetrd: A with the vectors of the reflections in the triangle that is named, the
 real diagonal [*B, N], the real subdiagonal [*B, N-1], and the taus [*B, N-1]. Only that triangle of
-A is read. The upper form is the lower one of the matrix read backwards. There is no derivative.
+A is read. The upper form is the lower one of the matrix read backwards.
+
+Derivative: that of the Hessenberg form, which it is (hessenberg.py): infinite or NaN where an
+element of the subdiagonal is zero.
 
 Source: Golub & Van Loan 4e, §8.3.1 (algorithm 8.3.1); it is the Hessenberg form of a Hermitian
         matrix, and is computed as such.
@@ -10,6 +13,7 @@ Source: Golub & Van Loan 4e, §8.3.1 (algorithm 8.3.1); it is the Hessenberg for
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,17 +22,19 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.ops.arithmetic import add
 from rune.ops.complex_numbers import real_dtype
-from rune.ops.linalg.hessenberg import expanded, reduced, reflections
-from rune.ops.linalg.refusal import refused
+from rune.ops.linalg.hessenberg import expanded, form_jvp, reduced, reflections
 from rune.ops.matrix_helpers import (
     batch_leading,
     diagonal,
     hermitian,
+    lower_triangle,
     part,
     real_part,
     require_matrices,
     require_square,
+    upper_triangle,
 )
 from rune.ops.movement import reverse
 
@@ -54,22 +60,50 @@ def _reference(a: np.ndarray, *, lower: bool) -> tuple[np.ndarray, ...]:
 
 
 def _expand(a: Any, *, lower: bool) -> list[Any]:
-    shape = type_of(a).shape
-    n, last = shape[-1], len(shape) - 1
     if not lower:
-        packed, d, e, taus = _expand(reverse(a, axes=(last - 1, last)), lower=True)
-        backwards = [reverse(x, axes=(last - 1,)) for x in (d, e, taus)]
-        return [reverse(packed, axes=(last - 1, last)), *backwards]
+        return _backwards(_expand(*_backwards([a]), lower=True))
     packed, taus = expanded(hermitian(a))
+    return [packed, real_part(diagonal(packed)), real_part(_below_diagonal(packed)), taus]
+
+
+def _backwards(xs: Sequence[Any]) -> list[Any]:
+    """A matrix and what belongs to it with rows and columns from the last to the first."""
+    last = type_of(xs[0]).ndim - 1
+    return [reverse(xs[0], axes=(last - 1, last)), *(reverse(x, axes=(last - 1,)) for x in xs[1:])]
+
+
+def _below_diagonal(a: Any) -> Any:
+    n = type_of(a).shape[-1]
     count = reflections(n)
-    below = part(part(packed, -2, n - count, n), -1, 0, count)
-    return [packed, real_part(diagonal(packed)), real_part(diagonal(below)), taus]
+    return diagonal(part(part(a, -2, n - count, n), -1, 0, count))
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    (a,), (da,) = primals, tangents
+    outs = tridiagonal(a, **params)
+    if params["lower"]:
+        return outs, _lower_jvp(outs, da)
+    return outs, _backwards(_lower_jvp(_backwards(outs), *_backwards([da])))
+
+
+def _lower_jvp(outs: Sequence[Any], da: Any) -> list[Any]:
+    packed, _, _, taus = outs
+    form = hermitian(upper_triangle(packed, -1))
+    dh, dv, dtaus = form_jvp(packed, taus, form, hermitian(da))
+    on, beside = diagonal(dh), _below_diagonal(dh)
+    kept = upper_triangle(lower_triangle(dh, 1), -1)
+    return [add(kept, dv), real_part(on), real_part(beside), dtaus]
 
 
 tridiagonal: Primitive = Primitive(
     "tridiagonal", "linalg", _type, _reference,
     multiple_results=True,
-    jvp_equation=refused("tridiagonal", "reflections are not determined by the matrix"),
+    jvp_equation=_jvp,
     batch=batch_leading(lambda: tridiagonal),
     lower=Library(), expand=_expand,
 )  # fmt: skip

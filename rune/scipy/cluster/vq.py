@@ -19,7 +19,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
     Shapes: obs [M, N], code_book [K, N] (or both of rank 1, for N = 1) -> [M], [M].
     Types:  i32, and floating. Of equal distances the first code is taken.
-    Errors: ShapeError where they do not fit.
+    Errors: ShapeError where they do not fit, and for no codes.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.cluster.vq import vq
@@ -31,6 +31,8 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         points, codes = points[:, None], codes[:, None]
     if points.ndim != 2 or codes.ndim != 2 or points.shape[1] != codes.shape[1]:
         raise ShapeError(f"vq: cannot compare observations {points.shape} with codes {codes.shape}")
+    if codes.shape[0] == 0:
+        raise ShapeError(f"vq: cannot find the nearest of no codes ({codes.shape})")
     square = rnp.sum(rnp.square(points[:, None, :] - codes[None, :, :]), -1)
     nearest = rnp.argmin(square, axis=1)
     found = rnp.take_along_axis(square, nearest[:, None], 1)[:, 0]
@@ -46,6 +48,8 @@ def whiten(obs: Any, check_finite: bool = True) -> Any:
     Array([[2.],
            [4.]], f32[2,1], cpu:0)
     """
-    (points,) = reals("whiten", obs)
+    points = rnp.asarray(obs)
+    if not rnp.issubdtype(points.dtype, rnp.complexfloating):
+        (points,) = reals("whiten", points)
     spread = rnp.std(points, 0)
     return points / rnp.where(spread == 0, 1.0, spread)

@@ -149,7 +149,8 @@ def dct(
     norm:   "backward" scales the inverse, "forward" this one, by the inverse's 1/2N (1/2(N-1) for
             type 1); "ortho" both by its root, and makes the matrix orthogonal.
     orthogonalize: whether the first (and last) terms are weighted so; by default for "ortho".
-    Errors: ArgumentError for another type; ShapeError for type 1 of fewer than two elements.
+    Errors: ArgumentError for another type; ShapeError for an n below 1, and for type 1 of fewer
+            than two elements.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
@@ -206,6 +207,8 @@ def dctn(
     orthogonalize: bool | None = None,
 ) -> Any:  # fmt: skip
     """`dct` along several axes: by default all, or the last len(s).
+
+    s:      the length along each of the axes; -1 keeps what there is.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
@@ -271,7 +274,7 @@ def _several(
     if axes is None and s is not None:
         axes = tuple(range(-len(s), 0))
     numbers = c.normalised_axes(name, axes, type_of(x))
-    sizes = (None,) * len(numbers) if s is None else tuple(s)
+    sizes = (None,) * len(numbers) if s is None else tuple(None if n == -1 else n for n in s)
     if len(sizes) != len(numbers):
         raise ArgumentError(f"{name}: cannot use {len(sizes)} sizes for {len(numbers)} axes")
     for axis, n in zip(numbers, sizes, strict=True):
@@ -304,7 +307,12 @@ def _prepared(name: str, x: Any, n: Size | None, axis: int) -> Any:
     x = inexact(name, value(name, x))
     x = c.astype(x, wide(type_of(x).dtype))
     x = moveaxis(x, axis, -1)
-    return x if n is None else _cut_or_padded(x, static_size(name, "a length", n))
+    if n is None:
+        return x
+    size = static_size(name, "a length", n)
+    if size < 1:
+        raise ShapeError(f"{name}: cannot transform to length {size} (1 or more)")
+    return _cut_or_padded(x, size)
 
 
 def _cut_or_padded(x: Any, size: Size) -> Any:

@@ -14,22 +14,24 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError, ShapeError
+from rune.scipy.integrate.dormand_prince_853 import DORMAND_PRINCE_853
 from rune.scipy.integrate.runge_kutta import (
     BOGACKI_SHAMPINE,
     DORMAND_PRINCE,
     MOST,
     Method,
+    all_stages_of,
     between,
     end_of,
-    error_norm,
     first_step,
     next_step,
     stages_of,
+    step_norm,
 )
 from rune.scipy.special.arguments import reals
 from rune.transforms.jit import jit
 
-_METHODS = {m.name: m for m in (DORMAND_PRINCE, BOGACKI_SHAMPINE)}
+_METHODS = {m.name: m for m in (DORMAND_PRINCE, BOGACKI_SHAMPINE, DORMAND_PRINCE_853)}
 
 
 class OdeResult(NamedTuple):
@@ -56,7 +58,7 @@ class OdeSolution:
 
     def __call__(self, t: Any) -> Any:
         """The solution at times of any shape -> [N, *t.shape]."""
-        times = rnp.asarray(t).astype(self.ts.dtype)
+        times = rnp.asarray(t, self.ts.dtype)
         sign = 1.0 if float(self.ts[-1]) >= float(self.ts[0]) else -1.0
         inner = self.ts[1:-1] * sign
         step = rnp.searchsorted(inner, rnp.ravel(times) * sign)
@@ -75,12 +77,14 @@ def solve_ivp(
 ) -> OdeResult:  # fmt: skip
     """The solution of dy/dt = fun(t, y, *args) over t_span, with y(t_span[0]) = y0 [N].
 
-    method: "RK45" (Dormand & Prince) or "RK23" (Bogacki & Shampine).
+    method: "RK45" (Dormand & Prince), "RK23" (Bogacki & Shampine) or "DOP853" (order 8, for small
+            tolerances, in f64).
     t_eval: times to give the solution at, in order; those of the steps by default.
     first:  the first step; chosen by the slope there by default.
     Not for jit, vmap or derivatives (see odeint).
-    Errors: ShapeError for y0 of another rank, ArgumentError for another method.
-    Source: Dormand & Prince 1980; Shampine 1986.
+    Errors: ShapeError for y0 of another rank; ArgumentError for another method, a step that is not
+            positive, and times that are not in order within t_span.
+    Source: Dormand & Prince 1980; Shampine 1986; Hairer, Nørsett & Wanner 1993, section II.10.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import solve_ivp
@@ -92,10 +96,17 @@ def solve_ivp(
         raise ShapeError(f"solve_ivp: cannot start at y0 of shape {start.shape} (rank 1 required)")
     table = _METHODS.get(method)
     if table is None:
-        raise ArgumentError(f"solve_ivp: cannot use method={method!r}", hint="'RK45' or 'RK23'")
+        raise ArgumentError(
+            f"solve_ivp: cannot use method={method!r}", hint="'RK45', 'RK23' or 'DOP853'"
+        )
     func = lambda t, y: rnp.asarray(fun(t, y, *args)).astype(y.dtype)  # noqa: E731
+    if not (max_step > 0 and (first is None or first > 0)):
+        raise ArgumentError(f"solve_ivp: cannot use max_step={max_step}, first={first} (positive)")
+    if t_eval is not None:
+        _require_within(t_span, np.asarray(t_eval))
+    is_dense = dense_output or t_eval is not None
     ts, starts, stages, ends, tries = _steps(
-        table, func, t_span, start, (rtol, atol), max_step, first
+        table, func, t_span, start, (rtol, atol), max_step, first, is_dense
     )
     done = abs(ts[-1] - t_span[1]) <= 1e-12 * max(1.0, abs(t_span[1]))
     times = rnp.asarray(np.asarray(ts), start.dtype)
@@ -107,14 +118,21 @@ def solve_ivp(
     if t_eval is not None:
         times = rnp.asarray(t_eval, start.dtype)
         values = solution(times)
-    calls = tries * (len(table.nodes) - 1) + 2
+    calls = tries * (len(table.nodes) - 1) + 2 + is_dense * len(ends) * len(table.more_nodes)
     status = 0 if done else -1
     return OdeResult(times, values, solution if dense_output else None, calls, status, done)
 
 
+def _require_within(t_span: tuple[float, float], times: np.ndarray) -> None:
+    low, high = min(t_span), max(t_span)
+    steps = np.diff(times) * (1 if t_span[1] >= t_span[0] else -1)
+    if times.ndim != 1 or (times < low).any() or (times > high).any() or (steps <= 0).any():
+        raise ArgumentError(f"solve_ivp: cannot use t_eval (in order, from {low} to {high})")
+
+
 def _steps(
     table: Method, func: Callable[[Any, Any], Any], t_span: tuple[float, float], y: Any,
-    tolerances: tuple[float, float], longest: float, first: float | None,
+    tolerances: tuple[float, float], longest: float, first: float | None, is_dense: bool,
 ) -> tuple[list[float], list[Any], list[Any], list[Any], int]:  # fmt: skip
     """Times, starts, stages and ends of all steps, and how many were tried."""
     rtol, atol = tolerances
@@ -124,9 +142,13 @@ def _steps(
     @jit
     def attempt(t: Any, y: Any, h: Any, most: Any) -> Any:
         stages = stages_of(table, func, t, y, h)
-        after, error = end_of(table, y, h, stages)
-        norm = error_norm(error, y, after, rtol, atol)
+        after, _ = end_of(table, y, h, stages)
+        norm = step_norm(table, h, stages, y, after, rtol, atol)
         return after, stages, norm, next_step(rnp.abs(h), norm, table.order, most)
+
+    @jit
+    def more(t: Any, y: Any, h: Any, stages: Any) -> Any:
+        return all_stages_of(table, func, t, y, h, stages)
 
     number = lambda v: rnp.asarray(v, y.dtype)  # noqa: E731
     h = first or float(first_step(func, number(t), y, sign, table.order, rtol, atol))
@@ -142,6 +164,8 @@ def _steps(
         most = MOST if float(norm) <= 1.0 else 1.0
         if float(norm) <= 1.0:
             starts.append(y)
+            if is_dense and table.more_nodes:
+                stages = more(number(t), y, number(sign * length), stages)
             kept.append(stages)
             ends.append(after)
             is_last = length == abs(end - t)

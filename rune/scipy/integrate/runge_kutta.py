@@ -20,6 +20,8 @@ class Method:
     """nodes c, rows a, weights b, weights of the error, order, and the continuous extension.
 
     dense[i] holds the coefficients of share, share², … that stage i is weighed with.
+    beside:  weights of a second estimate of the error, which tempers the first.
+    more_nodes, more_rows: of the stages that the continuous extension alone needs.
     """
 
     name: str
@@ -29,6 +31,9 @@ class Method:
     errors: tuple[float, ...]
     order: int
     dense: tuple[tuple[float, ...], ...]
+    beside: tuple[float, ...] = ()
+    more_nodes: tuple[float, ...] = ()
+    more_rows: tuple[tuple[float, ...], ...] = ()
 
 
 # Source: Dormand & Prince 1980; the extension is Shampine's of 1986.
@@ -82,6 +87,16 @@ def stages_of(method: Method, func: Callable[[Any, Any], Any], t: Any, y: Any, h
     return stages
 
 
+def all_stages_of(
+    method: Method, func: Callable[[Any, Any], Any], t: Any, y: Any, h: Any, stages: Sequence[Any]
+) -> list[Any]:
+    """The stages of a step, and those that its continuous extension needs beside them."""
+    found = list(stages)
+    for node, row in zip(method.more_nodes, method.more_rows):
+        found.append(func(t + node * h, y + h * _weighed(found, row)))
+    return found
+
+
 def end_of(method: Method, y: Any, h: Any, stages: Sequence[Any]) -> tuple[Any, Any]:
     """The solution at the end of a step, and its estimated error."""
     return y + h * _weighed(stages, method.weights), h * _weighed(stages, method.errors)
@@ -105,6 +120,18 @@ def error_norm(error: Any, before: Any, after: Any, rtol: Any, atol: Any) -> Any
     """The root mean square of the error over what is tolerated: 1 is just acceptable."""
     scale = atol + rtol * rnp.maximum(rnp.abs(before), rnp.abs(after))
     return rnp.sqrt(rnp.mean(rnp.square(error / scale)))
+
+
+def step_norm(
+    method: Method, h: Any, stages: Sequence[Any], before: Any, after: Any, rtol: Any, atol: Any
+) -> Any:
+    """`error_norm` of a step, of two estimates e and f the norm of e |e| / √(|e|² + |f|²/100)."""
+    first = error_norm(h * _weighed(stages, method.errors), before, after, rtol, atol)
+    if not method.beside:
+        return first
+    second = error_norm(h * _weighed(stages, method.beside), before, after, rtol, atol)
+    both = rnp.sqrt(rnp.square(first) + 0.01 * rnp.square(second))
+    return first * first / rnp.where(both == 0, 1.0, both)
 
 
 def next_step(h: Any, norm: Any, order: int, most: Any = MOST) -> Any:

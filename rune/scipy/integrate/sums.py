@@ -12,17 +12,21 @@ from rune.scipy.special.arguments import reals
 
 def _rows(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
     """`y` with the axis last, and the steps, which broadcast against its neighbours."""
-    y = rnp.asarray(y)
-    y = y if rnp.issubdtype(y.dtype, rnp.inexact) else rnp.true_divide(y, 1)
-    y = rnp.moveaxis(y, axis, -1)
+    y = rnp.moveaxis(_inexact(y), axis, -1)
     if x is None:
         return y, dx  # a Python number stays one, and takes the dtype of y
-    (x,) = reals(name, x)
+    x = _inexact(x)
     if x.ndim != 1:
         x = rnp.moveaxis(x, axis, -1)
     if x.shape[-1] != y.shape[-1]:
         raise ShapeError(f"{name}: cannot use {x.shape[-1]} points for {y.shape[-1]} values")
     return y, rnp.diff(x, axis=-1)
+
+
+def _inexact(v: Any) -> Any:
+    """Floating or complex numbers; integers and bools are numbers, too."""
+    v = rnp.asarray(v)
+    return v if rnp.issubdtype(v.dtype, rnp.inexact) else rnp.true_divide(v, 1)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -46,6 +50,7 @@ def cumulative_trapezoid(
     """The integrals of straight lines up to each point; from `initial` (0) on, if that is given.
 
     Shapes: y with one place less along the axis, or with `initial` as many.
+    Errors: ShapeError for no values along the axis.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import cumulative_trapezoid
@@ -53,6 +58,8 @@ def cumulative_trapezoid(
     Array([0. , 1.5, 4. ], f32[3], cpu:0)
     """
     y, steps = _rows("cumulative_trapezoid", y, x, dx, axis)
+    if y.shape[-1] == 0:
+        raise ShapeError(f"cumulative_trapezoid: cannot integrate {y.shape} (no values)")
     total = rnp.cumsum(0.5 * (y[..., 1:] + y[..., :-1]) * steps, -1)
     if initial is not None:
         first = rnp.full_like(y[..., :1], initial)

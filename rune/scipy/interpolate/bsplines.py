@@ -10,10 +10,10 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import tree
-from rune.errors import ShapeError
+from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
-from rune.scipy.interpolate.piecewise import points_at, samples
-from rune.scipy.special.arguments import reals
+from rune.scipy.interpolate.piecewise import points_at, rising_samples
+from rune.scipy.special.arguments import reals, seen
 
 
 def _basis(t: Any, k: int, points: Any, count: int) -> tuple[Any, list[Any]]:
@@ -39,6 +39,8 @@ class BSpline:
     t: [N + k + 1], not falling;  c: [N, *S];  k: the degree.
     extrapolate: False gives NaN outside of [t[k], t[N]].
     axis: where the axes of the points stand in a result.
+    Errors: ShapeError for fewer than 2k + 2 knots, or coefficients that do not fit;
+            ArgumentError for a negative degree, and for known knots that fall.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import BSpline
@@ -51,6 +53,24 @@ class BSpline:
     k: int
     extrapolate: bool = True
     axis: int = 0
+
+    def __post_init__(self) -> None:
+        if self.k < 0:
+            raise ArgumentError(f"BSpline: cannot use the degree {self.k}")
+        t, c = rnp.asarray(self.t), rnp.asarray(self.c)
+        if t.ndim != 1 or t.shape[0] < 2 * self.k + 2:
+            raise ShapeError(
+                f"BSpline: cannot use knots {t.shape} (at least {2 * self.k + 2} for degree "
+                f"{self.k})"
+            )
+        if c.ndim == 0 or c.shape[0] < t.shape[0] - self.k - 1:
+            raise ShapeError(
+                f"BSpline: cannot use coefficients {c.shape} for {t.shape[0] - self.k - 1} "
+                "basis functions"
+            )
+        known = seen(t)
+        if known is not None and not (known[1:] >= known[:-1]).all():
+            raise ArgumentError(f"BSpline: cannot use knots that fall ({t.shape})")
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: bool | None = None) -> Any:
         """The value at points [*T] -> [*T, *S], or the nu-th derivative there."""
@@ -77,20 +97,24 @@ class BSpline:
 
     def _derived(self) -> BSpline:
         if self.k == 0:
-            return BSpline(self.t, rnp.zeros_like(self.c), 0, self.extrapolate, self.axis)
+            return _spline((0, self.extrapolate, self.axis), (self.t, rnp.zeros_like(self.c)))
         count = self.t.shape[0] - self.k - 1
         gaps = self.t[self.k + 1 : self.k + count] - self.t[1:count]
         columns = rnp.reshape(gaps, (-1, *(1,) * (self.c.ndim - 1)))
         change = (self.c[1:count] - self.c[: count - 1]) * self.k
         c = rnp.where(columns == 0, 0.0, change / rnp.where(columns == 0, 1.0, columns))
-        return BSpline(self.t[1:-1], c, self.k - 1, self.extrapolate, self.axis)
+        return _spline((self.k - 1, self.extrapolate, self.axis), (self.t[1:-1], c))
 
 
-tree.register_node(
-    BSpline,
-    lambda b: ((b.t, b.c), (b.k, b.extrapolate, b.axis)),
-    lambda kept, kids: BSpline(kids[0], kids[1], *kept),
-)
+def _spline(kept: tuple[Any, ...], kids: Any) -> BSpline:
+    """Of any leaves, unchecked: those of a tree need not be arrays."""
+    made = object.__new__(BSpline)
+    for name, value in zip(("t", "c", "k", "extrapolate", "axis"), (*kids, *kept)):
+        object.__setattr__(made, name, value)
+    return made
+
+
+tree.register_node(BSpline, lambda b: ((b.t, b.c), (b.k, b.extrapolate, b.axis)), _spline)
 
 
 def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0) -> BSpline:
@@ -99,14 +123,14 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0)
     Shapes: x [N], N > k, rising; y with N along the axis, where the points stand in results.
     t:      knots [N + k + 1]; by default those of "not a knot".
     Cost:   one dense system [N, N]. Differentiable in x and y.
-    Errors: ShapeError where x, y and t do not fit.
+    Errors: ShapeError where x, y and t do not fit; ArgumentError for known x that do not rise.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import make_interp_spline
     >>> make_interp_spline(rnp.arange(4.0), rnp.arange(4.0) ** 3)(1.5)
     Array(3.3749998, f32[], cpu:0)
     """
-    x, y = samples("make_interp_spline", x, y, axis, k + 1)
+    x, y = rising_samples("make_interp_spline", x, y, axis, k + 1)
     n = x.shape[0]
     knots = _knots(x, k) if t is None else rnp.astype(rnp.asarray(t), x.dtype)
     if knots.shape != (n + k + 1,):

@@ -1,7 +1,8 @@
 """Piecewise polynomials, and the interpolants that are ones: cubic splines, PCHIP, Akima.
 
 A piecewise polynomial is a tree: its coefficients may be traced and differentiated, so that a
-spline of traced values can be made and evaluated inside of a function. Breakpoints must rise.
+spline of traced values can be made and evaluated inside of a function. Breakpoints must rise: where
+their values are known others are refused; what traced ones give that do not rise is meaningless.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import reals, seen
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class PPoly:
     extrapolate: True continues the first and last piece, False gives NaN outside, "periodic"
                  repeats.
     axis: where the axes of the points stand in a result.
+    Errors: ShapeError where c and x do not fit; ArgumentError for known x that do not rise.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import PPoly
@@ -35,6 +39,12 @@ class PPoly:
     x: Any
     extrapolate: bool | str = True
     axis: int = 0
+
+    def __post_init__(self) -> None:
+        c, x = rnp.asarray(self.c), rnp.asarray(self.x)
+        if c.ndim < 2 or x.ndim != 1 or c.shape[0] == 0 or c.shape[1] + 1 != x.shape[0]:
+            raise ShapeError(f"PPoly: cannot use coefficients {c.shape} between points {x.shape}")
+        require_rising("PPoly", x)
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
         """The value at points [*T] -> [*T, *S] (for axis 0), or the nu-th derivative there."""
@@ -92,9 +102,26 @@ class PPoly:
         return PPoly(c, self.x, self.extrapolate, self.axis)
 
 
-tree.register_node(
-    PPoly, lambda p: ((p.c, p.x), (p.extrapolate, p.axis)), lambda kept, kids: PPoly(*kids, *kept)
-)
+def _rebuilt(kept: tuple[Any, ...], kids: Any) -> PPoly:
+    """Of any leaves: those of a tree need not be arrays."""
+    made = object.__new__(PPoly)
+    for name, value in zip(("c", "x", "extrapolate", "axis"), (*kids, *kept)):
+        object.__setattr__(made, name, value)
+    return made
+
+
+tree.register_node(PPoly, lambda p: ((p.c, p.x), (p.extrapolate, p.axis)), _rebuilt)
+
+
+def require_rising(name: str, x: Any) -> None:
+    """Errors: ArgumentError for points, their values known, that do not rise or are not finite."""
+    found = seen(x)
+    if found is None or (np.all(np.isfinite(found)) and np.all(found[1:] > found[:-1])):
+        return
+    raise ArgumentError(
+        f"{name}: cannot use points that do not rise (or are not finite) ({x.shape})",
+        hint="sort them, and leave out what is there twice",
+    )
 
 
 def points_at(found: Any, rank: int, axis: int) -> Any:
@@ -117,6 +144,13 @@ def samples(name: str, x: Any, y: Any, axis: int, least: int) -> tuple[Any, Any]
     return rnp.astype(x, dtype), rnp.astype(y, dtype)
 
 
+def rising_samples(name: str, x: Any, y: Any, axis: int, least: int) -> tuple[Any, Any]:
+    """Like `samples`. Errors: also those of require_rising."""
+    x, y = samples(name, x, y, axis, least)
+    require_rising(name, x)
+    return x, y
+
+
 def _columns(v: Any, like: Any) -> Any:
     """[N] with axes of size 1 behind, as `like` has axes."""
     return rnp.reshape(v, (-1, *(1,) * (like.ndim - 1)))
@@ -137,14 +171,17 @@ def CubicHermiteSpline(
     """The piecewise cubic with values y and slopes dydx at x.
 
     Shapes: x [N], y and dydx with N along the axis, where the points stand in results.
+    Errors: ShapeError; ArgumentError for known x that do not rise.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import CubicHermiteSpline
     >>> CubicHermiteSpline(rnp.arange(2.0), rnp.array([0.0, 1.0]), rnp.ones(2))(0.5)
     Array(0.5, f32[], cpu:0)
     """
-    x, y = samples("CubicHermiteSpline", x, y, axis, 2)
+    x, y = rising_samples("CubicHermiteSpline", x, y, axis, 2)
     (slopes,) = reals("CubicHermiteSpline", rnp.moveaxis(rnp.asarray(dydx), axis, 0))
+    if slopes.shape != y.shape:
+        raise ShapeError(f"CubicHermiteSpline: cannot use slopes {slopes.shape} for {y.shape}")
     return hermite(x, y, slopes, extrapolate, axis)
 
 
@@ -160,7 +197,9 @@ def CubicSpline(
     bc_type: "not-a-knot" (the first two and last two pieces are one cubic each), "natural" (no
              curvature at the ends), "clamped" (no slope there) or "periodic" (y[0] == y[-1]).
     Cost:   one dense system [N, N]. Differentiable in x and y.
-    Errors: ShapeError, ArgumentError for another bc_type.
+    Errors: ShapeError; ArgumentError for another bc_type, for known x that do not rise, and for
+            known y that are periodic and end on another value. Of traced ones nothing is known:
+            falling or repeated points give what means nothing, often NaN.
     Source: de Boor 2001, A Practical Guide to Splines, chapter IV.
 
     >>> import rune.numpy as rnp
@@ -173,12 +212,25 @@ def CubicSpline(
             f"CubicSpline: cannot use bc_type={bc_type!r}",
             hint="'not-a-knot', 'natural', 'clamped' or 'periodic'",
         )
-    x, y = samples("CubicSpline", x, y, axis, 2)
+    x, y = rising_samples("CubicSpline", x, y, axis, 2)
+    if bc_type == "periodic":
+        _require_closed(y)
     kept = (bc_type != "periodic" or "periodic") if extrapolate is None else extrapolate
     flat = rnp.reshape(y, (y.shape[0], -1))
     matrix, right = _system(x, flat, bc_type)
     slopes = rnp.reshape(linalg.solve(matrix, right), y.shape)
     return hermite(x, y, slopes, kept, axis)
+
+
+def _require_closed(y: Any) -> None:
+    found = seen(y)
+    # As SciPy's 1e-15 in f64: what a few roundings make of equal values.
+    limit = 8 * float(rnp.finfo(y.dtype).eps)
+    if found is None or np.allclose(found[0], found[-1], rtol=limit, atol=limit):
+        return
+    raise ArgumentError(
+        "CubicSpline: cannot use bc_type='periodic' (the first and the last value differ)"
+    )
 
 
 def _system(x: Any, y: Any, bc_type: str) -> tuple[Any, Any]:
@@ -263,6 +315,7 @@ def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: bool | None = 
     """The piecewise cubic through y at x that is monotone where y is.
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results.
+    Errors: ShapeError; ArgumentError for known x that do not rise.
     Source: Fritsch & Butland 1984, SIAM J. Sci. Stat. Comput. 5.
 
     >>> import rune.numpy as rnp
@@ -270,7 +323,7 @@ def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: bool | None = 
     >>> PchipInterpolator(rnp.arange(3.0), rnp.array([0.0, 1.0, 1.0]))(1.5)
     Array(1., f32[], cpu:0)
     """
-    x, y = samples("PchipInterpolator", x, y, axis, 2)
+    x, y = rising_samples("PchipInterpolator", x, y, axis, 2)
     h = _columns(rnp.diff(x), y)
     d = (y[1:] - y[:-1]) / h
     if x.shape[0] == 2:
@@ -289,6 +342,7 @@ def Akima1DInterpolator(x: Any, y: Any, axis: int = 0, *, extrapolate: bool | No
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results. NaN
     outside of x, unless `extrapolate`.
+    Errors: ShapeError; ArgumentError for known x that do not rise.
     Source: Akima 1970, Journal of the ACM 17.
 
     >>> import rune.numpy as rnp
@@ -296,7 +350,7 @@ def Akima1DInterpolator(x: Any, y: Any, axis: int = 0, *, extrapolate: bool | No
     >>> Akima1DInterpolator(rnp.arange(4.0), rnp.arange(4.0))(1.5)
     Array(1.5, f32[], cpu:0)
     """
-    x, y = samples("Akima1DInterpolator", x, y, axis, 2)
+    x, y = rising_samples("Akima1DInterpolator", x, y, axis, 2)
     d = (y[1:] - y[:-1]) / _columns(rnp.diff(x), y)
     if x.shape[0] == 2:
         return hermite(x, y, rnp.concatenate([d, d]), bool(extrapolate), axis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -11,21 +11,24 @@ import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError, ShapeError
 from rune.scipy.interpolate.bsplines import make_interp_spline
-from rune.scipy.interpolate.piecewise import points_at, samples
-from rune.scipy.special.arguments import reals
+from rune.scipy.interpolate.piecewise import points_at, require_rising, samples
+from rune.scipy.special.arguments import reals, seen
 
 _DEGREES = {"slinear": 1, "quadratic": 2, "cubic": 3}
 
 
 def interp1d(
-    x: Any, y: Any, kind: str = "linear", axis: int = -1, *, fill_value: Any = rnp.nan
-) -> Callable[[Any], Any]:
+    x: Any, y: Any, kind: str = "linear", axis: int = -1, *, fill_value: Any = rnp.nan,
+    assume_sorted: bool = False,
+) -> Callable[[Any], Any]:  # fmt: skip
     """A function through y at x.
 
-    Shapes: x [N], rising; y with N along the axis, where the points stand in results.
+    Shapes: x [N]; y with N along the axis, where the points stand in results.
     kind:   "linear", "nearest", "previous", "next", "slinear", "quadratic", "cubic".
     fill_value: the value outside of x, a pair of values below and above, or "extrapolate".
-    Errors: ShapeError, ArgumentError for another kind.
+    assume_sorted: x rises; otherwise it is sorted first.
+    Errors: ShapeError; ArgumentError for another kind, and where a spline is to go through known x
+            of which two are equal.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import interp1d
@@ -37,8 +40,8 @@ def interp1d(
             f"interp1d: cannot use kind={kind!r}",
             hint="'linear', 'nearest', 'previous', 'next', 'slinear', 'quadratic' or 'cubic'",
         )
-    x, y = samples("interp1d", x, y, axis, 2)
-    at_axis = axis % y.ndim
+    at_axis = axis % rnp.ndim(y)
+    x, y = _sorted(x, y, axis, assume_sorted)
     inner = make_interp_spline(x, y, _DEGREES[kind]) if kind in _DEGREES else None
 
     def interpolant(at: Any) -> Any:
@@ -55,9 +58,18 @@ def interp1d(
     return interpolant
 
 
+def _sorted(x: Any, y: Any, axis: int, is_sorted: bool) -> tuple[Any, Any]:
+    """Points [N] that do not fall, and values [N, *S]."""
+    x, y = samples("interp1d", x, y, axis, 1)
+    if is_sorted:
+        return x, y
+    order = rnp.argsort(x, stable=True)
+    return x[order], y[order]
+
+
 def _between_points(x: Any, y: Any, points: Any, kind: str) -> Any:
     last = x.shape[0] - 1
-    if kind == "linear":
+    if kind == "linear" and last > 0:
         piece = rnp.clip(rnp.searchsorted(x, points, side="right") - 1, 0, last - 1)
         share = (points - x[piece]) / (x[piece + 1] - x[piece])
         share = rnp.reshape(share, (*points.shape, *(1,) * (y.ndim - 1)))
@@ -75,9 +87,12 @@ def _between_points(x: Any, y: Any, points: Any, kind: str) -> Any:
 class RegularGridInterpolator:
     """Values between the points of a grid, linear in each axis or those of the nearest point.
 
-    points: one rising array for each of the first D axes;  values: [N1, …, ND, *S].
+    points: one array for each of the first D axes, rising, or falling where it is not traced;
+            values: [N1, …, ND, *S].
     method: "linear" or "nearest".   bounds_error: must be False; there are no errors under jit.
     fill_value: outside of the grid; None extrapolates.
+    Errors: ShapeError; ArgumentError for another method, and for known points that neither rise nor
+            fall.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import RegularGridInterpolator
@@ -100,22 +115,28 @@ class RegularGridInterpolator:
             )
         if self.bounds_error:
             raise ArgumentError("RegularGridInterpolator: cannot use bounds_error=True")
-        object.__setattr__(self, "points", tuple(reals("grid", p)[0] for p in self.points))
-        object.__setattr__(self, "values", reals("RegularGridInterpolator", self.values)[0])
-        sizes = tuple(p.shape[0] for p in self.points)
-        if self.values.shape[: len(sizes)] != sizes:
+        points = [reals("RegularGridInterpolator", p)[0] for p in self.points]
+        (values,) = reals("RegularGridInterpolator", self.values)
+        sizes = tuple(p.size for p in points)
+        if any(p.ndim != 1 for p in points) or 0 in sizes or values.shape[: len(sizes)] != sizes:
             raise ShapeError(
-                f"RegularGridInterpolator: cannot use values {self.values.shape} on a grid {sizes}"
+                f"RegularGridInterpolator: cannot use values {values.shape} on a grid {sizes}"
             )
+        for axis, at in enumerate(points):
+            if _is_falling(at):
+                points[axis], values = at[::-1], rnp.flip(values, axis)
+            require_rising("RegularGridInterpolator", points[axis])
+        object.__setattr__(self, "points", tuple(points))
+        object.__setattr__(self, "values", values)
 
     def __call__(self, xi: Any, method: str | None = None) -> Any:
         """The values at points [*T, D], or a tuple of D arrays [*T] -> [*T, *S]."""
         where = self._coordinates(xi)
         cells, shares, is_outside = [], [], False
         for grid, at in zip(self.points, where):
-            cell = rnp.clip(rnp.searchsorted(grid, at) - 1, 0, grid.shape[0] - 2)
+            cell, share = _cell(grid, at)
             cells.append(cell)
-            shares.append((at - grid[cell]) / (grid[cell + 1] - grid[cell]))
+            shares.append(share)
             is_outside = is_outside | (at < grid[0]) | (at > grid[-1])
         rest = (1,) * (self.values.ndim - len(self.points))
         found = self._near(cells, shares, rest, method or self.method)
@@ -126,15 +147,21 @@ class RegularGridInterpolator:
 
     def _near(self, cells: list, shares: list, rest: tuple[int, ...], method: str) -> Any:
         if method == "nearest":
-            return self.values[tuple(rnp.where(s <= 0.5, c, c + 1) for c, s in zip(cells, shares))]
+            places = (rnp.where(s <= 0.5, c, c + 1) for c, s in zip(cells, shares))
+            return self.values[tuple(self._within(places))]
         total: Any = 0.0
         for corner in product((0, 1), repeat=len(cells)):
             weight: Any = 1.0
             for side, share in zip(corner, shares):
                 weight = weight * (share if side else 1.0 - share)
-            value = self.values[tuple(c + side for c, side in zip(cells, corner))]
+            places = (c + side for c, side in zip(cells, corner))
+            value = self.values[tuple(self._within(places))]
             total = total + value * rnp.reshape(weight, (*weight.shape, *rest))
         return total
+
+    def _within(self, places: Iterable[Any]) -> list[Any]:
+        """The places, where an axis of one point has no second one."""
+        return [rnp.minimum(p, n - 1) for p, n in zip(places, self.values.shape)]
 
     def _coordinates(self, xi: Any) -> Sequence[Any]:
         if isinstance(xi, tuple | list):
@@ -146,6 +173,20 @@ class RegularGridInterpolator:
                 f"{len(self.points)} axes"
             )
         return [at[..., i] for i in range(at.shape[-1])]
+
+
+def _is_falling(at: Any) -> bool:
+    found = seen(at)
+    return found is not None and found.size > 1 and bool((found[1:] < found[:-1]).all())
+
+
+def _cell(grid: Any, at: Any) -> tuple[Any, Any]:
+    """The piece of the grid in which a point is, and how far in it; 0 of a single point."""
+    last = max(grid.shape[0] - 2, 0)
+    cell = rnp.clip(rnp.searchsorted(grid, at) - 1, 0, last)
+    if grid.shape[0] == 1:
+        return cell, rnp.zeros_like(at)
+    return cell, (at - grid[cell]) / (grid[cell + 1] - grid[cell])
 
 
 @dataclass(frozen=True)

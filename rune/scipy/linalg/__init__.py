@@ -2,7 +2,8 @@
 
 factorisations  cholesky, cho_factor, lu, lu_factor, lu_solve, qr, qr_multiply
 solves          solve, solve_triangular, cho_solve, inv, det, lstsq, pinv
-structured      solve_banded, solveh_banded, cholesky_banded, solve_toeplitz, solve_circulant, …
+banded          solve_banded, solveh_banded, cholesky_banded, cho_solve_banded
+structured      solve_toeplitz, matmul_toeplitz, solve_circulant
 patterns        toeplitz, hankel, circulant, companion, leslie, convolution_matrix, fiedler, …
 named           hadamard, hilbert, pascal, dft, helmert, …; block_diag, kron, khatri_rao
 spectra         eigh, eig, svd, of bands and pairs      forms         schur, hessenberg, …
@@ -11,6 +12,12 @@ subspaces       polar, null_space, orth, …              equations     solve_sy
 properties      norm, bandwidth, issymmetric, ishermitian
 """
 
+from rune.scipy.linalg.banded import (
+    cho_solve_banded,
+    cholesky_banded,
+    solve_banded,
+    solveh_banded,
+)
 from rune.scipy.linalg.equations import (
     solve_continuous_lyapunov,
     solve_discrete_lyapunov,
@@ -100,15 +107,7 @@ from rune.scipy.linalg.spectra import (
     svd,
     svdvals,
 )
-from rune.scipy.linalg.structured import (
-    cho_solve_banded,
-    cholesky_banded,
-    matmul_toeplitz,
-    solve_banded,
-    solve_circulant,
-    solve_toeplitz,
-    solveh_banded,
-)
+from rune.scipy.linalg.structured import matmul_toeplitz, solve_circulant, solve_toeplitz
 from rune.scipy.linalg.subspaces import (
     null_space,
     orth,

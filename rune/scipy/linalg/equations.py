@@ -13,7 +13,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import inv
 from rune.numpy.linalg.arguments import computing, square
-from rune.ops.linalg.sylvester import solve_sylvester as solve_by_forms
+from rune.ops.linalg.schur import solve_sylvester as solve_by_forms
 from rune.ops.matrix_helpers import adjoint, eye, matmul, number
 from rune.ops.promote import broadcast_shape, broadcast_to
 

@@ -15,6 +15,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg.arguments import computing, matrices, pair, square
 from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops.complex_numbers import real_dtype
+from rune.ops.linalg.pivoted_qr import reflected
 from rune.ops.matrix_helpers import (
     adjoint,
     eye,
@@ -163,54 +164,54 @@ def qr(
 ) -> Any:  # fmt: skip
     """Q and R with a = Q R: Q with orthonormal columns, R upper triangular.
 
-    mode:   "full": Q [*B, M, M], R [*B, M, N]; "economic": min(M, N) columns and rows; "r": (R,);
-            "raw": the reflections and their taus as LAPACK has them, and R.
-    Errors: ArgumentError for another mode, and for pivoting, which rune has not.
+    mode:      "full": Q [*B, M, M], R [*B, M, N]; "economic": min(M, N) columns and rows;
+               "r": (R,); "raw": the reflections and their taus as LAPACK has them, and R.
+    pivoting:  gives numbers p [*B, N] of columns as well, with a[:, p] = Q R and the size of R's
+               diagonal falling: where it drops to rounding, the rank of `a` ends.
+    Errors: ArgumentError for another mode.
+    Source: pivoting, Businger & Golub 1965, Numer. Math. 7.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
     >>> [x.shape for x in linalg.qr(rnp.ones((3, 2)))]
     [(3, 3), (3, 2)]
+    >>> linalg.qr(rnp.array([[1.0, 0.0, 3.0]]), pivoting=True)[2]
+    Array([2, 1, 0], i32[3], cpu:0)
     """
-    _refuse_pivoting("qr", pivoting)
     if mode not in ("full", "economic", "r", "raw"):
         raise ArgumentError(
             f"qr: cannot use mode {mode!r} (one of 'full', 'economic', 'r', 'raw' required)"
         )
     (x,), narrowed = computing("qr", a)
     m, n = matrices("qr", x).shape[-2:]
+    if not pivoting and mode != "raw":
+        q, r = narrowed(tuple(ops.linalg.qr(x, full_matrices=mode != "economic")))
+        return (r,) if mode == "r" else (q, r)
+    packed, taus, *order = (ops.linalg.geqp3 if pivoting else ops.linalg.geqrf)(x)
     if mode == "raw":
-        packed, taus = ops.linalg.geqrf(x)
         r = upper_triangle(part(packed, -2, 0, smaller(m, n)))
         packed, taus, r = narrowed((packed, taus, r))
-        return (packed, taus), r
-    q, r = narrowed(tuple(ops.linalg.qr(x, full_matrices=mode != "economic")))
-    return (r,) if mode == "r" else (q, r)
+        return ((packed, taus), r, *order)
+    q, r = narrowed(reflected(packed, taus, full_matrices=mode != "economic"))
+    return (r, *order) if mode == "r" else (q, r, *order)
 
 
 def qr_multiply(
     a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
     overwrite_a: bool = False, overwrite_c: bool = False,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, ...]:  # fmt: skip
     """Q c ("left") or c Q ("right"), and R, of the economic a = Q R; Q conjugated if asked for.
 
-    Errors: ArgumentError for another mode, and for pivoting.
+    pivoting:  as in `qr`, with the numbers of the columns as a third result.
+    Errors: ArgumentError for another mode.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
     >>> linalg.qr_multiply(rnp.ones((3, 2)), rnp.ones((4, 3)))[0].shape
     (4, 2)
     """
-    _refuse_pivoting("qr_multiply", pivoting)
     if mode not in ("left", "right"):
         raise ArgumentError(f"qr_multiply: cannot use mode {mode!r} ('left' or 'right' required)")
-    q, r = qr(a, mode="economic")
+    q, *others = qr(a, mode="economic", pivoting=pivoting)
     q = rnp.conj(q) if conjugate else q
-    return (q @ c if mode == "left" else c @ q), r
-
-
-def _refuse_pivoting(name: str, pivoting: bool) -> None:
-    if pivoting:
-        raise ArgumentError(
-            f"{name}: cannot pivot columns (pivoting=True)", hint="the svd reveals the rank"
-        )
+    return (q @ c if mode == "left" else c @ q, *others)

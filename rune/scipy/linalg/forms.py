@@ -1,6 +1,8 @@
 """Similar matrices of simpler form: schur, rsf2csf, hessenberg, cdf2rdf.
 
-They have no derivatives: what is not determined by the matrix alone cannot be differentiated.
+Derivatives are those of the primitives (rune/ops/linalg/schur.py, hessenberg.py): of schur where
+the eigenvalues are simple, with the phases of its vectors at rest; of hessenberg where its
+subdiagonal has no zero. Elsewhere they are infinite or NaN.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import numpy as np
 import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg.arguments import computing, square
 from rune.ops.complex_numbers import is_complex
+from rune.ops.linalg.blocks import triangular_form
 from rune.ops.linalg.sylvester import COMPLEX
-from rune.ops.matrix_helpers import adjoint, matmul, upper_triangle
+from rune.ops.matrix_helpers import upper_triangle
 from rune.ops.matrix_helpers import columns as column_numbers
 from rune.ops.matrix_helpers import rows as row_numbers
 
@@ -62,37 +65,11 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Array([-2.,  2.], f32[2], cpu:0)
     """
     (t, z), narrowed = computing("rsf2csf", T, Z)
-    n = square("rsf2csf", t).shape[-1]
+    square("rsf2csf", t)
     square("rsf2csf", z)
     dtype = COMPLEX.get(type_of(t).dtype, type_of(t).dtype)
     t, z = ops.cast(t, dtype), ops.cast(z, dtype)
-    if n == 0:
-        return narrowed((t, z))
-    turn = _block_rotations(t)
-    return narrowed((upper_triangle(matmul(matmul(adjoint(turn), t), turn)), matmul(z, turn)))
-
-
-def _block_rotations(t: Any) -> Any:
-    """What turns every block [[a, b], [c, d]]: its first column is the eigenvector (x, c)."""
-    on = rnp.diagonal(t, 0, -2, -1)
-    below, above = (rnp.diagonal(t, k, -2, -1) for k in (-1, 1))
-    half = (on[..., :-1] - on[..., 1:]) / 2
-    is_block = below != 0
-    x = rnp.where(is_block, half + rnp.sqrt(half * half + below * above), 1)
-    length = rnp.sqrt(abs(x) ** 2 + abs(below) ** 2)
-    cos, sin = x / length, below / length
-    first = rnp.concatenate([cos, rnp.ones_like(on[..., :1])], -1)
-    second = rnp.concatenate([rnp.ones_like(on[..., :1]), rnp.conj(cos)], -1)
-    is_second = rnp.concatenate([rnp.zeros_like(on[..., :1], bool), is_block], -1)
-    shape = (*t.shape[:-2], *t.shape[-2:])
-    rows, columns = row_numbers(shape), column_numbers(shape)
-    pad = [(0, 0)] * (t.ndim - 2)
-    lower = rnp.expand_dims(rnp.pad(sin, [*pad, (0, 1)]), -2)
-    upper = rnp.expand_dims(rnp.pad(-sin.conj(), [*pad, (1, 0)]), -2)
-    diagonal = rnp.expand_dims(rnp.where(is_second, second, first), -2)
-    zero = np.zeros((), type_of(t).dtype)
-    off = rnp.where(rows == columns + 1, lower, rnp.where(rows + 1 == columns, upper, zero))
-    return rnp.where(rows == columns, diagonal, off)
+    return narrowed(triangular_form(t, z))
 
 
 def hessenberg(
@@ -133,7 +110,7 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     minus the imaginary part of the first, and its real part.
 
     Shapes: [*B, N], [*B, M, N] -> [*B, N, N], [*B, M, N], real.
-    Errors: ArgumentError for real eigenvectors with complex values.
+    Errors: ShapeError for other shapes, ArgumentError for real eigenvectors with complex values.
     Eigenvalues without a conjugate beside them count as real.
     Source: Golub & Van Loan 4e, §7.4.1.
 
@@ -144,6 +121,11 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
            [-1.,  0.]], f32[2,2], cpu:0)
     """
     w, v = rnp.asarray(w), rnp.asarray(v)
+    if w.ndim < 1 or v.ndim != w.ndim + 1 or v.shape[-1] != w.shape[-1]:
+        raise ShapeError(
+            f"cdf2rdf: cannot use eigenvectors {v.shape} with eigenvalues {w.shape} "
+            "([*B, M, N] with [*B, N])"
+        )
     if not is_complex(w):
         return rnp.eye(w.shape[-1], dtype=w.dtype) * rnp.expand_dims(w, -1), rnp.real(v)
     if not is_complex(v):

@@ -22,7 +22,8 @@ from rune.numpy.linalg.arguments import computing, square
 from rune.ops.complex_numbers import is_complex
 from rune.ops.family import broadcast
 from rune.ops.linalg.jacobi import over_matrices
-from rune.ops.linalg.sylvester import COMPLEX, complex_schur, sylvester, triangular_sqrt
+from rune.ops.linalg.schur import complex_schur
+from rune.ops.linalg.sylvester import COMPLEX, sylvester, triangular_sqrt
 from rune.ops.matrix_helpers import (
     adjoint,
     columns,

@@ -13,7 +13,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune import ops
 from rune.core.interpreter import type_of
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import cholesky, solve
 from rune.numpy.linalg import svd as _svd
 from rune.numpy.linalg.arguments import computing, matrices, same_batch, square
@@ -62,7 +62,7 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
     """The M × N matrix with the singular values s on its diagonal.
 
     Shapes: [*B, min(M, N)] -> [*B, M, N].
-    Errors: ArgumentError for another number of values.
+    Errors: ShapeError for a number of rank 0, ArgumentError for another number of values.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -71,6 +71,8 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
            [0., 4., 0.]], f32[2,3], cpu:0)
     """
     s = rnp.asarray(s)
+    if s.ndim == 0:
+        raise ShapeError("diagsvd: cannot place a number of rank 0 (rank 1 or more required)")
     k = s.shape[-1]
     if k != min(M, N):
         raise ArgumentError(

@@ -1,164 +1,96 @@
-"""Systems with structure: banded, Toeplitz and circulant matrices, given by the numbers they have.
+"""Toeplitz and circulant systems, given by the numbers they have.
 
-Three diagonals are eliminated row by row and a circulant matrix is divided out by Fourier
-transforms. Other bands, and Toeplitz matrices, are written out and solved as whole matrices: that
-costs N² numbers and N³ operations, but runs at the speed of matrix products on every device.
+A circulant matrix is divided out by Fourier transforms; a Toeplitz matrix grows by a row and a
+column in each step of Levinson's recursion, N² operations in all. Its leading minors have to be
+regular, and its solution has the digits that the condition of these leaves; a symmetric positive
+definite one is safe. Banded systems are in banded.py.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.control import custom_linear_solve, fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ShapeError
-from rune.numpy.arguments import static_int
-from rune.numpy.linalg.arguments import computing, pair
-from rune.ops.matrix_helpers import adjoint
-from rune.scipy.linalg.patterns import length, toeplitz
-from rune.scipy.linalg.solves import cho_solve
-
-
-def _dense(name: str, bands: Any, below: int, above: int) -> Any:
-    """The matrix of bands[above + i - j, j]; zeros elsewhere. [*B, L + U + 1, N] -> [*B, N, N]."""
-    found = type_of(bands)
-    count = found.shape[-2] if found.ndim >= 2 else 0
-    if below < 0 or above < 0 or count != below + above + 1:
-        raise ShapeError(
-            f"{name}: cannot take the bands {found} ({below} below and {above} above the "
-            f"diagonal: {below + above + 1} rows required)"
-        )
-    size = length(bands)
-    row, column = np.indices((size, size))
-    band = above + row - column
-    inside = (band >= 0) & (band < count)
-    chosen = bands[..., np.where(inside, band, 0), column]
-    return rnp.where(inside, chosen, rnp.zeros((), found.dtype))
-
-
-def _bands(a: Any, count: int, lower: bool) -> Any:
-    """The first bands of a triangular matrix. [*B, N, N] -> [*B, count, N]."""
-    size = length(a)
-    k, column = np.indices((count, size))
-    row = column + k if lower else column + k - (count - 1)
-    inside = (row >= 0) & (row < size)
-    found = a[..., np.clip(row, 0, size - 1), column]
-    return rnp.where(inside, found, rnp.zeros((), type_of(a).dtype))
-
-
-def solve_banded(
-    l_and_u: tuple[int, int], ab: Any, b: Any, overwrite_ab: bool = False,
-    overwrite_b: bool = False, check_finite: bool = True,
-) -> Any:  # fmt: skip
-    """x with a x = b, where a has l diagonals below the main one and u above it.
-
-    ab:     [l + u + 1, N] with a[i, j] = ab[u + i - j, j]. b [N] or [N, K].
-    Errors: ShapeError where the number of rows is not l + u + 1, or sizes do not fit.
-    Source: Golub & Van Loan 4e, §4.3.
-
-    >>> import rune.numpy as rnp
-    >>> from rune.scipy import linalg
-    >>> linalg.solve_banded((0, 0), 2.0 * rnp.ones((1, 2)), rnp.array([2.0, 4.0]))
-    Array([1., 2.], f32[2], cpu:0)
-    """
-    below, above = (static_int("solve_banded", "a number of diagonals", n) for n in l_and_u)
-    (bands, y), narrowed = computing("solve_banded", ab, b)
-    whole = _dense("solve_banded", bands, below, above)
-    if (below, above) != (1, 1) or type_of(bands).ndim > 2 or type_of(y).ndim > 2:
-        return narrowed(rnp.linalg.solve(whole, y))
-    columns = y if type_of(y).ndim == 2 else rnp.expand_dims(y, -1)
-    found = ops.linalg.tridiagonal_solve(
-        rnp.roll(bands[2], 1), bands[1], rnp.roll(bands[0], -1), columns
-    )
-    return narrowed(rnp.reshape(found, type_of(y).shape))
-
-
-def solveh_banded(
-    ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False,
-    check_finite: bool = True,
-) -> Any:  # fmt: skip
-    """x with a x = b for a positive definite a, of which one half of the diagonals is given.
-
-    ab:     [u + 1, N] with a[i, j] = ab[u + i - j, j], i <= j; if lower ab[i - j, j], i >= j.
-    Errors: ShapeError where sizes do not fit. NaN where `a` is not positive definite.
-
-    >>> import rune.numpy as rnp
-    >>> from rune.scipy import linalg
-    >>> linalg.solveh_banded(2.0 * rnp.ones((1, 2)), rnp.array([2.0, 4.0]))
-    Array([1., 2.], f32[2], cpu:0)
-    """
-    return cho_solve_banded((cholesky_banded(ab, lower=lower), lower), b)
-
-
-def cholesky_banded(
-    ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True
-) -> Any:
-    """The Cholesky factor of a banded matrix, in the same form (`solveh_banded`) and side.
-
-    Shapes: [u + 1, N] -> [u + 1, N].
-
-    >>> import rune.numpy as rnp
-    >>> from rune.scipy import linalg
-    >>> linalg.cholesky_banded(4.0 * rnp.ones((1, 2)))
-    Array([[2., 2.]], f32[1,2], cpu:0)
-    """
-    (bands,), narrowed = computing("cholesky_banded", ab)
-    whole = _half("cholesky_banded", bands, lower)
-    factor = ops.linalg.cholesky(whole if lower else adjoint(whole))
-    return narrowed(_bands(factor if lower else adjoint(factor), _rows(bands), lower))
-
-
-def _rows(bands: Any) -> int:
-    shape = type_of(bands).shape
-    return static_int("linalg", "a number of bands", shape[-2]) if len(shape) > 1 else 0
-
-
-def _half(name: str, bands: Any, lower: bool) -> Any:
-    count = _rows(bands) - 1
-    return _dense(name, bands, count if lower else 0, 0 if lower else count)
-
-
-def cho_solve_banded(
-    cb_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
-    """x with a x = b from the factor that `cholesky_banded` gives, and its side.
-
-    >>> import rune.numpy as rnp
-    >>> from rune.scipy import linalg
-    >>> factor = linalg.cholesky_banded(4.0 * rnp.ones((1, 2)))
-    >>> linalg.cho_solve_banded((factor, False), rnp.array([4.0, 8.0]))
-    Array([1., 2.], f32[2], cpu:0)
-    """
-    what = "(cb, lower), with cb as cholesky_banded gives it"
-    bands, lower = pair("cho_solve_banded", cb_and_lower, what)
-    (x, y), narrowed = computing("cho_solve_banded", bands, b)
-    return narrowed(cho_solve((_half("cho_solve_banded", x, lower), lower), y))
-
-
-# --- Toeplitz and circulant -------------------------------------------------------------------
+from rune.numpy.linalg.arguments import computing
+from rune.scipy.linalg.patterns import length
+from rune.transforms import vmap
 
 
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     """x with T x = b, T the Toeplitz matrix of a first column, or of a pair (column, row).
 
-    Shapes: column and row [N], b [N] or [N, K].
+    Without a row it is the conjugated column. The row's first element is not read.
+    Shapes: column and row [*B, N], b [N] or [*B, N, K].
+    Errors: ShapeError where sizes do not fit. A zero leading minor gives infinities or NaN.
+    Source: Levinson's recursion, Golub & Van Loan 4e, §4.7.3; derivative: the implicit one, T x' =
+            b' - T' x, by products through Fourier transforms.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
     >>> linalg.solve_toeplitz(rnp.array([2.0, 0.0]), rnp.array([2.0, 4.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    whole = toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
-    return rnp.linalg.solve(whole, b)
+    first, second, y, narrowed = _arguments("solve_toeplitz", c_or_cr, b)
+    if length(first) != length(second):
+        raise ShapeError(
+            f"solve_toeplitz: cannot solve {type_of(first)}, {type_of(second)} (sizes differ)"
+        )
+    return narrowed(_over_lanes(_solved, first, second, y))
+
+
+def _solved(column: Any, row: Any, b: Any) -> Any:
+    if 0 in type_of(b).shape:
+        return b
+    return custom_linear_solve(
+        lambda x: _product(column, row, x), b,
+        lambda _, y: _levinson(column, row, y),
+        lambda _, y: _levinson(_with_head(row, column), column, y),
+    )  # fmt: skip
+
+
+def _with_head(row: Any, column: Any) -> Any:
+    """The first row, with the element that it shares with the first column."""
+    return rnp.concatenate([column[:1], row[1:]])
+
+
+def _levinson(column: Any, row: Any, b: Any) -> Any:
+    """x of growing leading systems, with the solutions f and g for the first and last unit vector.
+
+    Shapes: [N], [N], [N, K] -> [N, K]. What a leading system does not have yet is zero.
+    """
+    n = type_of(column).shape[0]
+    # Row k of T up to its diagonal is a window of the column, backwards.
+    backwards = rnp.concatenate([column[::-1], rnp.zeros_like(column)])
+    above, place = rnp.concatenate([row[1:], rnp.zeros_like(row[:1])]), np.arange(n)
+
+    def step(k: Any, carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        f, g, x = carry
+        below = ops.dynamic_slice(backwards, ops.sub(np.int32(n - 1), k), sizes=(n,))
+        late = rnp.concatenate([rnp.zeros_like(g[:1]), g[:-1]])
+        of_f, of_g = rnp.sum(below * f), rnp.sum(above * g)
+        scale = 1 / (1 - of_f * of_g)
+        f, g = scale * (f - of_f * late), scale * (late - of_g * f)
+        here = rnp.expand_dims(place == k, -1)
+        missing = rnp.sum(rnp.where(here, b, 0), 0) - rnp.matmul(below, x)
+        return f, g, x + rnp.expand_dims(g, -1) * missing
+
+    unit = rnp.where(place == 0, 1 / column[0], 0)
+    start = unit, unit, rnp.expand_dims(unit, -1) * b[0]
+    return fori_loop(1, n, step, start)[2]
 
 
 def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False) -> Any:
     """T x for a Toeplitz matrix, by Fourier transforms: O(N log N) for each column.
 
-    Shapes: column [M], row [N], x [N] or [N, K] -> [M] or [M, K].
+    Shapes: column [*B, M], row [*B, N], x [N] or [*B, N, K] -> [*B, M] or [*B, M, K].
+    Errors: ShapeError where sizes do not fit.
     Source: Golub & Van Loan 4e, §4.8.
 
     >>> import rune.numpy as rnp
@@ -166,17 +98,51 @@ def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False) -> Any:
     >>> linalg.matmul_toeplitz(rnp.array([2.0, 0.0]), rnp.array([1.0, 2.0])).round(4)
     Array([2., 4.], f32[2], cpu:0)
     """
-    column, row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, rnp.conj(c_or_cr))
-    (first, second, y), narrowed = computing("matmul_toeplitz", column, row, x)
-    columns = y if type_of(y).ndim > 1 else rnp.expand_dims(y, -1)
-    m, n = length(first), length(second)
+    first, second, y, narrowed = _arguments("matmul_toeplitz", c_or_cr, x)
+    return narrowed(_over_lanes(_product, first, second, y))
+
+
+def _arguments(name: str, c_or_cr: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+    """Column, row and right-hand sides in one dtype. Errors: ShapeError where sizes do not fit."""
+    pair = isinstance(c_or_cr, tuple)
+    column, row = (rnp.atleast_1d(x) for x in (c_or_cr if pair else (c_or_cr, c_or_cr)))
+    (first, second, y), narrowed = computing(name, column, row if pair else rnp.conj(row), b)
+    found = type_of(y)
+    if found.ndim == 0 or found.shape[0 if found.ndim == 1 else -2] != length(second):
+        raise ShapeError(
+            f"{name}: cannot take {found} beside {type_of(first)} and {type_of(second)} "
+            f"({length(second)} rows required)"
+        )
+    return first, second, y, narrowed
+
+
+def _over_lanes(function: Any, column: Any, row: Any, b: Any) -> Any:
+    """`function` of one column, row and matrix of right-hand sides, over all leading axes."""
+    columns = rnp.expand_dims(b, -1) if type_of(b).ndim == 1 else b
+    shapes = [type_of(x).shape for x in (column, row, columns)]
+    lead = rnp.broadcast_shapes(shapes[0][:-1], shapes[1][:-1], shapes[2][:-2])
+    cores = shapes[0][-1:], shapes[1][-1:], shapes[2][-2:]
+    given = [
+        rnp.reshape(rnp.broadcast_to(x, (*lead, *core)), (math.prod(lead), *core))
+        for x, core in zip((column, row, columns), cores, strict=True)
+    ]
+    found = vmap(function)(*given) if lead else function(*(x[0] for x in given))
+    found = rnp.reshape(found, (*lead, *found.shape[-2:]))
+    return found[..., 0] if type_of(b).ndim == 1 else found
+
+
+def _product(column: Any, row: Any, x: Any) -> Any:
+    """T x, as a part of the product with the circulant matrix that T is a part of."""
+    m, n = type_of(column).shape[0], type_of(row).shape[0]
     if m == 0 or n == 0:
-        return narrowed(rnp.zeros((m, *type_of(y).shape[1:]), type_of(y).dtype))
-    around = rnp.concatenate([first, rnp.flip(second[1:], 0)])
-    spectrum = rnp.fft.fft(around)[:, None] * rnp.fft.fft(columns, m + n - 1, axis=0)
-    found = rnp.fft.ifft(spectrum, axis=0)[:m]
-    found = found if type_of(y).dtype in dtypes.COMPLEX else rnp.real(found)
-    return narrowed(found if type_of(y).ndim > 1 else found[:, 0])
+        return rnp.zeros((m, type_of(x).shape[1]), type_of(x).dtype)
+    size = m + n - 1
+    around = rnp.concatenate([column, rnp.flip(row[1:], 0)])
+    if type_of(x).dtype in dtypes.COMPLEX:
+        spectrum = rnp.fft.fft(around)[:, None] * rnp.fft.fft(x, size, axis=0)
+        return rnp.fft.ifft(spectrum, axis=0)[:m]
+    spectrum = rnp.fft.rfft(around)[:, None] * rnp.fft.rfft(x, size, axis=0)
+    return rnp.fft.irfft(spectrum, size, axis=0)[:m]
 
 
 def solve_circulant(

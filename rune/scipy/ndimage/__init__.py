@@ -9,10 +9,6 @@ from rune.scipy.ndimage.filters import (
     convolve1d,
     correlate,
     correlate1d,
-    gaussian_filter,
-    gaussian_filter1d,
-    gaussian_gradient_magnitude,
-    gaussian_laplace,
     laplace,
     maximum_filter,
     median_filter,
@@ -21,5 +17,11 @@ from rune.scipy.ndimage.filters import (
     sobel,
     uniform_filter,
     uniform_filter1d,
+)
+from rune.scipy.ndimage.gaussian import (
+    gaussian_filter,
+    gaussian_filter1d,
+    gaussian_gradient_magnitude,
+    gaussian_laplace,
 )
 from rune.scipy.ndimage.resampling import affine_transform, map_coordinates, rotate, shift, zoom

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import rune.numpy as rnp
-from rune.errors import ArgumentError, ShapeError
+from rune.errors import ArgumentError, RuneError, ShapeError
 
 _PADS = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge",
@@ -29,11 +29,11 @@ def require_mode(name: str, mode: str) -> None:
 
 
 def padded(name: str, x: Any, widths: Sequence[tuple[int, int]], mode: str, cval: Any) -> Any:
-    """`x` with so many elements before and after each axis."""
+    """`x` with so many elements before and after each axis; any ones beside no elements."""
     require_mode(name, mode)
     if not any(a or b for a, b in widths):
         return x
-    if _PADS[mode] == "constant":
+    if _PADS[mode] == "constant" or 0 in x.shape:
         return rnp.pad(x, widths, mode="constant", constant_values=cval)
     return rnp.pad(x, widths, mode=_PADS[mode])
 
@@ -50,6 +50,32 @@ def inside(mode: str, index: Any, size: int) -> Any:
         turn = rnp.remainder(index, period)
         return rnp.minimum(turn, period - turn) if size > 1 else rnp.zeros_like(index)
     return rnp.clip(index, 0, size - 1)
+
+
+def reach(name: str, size: int, origin: int) -> tuple[int, int]:
+    """How many elements a window of `size` reads before and after its own.
+
+    Errors: ArgumentError for a window of no elements, and one that does not hold its own.
+    """
+    if size < 1:
+        raise ArgumentError(f"{name}: cannot use a window of {size} elements (1 or more)")
+    before = size // 2 + origin
+    if not 0 <= before < size:
+        raise ArgumentError(
+            f"{name}: cannot use origin={origin} (a window of {size}: from {-(size // 2)} to "
+            f"{(size - 1) // 2})"
+        )
+    return before, size - 1 - before
+
+
+def number(name: str, what: str, x: Any) -> float:
+    """A Python number. Errors: ArgumentError; TracerError for a traced one."""
+    try:
+        return float(x)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, RuneError):
+            raise
+        raise ArgumentError(f"{name}: cannot use {what}={x!r} (a number required)") from None
 
 
 def per_axis(name: str, what: str, given: Any, axes: Sequence[int]) -> list[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
-from rune.scipy.ndimage.borders import inside, per_axis, require_mode
+from rune.scipy.ndimage.borders import inside, number, per_axis, require_mode
 from rune.scipy.special.arguments import reals
 
 
@@ -27,8 +27,9 @@ def map_coordinates(
 
     Shapes: input [N1, …, ND], coordinates D arrays [*T] (or one [D, *T]) -> [*T].
     order:  1 linear, 0 the nearest element.   mode, cval: what lies beyond the border.
-    Types:  of `input`; integers are rounded.
-    Errors: ShapeError where coordinates do not fit; ArgumentError for another order or mode.
+    Types:  of `input`; integers are rounded, halves away from 0.
+    Errors: ShapeError where coordinates do not fit, and for an input of no elements beyond which
+            there is no `cval`; ArgumentError for another order or mode.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import map_coordinates
@@ -42,6 +43,8 @@ def map_coordinates(
     if order not in (0, 1):
         raise ArgumentError(f"map_coordinates: cannot use order={order} (0 or 1)")
     require_mode("map_coordinates", mode)
+    if 0 in x.shape:
+        return _of_nothing(x, where, mode, cval)
     choices = [_neighbours(at, size, order, mode) for at, size in zip(where, x.shape)]
     total: Any = 0.0
     for corner in itertools.product(*choices):
@@ -51,9 +54,25 @@ def map_coordinates(
             weight, is_known = weight * share, is_known & known
         value = x[tuple(place for place, _, _ in corner)]
         total = total + weight * rnp.where(is_known, value, cval)
-    if rnp.issubdtype(x.dtype, rnp.integer):
-        total = rnp.round(total)
-    return rnp.astype(total, x.dtype)
+    return _as_whole(total, x.dtype) if _is_whole(x.dtype) else rnp.astype(total, x.dtype)
+
+
+def _is_whole(dtype: Any) -> bool:
+    return rnp.issubdtype(dtype, rnp.integer) or rnp.issubdtype(dtype, rnp.bool_)
+
+
+def _as_whole(x: Any, dtype: Any) -> Any:
+    """The nearest whole numbers, halves away from 0."""
+    nearest = rnp.trunc(x + rnp.where(x < 0, -0.5, 0.5))
+    return nearest != 0 if rnp.issubdtype(dtype, rnp.bool_) else rnp.astype(nearest, dtype)
+
+
+def _of_nothing(x: Any, where: Sequence[Any], mode: str, cval: Any) -> Any:
+    """The values beyond an input of no elements."""
+    shape = rnp.broadcast_shapes(*(at.shape for at in where))
+    if mode not in ("constant", "grid-constant") and 0 not in shape:
+        raise ShapeError(f"map_coordinates: cannot interpolate {x.shape} (no elements)")
+    return rnp.full(shape, cval, x.dtype)
 
 
 def _neighbours(at: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any, Any]]:
@@ -77,7 +96,8 @@ def _grid(shape: Sequence[int], dtype: Any) -> list[Any]:
 
 
 def _kind(x: Any) -> Any:
-    return x.dtype if rnp.issubdtype(x.dtype, rnp.floating) else rnp.float32
+    """The dtype of coordinates: as precise as the numbers."""
+    return rnp.finfo(x.dtype).dtype if rnp.issubdtype(x.dtype, rnp.inexact) else rnp.float32
 
 
 def affine_transform(
@@ -141,6 +161,7 @@ def zoom(
     zoom:  known while tracing, for all axes or each.   grid_mode: the distance that is stretched is
            that of the borders of the elements, instead of that of their centres.
     order, mode: as map_coordinates (SciPy's default order is 3).
+    Errors: ArgumentError for a zoom that is no number or negative.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import zoom
@@ -148,8 +169,10 @@ def zoom(
     Array([0., 1., 2.], f32[3], cpu:0)
     """
     x = rnp.asarray(input)
-    factors = per_axis("zoom", "zoom", zoom, range(x.ndim))
-    shape = tuple(round(n * float(f)) for n, f in zip(x.shape, factors))
+    factors = [number("zoom", "zoom", f) for f in per_axis("zoom", "zoom", zoom, range(x.ndim))]
+    if not all(0 <= f < math.inf for f in factors):
+        raise ArgumentError(f"zoom: cannot use zoom={factors} (0 or more, and finite)")
+    shape = tuple(round(n * f) for n, f in zip(x.shape, factors))
     where = []
     for at, old, new in zip(_grid(shape, _kind(x)), x.shape, shape):
         if grid_mode:
@@ -176,7 +199,7 @@ def rotate(
     """
     x = rnp.asarray(input)
     first, second = sorted(normalised_axes("rotate", axes, x.type))
-    turn = math.radians(angle)
+    turn = math.radians(number("rotate", "angle", angle))
     c, s = math.cos(turn), math.sin(turn)
     plane = np.array([[c, s], [-s, c]])
     old = np.array([x.shape[first], x.shape[second]])

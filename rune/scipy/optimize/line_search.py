@@ -12,13 +12,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune import tree
 from rune.control import while_loop
 
 STEPS = 30
 
 
 class Line(NamedTuple):
-    """A length a, value and slope there, and the gradient."""
+    """A length a, value and slope there, and the gradient, an array or a tree of them."""
 
     a: Any
     value: Any
@@ -36,8 +37,9 @@ class _Search(NamedTuple):
 
 
 def strong_wolfe(
-    at: Callable[[Any], Line], start: Line, first: Any, c1: float = 1e-4, c2: float = 0.9
-) -> tuple[Line, Any, Any]:
+    at: Callable[[Any], Line], start: Line, first: Any, c1: float = 1e-4, c2: float = 0.9,
+    steps: int = STEPS,
+) -> tuple[Line, Any, Any]:  # fmt: skip
     """(the point, whether the conditions hold there, how often `at` was called).
 
     at(a) evaluates the function at the length a; `start` is a = 0, with a negative slope. Where
@@ -45,7 +47,7 @@ def strong_wolfe(
     """
 
     def goes_on(s: _Search) -> Any:
-        return ~s.is_done & (s.n < STEPS)
+        return ~s.is_done & (s.n < steps)
 
     def again(s: _Search) -> _Search:
         found = at(s.next)
@@ -68,7 +70,7 @@ def strong_wolfe(
 
 
 def _chosen(condition: Any, x: Line, y: Line) -> Line:
-    return Line(*(rnp.where(condition, a, b) for a, b in zip(x, y)))
+    return tree.map(lambda a, b: rnp.where(condition, a, b), x, y)
 
 
 def _between(low: Line, high: Line) -> Any:

@@ -39,7 +39,7 @@ _METRICS: Mapping[str, Callable[[Any, Any], Any]] = {
     "euclidean": lambda x, y: _root(rnp.sum(rnp.square(x - y), -1)),
     "sqeuclidean": lambda x, y: rnp.sum(rnp.square(x - y), -1),
     "cityblock": lambda x, y: rnp.sum(rnp.abs(x - y), -1),
-    "chebyshev": lambda x, y: rnp.max(rnp.abs(x - y), -1),
+    "chebyshev": lambda x, y: rnp.max(rnp.abs(x - y), -1, initial=0.0),
     "cosine": _cosine,
     "correlation": _correlation,
     "canberra": _canberra,

@@ -279,8 +279,14 @@ def _euler_angles(q: Any, axes: str, moves: bool) -> Any:
     if not is_symmetric:
         third, middle = third * sign, middle - math.pi / 2
     angles = [third, middle, first] if moves else [first, middle, third]
-    wrapped = [rnp.remainder(v + math.pi, 2 * math.pi) - math.pi for v in angles]
-    return rnp.stack(wrapped, -1)
+    return rnp.stack([_within_a_turn(v) for v in angles], -1)
+
+
+def _within_a_turn(angle: Any) -> Any:
+    """An angle of [-2π, 2π] in [-π, π], both of which stay what they are."""
+    turn = 2 * math.pi
+    high = rnp.where(angle > math.pi, angle - turn, angle)
+    return rnp.where(angle < -math.pi, angle + turn, high)
 
 
 tree.register_node(Rotation, lambda r: ((r.quat,), None), lambda _, kids: Rotation(kids[0]))

@@ -7,6 +7,7 @@ integrals        exp1, expi, expn, sici, fresnel, spence       elementary      e
 bessel           i0, i1, k0, k1 and scaled                     bessel_waves    j0, y0, bessel_jn, …
 elliptic         ellipk, ellipe                                hypergeometric  hyp1f1, hyp2f1
 orthogonal       eval_legendre, …, sph_harm_y                  sums            logsumexp, softmax, …
+lambert          lambertw
 
 Types: f32 and f64, in the dtype of the arguments; half types are computed in f32. Errors are within
 1e-13 of the result in f64 and 1e-6 in f32, but for what a condition number magnifies: near zeros of
@@ -76,6 +77,7 @@ from rune.scipy.special.hypergeometric import hyp1f1, hyp2f1
 from rune.scipy.special.incomplete_beta import betainc, betaincc, betainccinv, betaincinv
 from rune.scipy.special.incomplete_gamma import gammainc, gammaincc, gammainccinv, gammaincinv
 from rune.scipy.special.integrals import exp1, expi, expn, fresnel, sici, spence
+from rune.scipy.special.lambert import lambertw
 from rune.scipy.special.orthogonal import (
     eval_chebyt,
     eval_chebyu,

@@ -14,7 +14,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import tree
-from rune.errors import DtypeError
+from rune.errors import DtypeError, TracerArrayConversionError
 from rune.ops.promote import promoted
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -48,6 +48,14 @@ def rounded(x: Any, dtype: Any) -> Any:
 def as_array(x: Any) -> Any:
     """An operand as an array; constants of NumPy keep the dtype they were given."""
     return rnp.asarray(x, x.dtype) if isinstance(x, np.ndarray | np.generic) else rnp.asarray(x)
+
+
+def seen(x: Any) -> np.ndarray | None:
+    """The values of `x`, for checks that a traced one passes; None for a traced one."""
+    try:
+        return np.asarray(x)
+    except TracerArrayConversionError:
+        return None
 
 
 def elementwise(function: Function, name: str | None = None) -> Function:

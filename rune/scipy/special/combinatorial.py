@@ -13,7 +13,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops
 from rune.errors import ArgumentError
-from rune.scipy.special.arguments import elementwise, reals
+from rune.scipy.special.arguments import elementwise, reals, rounded, widened
 from rune.scipy.special.densities import stirling_error
 from rune.scipy.special.gammas import (
     HALF_LOG_2PI,
@@ -201,6 +201,6 @@ def multigammaln(a: Any, d: int) -> Any:
     """
     if d < 1:
         raise ArgumentError(f"multigammaln: cannot use dimension {d} (at least 1 required)")
-    (x,) = reals("multigammaln", a)
+    x, kept = widened(reals("multigammaln", a)[0])
     total = sum(log_gamma(x - 0.5 * i) for i in range(d))
-    return total + d * (d - 1) / 4 * math.log(math.pi)
+    return rounded(total + d * (d - 1) / 4 * math.log(math.pi), kept)

@@ -90,14 +90,17 @@ def upper(a: Any, b: Any, x: Any) -> Any:
     return _guarded(a, b, x, True)
 
 
-def slope_in(i: int, a: Any, b: Any, x: Any) -> Any:
-    """∂I/∂a for i = 0, ∂I/∂b for i = 1, through the loop."""
-    a1, b1, x1, y1 = _placed(a, b, x)
+def _slope(i: int, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """`slope_in` for x + y = 1 inside (0, 1) and finite a, b > 0."""
     unit = rnp.ones_like(a)
     directions = (unit, rnp.zeros_like(a)) if i == 0 else (rnp.zeros_like(a), unit)
-    low, high = jvp(lambda p, q: both(p, q, x1, y1), (a1, b1), directions)[1]
-    is_low = x1 * (a1 + b1) < a1
-    return rnp.where(_is_inside(a, b, x), rnp.where(is_low, low, -high), 0.0)
+    low, high = jvp(lambda p, q: both(p, q, x, y), (a, b), directions)[1]
+    return rnp.where(x * (a + b) < a, low, -high)
+
+
+def slope_in(i: int, a: Any, b: Any, x: Any) -> Any:
+    """∂I/∂a for i = 0, ∂I/∂b for i = 1, through the loop."""
+    return rnp.where(_is_inside(a, b, x), _slope(i, *_placed(a, b, x)), 0.0)
 
 
 def density(a: Any, b: Any, x: Any) -> Any:
@@ -162,46 +165,47 @@ def _residual(a: Any, b: Any, p: Any, q: Any) -> Any:
     return function
 
 
+@custom_jvp
 def inverse_odds(a: Any, b: Any, p: Any, q: Any) -> Any:
-    """log(x / (1 - x)) where I_x(a, b) = p and its complement q, both inside (0, 1)."""
-    most = -math.log(float(rnp.finfo(a.dtype).tiny))
-    function = _residual(a, b, p, q)
-    start = rnp.log(a / b)
-    t = invert(function, start, rnp.full_like(a, -most), rnp.full_like(a, most))
-    residual, slope = function(t)
-    return t - rnp.where(rnp.abs(residual) < 1e-3, residual / slope, 0.0)
+    """log(x / (1 - x)) where I_x(a, b) = p and its complement q = 1 - p; both given exactly.
 
-
-def _inverse(a: Any, b: Any, p: Any, q: Any) -> Any:
+    Derivatives are those in a, b and p: q is taken to move with p.
+    """
     is_inside = (a > 0) & (b > 0) & (p > 0) & (q > 0)
-    safe = (rnp.where(is_inside, v, c) for v, c in ((a, 1.0), (b, 1.0), (p, 0.5), (q, 0.5)))
-    found = ops.logistic(inverse_odds(*safe))
-    edge = rnp.where(p == 0, 0.0, rnp.where(q == 0, 1.0, rnp.nan))
+    a1, b1, p1, q1 = (
+        rnp.where(is_inside, v, c) for v, c in ((a, 1.0), (b, 1.0), (p, 0.5), (q, 0.5))
+    )
+    most = rnp.full_like(a, -math.log(float(rnp.finfo(a.dtype).tiny)))
+    found = sum(invert(_residual(a1, b1, p1, q1), rnp.log(a1 / b1), -most, most))
+    edge = rnp.where(p == 0, -rnp.inf, rnp.where(q == 0, rnp.inf, rnp.nan))
     return rnp.where(is_inside, found, rnp.where((a > 0) & (b > 0), edge, rnp.nan))
 
 
-@custom_jvp
+def _power(odds: Any, a: Any, b: Any) -> Any:
+    """∂I/∂odds."""
+    return rnp.exp(log_beta_power(a, b, ops.logistic(odds), ops.logistic(-odds)))
+
+
+def _odds_slope(i: int, odds: Any, a: Any, b: Any) -> Any:
+    return _slope(i, a, b, ops.logistic(odds), ops.logistic(-odds)) / _power(odds, a, b)
+
+
+inverse_odds.defjvps(
+    lambda t, odds, a, b, p, q: -t * _odds_slope(0, odds, a, b),
+    lambda t, odds, a, b, p, q: -t * _odds_slope(1, odds, a, b),
+    lambda t, odds, a, b, p, q: t / _power(odds, a, b),
+    None,
+)
+
+
 def lower_inverse(a: Any, b: Any, p: Any) -> Any:
     """The inverse of I_x in x, of floating arrays."""
-    return _inverse(a, b, p, 1.0 - p)
+    return ops.logistic(inverse_odds(a, b, p, 1.0 - p))
 
 
-@custom_jvp
 def upper_inverse(a: Any, b: Any, q: Any) -> Any:
     """The inverse of 1 - I_x in x, of floating arrays."""
-    return _inverse(a, b, 1.0 - q, q)
-
-
-def _inverse_rules(function: Any, sign: float) -> None:
-    function.defjvps(
-        lambda t, x, a, b, p: -t * slope_in(0, a, b, x) / density(a, b, x),
-        lambda t, x, a, b, p: -t * slope_in(1, a, b, x) / density(a, b, x),
-        lambda t, x, a, b, p: sign * t / density(a, b, x),
-    )
-
-
-_inverse_rules(lower_inverse, 1.0)
-_inverse_rules(upper_inverse, -1.0)
+    return ops.logistic(inverse_odds(a, b, 1.0 - q, q))
 
 
 @elementwise

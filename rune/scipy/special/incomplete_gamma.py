@@ -178,7 +178,7 @@ def _log_residual(a: Any, p: Any, q: Any) -> Any:
 
     def function(t: Any) -> tuple[Any, Any]:
         x = rnp.exp(t)
-        low, high = _guarded(a, x, False), _guarded(a, x, True)
+        low, high = _both(a, x)
         power = a * poisson(a, x)  # x times the density
         is_low = p <= q
         residual = rnp.where(is_low, rnp.log(low / p), rnp.log(q / high))
@@ -196,11 +196,10 @@ def inverse_of(a: Any, p: Any, q: Any) -> Any:
     start = (rnp.log(p1) + log_gamma(a1 + 1.0)) / a1
     start = rnp.minimum(start, rnp.log(a1 + 3.0 * rnp.sqrt(a1)))
     function = _log_residual(a1, p1, q1)
-    t = invert(function, start, rnp.full_like(a, least), rnp.full_like(a, most))
-    residual, slope = function(t)
-    polished = rnp.exp(t) * (1.0 - rnp.where(rnp.abs(residual) < 1e-3, residual / slope, 0.0))
+    t, rest = invert(function, start, rnp.full_like(a, least), rnp.full_like(a, most))
+    found = rnp.exp(t) * (1.0 + rest)
     edge = rnp.where(p == 0, 0.0, rnp.where(q == 0, rnp.inf, rnp.nan))
-    return rnp.where(is_inside, polished, rnp.where(a > 0, edge, rnp.nan))
+    return rnp.where(is_inside, found, rnp.where(a > 0, edge, rnp.nan))
 
 
 @custom_jvp

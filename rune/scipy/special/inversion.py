@@ -1,7 +1,8 @@
 """The inverse of an increasing function, lane by lane: Newton's method inside a bracket.
 
 The bracket shrinks with every step; where Newton's step would leave it, its middle is taken. So
-the loop ends for any continuous increasing function, and quadratically near the root.
+the loop ends for any continuous increasing function, and quadratically near the root. The function
+stands in the loop once and nowhere else: it may be a large one.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ STEPS = 120
 
 class _Search(NamedTuple):
     t: Any
+    rest: Any
     low: Any
     high: Any
     is_done: Any
     n: Any
 
 
-def invert(function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, high: Any) -> Any:
-    """The t in [low, high] where function(t) = (residual, slope) has residual 0.
+def invert(
+    function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, high: Any
+) -> tuple[Any, Any]:
+    """The t in [low, high] where function(t) = (residual, slope) has residual 0, and a rest.
 
+    t + rest is nearer to the root than any rounded t: 0, or Newton's last step, about t's rounding.
     start, low, high: floating arrays of one shape. Lanes that have converged keep their value.
     """
     eps = 2 * float(rnp.finfo(start.dtype).eps)
@@ -36,13 +41,18 @@ def invert(function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, hig
     def again(s: _Search) -> _Search:
         residual, slope = function(s.t)
         below, above = rnp.where(residual < 0, s.t, s.low), rnp.where(residual > 0, s.t, s.high)
-        newton = s.t - residual / slope
+        step = -residual / slope
+        newton, least = s.t + step, eps * (1.0 + rnp.abs(s.t))
         is_inside = (newton >= below) & (newton <= above)
         t = rnp.where(is_inside, newton, below + 0.5 * (above - below))
-        t = rnp.where(s.is_done | (residual == 0) | rnp.isnan(residual), s.t, t)
-        is_done = s.is_done | (rnp.abs(t - s.t) <= eps * (1.0 + rnp.abs(t)))
-        return _Search(t, below, above, is_done, s.n + 1)
+        is_stuck = (residual == 0) | rnp.isnan(residual)
+        is_done = s.is_done | is_stuck | (rnp.abs(t - s.t) <= least)
+        found = rnp.where(~is_stuck & (rnp.abs(step) <= least), step, 0.0)
+        rest = rnp.where(s.is_done, s.rest, rnp.where(is_done, found, 0.0))
+        return _Search(rnp.where(is_done, s.t, t), rest, below, above, is_done, s.n + 1)
 
     inside = rnp.where((start > low) & (start < high), start, 0.5 * low + 0.5 * high)
-    first = _Search(inside, low, high, rnp.isnan(inside), rnp.asarray(0))
-    return while_loop(goes_on, again, first).t
+    nothing = rnp.zeros_like(inside)
+    first = _Search(inside, nothing, low, high, rnp.isnan(inside), rnp.asarray(0))
+    last = while_loop(goes_on, again, first)
+    return last.t, last.rest

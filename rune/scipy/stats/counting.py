@@ -15,7 +15,7 @@ from rune.scipy.special.densities import log_beta_power, log_poisson
 from rune.scipy.special.densities import poisson as poisson_mass
 from rune.scipy.special.elementary import entr, times_log, xlog1py
 from rune.scipy.special.gammas import zeta_of
-from rune.scipy.stats.discrete import Discrete
+from rune.scipy.stats.discrete import Discrete, summed
 
 
 def _share(p: Any) -> Any:
@@ -58,11 +58,20 @@ binom = Discrete(
     mean_of=lambda n, p: n * p, variance_of=lambda n, p: n * p * (1.0 - p),
 )  # fmt: skip
 
+
+def _betabinom_log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
+    ways = -rnp.log1p(n) - log_beta(n - k + 1.0, k + 1.0)
+    return ways + log_beta(k + a, n - k + b) - log_beta(a, b)
+
+
+_betabinom_lower = summed(
+    0.0, lambda n, a, b: log_beta(a, n + b) - log_beta(a, b),
+    lambda k, n, a, b: (n - k) * (k + a) / ((k + 1.0) * (n - k - 1.0 + b)),
+)  # fmt: skip
+
 betabinom = Discrete(
     "betabinom", "successes in n trials of a beta distributed probability", ("n", "a", "b"),
-    log_mass=lambda k, n, a, b: (
-        -rnp.log1p(n) - log_beta(n - k + 1.0, k + 1.0) + log_beta(k + a, n - k + b) - log_beta(a, b)
-    ),
+    log_mass=_betabinom_log_mass, lower=_betabinom_lower,
     support=lambda n, a, b: (0.0, n),
     valid=lambda n, a, b: (n >= 0) & (n == rnp.round(n)) & (a > 0) & (b > 0),
     mean_of=lambda n, a, b: n * a / (a + b),
@@ -131,16 +140,26 @@ def _dlaplace_lower(k: Any, a: Any) -> Any:
     return rnp.where(k < 0, tail, 1.0 - tail)
 
 
+
+def _logser_log_mass(k: Any, p: Any) -> Any:
+    return k * rnp.log(p) - rnp.log(k) - rnp.log(-rnp.log1p(-p))
+
+
+_logser_lower = summed(
+    1.0, lambda p: _logser_log_mass(1.0, p), lambda k, p: p * k / (k + 1.0)
+)
+
 logser = Discrete(
     "logser", "the logarithmic series distribution", ("p",), support=_from_one,
-    valid=lambda p: (p > 0) & (p < 1),
-    log_mass=lambda k, p: k * rnp.log(p) - rnp.log(k) - rnp.log(-rnp.log1p(-p)),
+    valid=lambda p: (p > 0) & (p < 1), log_mass=_logser_log_mass,
+    lower=_logser_lower,
     mean_of=lambda p: -p / ((1.0 - p) * rnp.log1p(-p)),
 )  # fmt: skip
 
 zipf = Discrete(
     "zipf", "Zipf's distribution, of the power -a", ("a",), support=_from_one,
     valid=lambda a: a > 1, log_mass=lambda k, a: -a * rnp.log(k) - rnp.log(_zeta(a)),
+    upper=lambda k, a: zeta_of(a, k + 1.0) / _zeta(a),
     mean_of=lambda a: rnp.where(a > 2, _zeta(rnp.where(a > 2, a - 1.0, 2.0)) / _zeta(a), math.inf),
 )  # fmt: skip
 

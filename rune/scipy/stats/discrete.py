@@ -1,12 +1,18 @@
-"""Families of whole numbers, as records like those of family.py, with masses for densities."""
+"""Families of whole numbers, as records like those of family.py, with masses for densities.
+
+Quantiles are searched for: the first whole number at which the distribution function is reached,
+between bounds that double until they enclose it and are then halved, lane by lane.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune import ops
+from rune.control import while_loop
 from rune.scipy.special.arguments import rounded
 from rune.scipy.stats.family import Function, arranged, known, widened
 
@@ -17,7 +23,8 @@ class Discrete:
 
     Shapes: all arguments broadcast. Types: f32 or f64; half types are computed in f32.
     Errors: NaN for parameters that make no sense; ArgumentError for parameters that are missing or
-            unknown, and for what the family has no formula of. Not differentiable in k.
+            unknown, and for what the family has no formula of. Not differentiable in k; the
+            derivatives of ppf and isf are 0.
 
     >>> from rune.scipy.stats import poisson
     >>> poisson.pmf(0, 1.0)
@@ -67,6 +74,18 @@ class Discrete:
         """The logarithm of sf."""
         return rnp.log(self.sf(k, *args, **kwargs))
 
+    def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+        """The smallest k with cdf(k) >= q; of q = 0 one below the support, of no share NaN."""
+        return self._quantile("ppf", False, q, args, kwargs)
+
+    def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+        """The smallest k with sf(k) <= q; of q = 1 one below the support, of no share NaN."""
+        return self._quantile("isf", True, q, args, kwargs)
+
+    def median(self, *args: Any, **kwargs: Any) -> Any:
+        """The smallest k with cdf(k) >= 1/2."""
+        return self.ppf(0.5, *args, **kwargs)
+
     def mean(self, *args: Any, **kwargs: Any) -> Any:
         """The mean."""
         shapes, loc, dtype = self._parameters(args, kwargs)
@@ -85,6 +104,30 @@ class Discrete:
         """The entropy, in nats."""
         shapes, loc, dtype = self._parameters(args, kwargs)
         return rounded(known(self.name, "entropy", self.entropy_of)(*shapes) + 0.0 * loc, dtype)
+
+    def _quantile(
+        self, what: str, is_upper: bool, q: Any, args: Sequence[Any], kwargs: dict
+    ) -> Any:
+        values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
+        found, dtype = widened(f"stats.{self.name}", [q, *values])
+        q, *shapes, loc = (ops.stop_gradient(v) for v in found)
+        good = self.valid(*shapes) & (q >= 0) & (q <= 1)
+        low, high = (rnp.full_like(q, 0.0) + end for end in self.support(*shapes))
+        own, other = (self.upper, self.lower) if is_upper else (self.lower, self.upper)
+
+        def is_reached(k: Any) -> Any:
+            inner = rnp.clip(k, low, high)
+            share = own(inner, *shapes) if own else 1.0 - known(self.name, what, other)(
+                inner, *shapes
+            )  # fmt: skip
+            there = share <= q if is_upper else share >= q
+            return ((k >= low) & there) | (k >= high)
+
+        first, last = (q == 1, q == 0) if is_upper else (q == 0, q == 1)
+        is_inner = good & ~first & ~last
+        inner = _first_where(is_reached, low - 1.0, high, is_inner)
+        out = rnp.where(first, low - 1.0, rnp.where(last, high, inner))
+        return rounded(rnp.where(good, out + loc, rnp.nan), dtype)
 
     def _parameters(self, args: Sequence[Any], kwargs: dict) -> tuple[list[Any], Any, Any]:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
@@ -115,6 +158,71 @@ class Discrete:
         found = own(safe, *shapes) if own else 1.0 - known(self.name, what, other)(safe, *shapes)
         out = rnp.where(is_below, below, rnp.where(is_above, above, found))
         return rounded(rnp.where(bad, rnp.nan, out), dtype)
+
+
+def summed(first: float, log_mass: Function, ratio: Function) -> Function:
+    """The distribution function of masses that have no closed sum, from `first` on.
+
+    log_mass: of the shapes alone, at `first`.   ratio: of the mass at k + 1 to that at k.
+    Cost: one ratio for each number up to the largest k.
+    """
+
+    def lower(k: Any, *shapes: Any) -> Any:
+        def again(carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+            j, log, total = carry
+            is_on = j < k
+            share = rnp.where(is_on, ratio(rnp.where(is_on, j, first), *shapes), 1.0)
+            log = log + rnp.log(share)
+            return j + 1.0, log, total + rnp.where(is_on, rnp.exp(log), 0.0)
+
+        last = ops.stop_gradient(rnp.max(k, initial=first))
+        log = log_mass(*shapes)
+        start = rnp.asarray(first, k.dtype), log, rnp.exp(log)
+        return while_loop(lambda carry: carry[0] < last, again, start)[2]
+
+    return lower
+
+
+class _Search(NamedTuple):
+    """Nothing is reached at `below`, all is at `reached`; how far to look on while that is inf."""
+
+    below: Any
+    reached: Any
+    stride: Any
+    n: Any
+
+
+STEPS = 400
+
+
+def _first_where(is_reached: Function, below: Any, reached: Any, wanted: Any) -> Any:
+    """The first whole number that is reached, of those that are wanted.
+
+    below, reached: where nothing and all is; infinite ones are looked for from 0 on.
+    """
+
+    def middle(s: _Search) -> Any:
+        up = rnp.where(rnp.isinf(s.below), 0.0, s.below) + s.stride
+        down = rnp.where(rnp.isinf(s.reached), 0.0, s.reached) - s.stride
+        both = s.below + rnp.floor(0.5 * (s.reached - s.below))
+        return rnp.where(rnp.isinf(s.reached), up, rnp.where(rnp.isinf(s.below), down, both))
+
+    def goes_on(s: _Search) -> Any:
+        # Beyond the whole numbers of the dtype the middle is one of the ends.
+        at = middle(s)
+        return rnp.any(wanted & (at > s.below) & (at < s.reached)) & (s.n < STEPS)
+
+    def again(s: _Search) -> _Search:
+        at = middle(s)
+        inside = (at > s.below) & (at < s.reached)
+        there = is_reached(at)
+        return _Search(
+            rnp.where(inside & ~there, at, s.below), rnp.where(inside & there, at, s.reached),
+            2.0 * s.stride, s.n + 1,
+        )  # fmt: skip
+
+    start = _Search(below, reached, rnp.ones_like(below), rnp.asarray(0))
+    return while_loop(goes_on, again, start).reached
 
 
 def _finished(found: Any, inside: Any, bad: Any, outside: float, dtype: Any) -> Any:

@@ -22,7 +22,7 @@ class gaussian_kde:
     dataset:   [D, N], N points of D numbers, or [N] for D = 1.
     bw_method: "scott" (default) or "silverman", or the factor itself.
     weights:   [N]; equal by default.
-    Errors: ShapeError for a dataset of fewer than two points, or weights that do not fit;
+    Errors: ShapeError for fewer than two points, points of no numbers, weights that do not fit;
             ArgumentError for another bw_method.
     Source: Scott 2015, Multivariate Density Estimation, chapter 6.
 
@@ -38,7 +38,7 @@ class gaussian_kde:
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None):
         (data,) = reals("gaussian_kde", rnp.atleast_2d(rnp.asarray(dataset)))
-        if data.ndim != 2 or data.shape[1] < 2:
+        if data.ndim != 2 or data.shape[0] == 0 or data.shape[1] < 2:
             raise ShapeError(f"gaussian_kde: cannot use a dataset of shape {data.shape}")
         count = data.shape[1]
         weights = rnp.full((count,), 1 / count, data.dtype) if weights is None else weights

@@ -8,7 +8,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune.errors import ShapeError
 from rune.numpy import linalg
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import reals, rounded, widened
 from rune.scipy.special.elementary import times_log
 from rune.scipy.special.gammas import digamma, log_gamma
 
@@ -17,7 +17,9 @@ class _Dirichlet:
     """Shares that sum to 1, of density proportional to the product of x_i**(alpha_i - 1).
 
     Shapes: x [N, *B], or [N - 1, *B] without the last share; alpha [N].
-    Errors: ShapeError where x and alpha do not fit. -inf or 0 where x is no vector of shares.
+    Types:  f32 or f64; half types are computed in f32.
+    Errors: ShapeError where x and alpha do not fit, and for no shares. -inf or 0 where x is no
+            vector of shares.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import dirichlet
@@ -27,7 +29,7 @@ class _Dirichlet:
 
     def logpdf(self, x: Any, alpha: Any) -> Any:
         """The logarithm of the density; -inf where x is no vector of shares."""
-        x, alpha = rnp.asarray(x), rnp.asarray(alpha)
+        (x, first), (alpha, second) = _wide("stats.dirichlet", x), _parameters(alpha)
         (size,) = alpha.shape
         if x.shape[0] not in (size, size - 1):
             raise ShapeError(f"stats.dirichlet: cannot take {x.shape[0]} shares of {size}")
@@ -35,9 +37,10 @@ class _Dirichlet:
             x = rnp.concatenate([x, 1.0 - rnp.sum(x, 0, keepdims=True)])
         powers = rnp.reshape(alpha - 1.0, (size, *(1,) * (x.ndim - 1)))
         powers, x = reals("stats.dirichlet", powers, x)
-        is_good = rnp.all(x >= 0, 0) & (rnp.abs(rnp.sum(x, 0) - 1.0) < 1e-4)
-        found = rnp.sum(times_log(powers, rnp.where(is_good, x, 0.5)), 0) - self._log_norm(alpha)
-        return rnp.where(is_good, found, -rnp.inf)
+        slack = max(1e-4, 2 * float(rnp.finfo(first).eps))  # what rounding the shares may move
+        is_good = rnp.all(x >= 0, 0) & (rnp.abs(rnp.sum(x, 0) - 1.0) < slack)
+        found = rnp.sum(times_log(powers, rnp.where(is_good, x, 0.5)), 0) - _log_norm(alpha)
+        return rounded(rnp.where(is_good, found, -rnp.inf), rnp.result_type(first, second))
 
     def pdf(self, x: Any, alpha: Any) -> Any:
         """The density; 0 where x is no vector of shares."""
@@ -45,25 +48,39 @@ class _Dirichlet:
 
     def mean(self, alpha: Any) -> Any:
         """The mean share of each."""
-        (alpha,) = reals("stats.dirichlet", alpha)
-        return alpha / rnp.sum(alpha)
+        alpha, kept = _parameters(alpha)
+        return rounded(alpha / rnp.sum(alpha), kept)
 
     def var(self, alpha: Any) -> Any:
         """The variance of each share."""
-        (alpha,) = reals("stats.dirichlet", alpha)
+        alpha, kept = _parameters(alpha)
         total = rnp.sum(alpha)
-        return alpha * (total - alpha) / (total * total * (total + 1.0))
+        return rounded(alpha * (total - alpha) / (total * total * (total + 1.0)), kept)
 
     def entropy(self, alpha: Any) -> Any:
         """The differential entropy, in nats."""
-        (alpha,) = reals("stats.dirichlet", alpha)
+        alpha, kept = _parameters(alpha)
         total = rnp.sum(alpha)
         inner = (total - alpha.shape[0]) * digamma(total)
-        return self._log_norm(alpha) + inner - rnp.sum((alpha - 1.0) * digamma(alpha))
+        found = _log_norm(alpha) + inner - rnp.sum((alpha - 1.0) * digamma(alpha))
+        return rounded(found, kept)
 
-    def _log_norm(self, alpha: Any) -> Any:
-        (alpha,) = reals("stats.dirichlet", alpha)
-        return rnp.sum(log_gamma(alpha)) - log_gamma(rnp.sum(alpha))
+
+def _wide(name: str, x: Any) -> tuple[Any, Any]:
+    """Real numbers, half types in f32; and their dtype."""
+    return widened(reals(name, x)[0])
+
+
+def _parameters(alpha: Any) -> tuple[Any, Any]:
+    """Dirichlet's. Errors: ShapeError for another rank, and for none."""
+    found, kept = _wide("stats.dirichlet", alpha)
+    if found.ndim != 1 or found.shape[0] == 0:
+        raise ShapeError(f"stats.dirichlet: cannot use alpha of shape {found.shape} (rank 1)")
+    return found, kept
+
+
+def _log_norm(alpha: Any) -> Any:
+    return rnp.sum(log_gamma(alpha)) - log_gamma(rnp.sum(alpha))
 
 
 class _Multinomial:
@@ -79,11 +96,12 @@ class _Multinomial:
 
     def logpmf(self, x: Any, n: Any, p: Any) -> Any:
         """The logarithm of the probability; -inf for counts that do not sum to n."""
-        x, p = reals("stats.multinomial", x, p)
+        (x, kept), (p, _) = (widened(v) for v in reals("stats.multinomial", x, p))
         trials = rnp.asarray(n).astype(x.dtype)
         is_good = (rnp.sum(x, -1) == trials) & rnp.all((x >= 0) & (x == rnp.round(x)), -1)
         terms = times_log(x, p) - log_gamma(rnp.maximum(x, 0.0) + 1.0)
-        return rnp.where(is_good, log_gamma(trials + 1.0) + rnp.sum(terms, -1), -rnp.inf)
+        found = log_gamma(trials + 1.0) + rnp.sum(terms, -1)
+        return rounded(rnp.where(is_good, found, -rnp.inf), kept)
 
     def pmf(self, x: Any, n: Any, p: Any) -> Any:
         """The probability; 0 for counts that do not sum to n."""
@@ -94,7 +112,8 @@ class _MultivariateNormal:
     """The normal distribution of vectors with a mean and a covariance matrix.
 
     Shapes: x [*B, N], mean [N] or rank 0, cov [N, N] or rank 0 (times the identity) -> [*B].
-    Errors: ShapeError where they do not fit; NaN where cov is not positive definite.
+    Errors: ShapeError where they do not fit, and for vectors of no numbers; NaN where cov is not
+            positive definite.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import multivariate_normal
@@ -106,12 +125,12 @@ class _MultivariateNormal:
         """The logarithm of the density."""
         if allow_singular is not None:
             raise ShapeError("stats.multivariate_normal: cannot use allow_singular")
-        x, cov = rnp.asarray(x), rnp.asarray(cov)
+        (x,), (mean,), (cov,) = (reals("stats.multivariate_normal", v) for v in (x, mean, cov))
         size = 1 if x.ndim == 0 else x.shape[-1]
         x = rnp.reshape(x, (1,)) if x.ndim == 0 else x
         if cov.ndim == 0:
             cov = cov * rnp.eye(size, dtype=rnp.result_type(cov, rnp.float32))
-        if cov.shape != (size, size):
+        if cov.shape != (size, size) or size == 0:
             raise ShapeError(
                 f"stats.multivariate_normal: cannot use cov of shape {cov.shape} "
                 f"for vectors of {size}"
@@ -131,7 +150,9 @@ class _MultivariateNormal:
 
     def entropy(self, mean: Any = 0.0, cov: Any = 1.0) -> Any:
         """The differential entropy, in nats."""
-        cov = rnp.atleast_2d(rnp.asarray(cov))
+        (cov,) = reals("stats.multivariate_normal", rnp.atleast_2d(rnp.asarray(cov)))
+        if cov.ndim != 2 or cov.shape[0] != cov.shape[1] or cov.shape[0] == 0:
+            raise ShapeError(f"stats.multivariate_normal: cannot use cov of shape {cov.shape}")
         log_det = 2.0 * rnp.sum(rnp.log(rnp.diagonal(linalg.cholesky(cov))))
         return 0.5 * (cov.shape[0] * (1 + math.log(2 * math.pi)) + log_det)
 

@@ -322,10 +322,7 @@ def _betaprime_upper(y: Any, a: Any, b: Any) -> Any:
 
 
 def _betaprime_ppf(q: Any, a: Any, b: Any) -> Any:
-    x = incomplete_beta.lower_inverse(a, b, q)
-    is_low = x < 0.5
-    rest = incomplete_beta.upper_inverse(b, a, q)
-    return rnp.where(is_low, x / (1.0 - rnp.where(is_low, x, 0.5)), (1.0 - rest) / rest)
+    return rnp.exp(incomplete_beta.inverse_odds(a, b, q, 1.0 - q))
 
 
 def _betaprime_log_density(y: Any, a: Any, b: Any) -> Any:

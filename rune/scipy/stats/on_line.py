@@ -125,12 +125,10 @@ def _t_upper(y: Any, df: Any) -> Any:
 
 def _t_isf(q: Any, df: Any) -> Any:
     small = rnp.minimum(q, 1.0 - q)
+    # df / (df + t²) has the beta distribution of both tails, so that df / t² are its odds.
     half, one_half = 0.5 * df, rnp.full_like(df, 0.5)
-    is_tail = small < 0.25
-    x = incomplete_beta.lower_inverse(half, one_half, rnp.where(is_tail, 2.0 * small, 0.5))
-    rest = rnp.where(is_tail, 0.5, 1.0 - 2.0 * small)
-    y = incomplete_beta.lower_inverse(one_half, half, rest)
-    found = rnp.sqrt(df * rnp.where(is_tail, (1.0 - x) / x, y / (1.0 - y)))
+    odds = incomplete_beta.inverse_odds(half, one_half, 2.0 * small, 1.0 - 2.0 * small)
+    found = rnp.sqrt(df) * rnp.exp(-0.5 * odds)
     return rnp.where(q < 0.5, found, -found)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, ShapeError
 from rune.ops import cummax
 from rune.scipy.special import incomplete_beta
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import reals, rounded, widened
 
 
 def _flat(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
@@ -38,7 +38,7 @@ def moment(a: Any, order: int = 1, axis: int | None = 0, *, center: Any = None) 
 def skew(a: Any, axis: int | None = 0, bias: bool = True) -> Any:
     """The third central moment over the 3/2 power of the second; NaN for equal numbers.
 
-    bias: False corrects for the size of the sample.
+    bias: False corrects for the size of a sample of three or more.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import skew
@@ -48,13 +48,13 @@ def skew(a: Any, axis: int | None = 0, bias: bool = True) -> Any:
     x, axis = _flat("skew", a, axis)
     found = _central(x, axis, 3) / _central(x, axis, 2) ** 1.5
     n = x.shape[axis]
-    return found if bias else found * ((n * (n - 1)) ** 0.5 / (n - 2))
+    return found if bias or n < 3 else found * ((n * (n - 1)) ** 0.5 / (n - 2))
 
 
 def kurtosis(a: Any, axis: int | None = 0, fisher: bool = True, bias: bool = True) -> Any:
     """The fourth central moment over the square of the second, less 3 if `fisher`.
 
-    bias: False corrects for the size of the sample.
+    bias: False corrects for the size of a sample of four or more.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import kurtosis
@@ -64,7 +64,7 @@ def kurtosis(a: Any, axis: int | None = 0, fisher: bool = True, bias: bool = Tru
     x, axis = _flat("kurtosis", a, axis)
     found = _central(x, axis, 4) / rnp.square(_central(x, axis, 2))
     n = x.shape[axis]
-    if not bias:
+    if not bias and n > 3:
         found = ((n * n - 1.0) * found - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
     return found - 3.0 if fisher else found
 
@@ -130,7 +130,7 @@ def hmean(a: Any, axis: int | None = 0) -> Any:
 
 
 def iqr(x: Any, axis: int | None = None, rng: tuple[float, float] = (25, 75)) -> Any:
-    """The distance of two percentiles, the quartiles by default.
+    """The distance of two percentiles, the quartiles by default; NaN of no numbers.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import iqr
@@ -138,6 +138,8 @@ def iqr(x: Any, axis: int | None = None, rng: tuple[float, float] = (25, 75)) ->
     Array(2., f32[], cpu:0)
     """
     found, axis = _flat("iqr", x, axis)
+    if found.shape[axis] == 0:
+        return rnp.sum(found, axis) * rnp.nan
     low, high = (rnp.percentile(found, p, axis=axis) for p in rng)
     return high - low
 
@@ -156,12 +158,16 @@ class DescribeResult(NamedTuple):
 def describe(a: Any, axis: int | None = 0, ddof: int = 1, bias: bool = True) -> DescribeResult:
     """Size, extremes, mean, variance, skewness and kurtosis along an axis.
 
+    Errors: ShapeError for no numbers.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import describe
     >>> describe(rnp.array([1.0, 3.0])).variance
     Array(2., f32[], cpu:0)
     """
     x, axis = _flat("describe", a, axis)
+    if 0 in x.shape:
+        raise ShapeError(f"describe: cannot tell anything of no numbers ({x.shape})")
     return DescribeResult(
         x.shape[axis], (rnp.min(x, axis), rnp.max(x, axis)), rnp.mean(x, axis),
         rnp.var(x, axis, ddof=ddof), skew(x, axis, bias), kurtosis(x, axis, True, bias),
@@ -175,7 +181,8 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None) -> Any
     """The rank of each number, from 1 on; equal numbers share by `method`.
 
     method: "average", "min", "max", "dense" or "ordinal" (none share).
-    Types:  floating for "average", else integers, as SciPy's.  Not differentiable.
+    Types:  floating for "average" (f32, of 64 bits f64), else integers, as SciPy's.  Not
+            differentiable.
     Errors: ArgumentError for another method. NaN ranks last.
 
     >>> import rune.numpy as rnp
@@ -211,7 +218,8 @@ def _ranks(x: Any, method: str) -> Any:
     is_last = rnp.concatenate([is_new, rnp.ones_like(ordered[..., :1], dtype=bool)], -1)
     back = rnp.flip(rnp.where(is_last, number, 0), -1)
     last = rnp.flip(_filled_from_above(back, x.shape[-1] + 1), -1)
-    middle = rnp.astype(first + last, rnp.float32) * 0.5
+    wide = rnp.float64 if x.dtype.itemsize == 8 else rnp.float32
+    middle = rnp.astype(first + last, wide) * 0.5
     ranks = {"min": first, "max": last, "average": middle}
     return rnp.take_along_axis(ranks[method], place, -1)
 
@@ -237,6 +245,8 @@ class ModeResult(NamedTuple):
 def mode(a: Any, axis: int | None = 0, keepdims: bool = False) -> ModeResult:
     """The most frequent number along an axis, the smallest of several; and its count.
 
+    Errors: ShapeError for no numbers along the axis.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import mode
     >>> mode(rnp.array([1, 2, 2])).mode
@@ -244,6 +254,8 @@ def mode(a: Any, axis: int | None = 0, keepdims: bool = False) -> ModeResult:
     """
     x = rnp.asarray(a)
     x, axis = (rnp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    if x.shape[axis] == 0:
+        raise ShapeError(f"mode: cannot find the most frequent of no numbers ({x.shape})")
     rows = rnp.sort(rnp.moveaxis(x, axis, -1), axis=-1)
     ranks = _ranks(rows, "min")
     counts = _ranks(rows, "max") - ranks + 1
@@ -267,18 +279,24 @@ class PearsonRResult(NamedTuple):
 def pearsonr(x: Any, y: Any) -> PearsonRResult:
     """Pearson's correlation of two samples of rank 1, and its two-sided p-value.
 
+    Errors: ShapeError for fewer than two numbers.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import pearsonr
     >>> pearsonr(rnp.array([1.0, 2.0, 3.0]), rnp.array([2.0, 4.0, 7.0])).statistic
     Array(0.9933993, f32[], cpu:0)
     """
-    x, y = reals("pearsonr", x, y)
+    found = reals("pearsonr", x, y)
+    if found[0].ndim != 1 or found[0].shape[0] < 2:
+        raise ShapeError(f"pearsonr: cannot correlate {found[0].shape} (two numbers or more)")
+    (x, kept), (y, _) = (widened(v) for v in found)
     x, y = x - rnp.mean(x), y - rnp.mean(y)
     r = rnp.sum(x * y) / rnp.sqrt(rnp.sum(x * x) * rnp.sum(y * y))
     r = rnp.clip(r, -1.0, 1.0)
     half = rnp.full_like(r, 0.5 * x.shape[0] - 1.0)
     # (1 - |r|) / 2 of the beta distribution on [-1, 1]
-    return PearsonRResult(r, 2.0 * incomplete_beta.lower(half, half, 0.5 * (1.0 - rnp.abs(r))))
+    chance = 2.0 * incomplete_beta.lower(half, half, 0.5 * (1.0 - rnp.abs(r)))
+    return PearsonRResult(rounded(r, kept), rounded(chance, kept))
 
 
 def spearmanr(x: Any, y: Any) -> PearsonRResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,7 +49,12 @@ def op(name: str, *args: Expr) -> Op:
 
 
 @dataclass
-class _Maker:
+class Maker:
+    """Makes statements over what is in scope."""
+
+    floats: ClassVar[tuple[str, ...]] = _FLOAT
+    integers: ClassVar[tuple[str, ...]] = _INT
+    nested: ClassVar[tuple[str, ...]] = ("reduce", "reduce", "branch", "fill", "carry", "copies")
     rng: random.Random
     names: int = 0
     loops: list[Size] = field(default_factory=list)  # symbols of the loops around
@@ -105,7 +111,7 @@ class _Maker:
             return self.leaf(dtype)
         if self.rng.random() < 0.1:
             return Cast(self.number(i32 if dtype == f32 else f32, depth - 1), dtype)
-        name = self.rng.choice(_FLOAT if dtype == f32 else _INT)
+        name = self.rng.choice(self.floats if dtype == f32 else self.integers)
         args = [self.number(dtype, depth - 1) for _ in range(1 if name in _UNARY else 2)]
         return op(name, *([self.boolean(depth - 1)] if name == "select" else []), *args)
 
@@ -124,7 +130,7 @@ class _Maker:
     def statements(self) -> list[Stmt]:
         makers = [self.let, self.let, self.integer, self.store, self.assign]
         if self.depth < 4:
-            makers += [self.reduce, self.reduce, self.branch, self.fill, self.carry, self.copies]
+            makers += [getattr(self, name) for name in self.nested]
         return self.rng.choice(makers)()
 
     def let(self) -> list[Stmt]:
@@ -221,9 +227,9 @@ class _Maker:
 _UNARY = frozenset({"neg", "abs", "floor", "round"})
 
 
-def random_code(seed: int, statements: int = 6) -> KernelCode:
+def random_code(seed: int, statements: int = 6, maker_of: type[Maker] = Maker) -> KernelCode:
     """The kernel of this number: y[GRID*ROW] from x: f32[INPUT] and k: i32[INPUT]."""
-    maker = _Maker(random.Random(seed))
+    maker = maker_of(random.Random(seed))
     maker.row = symbol("i", 0, GRID - 1)
     maker.loops.append(maker.row)
     zero = maker.inside(

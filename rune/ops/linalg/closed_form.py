@@ -1,0 +1,115 @@
+"""Householder reflections in closed form: products with them, and their derivatives.
+
+The product is Q = (1 - V T Vᴴ) E with E the first columns of the identity and T = (1 + D U)⁻¹ D,
+D = diag(tau), U the strict upper triangle of VᴴV. So V and T V₁ᴴ (V₁ the first K rows of V) are the
+LU factors of E - Q, unit lower and upper triangular, with the taus on the upper one's diagonal: the
+derivative of that factorisation brings a moving Q back to moving vectors.
+
+Source: Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1); reflections from Q, Ballard et
+        al. 2014, "Reconstructing Householder vectors from TSQR".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.ops.arithmetic import add, eq, logical_and, neg, select, sub
+from rune.ops.family import size_value
+from rune.ops.linalg.householder import unit_vectors
+from rune.ops.linalg.triangular import triangular_solve
+from rune.ops.matrix_helpers import (
+    adjoint,
+    columns,
+    conjugate,
+    corner,
+    diagonal,
+    lower_triangle,
+    matmul,
+    number,
+    part,
+    rows,
+    scaled_rows,
+    swapped,
+    upper_triangle,
+)
+from rune.ops.movement import concatenate
+
+
+def reflect(packed: Any, taus: Any, x: Any, *, transposed: bool) -> Any:
+    """Q X, or Qᴴ X, for the square Q of reflections. Shapes: [*B, M, K], [*B, K], [*B, M, N]."""
+    v = unit_vectors(packed, np.int32(0))
+    over, inner = upper_triangle(matmul(adjoint(v), v), 1), matmul(adjoint(v), x)
+    if not transposed:
+        return sub(x, matmul(v, _weighted(over, taus, scaled_rows(taus, inner))))
+    behind = adjoint(scaled_rows(taus, over))
+    inner = triangular_solve(behind, inner, lower=True, unit_diagonal=True)
+    return sub(x, matmul(v, scaled_rows(conjugate(taus), inner)))
+
+
+def product_jvp(packed: Any, taus: Any, da: Any, dtaus: Any, width: Size) -> Any:
+    """The tangent of the first columns of H₁ … H_K; of a tangent that is None, no part.
+
+    Shapes: packed, da [*B, M, K], taus, dtaus [*B, K] -> [*B, M, width].
+    """
+    v = unit_vectors(packed, np.int32(0))
+    over, ahead = upper_triangle(matmul(adjoint(v), v), 1), part(adjoint(v), -1, 0, width)
+    inner = _weighted(over, taus, scaled_rows(taus, ahead))
+    change, moved = None, None
+    if dtaus is not None:
+        change = scaled_rows(dtaus, sub(ahead, matmul(over, inner)))
+    if da is not None:
+        dv = lower_triangle(da, -1)
+        along = matmul(adjoint(dv), v)
+        turned = upper_triangle(add(along, adjoint(along)), 1)
+        own = scaled_rows(taus, sub(part(adjoint(dv), -1, 0, width), matmul(turned, inner)))
+        change = own if change is None else add(change, own)
+        moved = matmul(dv, inner)
+    out = matmul(v, _weighted(over, taus, change))
+    return neg(out if moved is None else add(out, moved))
+
+
+def _weighted(over: Any, taus: Any, x: Any) -> Any:
+    """(1 + D U)⁻¹ X."""
+    return triangular_solve(scaled_rows(taus, over), x, lower=False, unit_diagonal=True)
+
+
+def reflections_jvp(packed: Any, taus: Any, dq: Any) -> tuple[Any, Any]:
+    """The tangents of the vectors, below the diagonal, and of the taus where Q moves by `dq`.
+
+    With E - Q = V R, C = V₁⁻¹ (-Q̇₁) and S the strict lower triangle of C R⁻¹: V̇₁ = V₁ S,
+    Ṙ = C - S R, and of the rows behind V̇₂ R = -Q̇₂ - V₂ Ṙ.
+
+    Shapes: packed, dq [*B, M, K], taus [*B, K] -> [*B, M, K], [*B, K].
+    """
+    m, k = type_of(packed).shape[-2:]
+    v = unit_vectors(packed, np.int32(0))
+    head = corner(v, k, k)
+    over = upper_triangle(matmul(adjoint(v), v), 1)
+    r = _weighted(over, taus, scaled_rows(taus, adjoint(head)))
+    # The last element of R divides nothing that is kept of a square matrix, and may be zero.
+    divisor = r if m != k else _with_last_one(r)
+    change = neg(part(dq, -2, 0, k))
+    inside = triangular_solve(head, change, lower=True, unit_diagonal=True)
+    turn = lower_triangle(_over(lower_triangle(inside, -1), divisor), -1)
+    dr = upper_triangle(sub(inside, matmul(turn, r)))
+    moved = lower_triangle(matmul(head, turn), -1)
+    if m != k:
+        rest = neg(add(part(dq, -2, k, m), matmul(part(v, -2, k, m), dr)))
+        moved = concatenate(moved, _over(rest, divisor), axis=type_of(packed).ndim - 2)
+    return moved, diagonal(dr)
+
+
+def _over(x: Any, r: Any) -> Any:
+    """X R⁻¹ for an upper triangular R."""
+    return swapped(triangular_solve(swapped(r), swapped(x), lower=True, unit_diagonal=False))
+
+
+def _with_last_one(r: Any) -> Any:
+    shape = type_of(r).shape
+    last = size_value(shape[-1] - 1, dtypes.i32)
+    return select(logical_and(eq(rows(shape), last), eq(columns(shape), last)), number(1, r), r)

@@ -1,0 +1,124 @@
+"""hessenberg_commutator: L with L H - H L = C below the first subdiagonal, H upper Hessenberg.
+
+L is strictly lower triangular with a first column of zeros: as many unknowns as there are
+equations, (N - 1)(N - 2) / 2. Column j + 1 follows from those before it, over H's subdiagonal
+element (j + 1, j), so that L is infinite or NaN where one is zero. The turn of the basis is such an
+L where a matrix in Hessenberg form moves (hessenberg.py).
+
+`transposed` is the transposed map, which reverse mode asks for: Y, zero but below the first
+subdiagonal, with Y Hᵀ - Hᵀ Y = C strictly below the diagonal, but for the first column, which is
+not looked at. There column j - 1 follows from those behind it.
+Of H and C nothing else is read than what these equations mention.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.ops.arithmetic import add, div, gt, neg, sub
+from rune.ops.family import Batched, size_value
+from rune.ops.matrix_helpers import (
+    batch_leading,
+    keep,
+    matmul,
+    put,
+    require_matrices,
+    require_square,
+    rows,
+    spread,
+    steps,
+    swapped,
+    upper_triangle,
+    window,
+    zeros,
+)
+
+
+def _type(h: ArrayType, c: ArrayType, *, transposed: bool) -> ArrayType:
+    require_matrices("hessenberg_commutator", h, c)
+    require_square("hessenberg_commutator", h)
+    require_square("hessenberg_commutator", c)
+    return c.strong()
+
+
+# --- reference --------------------------------------------------------------------------------
+
+
+def _reference(h: np.ndarray, c: np.ndarray, *, transposed: bool) -> np.ndarray:
+    h, n = np.triu(h, -1), h.shape[-1]
+    out = np.zeros_like(c)
+    order = reversed(range(1, n - 1)) if transposed else range(n - 2)
+    outer = np.swapaxes(h, -1, -2) if transposed else h
+    for j in order:
+        to = j - 1 if transposed else j + 1
+        pivot = h[..., max(j, to), min(j, to), None]
+        rest = c[..., j] + _times(outer, out[..., j]) - _times(out, outer[..., j])
+        out[..., j + 1 + (not transposed) :, to] = (rest / pivot)[..., j + 1 + (not transposed) :]
+    return out
+
+
+def _times(a: np.ndarray, column: np.ndarray) -> np.ndarray:
+    return np.matmul(a, column[..., None])[..., 0]
+
+
+# --- expansion --------------------------------------------------------------------------------
+
+
+def _expand(h: Any, c: Any, *, transposed: bool) -> Any:
+    """As the reference: a column in each step."""
+    n = type_of(h).shape[-1]
+    if isinstance(n, int) and n < 3:
+        return zeros(c)
+    h = upper_triangle(h, -1)
+    outer = swapped(h) if transposed else h
+    column_shape = (*type_of(c).shape[:-1], 1)
+
+    def step(k: Any, out: Any) -> list[Any]:
+        j = sub(size_value(n - 2, dtypes.i32), k) if transposed else k
+        to = sub(j, np.int32(1)) if transposed else add(j, np.int32(1))
+        row, column = (j, to) if transposed else (to, j)
+        pivot = spread(window(window(h, -2, row, 1), -1, column, 1), column_shape)
+        moved = sub(
+            matmul(outer, window(out, -1, j, 1)), matmul(out, window(outer, -1, j, 1))
+        )
+        rest = div(add(window(c, -1, j, 1), moved), pivot)
+        # Below the subdiagonal of column `to`, whichever way the columns are walked.
+        return [put(out, -1, to, keep(gt(rows(column_shape), row), rest))]
+
+    (found,) = steps(n - 2, step, zeros(c))
+    return found
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _wrt_h(dh: Any, h: Any, c: Any, out: Any, *, transposed: bool) -> Any:
+    """The equation's own derivative: L Ḣ - Ḣ L goes to the other side."""
+    dh = upper_triangle(dh, -1)
+    dh = swapped(dh) if transposed else dh
+    change = neg(sub(matmul(out, dh), matmul(dh, out)))
+    return hessenberg_commutator(h, change, transposed=transposed)
+
+
+def _wrt_c(dc: Any, h: Any, c: Any, out: Any, *, transposed: bool) -> Any:
+    return hessenberg_commutator(h, dc, transposed=transposed)
+
+
+def _transpose(ct: Any, linear: Batched, h: Any, c: Any, *, transposed: bool) -> list[Any]:
+    return [None, hessenberg_commutator(h, ct, transposed=not transposed)]
+
+
+hessenberg_commutator: Primitive = Primitive(
+    "hessenberg_commutator", "linalg", _type, _reference,
+    jvp=(_wrt_h, _wrt_c),
+    transpose=_transpose,
+    batch=batch_leading(lambda: hessenberg_commutator),
+    lower=Library(lambda *types, **params: False), expand=_expand,
+)  # fmt: skip

@@ -1,0 +1,169 @@
+"""geqp3: Householder reflections of a matrix whose columns change places, the longest one first.
+
+Results R with the vectors of the reflections below it and their taus, as geqrf has them, and i32
+numbers of columns: A[:, order] = Q R. In every step the column with the longest rest comes next, so
+that R's diagonal falls in size, and where it drops to rounding the rank of A ends. Of equally long
+columns the first one is taken.
+
+Derivative: that of geqrf for the columns in their order, which does not move; where two rests are
+equally long the order jumps.
+
+LAPACK's routine is not in NumPy, so that this is rune's own on every device. Lengths are taken anew
+in each step: that costs as much as the reflection does, and no digits.
+Source: Businger & Golub 1965, Numer. Math. 7; Golub & Van Loan 4e, §5.4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.ops.arithmetic import div, eq, ge, gt, mul, select, sub
+from rune.ops.creation import iota
+from rune.ops.family import broadcast, reduce_sum, reshape
+from rune.ops.linalg.hessenberg import reflector
+from rune.ops.linalg.householder import reflection
+from rune.ops.linalg.jacobi import over_matrices, squared_column_lengths, unit_scale
+from rune.ops.linalg.qr import householder_product, reflected_jvp
+from rune.ops.linalg.small import fits_cache
+from rune.ops.matrix_helpers import (
+    adjoint,
+    as_dtype_of,
+    batch_leading,
+    columns,
+    conjugate,
+    full,
+    grown,
+    keep,
+    matmul,
+    number,
+    part,
+    permuted_rows,
+    put,
+    require_matrices,
+    rows,
+    smaller,
+    spread,
+    steps,
+    swapped,
+    upper_triangle,
+    window,
+)
+from rune.ops.reduction import argmax
+
+
+def _type(a: ArrayType) -> tuple[ArrayType, ...]:
+    require_matrices("geqp3", a)
+    *lead, m, n = a.shape
+    taus = ArrayType((*lead, smaller(m, n)), a.dtype)
+    return a.strong(), taus, ArrayType((*lead, n), dtypes.i32)
+
+
+# --- reference --------------------------------------------------------------------------------
+
+
+def _reference(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All lanes at once, column after column."""
+    *lead, m, n = a.shape
+    count = min(m, n)
+    packed, taus = np.array(a), np.zeros((*lead, count), a.dtype)
+    order = np.broadcast_to(np.arange(n, dtype=np.int32), (*lead, n)).copy()
+    for k in range(count):
+        chosen = k + _longest(packed[..., k:, k:])[..., None]
+        for x in (packed, order[..., None, :]):
+            _exchange(x, k, chosen[..., None])
+        v, taus[..., k], head = reflector(packed[..., k:, k])
+        behind = packed[..., k:, k + 1 :]
+        inner = np.matmul(v.conj()[..., None, :], behind) * taus[..., k, None, None].conj()
+        behind -= v[..., :, None] * inner
+        packed[..., k, k], packed[..., k + 1 :, k] = head, v[..., 1:]
+    return packed, taus, order
+
+
+def _longest(a: np.ndarray) -> np.ndarray:
+    greatest = np.abs(a).max((-2, -1), keepdims=True)
+    unit = np.abs(a / np.where(greatest == 0, 1, greatest))
+    return np.sum(unit * unit, -2).argmax(-1)
+
+
+def _exchange(a: np.ndarray, k: int, chosen: np.ndarray) -> None:
+    """Columns k and `chosen` of every lane, in place."""
+    at = np.broadcast_to(chosen, (*a.shape[:-1], 1))
+    other = np.take_along_axis(a, at, -1)
+    np.put_along_axis(a, at, a[..., k : k + 1].copy(), -1)
+    a[..., k : k + 1] = other
+
+
+# --- expansion --------------------------------------------------------------------------------
+
+
+def _expand(a: Any) -> list[Any]:
+    shape = type_of(a).shape
+    *lead, m, n = shape
+    count, column, row = smaller(m, n), columns(shape), rows(shape)
+    scale = as_dtype_of(over_matrices(unit_scale(a), shape), a)
+
+    def step(k: Any, work: Any, taus: Any, order: Any) -> list[Any]:
+        lengths = squared_column_lengths(keep(ge(row, k), div(work, scale)))
+        places = iota(shape=(*lead, n), axis=len(lead), dtype=dtypes.i32)
+        lengths = select(ge(places, k), lengths, number(-1, lengths))
+        chosen = argmax(lengths, axis=len(lead), dtype=dtypes.i32)
+        work, order = _exchanged(work, k, chosen), _exchanged(order, k, chosen)
+        v, tau, packed = reflection(window(work, -1, k, 1), k)
+        inner = matmul(adjoint(v), work)
+        inner = mul(spread(conjugate(tau), type_of(inner).shape), inner)
+        change = mul(spread(v, shape), spread(inner, shape))
+        work = select(gt(column, k), sub(work, change), work)
+        return [put(work, -1, k, packed), put(taus, -2, k, tau), order]
+
+    order = iota(shape=(*lead, 1, n), axis=len(lead) + 1, dtype=dtypes.i32)
+    carry = a, full(number(0, a), (*lead, count, 1)), order
+    packed, taus, order = steps(count, step, *carry)
+    return [packed, reshape(taus, shape=(*lead, count)), reshape(order, shape=(*lead, n))]
+
+
+def _exchanged(a: Any, k: Any, chosen: Any) -> Any:
+    """Columns k and `chosen` exchanged. Shapes: [*B, M, N], i32[], i32[*B]."""
+    shape, last = type_of(a).shape, type_of(a).ndim - 1
+    column = columns(shape)
+    is_chosen = eq(column, broadcast(chosen, shape=shape, axes=tuple(range(last - 1))))
+    other = reshape(reduce_sum(keep(is_chosen, a), axes=(last,)), shape=(*shape[:-1], 1))
+    first = spread(window(a, -1, k, 1), shape)
+    return select(eq(column, k), spread(other, shape), select(is_chosen, first, a))
+
+
+def reflected(packed: Any, taus: Any, *, full_matrices: bool) -> tuple[Any, Any]:
+    """Q and R from reflections, as `qr` gives them."""
+    m = type_of(packed).shape[-2]
+    k = type_of(taus).shape[-1]
+    vectors, width = part(packed, -1, 0, k), m if full_matrices else k
+    q = householder_product(grown(vectors, m, width), taus)
+    return q, part(upper_triangle(packed), -2, 0, width)
+
+
+# --- derivative -------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    (a,), (da,) = primals, tangents
+    packed, taus, order = geqp3(a)
+    ordered = swapped(permuted_rows(swapped(da), order))
+    return [packed, taus, order], [*reflected_jvp(packed, taus, ordered), None]
+
+
+geqp3: Primitive = Primitive(
+    "geqp3", "linalg", _type, _reference,
+    multiple_results=True,
+    jvp_equation=_jvp,
+    batch=batch_leading(lambda: geqp3),
+    lower=Library(lambda a: not fits_cache(a)), expand=_expand,
+)  # fmt: skip

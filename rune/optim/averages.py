@@ -1,0 +1,128 @@
+"""Second copies of the parameters: averages along the path, and Lookahead's slow weights."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import control, tree
+from rune.errors import ArgumentError
+from rune.optim.transforms import Optimizer, Tree, no_steps
+
+
+class LookaheadParams(NamedTuple):
+    """The parameters that gradients are taken of, and the slow ones, to evaluate with."""
+
+    fast: Tree
+    slow: Tree
+
+    @classmethod
+    def init_synced(cls, params: Tree) -> LookaheadParams:
+        """Both copies at one point.
+
+        >>> import rune.numpy as rnp, rune.optim as optim
+        >>> optim.LookaheadParams.init_synced(rnp.ones(1)).slow
+        Array([1.], f32[1], cpu:0)
+        """
+        return cls(params, params)
+
+
+class LookaheadState(NamedTuple):
+    """The fast optimizer's state, and steps since the copies were one."""
+
+    fast_state: Tree
+    steps_since_sync: Any
+
+
+def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> Tree:
+    """step_size new + (1 - step_size) old, leaf by leaf, in the dtypes of the old.
+
+    Of parameters after every step: Polyak's average, or a target network that follows slowly.
+    Source: Polyak & Juditsky 1992, SIAM J. Control Optim. 30.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.incremental_update(rnp.array([4.0]), rnp.array([2.0]), 0.5)
+    Array([3.], f32[1], cpu:0)
+    """
+    return tree.map(
+        lambda new, old: rnp.astype(step_size * new + (1 - step_size) * old, rnp.result_type(old)),
+        new_tensors,
+        old_tensors,
+    )
+
+
+def periodic_update(new_tensors: Tree, old_tensors: Tree, steps: Any, update_period: int) -> Tree:
+    """The new tensors where `steps` is a multiple of `update_period`, else the old ones.
+
+    Errors: ArgumentError for a period below 1.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.periodic_update(rnp.array([4.0]), rnp.array([2.0]), 3, 2)
+    Array([2.], f32[1], cpu:0)
+    """
+    period = _period("periodic_update", update_period)
+    return control.cond(
+        rnp.equal(rnp.remainder(steps, period), 0), lambda a, b: a, lambda a, b: b,
+        new_tensors, old_tensors,
+    )  # fmt: skip
+
+
+def _period(name: str, period: int) -> int:
+    if period < 1:
+        raise ArgumentError(f"{name}: cannot update every {period} steps")
+    return period
+
+
+def lookahead(
+    fast_optimizer: Optimizer, sync_period: int, slow_step_size: float, reset_state: bool = False
+) -> Optimizer:
+    """Slow parameters that go a share of the way that `sync_period` fast steps have gone.
+
+    Its parameters are `LookaheadParams`; gradients are those at `params.fast`. At the end of each
+    round the fast ones go on from where the slow ones are. reset_state: and so does their state.
+    Errors: ArgumentError for a period below 1, or other parameters.
+    Source: Zhang et al. 2019, arXiv:1907.08610.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optimizer = optim.lookahead(optim.sgd(1.0), 1, 0.5)
+    >>> params = optim.LookaheadParams.init_synced(rnp.zeros(1))
+    >>> updates, _ = optimizer.update(rnp.array([2.0]), optimizer.init(params), params)
+    >>> updates
+    LookaheadParams(fast=Array([-1.], f32[1], cpu:0), slow=Array([-1.], f32[1], cpu:0))
+    """
+    period = _period("lookahead", sync_period)
+
+    def init(params: Tree) -> LookaheadState:
+        return LookaheadState(fast_optimizer.init(_pair(params).fast), no_steps())
+
+    def update(
+        grads: Tree, state: LookaheadState, params: Tree = None
+    ) -> tuple[LookaheadParams, LookaheadState]:
+        fast, slow = _pair(params)
+        updates, after = fast_optimizer.update(grads, state.fast_state, fast)
+        is_end = state.steps_since_sync == period - 1
+
+        def slow_step(u: Any, f: Any, s: Any) -> Any:
+            return rnp.where(is_end, rnp.astype(slow_step_size * (f + u - s), s.dtype), 0)
+
+        slow_updates = tree.map(slow_step, updates, fast, slow)
+        fast_updates = tree.map(
+            lambda u, f, s, move: rnp.where(is_end, s + move - f, u),
+            updates, fast, slow, slow_updates,
+        )  # fmt: skip
+        if reset_state:
+            anew = fast_optimizer.init(fast)
+            after = tree.map(lambda new, old: rnp.where(is_end, new, old), anew, after)
+        steps = (state.steps_since_sync + 1) % period
+        return LookaheadParams(fast_updates, slow_updates), LookaheadState(after, steps)
+
+    return Optimizer(init, update)
+
+
+def _pair(params: Tree) -> LookaheadParams:
+    if not isinstance(params, LookaheadParams):
+        raise ArgumentError(
+            f"lookahead: cannot step {type(params).__name__} (LookaheadParams required)",
+            hint="params = optim.LookaheadParams.init_synced(params)",
+        )
+    return params

@@ -1,0 +1,106 @@
+"""Hyperparameters as part of the state: read, set and saved there, traced in the step."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.array import Array
+from rune.errors import ArgumentError
+from rune.optim.transforms import (
+    ExtraArgsOptimizer,
+    Optimizer,
+    Tree,
+    no_steps,
+    with_extra_args_support,
+)
+
+
+class HyperparamsState(NamedTuple):
+    """Step count, the hyperparameters by name, and the optimizer's own state."""
+
+    count: Any
+    hyperparams: dict[str, Any]
+    inner_state: Tree
+
+
+def inject_hyperparams(
+    inner_factory: Callable[..., Optimizer], static_args: str | Iterable[str] = ()
+) -> Callable[..., ExtraArgsOptimizer]:
+    """The factory of an optimizer that keeps its numbers in `state.hyperparams`.
+
+    Numbers and arrays among the arguments become part of the state and may be replaced there
+    between steps; schedules are evaluated at the step count. Bools, strings, None and trees of
+    flags, and what `static_args` names, stay as they are given. Other functions than schedules,
+    like masks, have to be named in `static_args`.
+    Errors: ArgumentError for a name that the factory does not have.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optimizer = optim.inject_hyperparams(optim.sgd)(learning_rate=1.0)
+    >>> state = optimizer.init(rnp.zeros(1))
+    >>> state.hyperparams["learning_rate"] = rnp.float32(0.5)
+    >>> optimizer.update(rnp.array([2.0]), state)[0]
+    Array([-1.], f32[1], cpu:0)
+    """
+    signature = inspect.signature(inner_factory)
+    static = {static_args} if isinstance(static_args, str) else set(static_args)
+    unknown = static - set(signature.parameters)
+    if unknown:
+        raise ArgumentError(
+            f"inject_hyperparams: cannot keep {', '.join(sorted(unknown))} static "
+            f"(arguments are {', '.join(signature.parameters)})"
+        )
+
+    def factory(*args: Any, **named: Any) -> ExtraArgsOptimizer:
+        bound = signature.bind(*args, **named)
+        bound.apply_defaults()
+        schedules, numbers, fixed = _kinds(bound.arguments, static)
+
+        def made(values: Mapping[str, Any]) -> ExtraArgsOptimizer:
+            whole = inspect.BoundArguments(signature, type(bound.arguments)())
+            whole.arguments.update({**bound.arguments, **fixed, **values})
+            return with_extra_args_support(inner_factory(*whole.args, **whole.kwargs))
+
+        def at(count: Any, kept: Mapping[str, Any]) -> dict[str, Any]:
+            found = {name: rnp.asarray(schedule(count)) for name, schedule in schedules.items()}
+            return {**kept, **found}
+
+        def init(params: Tree) -> HyperparamsState:
+            kept = {name: rnp.asarray(value) for name, value in numbers.items()}
+            values = at(no_steps(), kept)
+            return HyperparamsState(no_steps(), values, made(values).init(params))
+
+        def update(
+            grads: Tree, state: HyperparamsState, params: Tree = None, **extra: Any
+        ) -> tuple[Tree, HyperparamsState]:
+            values = at(state.count, state.hyperparams)
+            found, after = made(values).update(grads, state.inner_state, params, **extra)
+            return found, HyperparamsState(state.count + 1, values, after)
+
+        return ExtraArgsOptimizer(init, update)
+
+    return factory
+
+
+def _kinds(
+    arguments: Mapping[str, Any], static: set[str]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Schedules, numbers, and what stays as it is."""
+    schedules: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
+    fixed: dict[str, Any] = {}
+    for name, value in arguments.items():
+        is_number = isinstance(value, int | float | Array | np.ndarray | np.generic)
+        if name in static or isinstance(value, bool | Optimizer):
+            fixed[name] = value
+        elif callable(value):
+            schedules[name] = value
+        elif is_number:
+            numbers[name] = value
+        else:
+            fixed[name] = value
+    return schedules, numbers, fixed

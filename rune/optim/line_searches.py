@@ -1,0 +1,225 @@
+"""Searches for a step length along the updates, by further calls of the loss.
+
+    optimizer = optim.chain(optim.sgd(1.0), optim.scale_by_backtracking_linesearch(20))
+    updates, state = optimizer.update(
+        grad, state, params, value=value, grad=grad, value_fn=loss)
+
+The last part of a chain: what stands before it gives the direction. A search is one loop of the
+program, however many lengths it tries, and keeps what it found at the new point: with
+`value_and_grad_from_state` the next step need not compute that again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import control, tree
+from rune.errors import ArgumentError
+from rune.optim.transforms import (
+    ExtraArgsOptimizer,
+    Tree,
+    apply_updates,
+    filled,
+    inner_product,
+    no_steps,
+    scaled,
+)
+from rune.scipy.optimize.line_search import Line, strong_wolfe
+from rune.transforms.grad import value_and_grad
+
+
+class LineSearchState(NamedTuple):
+    """The last length, value and gradient at its end (None if not kept), and of the search:
+    how many lengths it tried, and whether the last one meets what was asked for."""
+
+    learning_rate: Any
+    value: Any
+    grad: Tree
+    steps: Any
+    is_met: Any
+
+
+def _start(params: Tree, grad: Tree) -> LineSearchState:
+    number = inner_product(params, params)
+    return LineSearchState(
+        rnp.ones_like(number), rnp.full_like(number, rnp.inf), grad, no_steps(), rnp.zeros((), bool)
+    )
+
+
+def _known(name: str, **given: Any) -> None:
+    missing = [what for what, value in given.items() if value is None]
+    if missing:
+        raise ArgumentError(
+            f"{name}: cannot search without {', '.join(missing)}",
+            hint="call update(grads, state, params, value=value, grad=grads, value_fn=loss)",
+        )
+
+
+def _taken(function: Callable[..., Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the arguments of an update those that the loss knows by name."""
+    known = inspect.signature(function).parameters
+    return {name: value for name, value in extra.items() if name in known}
+
+
+def scale_by_zoom_linesearch(
+    max_linesearch_steps: int, slope_rtol: float = 1e-4, curv_rtol: float = 0.9,
+    initial_guess_strategy: str = "keep",
+) -> ExtraArgsOptimizer:  # fmt: skip
+    """Updates times a length that meets the strong Wolfe conditions.
+
+    The value falls by at least slope_rtol of what the first slope promises, and the slope there is
+    at most curv_rtol of the first one. Where no such length is found, the best one that was; 0 if
+    the updates do not point downhill.
+    initial_guess_strategy: the first length tried is the last one found, "keep", or 1, "one".
+    Errors: ArgumentError unless update is given params, value, grad and value_fn.
+    Source: Nocedal & Wright 2006, Numerical Optimization, algorithms 3.5 and 3.6.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> loss = lambda p: rnp.sum(p**2)
+    >>> o, g, p = optim.scale_by_zoom_linesearch(20), rnp.array([2.0]), rnp.array([1.0])
+    >>> o.update(-g, o.init(p), p, value=loss(p), grad=g, value_fn=loss)[0]
+    Array([-1.], f32[1], cpu:0)
+    """
+    if initial_guess_strategy not in ("keep", "one"):
+        raise ArgumentError(
+            f"scale_by_zoom_linesearch: cannot start from {initial_guess_strategy!r}",
+            hint='initial_guess_strategy is "keep" or "one"',
+        )
+
+    def update(
+        updates: Tree, state: LineSearchState, params: Tree = None, *, value: Any = None,
+        grad: Tree = None, value_fn: Any = None, **extra: Any,
+    ) -> tuple[Tree, LineSearchState]:  # fmt: skip
+        _known("scale_by_zoom_linesearch", params=params, value=value, grad=grad, value_fn=value_fn)
+        evaluate, known = value_and_grad(value_fn), _taken(value_fn, extra)
+        number = state.learning_rate.dtype
+
+        def at(length: Any) -> Line:
+            found, slopes = evaluate(apply_updates(params, scaled(updates, length)), **known)
+            slope = inner_product(slopes, updates)
+            return Line(length, rnp.astype(found, number), rnp.astype(slope, number), slopes)
+
+        slope = rnp.astype(inner_product(grad, updates), number)
+        here = Line(rnp.zeros((), number), rnp.astype(value, number), slope, grad)
+        is_kept = (initial_guess_strategy == "keep") & (state.learning_rate > 0)
+        first = rnp.where(is_kept, state.learning_rate, 1.0)
+        end, is_met, steps = strong_wolfe(
+            at, here, first, slope_rtol, curv_rtol, max_linesearch_steps
+        )
+        end = tree.map(lambda new, old: rnp.where(slope < 0, new, old), end, here)
+        return scaled(updates, end.a), LineSearchState(
+            end.a, end.value, end.gradient, steps, is_met
+        )
+
+    return ExtraArgsOptimizer(lambda params: _start(params, filled(params, 0.0)), update)
+
+
+def scale_by_backtracking_linesearch(
+    max_backtracking_steps: int, slope_rtol: float = 1e-4, decrease_factor: float = 0.8,
+    increase_factor: float = 1.5, max_learning_rate: float = 1.0, atol: float = 0.0,
+    rtol: float = 0.0, store_grad: bool = False,
+) -> ExtraArgsOptimizer:  # fmt: skip
+    """Updates times a length that is shortened until the value falls enough (Armijo's rule).
+
+    It falls enough at the length a where value(a) <= (1 + rtol) value + a slope_rtol slope + atol.
+    The first length is the last one found times increase_factor, at most max_learning_rate.
+    store_grad: compute and keep the gradient at the new point, for `value_and_grad_from_state`.
+    Errors: ArgumentError unless update is given params, value, grad and value_fn, and for factors
+    that do not shorten or lengthen.
+    Source: Nocedal & Wright 2006, Numerical Optimization, algorithm 3.1.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> loss = lambda p: rnp.sum(p**2)
+    >>> o, g, p = optim.scale_by_backtracking_linesearch(20), rnp.array([2.0]), rnp.array([1.0])
+    >>> rnp.round(o.update(-g, o.init(p), p, value=loss(p), grad=g, value_fn=loss)[0], 4)
+    Array([-1.6], f32[1], cpu:0)
+    """
+    if not 0 < decrease_factor < 1 <= increase_factor:
+        raise ArgumentError(
+            "scale_by_backtracking_linesearch: cannot search with "
+            f"decrease_factor={decrease_factor} and increase_factor={increase_factor}",
+            hint="the first lies between 0 and 1, the second is at least 1",
+        )
+
+    def update(
+        updates: Tree, state: LineSearchState, params: Tree = None, *, value: Any = None,
+        grad: Tree = None, value_fn: Any = None, **extra: Any,
+    ) -> tuple[Tree, LineSearchState]:  # fmt: skip
+        _known(
+            "scale_by_backtracking_linesearch",
+            params=params, value=value, grad=grad, value_fn=value_fn,
+        )  # fmt: skip
+        known, number = _taken(value_fn, extra), state.learning_rate.dtype
+        slope = rnp.astype(inner_product(grad, updates), number)
+        here = rnp.astype(value, number)
+
+        def value_at(length: Any) -> Any:
+            point = apply_updates(params, scaled(updates, length))
+            return rnp.astype(value_fn(point, **known), number)
+
+        def is_enough(length: Any, found: Any) -> Any:
+            return found <= (1 + rtol) * here + slope_rtol * length * slope + atol
+
+        def goes_on(carry: Any) -> Any:
+            length, found, steps = carry
+            return ~is_enough(length, found) & (steps < max_backtracking_steps)
+
+        def again(carry: Any) -> Any:
+            shorter = decrease_factor * carry[0]
+            return shorter, value_at(shorter), carry[2] + 1
+
+        first = rnp.minimum(increase_factor * state.learning_rate, max_learning_rate)
+        begin = (first, value_at(first), rnp.ones((), "i32"))
+        length, found, steps = control.while_loop(goes_on, again, begin)
+        is_met = is_enough(length, found)
+        # Nothing is gained by a step that makes the value worse, or not a number.
+        length, found = rnp.where(is_met, length, 0.0), rnp.where(is_met, found, here)
+        moved = scaled(updates, length)
+        kept = None
+        if store_grad:
+            kept = value_and_grad(value_fn)(apply_updates(params, moved), **known)[1]
+        rate = rnp.where(is_met, length, first)
+        return moved, LineSearchState(rate, found, kept, steps, is_met)
+
+    def init(params: Tree) -> LineSearchState:
+        return _start(params, filled(params, 0.0) if store_grad else None)
+
+    return ExtraArgsOptimizer(init, update)
+
+
+def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tuple[Any, Tree]]:
+    """`rune.value_and_grad(value_fn)`, but of `state=` where a line search keeps both there.
+
+    They are computed where the state has none yet, in the first step, or the value is not finite.
+    Errors: ArgumentError for a state without one search that keeps them, see `store_grad`.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> value_and_grad = optim.value_and_grad_from_state(lambda p: rnp.sum(p**2))
+    >>> value_and_grad(rnp.array([3.0]), state=optim.lbfgs().init(rnp.zeros(1)))
+    (Array(9., f32[], cpu:0), Array([6.], f32[1], cpu:0))
+    """
+
+    def value_and_gradient(params: Tree, *args: Any, state: Tree, **named: Any) -> tuple[Any, Tree]:
+        is_search = lambda x: isinstance(x, LineSearchState)  # noqa: E731
+        kept = [x for x in tree.leaves(state, is_search) if is_search(x) and x.grad is not None]
+        if len(kept) != 1:
+            raise ArgumentError(
+                f"value_and_grad_from_state: cannot choose among {len(kept)} line searches that "
+                "keep value and gradient",
+                hint="a state of one zoom line search, or of backtracking with store_grad=True",
+            )
+        (found,) = kept
+        number = found.value.dtype
+
+        def compute(_: Any) -> tuple[Any, Tree]:
+            value, grad = value_and_grad(value_fn)(params, *args, **named)
+            return rnp.astype(value, number), grad
+
+        return control.cond(
+            rnp.isfinite(found.value), lambda _: (found.value, found.grad), compute, None
+        )
+
+    return value_and_gradient

@@ -1,0 +1,278 @@
+"""Optimisers that use little of a gradient: sign, length or change, and noise beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import rune.numpy as rnp
+from rune import random, tree
+from rune.errors import ArgumentError
+from rune.optim.clipping import ema
+from rune.optim.transforms import (
+    ExtraArgsOptimizer,
+    Optimizer,
+    Rate,
+    Tree,
+    chain,
+    filled,
+    global_norm,
+    no_steps,
+    scale_by_learning_rate,
+    stateless,
+)
+from rune.optim.transforms import scaled as scaled_by
+
+
+class RpropState(NamedTuple):
+    """The length of every element's step, and its last step."""
+
+    step_sizes: Tree
+    prev_updates: Tree
+
+
+class OptimisticState(NamedTuple):
+    """Whether no step was made yet, and the last gradient."""
+
+    is_initial_step: Any
+    previous_gradient: Tree
+
+
+class NoiseState(NamedTuple):
+    """Step count, and the key of the noise to come."""
+
+    count: Any
+    key: Any
+
+
+def scale_by_sign() -> Optimizer:
+    """The sign of every element.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.scale_by_sign().update(rnp.array([3.0, -4.0]), ())[0]
+    Array([ 1., -1.], f32[2], cpu:0)
+    """
+    return stateless(lambda grads, _: tree.map(rnp.sign, grads))
+
+
+def sign_sgd(learning_rate: Rate) -> Optimizer:
+    """Steps of one size, by the gradient's sign. Source: Bernstein et al. 2018, arXiv:1802.04434.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.sign_sgd(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.5,  0.5], f32[2], cpu:0)
+    """
+    return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
+
+
+def signum(learning_rate: Rate, beta: float = 0.9) -> Optimizer:
+    """Steps of one size, by the sign of the running mean. Source: as `sign_sgd`.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.signum(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.5,  0.5], f32[2], cpu:0)
+    """
+    return chain(ema(beta, debias=False), scale_by_sign(), scale_by_learning_rate(learning_rate))
+
+
+def scale_by_rprop(
+    learning_rate: float, eta_minus: float = 0.5, eta_plus: float = 1.2,
+    min_step_size: float = 1e-6, max_step_size: float = 50.0,
+) -> Optimizer:  # fmt: skip
+    """Steps by signs, of lengths that grow while the sign stays and shrink where it turns.
+
+    An element whose sign has turned rests for a step.
+    Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_rprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 0.5, -0.5], f32[2], cpu:0)
+    """
+
+    def length(g: Any, last: Any, size: Any) -> Any:
+        moved = rnp.where(g * last > 0, eta_plus * size, eta_minus * size)
+        moved = rnp.clip(moved, min_step_size, max_step_size)
+        return rnp.where(g * last == 0, size, moved)
+
+    def update(grads: Tree, state: RpropState, params: Tree = None) -> tuple[Tree, RpropState]:
+        sizes = tree.map(length, grads, state.prev_updates, state.step_sizes)
+        steps = tree.map(
+            lambda g, last, size: rnp.where(g * last < 0, 0, size * rnp.sign(g)),
+            grads, state.prev_updates, sizes,
+        )  # fmt: skip
+        return steps, RpropState(sizes, steps)
+
+    return Optimizer(
+        lambda params: RpropState(filled(params, learning_rate), filled(params, 0.0)), update
+    )
+
+
+def rprop(
+    learning_rate: float, eta_minus: float = 0.5, eta_plus: float = 1.2,
+    min_step_size: float = 1e-6, max_step_size: float = 50.0,
+) -> Optimizer:  # fmt: skip
+    """Resilient propagation, for whole batches; `learning_rate` is the length of the first step.
+
+    Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.rprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-0.5,  0.5], f32[2], cpu:0)
+    """
+    inner = scale_by_rprop(learning_rate, eta_minus, eta_plus, min_step_size, max_step_size)
+    return chain(inner, scale_by_learning_rate(1.0))
+
+
+# --- by lengths -------------------------------------------------------------------------------
+
+
+def normalize_by_update_norm(scale_factor: float = 1.0, eps: float = 1e-6) -> Optimizer:
+    """Updates over their global norm, times `scale_factor`.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.normalize_by_update_norm(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([ 0.6, -0.8], f32[2], cpu:0)
+    """
+    return stateless(lambda grads, _: scaled_by(grads, scale_factor / (global_norm(grads) + eps)))
+
+
+def scale_by_polyak(
+    f_min: float = 0.0, max_learning_rate: float = 1.0, eps: float = 0.0
+) -> ExtraArgsOptimizer:
+    """Updates times (value - f_min) / |gradient|², at most `max_learning_rate`.
+
+    Its update takes the loss by name: `update(grads, state, params, value=loss)`.
+    Errors: ArgumentError without it.
+    Source: Loizou et al. 2021, arXiv:2002.10542.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_polyak(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p, value=5.0)[0], 4)
+    Array([ 0.6, -0.8], f32[2], cpu:0)
+    """
+
+    def update(
+        grads: Tree, state: Tree, params: Tree = None, *, value: Any = None, **_: Any
+    ) -> tuple[Tree, Tree]:
+        if value is None:
+            raise ArgumentError(
+                "scale_by_polyak: cannot update without the loss",
+                hint="call update(grads, state, params, value=loss)",
+            )
+        square = rnp.square(global_norm(grads)) + eps
+        is_flat = square <= float(rnp.finfo(square.dtype).eps)
+        rate = rnp.minimum((value - f_min) / rnp.where(is_flat, 1.0, square), max_learning_rate)
+        return scaled_by(grads, rnp.where(is_flat, 0.0, rate)), state
+
+    return ExtraArgsOptimizer(lambda params: (), update)
+
+
+def polyak_sgd(
+    max_learning_rate: float = 1.0, scaling: float | Callable[[Any], Any] = 1.0,
+    f_min: float = 0.0, eps: float = 0.0,
+) -> ExtraArgsOptimizer:  # fmt: skip
+    """Gradient descent with Polyak's step, for losses whose least value is known.
+
+    scaling: a number or schedule that the step is multiplied by.
+    Source: Loizou et al. 2021, arXiv:2002.10542.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.polyak_sgd(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p, value=5.0)[0], 4)
+    Array([-0.6,  0.8], f32[2], cpu:0)
+    """
+    return chain(scale_by_polyak(f_min, max_learning_rate, eps), scale_by_learning_rate(scaling))
+
+
+# --- by changes, and noise --------------------------------------------------------------------
+
+
+def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optimizer:
+    """(alpha + beta) times the gradient, minus beta times the last one.
+
+    Source: Mokhtari et al. 2019, arXiv:1901.08511.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g, p = optim.scale_by_optimistic_gradient(), rnp.array([3.0]), rnp.array([1.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([3.], f32[1], cpu:0)
+    """
+
+    def update(
+        grads: Tree, state: OptimisticState, params: Tree = None
+    ) -> tuple[Tree, OptimisticState]:
+        first = state.is_initial_step
+
+        def leaf(g: Any, last: Any) -> Any:
+            return rnp.astype((alpha + beta) * g - beta * rnp.where(first, g, last), g.dtype)
+
+        found = tree.map(leaf, grads, state.previous_gradient)
+        return found, OptimisticState(rnp.zeros((), bool), grads)
+
+    return Optimizer(
+        lambda params: OptimisticState(rnp.ones((), bool), filled(params, 0.0)), update
+    )
+
+
+def optimistic_gradient_descent(
+    learning_rate: Rate, alpha: float = 1.0, beta: float = 1.0
+) -> Optimizer:
+    """Gradient descent that foresees the next gradient, for games of two losses.
+
+    Source: Mokhtari et al. 2019, arXiv:1901.08511.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o = optim.optimistic_gradient_descent(0.5)
+    >>> g, p = rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
+    Array([-1.5,  2. ], f32[2], cpu:0)
+    """
+    return chain(scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
+
+
+def add_noise(eta: float, gamma: float, key: Any) -> Optimizer:
+    """Updates plus normal noise of variance eta / count**gamma.
+
+    key: a key of `rune.random`, or a seed; the state holds what follows it.
+    Source: Neelakantan et al. 2015, arXiv:1511.06807.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g = optim.add_noise(0.0, 0.55, 0), rnp.array([3.0, -4.0])
+    >>> o.update(g, o.init(g))[0]
+    Array([ 3., -4.], f32[2], cpu:0)
+    """
+
+    def init(params: Tree) -> NoiseState:
+        return NoiseState(no_steps(), random.key(key) if isinstance(key, int) else key)
+
+    def update(grads: Tree, state: NoiseState, params: Tree = None) -> tuple[Tree, NoiseState]:
+        count = state.count + 1
+        following, now = random.split(state.key)
+        size = rnp.sqrt(eta / rnp.astype(count, "f32") ** gamma)
+        leaves, treedef = tree.flatten(grads)
+        noise = [
+            rnp.astype(size * random.normal(random.fold_in(now, n), g.shape), g.dtype)
+            for n, g in enumerate(leaves)
+        ]
+        found = [g + e for g, e in zip(leaves, noise, strict=True)]
+        return tree.unflatten(treedef, found), NoiseState(count, following)
+
+    return Optimizer(init, update)
+
+
+def noisy_sgd(
+    learning_rate: Rate, eta: float = 0.01, gamma: float = 0.55, key: Any = 0
+) -> Optimizer:
+    """Gradient descent with noise that fades. Source: Neelakantan et al. 2015, arXiv:1511.06807.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> o, g = optim.noisy_sgd(0.5, eta=0.0), rnp.array([3.0, -4.0])
+    >>> o.update(g, o.init(g))[0]
+    Array([-1.5,  2. ], f32[2], cpu:0)
+    """
+    return chain(add_noise(eta, gamma, key), scale_by_learning_rate(learning_rate))

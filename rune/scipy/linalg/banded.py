@@ -1,0 +1,263 @@
+"""Banded systems in SciPy's spelling: matrices given by their diagonals, solved within them.
+
+Elimination walks down the matrix with the rows, or columns, that its band reaches: N steps of
+l (l + u) operations for l diagonals below the main one and u above, in a loop that compiles to one
+and has derivatives in both directions. Nothing is written out as a whole matrix.
+
+What stands in `ab` outside of the matrix is not read. Leading axes are those of a stack.
+Source: Golub & Van Loan 4e, §4.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import ops
+from rune.control import scan
+from rune.core.interpreter import type_of
+from rune.core.types import ArrayType
+from rune.errors import ShapeError
+from rune.numpy.arguments import static_int
+from rune.numpy.linalg.arguments import computing, pair
+from rune.ops.promote import broadcast_shape, broadcast_to
+
+# --- general matrices -------------------------------------------------------------------------
+
+
+def solve_banded(
+    l_and_u: tuple[int, int], ab: Any, b: Any, overwrite_ab: bool = False,
+    overwrite_b: bool = False, check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """x with a x = b, where a has l diagonals below the main one and u above it.
+
+    Rows change places where that is needed. A singular `a` gives infinities or NaN.
+    ab:     [*B, l + u + 1, N] with a[i, j] = ab[u + i - j, j]. b [N] or [*B, N, K].
+    Errors: ShapeError where the number of rows is not l + u + 1, or sizes do not fit.
+    Source: Golub & Van Loan 4e, §4.3.3.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.solve_banded((0, 0), 2.0 * rnp.ones((1, 2)), rnp.array([2.0, 4.0]))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    below, above = (static_int("solve_banded", "a number of diagonals", n) for n in l_and_u)
+    (bands, y), narrowed = computing("solve_banded", ab, b)
+    found = _bands("solve_banded", bands)
+    if below < 0 or above < 0 or found.shape[-2] != below + above + 1:
+        raise ShapeError(
+            f"solve_banded: cannot take the bands {found} ({below} below and {above} above the "
+            f"diagonal: {below + above + 1} rows required)"
+        )
+    bands, columns = _same_batch("solve_banded", bands, y)
+    return narrowed(rnp.reshape(_solved(bands, columns, below), _result_shape(columns, y)))
+
+
+def _solved(bands: Any, columns: Any, below: int) -> Any:
+    if bands.shape[-2] == 3 and below == 1:
+        lower, upper = rnp.roll(bands[..., 2, :], 1, -1), rnp.roll(bands[..., 0, :], -1, -1)
+        return ops.linalg.tridiagonal_solve(lower, bands[..., 1, :], upper, columns)
+    rows, sides = rnp.moveaxis(_rows(bands, below), -2, 0), rnp.moveaxis(columns, -2, 0)
+    if below:
+        rows, sides = _eliminated(rows, sides, below)
+    return rnp.moveaxis(_substituted(rows, sides, False), 0, -2)
+
+
+def _eliminated(rows: Any, sides: Any, below: int) -> tuple[Any, Any]:
+    """U from its diagonal on, and the right-hand sides that belong to it, row after row.
+
+    Shapes: rows [N, *B, W] with a[i, i - below + c] = rows[i, c], sides [N, *B, K].
+    """
+    behind = [(0, below), *((0, 0),) * (rows.ndim - 1)]
+    rows, sides = rnp.pad(rows, behind), rnp.pad(sides, behind)
+    # Row i of those that wait at first has its column 0 in place below - i.
+    first = rnp.moveaxis(rows[:below], 0, -2)[..., ::-1, 1:]
+    first = _sheared(rnp.pad(first, [(0, 0)] * (first.ndim - 1) + [(0, 1)]))[..., ::-1, :]
+    place = np.arange(below + 1)
+
+    def step(waiting: tuple[Any, Any], row: tuple[Any, Any]) -> tuple[Any, Any]:
+        window, side = (
+            rnp.concatenate([w, rnp.expand_dims(r, -2)], -2)
+            for w, r in zip(waiting, row, strict=True)
+        )
+        chosen = rnp.argmax(rnp.abs(window[..., 0]), -1, keepdims=True) == place
+        chosen = rnp.expand_dims(chosen, -1)
+        pivot, given = (rnp.sum(rnp.where(chosen, x, 0), -2, keepdims=True) for x in (window, side))
+        window, side = (
+            rnp.where(chosen, x[..., :1, :], x)[..., 1:, :] for x in (window, side)
+        )
+        factor = window[..., :1] / pivot[..., :1]
+        window, side = window - factor * pivot, side - factor * given
+        window = rnp.concatenate([window[..., 1:], rnp.zeros_like(window[..., :1])], -1)
+        return (window, side), (pivot[..., 0, :], given[..., 0, :])
+
+    start = first, rnp.moveaxis(sides[:below], 0, -2)
+    return scan(step, start, (rows[below:], sides[below:]))[1]
+
+
+def _substituted(rows: Any, sides: Any, forwards: bool) -> Any:
+    """x with T x = sides, T given by rows [N, *B, W] that begin with the diagonal, to either side.
+
+    The other elements stand for the unknowns found before, the last one first.
+    """
+    width = rows.shape[-1] - 1
+    if width == 0:
+        return sides / rows
+
+    def step(known: Any, given: tuple[Any, Any]) -> tuple[Any, Any]:
+        row, side = given
+        rest = side - rnp.matmul(rnp.expand_dims(row[..., 1:], -2), known)[..., 0, :]
+        x = rest / row[..., :1]
+        return rnp.concatenate([rnp.expand_dims(x, -2), known[..., :-1, :]], -2), x
+
+    *lead, count = sides.shape[1:]
+    known = rnp.zeros((*lead, width, count), sides.dtype)
+    return scan(step, known, (rows, sides), reverse=not forwards)[1]
+
+
+# --- Hermitian matrices -----------------------------------------------------------------------
+
+
+def solveh_banded(
+    ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False,
+    check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """x with a x = b for a positive definite a, of which one half of the diagonals is given.
+
+    ab:     [*B, u + 1, N] with a[i, j] = ab[u + i - j, j], i <= j; if lower ab[i - j, j], i >= j.
+    Errors: ShapeError where sizes do not fit. NaN where `a` is not positive definite.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.solveh_banded(2.0 * rnp.ones((1, 2)), rnp.array([2.0, 4.0]))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    (bands, y), narrowed = computing("solveh_banded", ab, b)
+    factor = _factor(_lower_columns("solveh_banded", bands, lower))
+    return narrowed(_solved_by_factor("solveh_banded", factor, y))
+
+
+def cholesky_banded(
+    ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True
+) -> Any:
+    """The Cholesky factor of a banded matrix, in the same form (`solveh_banded`) and side.
+
+    Shapes: [*B, u + 1, N] -> [*B, u + 1, N], with zeros outside of the matrix.
+    NaN from the first column on that shows `ab` not to be positive definite.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> linalg.cholesky_banded(4.0 * rnp.ones((1, 2)))
+    Array([[2., 2.]], f32[1,2], cpu:0)
+    """
+    (bands,), narrowed = computing("cholesky_banded", ab)
+    factor = _factor(_lower_columns("cholesky_banded", bands, lower))
+    return narrowed(factor if lower else _upper_bands(factor))
+
+
+def cho_solve_banded(
+    cb_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """x with a x = b from the factor that `cholesky_banded` gives, and its side.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy import linalg
+    >>> factor = linalg.cholesky_banded(4.0 * rnp.ones((1, 2)))
+    >>> linalg.cho_solve_banded((factor, False), rnp.array([4.0, 8.0]))
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    what = "(cb, lower), with cb as cholesky_banded gives it"
+    bands, lower = pair("cho_solve_banded", cb_and_lower, what)
+    (x, y), narrowed = computing("cho_solve_banded", bands, b)
+    columns = _lower_columns("cho_solve_banded", x, lower)
+    return narrowed(_solved_by_factor("cho_solve_banded", columns, y))
+
+
+def _factor(bands: Any) -> Any:
+    """L's diagonals, from those of L Lᴴ: every column takes its part off those that it reaches."""
+    *lead, count, _ = bands.shape
+
+    def step(taken: Any, column: Any) -> tuple[Any, Any]:
+        rest = column - taken[..., 0]
+        own = rest / rnp.sqrt(rnp.real(rest[..., :1])).astype(rest.dtype)
+        change = rnp.expand_dims(own, -1) * rnp.conj(rnp.expand_dims(own, -2))
+        moved = (taken + change)[..., 1:, 1:]
+        return rnp.pad(moved, [(0, 0)] * len(lead) + [(0, 1)] * 2), own
+
+    start = rnp.zeros((*lead, count, count), bands.dtype)
+    return rnp.moveaxis(scan(step, start, rnp.moveaxis(bands, -1, 0))[1], 0, -1)
+
+
+def _solved_by_factor(name: str, bands: Any, b: Any) -> Any:
+    """x with L Lᴴ x = b, L given by its diagonals."""
+    bands, columns = _same_batch(name, bands, b)
+    count = bands.shape[-2]
+    rows = rnp.moveaxis(_rows(bands, count - 1)[..., ::-1], -2, 0)
+    found = _substituted(rows, rnp.moveaxis(columns, -2, 0), True)
+    found = _substituted(rnp.conj(rnp.moveaxis(bands, -1, 0)), found, False)
+    return rnp.reshape(rnp.moveaxis(found, 0, -2), _result_shape(columns, b))
+
+
+# --- storage ----------------------------------------------------------------------------------
+
+
+def _bands(name: str, bands: Any) -> ArrayType:
+    """The type of bands. Errors: ShapeError below rank 2."""
+    found = type_of(bands)
+    if found.ndim < 2:
+        raise ShapeError(f"{name}: cannot take the bands {found} (rows of diagonals required)")
+    return found
+
+
+def _same_batch(name: str, bands: Any, b: Any) -> tuple[Any, Any]:
+    """The bands, and right-hand sides as columns, with their leading axes broadcast together."""
+    first, second = type_of(bands), type_of(b)
+    columns = rnp.expand_dims(b, -1) if second.ndim == 1 else b
+    if second.ndim == 0 or columns.shape[-2] != first.shape[-1]:
+        raise ShapeError(
+            f"{name}: cannot solve the bands {first} for {second} ({first.shape[-1]} rows required)"
+        )
+    lead = broadcast_shape(name, first.shape[:-2], columns.shape[:-2])
+    return (
+        broadcast_to(name, bands, (*lead, *first.shape[-2:])),
+        broadcast_to(name, columns, (*lead, *columns.shape[-2:])),
+    )
+
+
+def _result_shape(columns: Any, b: Any) -> tuple[int, ...]:
+    return columns.shape[:-1] if type_of(b).ndim == 1 else columns.shape
+
+
+def _sheared(a: Any) -> Any:
+    """Row k moved k places to the left, zeros behind. Shapes: [*B, W, N] -> [*B, W, N]."""
+    *lead, count, size = a.shape
+    none = [(0, 0)] * len(lead)
+    wide = rnp.pad(a, [*none, (0, 0), (0, count)])
+    flat = rnp.pad(rnp.reshape(wide, (*lead, count * (size + count))), [*none, (0, count)])
+    return rnp.reshape(flat, (*lead, count, size + count + 1))[..., :size]
+
+
+def _rows(bands: Any, below: int) -> Any:
+    """The rows a[i, i - below + c] of a[i, j] = bands[above + i - j, j], zeros outside.
+
+    Shapes: [*B, W, N] -> [*B, N, W].
+    """
+    size = bands.shape[-1]
+    wide = rnp.pad(bands[..., ::-1, :], [(0, 0)] * (bands.ndim - 1) + [(below, 0)])
+    return rnp.swapaxes(_sheared(wide)[..., :size], -1, -2)
+
+
+def _lower_columns(name: str, bands: Any, lower: bool) -> Any:
+    """The columns a[j + k, j] of Hermitian matrices as rows k, zeros outside."""
+    count, size = _bands(name, bands).shape[-2:]
+    if not lower:
+        return rnp.conj(_sheared(bands[..., ::-1, :]))
+    inside = np.arange(size) + np.arange(count)[:, None] < size
+    return rnp.where(inside, bands, 0)
+
+
+def _upper_bands(columns: Any) -> Any:
+    """Back from the lower columns to SciPy's upper form."""
+    return rnp.conj(_sheared(columns[..., ::-1])[..., ::-1, ::-1])
