@@ -68,18 +68,37 @@ SIZES = {
     "tiny": Sizes(1 << 10, 8, 64, 8, 16, 16, 8, 4, 100, 40, 1 << 10, 1),
 }
 
+# Sizes of square products. Several small ones in one call tell the product from the call.
+MATMULS = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
+SMALL_MATMULS = (64, 96, 128)
+IN_A_ROW = 10
+
 _ALL = ("numpy", "jax", "torch")
 _TRACED = ("jax", "torch")
+
+
+def _peers(size: int) -> tuple[str, ...]:
+    """All at one size: NumPy alone has the bar."""
+    return _ALL if size == 1024 else ("numpy",)
+
+
+_PRODUCTS = [
+    Case(f"matmul_{n}", f"matmul of f32[{n},{n}]", Bar(1.0, "numpy"), _peers(n)) for n in MATMULS
+]
+_PRODUCTS += [
+    Case(
+        f"matmuls_{n}", f"{IN_A_ROW} matmuls of f32[{n},{n}] in a row", Bar(1.0, "numpy"), _peers(n)
+    )
+    for n in SMALL_MATMULS
+]
 CASES = (
     Case("elementwise", "tanh(a)*b + exp(-a*a), 4 M f32", Bar(0.9, "jax"), _ALL),
     Case("sum", "sum of 4 M f32", Bar(1.3, "jax"), _ALL),
     Case("softmax", "softmax of f32[512,4096]", Bar(1.2, "jax"), _ALL),
     Case("mlp", "gradient step, MLP 784-512-10, batch 128", Bar(1.3, "jax"), _TRACED),
     Case("mlp_first", "the same step, first call", Bar(1.5, "jax"), ("jax",), "first"),
-    Case("matmul", "matmul of f32[1024,1024]", Bar(1.1, "numpy"), _ALL),
-    Case(
-        "rnn", "gradient of an RNN scan, 256 x 64 units, batch 32", Bar(1.0, "jax"), ("jax",)
-    ),
+    *_PRODUCTS,
+    Case("rnn", "gradient of an RNN scan, 256 x 64 units, batch 32", Bar(1.0, "jax"), ("jax",)),
     Case("scan", "scan of a tiny body, 10,000 steps", Bar(1.5, "jax"), ("jax",)),
     Case("straight", "first call of 2,000 equations", Bar(0.5, "jax"), ("jax",), "first"),
     Case("uniform", "uniform numbers, 10 M f32", Bar(0.5, "jax"), ("jax",)),

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial, reduce
+from operator import matmul
 from typing import Any
 
 import numpy as np
-from cases import Sizes, mlp_data, normal
+from cases import IN_A_ROW, MATMULS, SMALL_MATMULS, Sizes, mlp_data, normal
 
 Call = Callable[[], Any]
 LEARNING_RATE = 0.01
@@ -32,6 +34,19 @@ class Library:
 def waiting(function: Callable[..., Any], wait: Callable[[Any], Any], *args: Any) -> Call:
     """A call that ends when its result is there."""
     return lambda: wait(function(*args))
+
+
+def multiplying(jit: Any, array: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
+    """Square products: one, and several in a row, each of the last result."""
+
+    def product(size: int, count: int, s: Sizes) -> Call:
+        n = min(size, 2 * s.matrix)
+        a, b = array(normal((n, n), 1)), array(normal((n, n), 2) * np.float32(n**-0.5))
+
+        return waiting(jit(lambda a, b: reduce(matmul, [b] * count, a)), wait, a, b)
+
+    one = {f"matmul_{n}": partial(product, n, 1) for n in MATMULS}
+    return one | {f"matmuls_{n}": partial(product, n, IN_A_ROW) for n in SMALL_MATMULS}
 
 
 # --- NumPy --------------------------------------------------------------------------------------
@@ -58,10 +73,6 @@ def numpy_library() -> Library:
         x = normal((s.rows, s.columns), 1)
         return lambda: numpy_softmax(x)
 
-    def matmul(s: Sizes) -> Call:
-        a, b = normal((s.matrix, s.matrix), 1), normal((s.matrix, s.matrix), 2)
-        return lambda: a @ b
-
     def small_eager(s: Sizes) -> Call:
         x, y = normal(8, 1), normal(8, 2)
         return lambda: x + y
@@ -75,8 +86,8 @@ def numpy_library() -> Library:
         return lambda: np.fft.rfft(x)
 
     calls = {
-        "elementwise": elementwise, "sum": total, "softmax": softmax, "matmul": matmul,
-        "small_eager": small_eager, "fft": fft, "rfft": rfft,
+        "elementwise": elementwise, "sum": total, "softmax": softmax, "small_eager": small_eager,
+        "fft": fft, "rfft": rfft, **multiplying(lambda f: f, np.asarray, lambda x: x),
     }  # fmt: skip
     return Library(np.__version__, calls, lambda x: x, np.asarray)
 
@@ -269,10 +280,6 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         images, labels = xp.asarray(data.images), xp.asarray(data.labels)
         return lambda: wait(step(weights, images, labels)[1][0])
 
-    def matmul(s: Sizes) -> Call:
-        a, b = normal((s.matrix, s.matrix), 1), normal((s.matrix, s.matrix), 2)
-        return waiting(core.jit(lambda a, b: a @ b), wait, xp.asarray(a), xp.asarray(b))
-
     def rnn(s: Sizes) -> Call:
         u, v, x = s.units, np.float32(s.units**-0.5), normal((s.steps, RNN_BATCH, s.units), 1)
         weights = normal((u, u), 2) * v, normal((u, u), 3) * v, np.zeros(u, np.float32)
@@ -302,10 +309,11 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
 
     calls = {
         "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
-        "mlp_first": mlp, "matmul": matmul, "small_jit": small_jit, "small_eager": small_eager,
+        "mlp_first": mlp, "small_jit": small_jit, "small_eager": small_eager,
         "rnn": rnn, "scan": long_scan, "straight": straight_first,
-        **drawing(core, wait), **factorising(core, xp, wait),
-        **transforming(core, xp, wait), **convolving(core, xp, wait), **ordering(core, xp, wait),
+        **multiplying(core.jit, xp.asarray, wait), **drawing(core, wait),
+        **factorising(core, xp, wait), **transforming(core, xp, wait),
+        **convolving(core, xp, wait), **ordering(core, xp, wait),
     }  # fmt: skip
     return Library(version, calls, wait, np.asarray)
 
@@ -376,17 +384,13 @@ def torch_library() -> Library:
 
         return step
 
-    def matmul(s: Sizes) -> Call:
-        a, b = normal((s.matrix, s.matrix), 1), normal((s.matrix, s.matrix), 2)
-        return waiting(torch.matmul, lambda x: x, tensor(a), tensor(b))
-
     def small_eager(s: Sizes) -> Call:
         x, y = tensor(normal(8, 1)), tensor(normal(8, 2))
         return lambda: x + y
 
     calls = {
         "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
-        "matmul": matmul, "small_eager": small_eager,
+        "small_eager": small_eager, **multiplying(lambda f: f, tensor, lambda x: x),
     }  # fmt: skip
     return Library(torch.__version__, calls, lambda x: x, first_leaf)
 

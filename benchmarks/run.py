@@ -2,6 +2,7 @@
 
     python benchmarks/run.py                        the whole table
     python benchmarks/run.py --cases mlp softmax    some rows
+    python benchmarks/run.py --cases 'matmul*'      products of every size
     python benchmarks/run.py --check                exit 1 if a bar is broken
 
 Each library lives in a process of its own, so that no thread pool disturbs another's measurement;
@@ -14,6 +15,7 @@ A library that is not installed is named in the first lines and its column stays
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import importlib.util
 import json
 import os
@@ -253,7 +255,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="benchmarks/run.py")
     names = [c.name for c in CASES]
-    parser.add_argument("--cases", nargs="+", choices=names, default=names, metavar="CASE")
+    parser.add_argument(
+        "--cases", nargs="+", default=["*"], metavar="CASE", help="names, or patterns: 'matmul*'"
+    )
     parser.add_argument("--rounds", type=int, default=7, help="bursts of each library per case")
     parser.add_argument("--burst", type=float, default=0.3, help="seconds of one burst")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
@@ -262,7 +266,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--short", action="store_true", help="print rune's time and the ratios only"
     )
     parser.add_argument("--check", action="store_true", help="exit 1 if a bar is broken")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    for pattern in options.cases:
+        if not fnmatch.filter(names, pattern):
+            parser.error(f"--cases: no {pattern!r} ({', '.join(names)})")
+    options.cases = [n for n in names if any(fnmatch.fnmatch(n, x) for x in options.cases)]
+    return options
 
 
 def measure_all(libraries: Sequence[str], options: argparse.Namespace) -> list[Row]:

@@ -28,6 +28,7 @@ from rune.control import (
     switch,
     while_loop,
 )
+from rune.control.caches import clear_caches
 from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
@@ -85,7 +86,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Array", "ArrayType", "Checkpoints", "GrowingResiduals", "Quantized", "ShapeDtypeStruct",
     "SymbolicZero", "associative_scan", "block_until_ready", "checkpoint", "checkpoint_name",
-    "checkpoint_policies", "closure_convert", "cond", "configure", "counters", "counting",
+    "checkpoint_policies", "clear_caches", "closure_convert", "cond", "configure", "counters", "counting",
     "custom_jvp", "custom_vjp", "debug", "dequantize", "device", "device_get", "device_put",
     "devices", "doctor", "enable_x64", "errors", "eval_shape", "explain", "explain_cache_misses",
     "float0", "fori_loop", "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev",

@@ -48,6 +48,15 @@ def _checked_stages():
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_remembered():
+    """Each file begins with empty caches: the heap stays small, and no file leans on another."""
+    yield
+    import rune
+
+    rune.clear_caches()
+
+
 def pytest_terminal_summary(terminalreporter: object) -> None:
     """Say which executors the tests ran on, and why others are absent."""
     from rune.backends import devices, missing

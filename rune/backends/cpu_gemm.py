@@ -17,31 +17,34 @@ Source: the blocking is Goto & van de Geijn 2008, ACM TOMS 34(3).
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 
 import numpy as np
 
 from rune import dtypes
 from rune.backends import cpu_compile
 from rune.backends.cpu_gemm_tile import (
-    PANELS,
+    ROWS,
     Maker,
     Shape,
     block_count,
+    each_panel,
     least,
     maker,
     pack_function,
     pack_rows_function,
     shape_for,
     tile_function,
+    widest,
 )
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
-DEPTH = 384  # of p in one block
-HEIGHT = 96  # rows of A in one group
+DEPTH = 512  # of p in one block
+HEIGHT = 48  # rows of A in one group
+FIRST_CACHE = 1 << 15  # bytes of B that are not packed, since they stay there as they lie
 FEW = 4  # rows of A up to which contiguous columns of B are not packed
+EVEN = 16  # panels for each core, from which it does not matter that one core has one more
 PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores
 SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
@@ -65,7 +68,7 @@ def stripes_function(shape: Shape) -> str:
     begin, end = make.sizes("begin end")
     m, n, k, units = w["m"], w["n"], w["k"], w["units"]
     by_rows = w["by_rows"].compare("ne", 0)
-    unit = writer.select(by_rows, make.number(shape.rows), shape.panel)
+    unit = writer.select(by_rows, make.number(ROWS), shape.panel)
     length = writer.select(by_rows, m, n)
 
     def one_batch(i: Value) -> None:
@@ -130,14 +133,15 @@ def _sum_of_lanes(value: Value) -> Value:
 
 
 def block_function(shape: Shape) -> str:
-    """One stripe: blocks of columns, and of depth, each packed unless a few rows use it."""
+    """One stripe: blocks of columns, and of depth, packed unless small or little used."""
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     i0, i1, j0, j1, k, acs, brs, bcs = make.sizes("i0 i1 j0 j1 k acs brs bcs")
-    slack = shape.lanes * PANELS  # vectors that a transposed last panel may write beyond its end
+    # A transposed last panel may write vectors beyond its end.
+    slack = shape.lanes * shape.vectors
     packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
-    held = writer.allocate(shape.vector, DEPTH * HEIGHT // shape.lanes)
-    zero = make.number(0)
+    held = writer.allocate(shape.vector, HEIGHT * (DEPTH // shape.lanes + 1))
+    zero, most = make.number(0), widest(make, i1 - i0)
 
     def columns(block: Value) -> None:
         j = j0 + block * shape.width
@@ -150,17 +154,19 @@ def block_function(shape: Shape) -> str:
 
             def by_packing(skip: Value) -> None:
                 width = wide - skip
-                make.call("pack", make.at(start, skip * bcs), brs, bcs, packed, depth, width)
-                right = (packed, zero, make.at(corner, skip), width)
+                make.call("pack", make.at(start, skip * bcs), brs, bcs, packed, depth, width, most)
+                right = (packed, zero, make.at(corner, skip), width, most)
                 _groups(make, left, held, right, depth, add)
 
+            rest = wide & (shape.lanes - 1)
+
             def directly() -> None:
-                rest = wide & (shape.lanes - 1)
-                _groups(make, left, held, (start, brs, corner, wide - rest), depth, add)
+                _groups(make, left, held, (start, brs, corner, wide - rest, most), depth, add)
                 writer.either(rest > 0, lambda: by_packing(wide - rest))
 
-            few = (i1 - i0 <= shape.rows) & bcs.equals(1)
-            writer.either(few, directly, lambda: by_packing(zero))
+            near = rest.equals(0) & (depth * brs <= FIRST_CACHE // shape.bytes)
+            in_place = bcs.equals(1) & (near | (i1 - i0 <= ROWS))
+            writer.either(in_place, directly, lambda: by_packing(zero))
 
         make.each(block_count(k, DEPTH), deep)
 
@@ -173,69 +179,75 @@ def _groups(
 ) -> None:
     """All rows of the stripe by one block of B, in groups that stay in the second cache.
 
-    right: the block, its step from row to row (0 where packed), the corner of C, the columns.
+    right: the block, its step from row to row (0 where packed), the corner of C, the columns, and
+    the vectors of a panel.
     """
-    writer, rows = make.writer, make.shape.rows
+    writer, lanes = make.writer, make.shape.lanes
     i0, i1, n, ars, acs = make.sizes("i0 i1 n ars acs")
-    b, b_step, corner, wide = right
-    one = make.number(1)
+    b, b_step, corner, wide, most = right
 
     def group(number: Value) -> None:
         first = i0 + number * HEIGHT
         height = least(i1 - first, HEIGHT)
         start = make.at(left, first * ars)
-        rest = (b, b_step, make.at(corner, first * n), n, height, wide, depth, add)
+        rest = (b, b_step, make.at(corner, first * n), n, height, wide, depth, most, add)
 
         def packed_rows() -> None:
-            make.call("pack_rows", start, acs, held, depth, height)
-            make.call("tiles", held, one, one * rows, depth * rows, *rest)
+            step = block_count(depth, lanes) * lanes + lanes  # no power of 2
+            make.call("pack_rows", start, acs, held, step, depth, height)
+            make.call("tiles", held, step, make.number(1), *rest)
 
         # A is packed where it lies transposed, and each row is used for several panels.
         as_it_is = acs.equals(1) | (wide <= 2 * make.shape.panel)
-        plain = functools.partial(make.call, "tiles", start, ars, acs, ars * rows, *rest)
+        plain = functools.partial(make.call, "tiles", start, ars, acs, *rest)
         writer.either(as_it_is, plain, packed_rows)
 
     make.each(block_count(i1 - i0, HEIGHT), group)
 
 
+def tile_functions(shape: Shape) -> list[str]:
+    """A tile of each number of vectors, and one of a single row."""
+    most = shape.vectors
+    tiles = [tile_function(shape, v, shape.rows(v), f"tile{v}") for v in range(1, most + 1)]
+    return [*tiles, tile_function(shape, most, 1, "row")]
+
+
 def tiles_function(shape: Shape) -> str:
-    """Some rows by one block of B, packed where %bs is 0; a tile of A lies %ts behind the last."""
+    """Some rows by one block of B, packed where %bs is 0."""
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
-    rs, cs, ts, bs, ldc, height, wide, depth = make.sizes("rs cs ts bs ldc height wide depth")
+    rs, cs, bs, ldc, height, wide, depth = make.sizes("rs cs bs ldc height wide depth")
     packed, add = bs.equals(0), make.flag("add")
 
-    def panel(number: Value) -> None:
-        first = number * shape.panel
-        columns = least(wide - first, shape.panel)
-        vectors = block_count(columns, shape.lanes)
+    def panel(first: Value, columns: Value, vectors: Value) -> None:
         tail = columns - (vectors - 1) * shape.lanes
         start = make.at(b, writer.select(packed, first * depth, first))
         step = writer.select(packed, vectors * shape.lanes, bs)
 
-        def tile(name: str, block: Value) -> None:
-            i = block * shape.rows
-            at, corner = make.at(a, block * ts), make.at(c, i * ldc + first)
-            alive = least(height - i, shape.rows)
+        def tile(name: str, rows: int, block: Value) -> None:
+            i = block * rows
+            at, corner = make.at(a, i * rs), make.at(c, i * ldc + first)
+            alive = least(height - i, rows)
             make.call(name, at, rs, cs, start, step, corner, ldc, depth, alive, tail, add)
 
-        def tiles(name: str) -> None:
-            make.each(block_count(height, shape.rows), functools.partial(tile, name))
+        def tiles(count: int) -> None:
+            rows = shape.rows(count)
+            make.each(block_count(height, rows), functools.partial(tile, f"tile{count}", rows))
 
         def choose(count: int) -> None:
-            if count < PANELS:
+            if count < shape.vectors:
                 rest = functools.partial(choose, count + 1)
-                writer.either(vectors.equals(count), lambda: tiles(f"tile{count}"), rest)
+                writer.either(vectors.equals(count), lambda: tiles(count), rest)
             else:
-                one_row = height.equals(1)
-                writer.either(one_row, lambda: tiles("row"), lambda: tiles(f"tile{count}"))
+                one_row = functools.partial(tile, "row", 1, make.number(0))
+                writer.either(height.equals(1), one_row, lambda: tiles(count))
 
         choose(1)
 
-    make.each(block_count(wide, shape.panel), panel)
+    each_panel(make, wide, panel)
     return make.text(
-        "tiles(ptr %a, i64 %rs, i64 %cs, i64 %ts, ptr %b, i64 %bs, ptr %c, i64 %ldc, "
-        "i64 %height, i64 %wide, i64 %depth, i1 %add)"
+        "tiles(ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %bs, ptr %c, i64 %ldc, "
+        "i64 %height, i64 %wide, i64 %depth, i64 %most, i1 %add)"
     )
 
 
@@ -245,30 +257,44 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     batch, m, n, k = make.sizes("batch m n k")
     (m, n), left, right, steps = _flipped(make, a, b, m, n, k)
-    rows, columns = block_count(m, shape.rows), block_count(n, shape.panel)
-    by_rows = (columns < 2 * cores) & (rows > columns)
+    rows, columns, by_rows = split_of(shape, m, n, cores)
     units = writer.select(by_rows, rows, columns)
     words = writer.allocate("i64", len(_POINTERS) + len(_SIZES))
     for number, value in enumerate((left, right, c, m, n, k, *steps)):
         writer.store(value, make.at(words, number, "i64"))
     for number, value in enumerate((by_rows.cast("zext", "i64"), units), len(steps) + 6):
         writer.store(value, make.at(words, number, "i64"))
-    spread(make, words, (batch, m, n, k), batch * units, cores, parallel)
+    spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
     signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, i1 %ta, i1 %tb)"
     return make.text(signature).replace("define internal", "define", 1)
 
 
+def split_of(shape: Shape, m: Value, n: Value, cores: int) -> tuple[Value, Value, Value]:
+    """Tiles of rows, panels of columns, and whether the cores take rows: where columns are few,
+    and do not go around."""
+    rows, columns = block_count(m, ROWS), block_count(n, shape.panel)
+    uneven = n.binary("urem", n, shape.panel * cores).compare("ne", 0)
+    return rows, columns, uneven & (columns < EVEN * cores) & (rows > columns)
+
+
 def spread(
-    make: Maker, words: Value, sizes: tuple[Value, Value, Value, Value], total: Value, cores: int,
-    parallel: int,
+    make: Maker, words: Value, sizes: tuple[Value, Value, Value, Value], total: Value,
+    by_rows: Value, cores: int, parallel: int,
 ) -> None:  # fmt: skip
-    """@stripes on `words`, on all cores where the product of these sizes is worth it."""
+    """@stripes on `words`, on all cores where the product of these sizes is worth it.
+
+    A core takes its rows at once, since it packs B for them; of columns a block, then another, if
+    blocks go around.
+    """
     writer, (batch, m, n, k) = make.writer, sizes
     alone = functools.partial(make.call, "stripes", words, make.number(0), total)
 
     def split() -> None:
         each = block_count(total, cores)
-        task = f"ptr @stripes, ptr {words.text}, i64 {total.text}, i64 {each.text}"
+        blocks = block_count(each, make.shape.width // make.shape.panel)
+        even = by_rows.invert() & each.binary("urem", each, blocks).equals(0)
+        piece = writer.select(even, each.binary("udiv", each, blocks), each)
+        task = f"ptr @stripes, ptr {words.text}, i64 {total.text}, i64 {piece.text}"
         writer.do(f"call void inttoptr (i64 {parallel} to ptr)({task})")
 
     def compute() -> None:
@@ -327,12 +353,12 @@ def module_text(shape: Shape, cores: int, parallel: int) -> str:
         f"declare {vector} @llvm.fma.{name}({vector}, {vector}, {vector})",
         f"declare void @llvm.masked.store.{name}.p0({vector}, ptr, i32, {mask})",
         f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {vector})",
+        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
         "declare i64 @llvm.smin.i64(i64, i64)",
         "declare i64 @llvm.smax.i64(i64, i64)",
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-        *(tile_function(shape, v, f"tile{v}") for v in range(1, PANELS + 1)),
-        tile_function(replace(shape, rows=1), PANELS, "row"),
+        *tile_functions(shape), tiles_function(shape),
         pack_function(shape), pack_rows_function(shape), rows_function(shape),
-        stripes_function(shape), block_function(shape), tiles_function(shape),
+        stripes_function(shape), block_function(shape),
         dot_function(shape, cores, parallel),
     ])  # fmt: skip

@@ -14,7 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rune.backends.cpu_gemm import DEPTH, HEIGHT
-from rune.backends.cpu_gemm_tile import Maker, Shape, block_count, least, maker, transpose
+from rune.backends.cpu_gemm_tile import (
+    Maker,
+    Shape,
+    block_count,
+    each_panel,
+    least,
+    maker,
+    transpose,
+)
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
@@ -127,7 +135,7 @@ def pack_right_function(shape: Shape) -> str:
     )
     short = along_p.call("smax", along_j) < RUN
     given = [*make.pointers("b inner outer"), *make.sizes("p j")]
-    rest = [*make.pointers("to"), *make.sizes("depth columns")]
+    rest = [*make.pointers("to"), *make.sizes("depth columns most")]
 
     def longer() -> None:
         writer.either(
@@ -140,7 +148,9 @@ def pack_right_function(shape: Shape) -> str:
     return make.text(f"pack_right({_PACK})")
 
 
-_PACK = "ptr %b, ptr %inner, ptr %outer, i64 %p, i64 %j, ptr %to, i64 %depth, i64 %columns"
+_PACK = (
+    "ptr %b, ptr %inner, ptr %outer, i64 %p, i64 %j, ptr %to, i64 %depth, i64 %columns, i64 %most"
+)
 
 
 def _each_panel(make: Maker, body: Callable[[Value, Value, Value, Value], None]) -> None:
@@ -149,13 +159,10 @@ def _each_panel(make: Maker, body: Callable[[Value, Value, Value, Value], None])
     (to,) = make.pointers("to")
     j, depth, columns = make.sizes("j depth columns")
 
-    def panel(number: Value) -> None:
-        first = number * shape.panel
-        alive = least(columns - first, shape.panel)
-        step = block_count(alive, shape.lanes) * shape.lanes
-        body(j + first, alive, make.at(to, first * depth), step)
+    def panel(first: Value, alive: Value, vectors: Value) -> None:
+        body(j + first, alive, make.at(to, first * depth), vectors * shape.lanes)
 
-    make.each(block_count(columns, shape.panel), panel)
+    each_panel(make, columns, panel)
 
 
 def pack_along_columns_function(shape: Shape) -> str:

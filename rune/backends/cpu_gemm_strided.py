@@ -12,23 +12,30 @@ Source: implicit packing of convolutions, Anderson et al. 2017, arXiv:1709.03395
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 
 import numpy as np
 
 from rune import dtypes
 from rune.backends import cpu_compile
 from rune.backends import cpu_gemm_packing as packing
-from rune.backends.cpu_gemm import DEPTH, HEIGHT, SCALARS, spread, tiles_function
+from rune.backends.cpu_gemm import (
+    DEPTH,
+    HEIGHT,
+    SCALARS,
+    split_of,
+    spread,
+    tile_functions,
+    tiles_function,
+)
 from rune.backends.cpu_gemm_packing import place, role_of, word
 from rune.backends.cpu_gemm_tile import (
-    PANELS,
+    ROWS,
     Shape,
     block_count,
     least,
     maker,
     shape_for,
-    tile_function,
+    widest,
 )
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import suffix
@@ -42,7 +49,8 @@ def block_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
     n, i0, i1, j0, j1, k = make.sizes("n i0 i1 j0 j1 k")
-    slack = shape.lanes * PANELS  # vectors that a transposed last square may write beyond its end
+    # A transposed last square may write vectors beyond its end.
+    slack = shape.lanes * shape.vectors
     packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
     held = writer.allocate(shape.vector, DEPTH * HEIGHT // shape.lanes)
     rows, inner = role_of(make, digits, "a_rows"), role_of(make, digits, "a_inner")
@@ -50,6 +58,7 @@ def block_function(shape: Shape) -> str:
     plain = word(make, rows, 0).equals(1) & word(make, inner, 0).equals(1)
     plain = plain & word(make, inner, 2).equals(1)
     row_step, one, zero = word(make, rows, 2), make.number(1), make.number(0)
+    most = widest(make, i1 - i0)
 
     def across(block: Value) -> None:
         j = j0 + block * shape.width
@@ -58,20 +67,20 @@ def block_function(shape: Shape) -> str:
         def deep(number: Value) -> None:
             p = number * DEPTH
             depth, add = least(k - p, DEPTH), number.compare("ne", 0)
-            make.call("pack_right", b, depths, columns, p, j, packed, depth, wide)
+            make.call("pack_right", b, depths, columns, p, j, packed, depth, wide, most)
 
             def group(number: Value) -> None:
                 first = i0 + number * HEIGHT
                 height = least(i1 - first, HEIGHT)
-                rest = (packed, zero, make.at(c, first * n + j), n, height, wide, depth, add)
+                rest = (packed, zero, make.at(c, first * n + j), n, height, wide, depth, most, add)
 
                 def in_place() -> None:
                     start = make.at(a, first * row_step + p)
-                    make.call("tiles", start, row_step, one, row_step * shape.rows, *rest)
+                    make.call("tiles", start, row_step, one, *rest)
 
                 def copied() -> None:
                     make.call("pack_left", a, rows, inner, first, p, held, height, depth)
-                    make.call("tiles", held, depth, one, depth * shape.rows, *rest)
+                    make.call("tiles", held, depth, one, *rest)
 
                 writer.either(plain, in_place, copied)
 
@@ -91,7 +100,7 @@ def stripes_function(shape: Shape) -> str:
     m, n, k, by_rows, units = (word(make, words, x) for x in range(4, 9))
     begin, end = make.sizes("begin end")
     across = by_rows.compare("ne", 0)
-    unit = writer.select(across, make.number(shape.rows), shape.panel)
+    unit = writer.select(across, make.number(ROWS), shape.panel)
     length, slot = writer.select(across, m, n), writer.allocate("i64")
 
     def one_batch(i: Value) -> None:
@@ -116,14 +125,13 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     make = maker(shape)
     writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
     batch, m, n, k = make.sizes("batch m n k")
-    rows, columns = block_count(m, shape.rows), block_count(n, shape.panel)
-    by_rows = (columns < 2 * cores) & (rows > columns)
+    rows, columns, by_rows = split_of(shape, m, n, cores)
     units = writer.select(by_rows, rows, columns)
     words = writer.allocate("i64", 9)
     given = (a, b, c, digits, m, n, k, by_rows.cast("zext", "i64"), units)
     for number, value in enumerate(given):
         writer.store(value, make.at(words, number, "i64"))
-    spread(make, words, (batch, m, n, k), batch * units, cores, parallel)
+    spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
     signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, ptr %digits)"
     return make.text(signature).replace("define internal", "define", 1)
 
@@ -156,11 +164,11 @@ def module_text(shape: Shape, cores: int, parallel: int) -> str:
         f"declare void @llvm.masked.store.{name}.p0({vector}, ptr, i32, {mask})",
         f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {vector})",
         f"declare {vector} {gather}(<{lanes} x ptr>, i32, {mask}, {vector})",
+        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
         "declare i64 @llvm.smin.i64(i64, i64)",
         "declare i64 @llvm.smax.i64(i64, i64)",
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-        *(tile_function(shape, v, f"tile{v}") for v in range(1, PANELS + 1)),
-        tile_function(replace(shape, rows=1), PANELS, "row"), tiles_function(shape),
+        *tile_functions(shape), tiles_function(shape),
         packing.places_function(shape), packing.chunk_function(shape),
         packing.pack_right_function(shape),
         packing.pack_along_columns_function(shape), packing.pack_along_depth_function(shape),

@@ -1,8 +1,9 @@
 """The inner parts of a matrix product as LLVM IR: the tile in registers, and packing.
 
 A tile of `rows` x V vectors of C is held in registers; for each p it takes one row of vectors of B
-and one element of each row of A, by broadcast. Packed blocks of B hold one panel behind the other,
-a panel's rows being contiguous; packed rows of A lie by tiles, the elements of one p together.
+and one element of each row of A, by broadcast. Meanwhile the lines of C that the sums go to are
+fetched. Packed blocks of B hold one panel behind the other, a panel's rows being contiguous; the
+rows of A are contiguous, or packed.
 
 Names in signatures: rs, cs, bs are steps in elements from row to row, from p to p, and between the
 rows of B; `height` and `tail` count the rows, and the lanes of the last vector, that exist.
@@ -11,14 +12,17 @@ rows of B; `height` and `tail` count the rows, and the lanes of the last vector,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from rune.lowering.codegen.llvm import Machine
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
 
-PANELS = 3  # vectors in one panel of B
+BLOCK_BYTES = 1536  # of one row of a packed block of B
+FETCHED = 32  # vectors of B that are used while one line of C is fetched
+LINE_BYTES = 64
+ROWS = 8  # of a tile, at most: each takes an address
 BYTES = {"float": 4, "double": 8}
 
 
@@ -28,7 +32,8 @@ class Shape:
 
     scalar: str
     lanes: int
-    rows: int
+    sums: int  # vectors of C in registers
+    vectors: int  # in one panel of B, at most
     width: int  # columns of a packed block, a multiple of a panel's
     masked: bool
 
@@ -40,7 +45,11 @@ class Shape:
     @property
     def panel(self) -> int:
         """Columns of one panel of B."""
-        return PANELS * self.lanes
+        return self.vectors * self.lanes
+
+    def rows(self, vectors: int) -> int:
+        """Rows of a tile of so many vectors."""
+        return min(ROWS, self.sums // vectors)
 
     @property
     def bytes(self) -> int:
@@ -49,12 +58,15 @@ class Shape:
 
 
 def shape_for(machine: Machine, scalar: str) -> Shape:
-    """As many rows as the registers hold: 32 of them on AVX-512 and ARM, 16 on AVX2."""
+    """As many sums as the registers hold: 32 of them on AVX-512 and ARM, 16 on AVX2.
+
+    Four vectors of AVX-512 are 64 columns of f32, which divide the usual sizes.
+    """
     lanes = machine.vector_bytes // BYTES[scalar]
-    rows = 4 if machine.vector_bytes == 32 else 8
-    panel = PANELS * lanes
-    width = (1920 // BYTES[scalar]) // panel * panel
-    return Shape(scalar, lanes, rows, width, machine.masked)
+    sums, vectors = {64: (24, 4), 32: (12, 3), 16: (24, 3)}[machine.vector_bytes]
+    panel = vectors * lanes
+    width = (BLOCK_BYTES // BYTES[scalar]) // panel * panel
+    return Shape(scalar, lanes, sums, vectors, width, machine.masked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,32 +170,62 @@ def block_count(length: Value, size: int) -> Value:
     return (length + (size - 1)).binary("udiv", length + (size - 1), size)
 
 
+def widest(make: Maker, height: Value) -> Value:
+    """Vectors of a panel: one less than the most, where tiles of more rows then waste fewer."""
+    shape, select = make.shape, make.writer.select
+    low, high = (shape.rows(shape.vectors - k) for k in (0, 1))
+    computed, otherwise = (block_count(height, rows) * rows for rows in (low, high))
+    return select(computed * 16 > otherwise * 17, make.number(shape.vectors - 1), shape.vectors)
+
+
+def each_panel(make: Maker, columns: Value, body: Callable[[Value, Value, Value], None]) -> None:
+    """body(first column, columns, vectors) of panels of %most vectors, or all of about as many."""
+    lanes, (most,) = make.shape.lanes, make.sizes("most")
+    total = block_count(columns, lanes)
+    count = (total + (most - 1)).binary("udiv", total + (most - 1), most)
+
+    def panel(number: Value) -> None:
+        low, after = (x.binary("udiv", x, count) for x in (number * total, (number + 1) * total))
+        first, vectors = low * lanes, after - low
+        body(first, least(columns - first, vectors * lanes), vectors)
+
+    make.each(count, panel)
+
+
 # --- the tile ---------------------------------------------------------------------------------
 
 
-def tile_function(shape: Shape, vectors: int, name: str) -> str:
+def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
     """C[height, columns] = A B over `depth`, or += with `add`, for one tile."""
     make = maker(shape)
     writer = make.writer
     a, b, c = make.pointers("a b c")
     row_step, depth_step, b_step, ldc, depth, height = make.sizes("rs cs bs ldc depth height")
     # Rows beyond the last repeat it: computed, never stored.
-    rows = [make.at(a, least(height - 1, r) * row_step) for r in range(shape.rows)]
-    sums = [[writer.allocate(shape.vector) for _ in range(vectors)] for _ in rows]
+    lines = [make.at(a, least(height - 1, r) * row_step) for r in range(rows)]
+    sums = [[writer.allocate(shape.vector) for _ in range(vectors)] for _ in lines]
     for slot in (s for row in sums for s in row):
         writer.store(writer.constant(shape.vector, 0.0), slot)
 
     def step(p: Value) -> None:
         line, offset = make.at(b, p * b_step), p * depth_step
         columns = [make.vector(make.at(line, v * shape.lanes)) for v in range(vectors)]
-        for row, slots in zip(rows, sums, strict=True):
+        for row, slots in zip(lines, sums, strict=True):
             x = writer.splat(make.scalar(make.at(row, offset)), shape.lanes)
             for column, slot in zip(columns, slots, strict=True):
                 writer.store(x.fma(column, writer.load(shape.vector, slot)), slot)
 
-    make.each(depth, step)
+    several = FETCHED // vectors
+    whole = depth.binary("udiv", depth, several)
+
+    def steps(number: Value) -> None:
+        _fetch_line(make, number, rows, vectors)
+        writer.count_up(number * several, number * several + several, 1, step)
+
+    make.each(whole, steps)
+    writer.count_up(whole * several, depth, 1, step)
     # The sums go through memory, so that one loop stores any number of rows.
-    held = writer.allocate(shape.vector, shape.rows * vectors)
+    held = writer.allocate(shape.vector, rows * vectors)
     for number, slot in enumerate(s for row in sums for s in row):
         writer.store(writer.load(shape.vector, slot), make.at(held, number, shape.vector))
 
@@ -198,6 +240,17 @@ def tile_function(shape: Shape, vectors: int, name: str) -> str:
         f"{name}(ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %bs, ptr %c, i64 %ldc, i64 %depth, "
         "i64 %height, i64 %tail, i1 %add)"
     )
+
+
+def _fetch_line(make: Maker, number: Value, rows: int, vectors: int) -> None:
+    """Have one line of the tile's C brought to the first cache, to be written."""
+    shape, (c,), (ldc,) = make.shape, make.pointers("c"), make.sizes("ldc")
+    lanes = LINE_BYTES // shape.bytes
+    last = vectors * shape.lanes // lanes
+    row = number.binary("urem", number, rows)
+    line = least(number.binary("udiv", number, rows), last)
+    at = make.at(c, row * ldc + line * lanes)
+    make.writer.do(f"call void @llvm.prefetch.p0(ptr {at.text}, i32 1, i32 3, i32 1)")
 
 
 def _put_sum(make: Maker, value: Value, at: Value, is_last: bool) -> None:
@@ -237,21 +290,42 @@ def pack_function(shape: Shape) -> str:
     source, target = make.pointers("b to")
     depth, columns, column_step = make.sizes("depth columns cs")
 
-    def panel(number: Value) -> None:
-        first = number * shape.panel
-        vectors = block_count(least(columns - first, shape.panel), shape.lanes)
+    def panel(first: Value, wide: Value, vectors: Value) -> None:
         start = make.at(target, first * depth)
 
         def vector(v: Value) -> None:
-            column = first + v * shape.lanes
-            alive = least(columns - column, shape.lanes)
-            take, put = make.at(source, column * column_step), make.at(start, v * shape.lanes)
-            _pack_vector(make, take, put, vectors * shape.lanes, alive)
+            done = v * shape.lanes
+            take = make.at(source, (first + done) * column_step)
+            alive = least(wide - done, shape.lanes)
+            _pack_vector(make, take, make.at(start, done), vectors * shape.lanes, alive)
 
-        make.each(vectors, vector)
+        def copied(count: int) -> None:
+            _copy_panel(make, make.at(source, first), start, count)
 
-    make.each(block_count(columns, shape.panel), panel)
-    return make.text("pack(ptr %b, i64 %rs, i64 %cs, ptr %to, i64 %depth, i64 %columns)")
+        def copied_or_not(count: int) -> None:
+            whole = column_step.equals(1) & wide.equals(count * shape.lanes)
+            rest = partial(copied_or_not, count - 1) if count == shape.vectors else each_vector
+            make.writer.either(whole, partial(copied, count), rest)
+
+        def each_vector() -> None:
+            make.each(vectors, vector)
+
+        copied_or_not(shape.vectors)
+
+    each_panel(make, columns, panel)
+    return make.text("pack(ptr %b, i64 %rs, i64 %cs, ptr %to, i64 %depth, i64 %columns, i64 %most)")
+
+
+def _copy_panel(make: Maker, take: Value, put: Value, vectors: int) -> None:
+    """A panel of whole vectors, row by row."""
+    (depth, row_step), columns = make.sizes("depth rs"), vectors * make.shape.lanes
+
+    def row(p: Value) -> None:
+        source, target = make.at(take, p * row_step), make.at(put, p * columns)
+        for v in range(0, columns, make.shape.lanes):
+            make.put(make.vector(make.at(source, v)), make.at(target, v))
+
+    make.each(depth, row)
 
 
 def _pack_vector(make: Maker, take: Value, put: Value, step: Value, alive: Value) -> None:
@@ -307,24 +381,28 @@ def transpose(lines: list[Value]) -> list[Value]:
 
 
 def pack_rows_function(shape: Shape) -> str:
-    """Copy `height` rows x `depth` of a transposed A: `rows` neighbours for each p, by tiles."""
-    make = maker(replace(shape, lanes=shape.rows, masked=False))
-    source, target = make.pointers("a to")
-    step, depth, height = make.sizes("cs depth height")
+    """Copy `height` rows x `depth` of a transposed A to rows that lie `to_step` apart, by squares.
 
-    def tile(number: Value) -> None:
-        first = number * shape.rows
-        alive = least(height - first, shape.rows)
-        start = make.at(target, first * depth)
+    A square may write beyond its row, and rows beyond the last: nothing is there yet.
+    """
+    make = maker(shape)
+    writer, lanes, (source, target) = make.writer, shape.lanes, make.pointers("a to")
+    step, to_step, depth, height = make.sizes("cs to_step depth height")
+
+    def square(i: Value, number: Value) -> None:
+        p = number * lanes
+        places = [least(depth - 1, p + k) * step + i for k in range(lanes)]
 
         def copied(count: Value | None) -> None:
-            def one(p: Value) -> None:
-                line = make.vector(make.at(source, p * step + first), count)
-                make.put(line, make.at(start, p * shape.rows))
+            lines = transpose([make.vector(make.at(source, x), count) for x in places])
+            for k, line in enumerate(lines):
+                make.put(line, make.at(target, (i + k) * to_step + p))
 
-            make.each(depth, one)
+        alive = least(height - i, lanes)
+        writer.either(alive.equals(lanes), lambda: copied(None), lambda: copied(alive))
 
-        make.writer.either(alive.equals(shape.rows), partial(copied, None), partial(copied, alive))
+    def some_rows(number: Value) -> None:
+        make.each(block_count(depth, lanes), partial(square, number * lanes))
 
-    make.each(block_count(height, shape.rows), tile)
-    return make.text("pack_rows(ptr %a, i64 %cs, ptr %to, i64 %depth, i64 %height)")
+    make.each(block_count(height, lanes), some_rows)
+    return make.text("pack_rows(ptr %a, i64 %cs, ptr %to, i64 %to_step, i64 %depth, i64 %height)")

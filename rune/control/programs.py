@@ -175,12 +175,12 @@ def refuse(name: str, program: Program, types: Sequence[ArrayType]) -> None:
 def run_equation(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
     """The results of one equation, compiled, for concrete arguments."""
     types = tuple(type_of(a) for a in args)
-    program = _one_equation(primitive, types, tuple(sorted(params.items())))
+    program = one_equation(primitive, types, tuple(sorted(params.items())))
     return run_program(program, args, place_of_call(primitive.name, program, args))
 
 
 @functools.lru_cache(maxsize=1024)
-def _one_equation(primitive: Primitive, types: tuple, params: tuple) -> Program:
+def one_equation(primitive: Primitive, types: tuple, params: tuple) -> Program:
     return stage(lambda *xs: primitive(*xs, **dict(params)), types, primitive.name).program
 
 

@@ -159,10 +159,10 @@ class _Written:
 
 
 @functools.lru_cache(maxsize=1024)
-def _first(written: _Written) -> Program:
+def first_written(written: _Written) -> Program:
     return written.program
 
 
 def interned(program: Program) -> Program:
     """The first program that was written like this one."""
-    return _first(_Written(program_key(program), program))
+    return first_written(_Written(program_key(program), program))

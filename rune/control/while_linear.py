@@ -134,12 +134,12 @@ def _counting(
     carry: Sequence[Any], reverse: Any,
 ) -> list[Any]:  # fmt: skip
     """A loop that goes on while the first value of its carry is below n."""
-    condition = _below(tuple(body.input_types[len(consts) :]))
+    condition = below(tuple(body.input_types[len(consts) :]))
     return Loop(condition, body, sizes, sizes, [n], consts, carry, reverse).bind(loop)
 
 
 @functools.lru_cache(maxsize=256)
-def _below(types: tuple[ArrayType, ...]) -> Program:
+def below(types: tuple[ArrayType, ...]) -> Program:
     return stage(lambda n, i, *rest: [lt(i, n)], [COUNTER, *types], "below").program
 
 
@@ -198,14 +198,14 @@ def _walk(
     stack = [ZERO, *map(zeros_of, (rows_for(COUNTER, count), *arrays))] if kept else []
     consts = [stride(sub(of.n, ONE), count), *of.consts, *of.shared, *of.checkpoints]
     sizes = _sizes(of.all(), params)
-    condition = _above_zero(tuple(body.input_types[len(consts) :]))
+    condition = above_zero(tuple(body.input_types[len(consts) :]))
     carry = [of.n, *stack, *state]
     outs = Loop(condition, body, sizes, sizes, [], consts, carry, SECOND_ORDER).bind(loop)
     return outs[1 + len(stack) :]
 
 
 @functools.lru_cache(maxsize=256)
-def _above_zero(types: tuple[ArrayType, ...]) -> Program:
+def above_zero(types: tuple[ArrayType, ...]) -> Program:
     return stage(lambda t, *rest: [gt(t, ZERO)], types, "above_zero").program
 
 
@@ -256,7 +256,7 @@ def _carry_of(
     stop = _next_stop(position, last, depth, count)
     body = _advance(follow, count)
     state = [position, stop, depth, positions, *arrays, *carry]
-    condition = _below(tuple(body.input_types[1 + len(own) :]))
+    condition = below(tuple(body.input_types[1 + len(own) :]))
     found = Loop(condition, body, {}, {}, [last], [last, *own], state, SECOND_ORDER).bind(loop)
     _, (depth, positions), arrays, carry = parts(found, 2, 2, len(arrays))
     is_top = eq(take(positions, max(sub(depth, ONE), ZERO)), last)

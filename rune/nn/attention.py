@@ -97,6 +97,8 @@ def _check(q: Any, k: Any, v: Any) -> None:
             f"dot_product_attention: cannot attend ({named}; {q.shape[2]} query heads are no "
             f"multiple of {k.shape[2]})"
         )
+    if not rnp.issubdtype(q.dtype, rnp.floating):
+        raise DtypeError(f"dot_product_attention: cannot attend ({named}; floats required)")
     if q.dtype != k.dtype or k.dtype != v.dtype:
         raise DtypeError(f"dot_product_attention: cannot attend ({named}; dtypes differ)")
 
@@ -128,6 +130,10 @@ def _seen(
         found = _both(found, keys <= queries)
     if window is not None:
         left, right = (window, window) if isinstance(window, int) else window
+        if left < 0 or right < 0:
+            raise ArgumentError(
+                f"dot_product_attention: cannot see a window of {window} keys (0 or more required)"
+            )
         found = _both(found, (queries <= keys + left) & (queries >= keys - right))
     return found
 

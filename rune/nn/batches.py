@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import lax, ops
 from rune.core.types import Shape
+from rune.errors import ShapeError
 from rune.nn.support import record
 from rune.ops.conventions import normalised_axis
 from rune.scipy.special.arguments import rounded, widened
@@ -109,6 +110,7 @@ def group_norm(
 ) -> Any:
     """x [N, C, *S] standardised over each of `groups` groups of channels, times scale plus bias.
 
+    Errors: ShapeError for x without channels, or channels that the groups do not divide.
     Source: Wu & He 2018, arXiv:1803.08494. With one channel a group it is instance normalisation.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -116,6 +118,12 @@ def group_norm(
     Array([[-1.,  1., -1.,  1.]], f32[1,4], cpu:0)
     """
     wide, kept = widened(x)
+    channels = wide.shape[1] if wide.ndim > 1 else None
+    if channels is None or groups < 1 or (isinstance(channels, int) and channels % groups):
+        raise ShapeError(
+            f"group_norm: cannot split {wide.type} into {groups} groups ([N, C, *S] required, and "
+            "groups that divide C)"
+        )
     split = rnp.reshape(wide, (wide.shape[0], groups, -1))
     mean = rnp.mean(split, -1, keepdims=True)
     var = rnp.mean(rnp.square(split - mean), -1, keepdims=True)

@@ -22,11 +22,19 @@ Padding = str | int | Sequence[Any]
 
 
 def each(name: str, what: str, value: Each, rank: int) -> tuple[int, ...]:
-    """A number for every axis. Errors: ArgumentError for too many or too few."""
-    found = (value,) * rank if isinstance(value, int) else tuple(value)
+    """A whole number for every axis. Errors: ArgumentError for too many or too few, and others."""
+    found = (value,) * rank if isinstance(value, int) else whole(name, what, value)
     if len(found) != rank:
         raise ArgumentError(f"{name}: cannot use {what} {found} ({rank} numbers required)")
     return found
+
+
+def whole(name: str, what: str, values: Any) -> tuple[Any, ...]:
+    """The values, which are whole numbers or symbolic sizes. Errors: ArgumentError for others."""
+    is_many = isinstance(values, Sequence) and not isinstance(values, str)
+    if not is_many or any(isinstance(v, float | str) or v is None for v in values):
+        raise ArgumentError(f"{name}: cannot use {what} {values!r} (whole numbers required)")
+    return tuple(values)
 
 
 def _pads(name: str, padding: Padding, rank: int) -> Any:

@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 import rune.numpy as rnp
 from rune import control, ops
-from rune.errors import ArgumentError, ShapeError
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.nn.activations import log_sigmoid
 from rune.nn.normalisation import is_class, log_softmax
 from rune.nn.support import real
+from rune.transforms.arguments import required_number
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -43,6 +44,7 @@ def nll_loss(
 
     Shapes: log_probs [N, C, *S] or [C], targets int[N, *S] or int[], weight [C].
     "mean" divides by the weights of the examples that count. A target out of range gives NaN.
+    Errors: ShapeError for targets of another shape, DtypeError for targets that are no integers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.nll_loss(rnp.array([[-1.0, -2.0], [-3.0, -4.0]]), rnp.array([0, -100]))
@@ -50,7 +52,7 @@ def nll_loss(
     """
     x, targets = real(log_probs), rnp.asarray(targets)
     axis = _class_axis("nll_loss", x)
-    chosen, weights = _chosen(x, targets, weight, ignore_index, axis)
+    chosen, weights = _chosen("nll_loss", x, targets, weight, ignore_index, axis)
     return _weighted("nll_loss", -chosen, weights, reduction)
 
 
@@ -60,9 +62,18 @@ def _class_axis(name: str, x: Any) -> int:
     return 0 if x.ndim == 1 else 1
 
 
-def _chosen(x: Any, targets: Any, weight: Any, ignore_index: int, axis: int) -> tuple[Any, Any]:
+def _chosen(
+    name: str, x: Any, targets: Any, weight: Any, ignore_index: int, axis: int
+) -> tuple[Any, Any]:
     """x at the targets, and what each example weighs."""
     count = x.shape[axis]
+    if targets.shape != (*x.shape[:axis], *x.shape[axis + 1 :]):
+        raise ShapeError(
+            f"{name}: cannot choose classes of {x.type} by {targets.type} (one target for every "
+            f"example required, classes stand at axis {axis})"
+        )
+    if not rnp.issubdtype(targets.dtype, rnp.integer):
+        raise DtypeError(f"{name}: cannot use {targets.type} as classes (integers required)")
     held = is_class(targets, count, axis)
     chosen = rnp.sum(rnp.where(held, x, 0), axis)
     weights = rnp.ones(targets.shape, x.dtype)
@@ -98,16 +109,13 @@ def cross_entropy(
     >>> nn.cross_entropy(rnp.array([[1e4, 0.0]]), rnp.array([1]))
     Array(10000., f32[], cpu:0)
     """
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise ArgumentError(
-            f"cross_entropy: cannot smooth labels by {label_smoothing} (a number of 0…1 required)"
-        )
+    required_number("cross_entropy", "label_smoothing", label_smoothing, 0, 1)
     x, targets = real(logits), rnp.asarray(targets)
     axis = _class_axis("cross_entropy", x)
     log_probs = log_softmax(x, axis)
     if targets.ndim == x.ndim and not rnp.issubdtype(targets.dtype, rnp.integer):
         return _of_distributions(log_probs, targets, weight, axis, reduction, label_smoothing)
-    chosen, weights = _chosen(log_probs, targets, weight, ignore_index, axis)
+    chosen, weights = _chosen("cross_entropy", log_probs, targets, weight, ignore_index, axis)
     if label_smoothing == 0:
         return _weighted("cross_entropy", -chosen, weights, reduction)
     spread = _class_weights(weight, x, axis)
@@ -193,6 +201,8 @@ def kl_div(
         known = t > 0
         losses = rnp.where(known, t * (rnp.log(rnp.where(known, t, 1)) - x), 0 * t)
     if reduction == "batchmean":
+        if losses.ndim == 0:
+            raise ShapeError("kl_div: cannot divide by the size of a batch ('batchmean' of rank 0)")
         return rnp.sum(losses) / losses.shape[0]
     return _reduced("kl_div", losses, reduction)
 
@@ -228,6 +238,7 @@ def huber_loss(x: Any, targets: Any, reduction: Reduction = "mean", delta: float
     >>> nn.huber_loss(rnp.array([1.0, 3.0]), 0.0, "none")
     Array([0.5, 2.5], f32[2], cpu:0)
     """
+    required_number("huber_loss", "delta", delta, 0)
     difference = rnp.subtract(x, targets)
     size = difference * rnp.sign(difference)
     inside = size <= delta
@@ -242,6 +253,7 @@ def smooth_l1_loss(x: Any, targets: Any, reduction: Reduction = "mean", beta: fl
     >>> nn.smooth_l1_loss(rnp.array([1.0, 3.0]), 0.0, "none", beta=2.0)
     Array([0.25, 2.  ], f32[2], cpu:0)
     """
+    required_number("smooth_l1_loss", "beta", beta, 0)
     if beta == 0:
         return l1_loss(x, targets, reduction)
     return _reduced("smooth_l1_loss", huber_loss(x, targets, "none", beta) / beta, reduction)
@@ -269,6 +281,10 @@ def ctc_loss(
     """
     x, targets = real(log_probs), rnp.asarray(targets)
     lengths, sizes = rnp.asarray(input_lengths), rnp.asarray(target_lengths)
+    if x.ndim != 3 or targets.ndim != 2 or targets.shape[0] != x.shape[1]:
+        raise ShapeError(
+            f"ctc_loss: cannot align {targets.type} with {x.type} ([T, N, C] and int[N, S])"
+        )
     n, s = targets.shape
     labels = rnp.full((n, 2 * s + 1), blank, targets.dtype).at[:, 1::2].set(targets)
     # A place may be reached from two before it if that is another label.

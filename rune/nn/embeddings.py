@@ -6,7 +6,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
-from rune.errors import DtypeError
+from rune.errors import ArgumentError, DtypeError
 
 
 def embedding(ids: Any, table: Any, padding_idx: int | None = None) -> Any:
@@ -14,7 +14,7 @@ def embedding(ids: Any, table: Any, padding_idx: int | None = None) -> Any:
 
     Shapes: ids int[*I], table [V, D] -> [*I, D].
     padding_idx: the row of this number gets no gradient.
-    Errors: DtypeError for ids that are no integers.
+    Errors: DtypeError for ids that are no integers, ArgumentError for a padding_idx out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.embedding(rnp.array([1, 1]), rnp.array([[1.0], [2.0]]))
@@ -27,5 +27,10 @@ def embedding(ids: Any, table: Any, padding_idx: int | None = None) -> Any:
     found = rnp.take(table, ids, 0)
     if padding_idx is None:
         return found
-    row = padding_idx % table.shape[0] if padding_idx < 0 else padding_idx
+    count = table.shape[0]
+    if not isinstance(padding_idx, int) or not -count <= padding_idx < count:
+        raise ArgumentError(
+            f"embedding: cannot use {padding_idx=} (a row of {table.type} required)"
+        )
+    row = padding_idx % count
     return rnp.where((ids == row)[..., None], ops.stop_gradient(found), found)

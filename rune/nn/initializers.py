@@ -21,6 +21,7 @@ from rune.errors import ArgumentError
 from rune.random.keys import static_shape
 from rune.random.sampler import floating
 from rune.random.streams import take_key
+from rune.transforms.arguments import required_number
 
 Axes = int | Sequence[int]
 Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
@@ -122,6 +123,9 @@ def truncated_normal(
     True
     """
 
+    if isinstance(lower, int | float) and isinstance(upper, int | float) and lower >= upper:
+        raise ArgumentError(f"truncated_normal: cannot draw within {lower}…{upper}")
+
     def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
         drawn = random.truncated_normal(key, lower, upper, shape, kind)
         return drawn * rnp.asarray(stddev, kind)
@@ -156,6 +160,8 @@ def variance_scaling(
             f"variance_scaling: cannot use {mode!r} with {distribution!r} "
             f"(one of {', '.join(FANS)}, with one of {', '.join(DISTRIBUTIONS)})"
         )
+
+    required_number("variance_scaling", "scale", scale, 0)
 
     def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
         count = FANS[mode](*fans(shape, in_axis, out_axis, batch_axis))
@@ -264,6 +270,8 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 def _orthogonal(key: Any, shape: Shape, kind: np.dtype, column_axis: int) -> Any:
     if len(shape) < 2:
         raise ArgumentError(f"orthogonal: cannot make an array of shape {shape} (two axes or more)")
+    if not -len(shape) <= column_axis < len(shape):
+        raise ArgumentError(f"orthogonal: cannot find axis {column_axis} in shape {shape}")
     columns = shape[column_axis]
     rows = math.prod(shape) // columns  # type: ignore[arg-type, operator]
     tall = (rows, columns) if rows > columns else (columns, rows)

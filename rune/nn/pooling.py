@@ -12,7 +12,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops, random
 from rune.errors import ArgumentError
-from rune.nn.convolutions import Each, each
+from rune.nn.convolutions import Each, each, whole
 from rune.nn.support import real
 from rune.ops.window_reductions import Slide, fields_of
 from rune.random.streams import take_key
@@ -20,7 +20,8 @@ from rune.random.streams import take_key
 
 def _window(name: str, x: Any, window: Each) -> tuple[int, ...]:
     """The window's sizes; of a number, over all axes but batch and channel."""
-    sizes = (window,) * max(x.ndim - 2, 1) if isinstance(window, int) else tuple(window)
+    many = max(x.ndim - 2, 1)
+    sizes = (window,) * many if isinstance(window, int) else whole(name, "window", window)
     if len(sizes) > x.ndim:
         raise ArgumentError(f"{name}: cannot slide a window {sizes} over {x.type}")
     return sizes
@@ -34,8 +35,7 @@ def _slide(
     rank, outer = len(sizes), x.ndim - len(sizes)
     strides = sizes if stride is None else each(name, "stride", stride, rank)
     dilations = each(name, "dilation", dilation, rank)
-    if isinstance(padding, int):
-        padding = ((padding, padding),) * rank
+    padding = (padding,) * rank if isinstance(padding, int) else whole(name, "padding", padding)
     pairs = [(p, p) if isinstance(p, int) else tuple(p) for p in padding]
     beyond = (0,) * rank
     if ceil:
@@ -128,6 +128,7 @@ def adaptive_avg_pool(x: Any, output_size: Each) -> Any:
     """Means of regions that divide the last axes evenly into `output_size`.
 
     Region i of n over L elements is floor(i L / n) … ceil((i + 1) L / n).
+    Errors: ArgumentError for a size below 1.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.adaptive_avg_pool(rnp.arange(5.0)[None, None], 2)
@@ -143,7 +144,7 @@ def adaptive_avg_pool(x: Any, output_size: Each) -> Any:
 
 
 def adaptive_max_pool(x: Any, output_size: Each) -> Any:
-    """Maxima of the regions of `adaptive_avg_pool`.
+    """Maxima of the regions of `adaptive_avg_pool`. Errors: ArgumentError for a size below 1.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.adaptive_max_pool(rnp.arange(5.0)[None, None], 2)
@@ -157,6 +158,8 @@ def adaptive_max_pool(x: Any, output_size: Each) -> Any:
 
 def _targets(name: str, x: Any, output_size: Each) -> list[tuple[int, int]]:
     sizes = _window(name, x, output_size)
+    if any(isinstance(size, int) and size < 1 for size in sizes):
+        raise ArgumentError(f"{name}: cannot make {x.type} of size {sizes} (1 or more required)")
     return list(zip(range(x.ndim - len(sizes), x.ndim), sizes, strict=True))
 
 

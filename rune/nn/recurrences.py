@@ -19,6 +19,7 @@ from rune.errors import ArgumentError
 from rune.nn.activations import relu
 from rune.nn.support import record
 from rune.random.streams import take_key
+from rune.transforms.arguments import require_callable
 
 Cell = Callable[..., Any]
 
@@ -49,7 +50,7 @@ def init_cell(
     """First parameters of a cell: uniform numbers within ±1/√hidden.
 
     key: a key, or None to draw one from `with rune.random.seed(…)`.
-    Errors: ArgumentError for another kind.
+    Errors: ArgumentError for another kind, or a cell of no size.
 
     >>> import rune, rune.nn as nn
     >>> nn.init_cell("lstm", 3, 5, rune.random.key(0)).input.shape
@@ -57,6 +58,8 @@ def init_cell(
     """
     if kind not in GATES:
         raise ArgumentError(f"init_cell: cannot make a cell of kind {kind!r} ({', '.join(GATES)})")
+    if inputs < 0 or hidden < 1:
+        raise ArgumentError(f"init_cell: cannot make a cell of {inputs=} and {hidden=}")
     rows, bound = GATES[kind] * hidden, 1 / math.sqrt(hidden)
     keys = random.split(take_key("init_cell", key, None), 4)
     shapes = ((rows, inputs), (rows, hidden), (rows,), (rows,))
@@ -145,6 +148,8 @@ def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False
     >>> nn.recurrent(lambda rate, x, s: rate * s + x, 0.5, rnp.ones(3), rnp.zeros(()))[0]
     Array([1.  , 1.5 , 1.75], f32[3], cpu:0)
     """
+
+    require_callable("recurrent", cell)
 
     def step(carry: Any, row: Any) -> tuple[Any, Any]:
         after = cell(params, row, carry)

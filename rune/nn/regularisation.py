@@ -7,10 +7,10 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import random
-from rune.errors import ArgumentError
 from rune.nn.support import real
 from rune.ops.conventions import normalised_axes
 from rune.random.streams import take_key
+from rune.transforms.arguments import required_number
 
 
 def dropout(
@@ -30,8 +30,7 @@ def dropout(
     >>> nn.dropout(rnp.ones(4), 0.5, rune.random.key(0))
     Array([0., 0., 2., 2.], f32[4], cpu:0)
     """
-    if isinstance(rate, int | float) and not 0 <= rate <= 1:
-        raise ArgumentError(f"dropout: cannot drop with rate {rate} (a number of 0…1 required)")
+    required_number("dropout", "rate", rate, 0, 1)
     x = real(x)
     axes = normalised_axes("dropout", tuple(broadcast_dims), x.type)
     if deterministic or (isinstance(rate, int | float) and rate == 0):

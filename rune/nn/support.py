@@ -1,4 +1,4 @@
-"""What functions of rune.nn take: floating arrays, and records of parameters and states."""
+"""What functions of rune.nn take: floating arrays, and records of parameters."""
 
 from __future__ import annotations
 

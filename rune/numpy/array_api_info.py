@@ -1,10 +1,11 @@
 """What rune.numpy says of itself to the array API standard: devices, dtypes, capabilities.
 
-Source: Python array API standard 2024.12, "Inspection APIs".
+Source: Python array API standard 2025.12, "Inspection APIs".
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from rune import backends, dtypes
 from rune.array import default_place
 from rune.backends import Device, device_named
-from rune.numpy.types import isdtype
+from rune.numpy.types import finfo, isdtype
 from rune.ops.complex_numbers import real_dtype
 
 _STANDARD: dict[str, np.dtype] = {
@@ -21,6 +22,30 @@ _STANDARD: dict[str, np.dtype] = {
     "uint64": dtypes.u64, "float32": dtypes.f32, "float64": dtypes.f64, "complex64": dtypes.c64,
     "complex128": dtypes.c128,
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the standard's `finfo` says of a floating dtype, in Python's numbers."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype
+
+
+def limits(dtype: Any) -> Limits:
+    """The limits of a floating dtype, or of the parts of a complex one; of an array's, too.
+
+    Errors: DtypeError for other dtypes.
+    """
+    found = finfo(dtype)
+    return Limits(
+        int(found.bits), float(found.eps), float(found.max), float(found.min),
+        float(found.smallest_normal), np.dtype(found.dtype),
+    )  # fmt: skip
 
 
 class ArrayNamespaceInfo:
@@ -77,5 +102,5 @@ def __array_namespace_info__() -> ArrayNamespaceInfo:
     return ArrayNamespaceInfo()
 
 
-__array_api_version__ = "2024.12"
-__all__ = ["ArrayNamespaceInfo", "__array_api_version__", "__array_namespace_info__"]
+__array_api_version__ = "2025.12"
+__all__ = ["ArrayNamespaceInfo", "__array_api_version__", "__array_namespace_info__", "limits"]

@@ -2,15 +2,16 @@
 
 `x.__array_namespace__()` is `NAMESPACE`: rune.numpy, but what its functions make is in a box; an
 assignment puts a changed array into the box. So libraries of the standard write x[i] = v, on
-concrete arrays and on traced ones, and no array of the user's ever changes. A basic index of a box
-is a view of it, as in NumPy: writing one writes the other. All of rune takes a box as the array in
-it now. What this does not do: views by transposing or reshaping; those are boxes of their own.
+concrete arrays and on traced ones, and no array of the user's ever changes. A basic index of a box,
+or a movement of its axes, is a view of it, as in NumPy: writing one writes the other. All of rune
+takes a box as the array in it now. What this does not do: memory that several boxes share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from dataclasses import dataclass
+from functools import partial, wraps
 from types import EllipsisType, ModuleType
 from typing import Any
 
@@ -20,6 +21,7 @@ from rune import dtypes, tree
 from rune.core.interpreter import type_of
 from rune.errors import DtypeError, ShapeError
 from rune.numpy.arguments import value
+from rune.numpy.array_api_info import Limits, limits
 from rune.numpy.types import ScalarType, can_cast
 from rune.ops import conventions as c
 from rune.ops.namespace_methods import namespace
@@ -57,13 +59,15 @@ class Namespace(ModuleType):
     """A module of rune whose functions take boxes and give boxes."""
 
     def __init__(self, module: ModuleType):
-        super().__init__(f"{module.__name__} (mutable)", module.__doc__)
+        super().__init__(f"{module.__name__}.mutable", module.__doc__)
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
         if isinstance(found, ModuleType):
             made = Namespace(found)
+        elif name in _MOVEMENTS and isinstance(self, Standard):
+            made = _movement(found)
         elif callable(found) and not isinstance(found, ScalarType | type):
             made = _through(found)
         else:
@@ -80,10 +84,72 @@ class Namespace(ModuleType):
     def __reduce__(self) -> tuple:
         return _namespace_of, (self._module.__name__,)
 
+
+class Standard(Namespace):
+    """rune.numpy, where it is wider than the standard and libraries notice."""
+
     def asarray(self, obj: Any, /, *args: Any, copy: bool | None = None, **kwargs: Any) -> Any:
         """`rune.numpy.asarray`; a box that need not be copied is itself."""
         made = namespace().asarray(_opened(obj), *args, copy=copy, **kwargs)
         return obj if isinstance(obj, Box) and made is obj.value and not copy else Box(made)
+
+    def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+        """`rune.numpy.astype`; with copy=False a box that has the dtype is itself."""
+        made = namespace().astype(_opened(x), dtype, device=device)
+        return x if isinstance(x, Box) and made is x.value and not copy else Box(made)
+
+    def finfo(self, type: Any, /) -> Limits:
+        """`rune.numpy.finfo` in Python's numbers."""
+        return limits(_opened(type))
+
+
+# --- views --------------------------------------------------------------------------------------
+
+# What NumPy answers with a view of all elements.
+_MOVEMENTS = frozenset(
+    "expand_dims flip matrix_transpose moveaxis permute_dims reshape squeeze swapaxes transpose"
+    " T mT".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The elements that a basic index names."""
+
+    index: Any
+
+    def read(self, whole: Any) -> Any:
+        return whole[self.index]
+
+    def written(self, whole: Any, new: Any) -> Any:
+        return whole.at[self.index].set(new)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """All elements, each at another place."""
+
+    move: Callable[[Any], Any]
+
+    def read(self, whole: Any) -> Any:
+        return self.move(whole)
+
+    def written(self, whole: Any, new: Any) -> Any:
+        places = self.move(namespace().arange(whole.size).reshape(whole.shape))
+        return whole.ravel().at[places.ravel()].set(new.ravel()).reshape(whole.shape)
+
+
+def _movement(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function from a box to a view of it."""
+
+    @wraps(function)
+    def moved(x: Any, /, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = _opened(args), _opened(kwargs)
+        if not isinstance(x, Box) or kwargs.get("copy"):
+            return _boxed(function(_opened(x), *args, **kwargs))
+        return x._seen_by(Moved(lambda whole: function(whole, *args, **kwargs)))
+
+    return moved
 
 
 def _is_basic(index: Any) -> bool:
@@ -113,30 +179,46 @@ class Box:
     Array([ 0, 14,  4], i32[3], cpu:0)
     """
 
-    __slots__ = ("__weakref__", "_array", "_base", "_index", "_seen")
+    __slots__ = ("__weakref__", "_array", "_base", "_seen", "_view")
     __array_priority__ = 2000  # NumPy arrays and rune's on the left defer to us
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, value: Any, base: Box | None = None, index: Any = None):
+    def __init__(self, value: Any):
         self._array = value
-        self._base, self._index = base, index
-        self._seen = None if base is None else base.value
+        self._base: Box | None = None
+        self._view: Part | Moved | None = None
+        self._seen: Any = None  # what the base held when `_array` was read
 
     @property
     def value(self) -> Any:
         """The array in the box now; a view reads its base again when that has changed."""
-        if self._base is not None:
-            whole = self._base.value
-            if whole is not self._seen:
-                self._seen, self._array = whole, whole[self._index]
-        return self._array
+        if self._base is None:
+            return self._array
+        views, box = [], self
+        while box._base is not None:
+            views.append(box)
+            box = box._base
+        whole = box._array
+        for view in reversed(views):
+            if view._seen is not whole:
+                view._seen, view._array = whole, view._view.read(whole)
+            whole = view._array
+        return whole
+
+    def _seen_by(self, view: Part | Moved) -> Box:
+        """The box of a view of this one."""
+        whole = self.value
+        made = Box(view.read(whole))
+        made._base, made._view, made._seen = self, view, whole
+        return made
 
     def _put(self, new: Any) -> None:
         """Let `new`, which has the box's type, be its array, and that of all that share it."""
-        if self._base is None:
-            self._array = new
-        else:
-            self._base._put(self._base.value.at[self._index].set(new))
+        box = self
+        while box._base is not None:
+            assert box._view is not None
+            box, new = box._base, box._view.written(box._base.value, new)
+        box._array = new
 
     def __rune_array__(self) -> Any:
         """What every function of rune takes the box for."""
@@ -150,16 +232,23 @@ class Box:
         if name in _INSIDE:
             raise AttributeError(f"mutable: a box has no {name} (its .value has)")
         found = getattr(self.value, name)
-        return _through(found) if callable(found) else _boxed(found)
+        if not callable(found):
+            moved = name in _MOVEMENTS
+            return self._seen_by(Moved(lambda x: getattr(x, name))) if moved else _boxed(found)
+        if name in _MOVEMENTS:
+            return partial(_movement(lambda x, *a, **k: getattr(x, name)(*a, **k)), self)
+        return _through(found)
 
     def __getitem__(self, index: Any) -> Any:
-        part = self.value[_opened(index)]
-        return Box(part, self, index) if _is_basic(index) else Box(part)
+        if _is_basic(index):
+            return self._seen_by(Part(index))
+        return Box(self.value[_opened(index)])
 
     def __setitem__(self, index: Any, new: Any) -> None:
         # x[i] += 1 reads a view, adds to it, which writes x, and assigns that view to x[i].
-        if isinstance(new, Box) and new._base is self and new._index is index:
-            return
+        if isinstance(new, Box) and new._base is self and isinstance(new._view, Part):
+            if new._view.index is index:
+                return
         self._put(_written(self.value, _opened(index), _opened(new)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -244,7 +333,7 @@ for _name in ("neg", "pos", "abs", "invert"):
 for _name in ("bool", "int", "float", "complex", "index", "len", "contains", "format"):
     setattr(Box, f"__{_name}__", _converted(f"__{_name}__"))
 
-NAMESPACE = Namespace(namespace())
+NAMESPACE = Standard(namespace())
 
 
 def _namespace_of(name: str) -> Any:

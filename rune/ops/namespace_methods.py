@@ -12,7 +12,7 @@ from typing import Any
 
 from rune.errors import ArgumentError
 
-API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def namespace() -> ModuleType:
@@ -37,7 +37,7 @@ class NamespaceMethods:
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """rune.numpy as the array API standard has it: what its functions make can be assigned to.
 
-        Errors: ArgumentError for a version that is not one of the standard's up to 2024.12.
+        Errors: ArgumentError for a version that is not one of the standard's up to 2025.12.
         """
         if api_version is not None and api_version not in API_VERSIONS:
             raise ArgumentError(

@@ -35,9 +35,19 @@ def _while_type(
     return types[condition_consts + body_consts :]
 
 
+def _rows_type(
+    *types: ArrayType, body: Program, carries: int, length: Size, **_: Any
+) -> tuple[ArrayType, ...]:
+    after, results = body.output_types[:carries], body.output_types[carries:]
+    return (*after, *(t.with_shape((length, *t.shape)) for t in results))
+
+
 repeated = Primitive("repeat", "control", _repeat_type, multiple_results=True, lower=Control.REPEAT)
 repeated_while = Primitive(
     "repeat_while", "control", _while_type, multiple_results=True, lower=Control.WHILE
+)
+repeated_rows = Primitive(
+    "repeat_rows", "control", _rows_type, multiple_results=True, lower=Control.SCAN
 )
 
 
@@ -82,8 +92,37 @@ def _shaped(body: Callable[..., Sequence[Any]], types: Sequence[ArrayType]) -> C
     return run
 
 
+def repeat_rows(
+    body: Callable[..., tuple[Sequence[Any], Sequence[Any]]], carry: Sequence[Any],
+    rows: Sequence[Any], *, reverse: bool = False,
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """The last carry and stacked results; body(carry, one row of each array) -> carry, results.
+
+    Rows are those of the leading axis, taken from the last one on if `reverse`. Results are filled
+    in place, row by row.
+    """
+    types, arrays = _types(carry), _types(rows)
+    count = len(types)
+
+    def step(*xs: Any) -> list[Any]:
+        after, results = body(xs[:count], xs[count:])
+        return [*(fit(x, t.shape) for x, t in zip(after, types, strict=True)), *results]
+
+    staged = stage(step, [*types, *(t.with_shape(t.shape[1:]) for t in arrays)], "body")
+    _same(staged.program.output_types[:count], types)
+    out = repeated_rows(
+        *staged.captured, *carry, *rows, body=staged.program, consts=len(staged.captured),
+        carries=count, length=arrays[0].shape[0], reverse=reverse, unroll=1,
+    )  # fmt: skip
+    return list(out[:count]), list(out[count:])
+
+
 def _checked(staged: Staged, types: Sequence[ArrayType]) -> Staged:
-    for found, expected in zip(staged.program.output_types, types, strict=True):
-        if (found.shape, found.dtype) != (expected.shape, expected.dtype):
-            raise CheckError(f"repeat: cannot carry {found} (the carry is {expected})")
+    _same(staged.program.output_types, types)
     return staged
+
+
+def _same(found: Sequence[ArrayType], expected: Sequence[ArrayType]) -> None:
+    for x, y in zip(found, expected, strict=True):
+        if (x.shape, x.dtype) != (y.shape, y.dtype):
+            raise CheckError(f"repeat: cannot carry {x} (the carry is {y})")

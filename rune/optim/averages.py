@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
-from rune.optim.transforms import Optimizer, Tree, no_steps
+from rune.optim.transforms import (
+    Optimizer,
+    Tree,
+    no_steps,
+    same_shape,
+    with_extra_args_support,
+)
 
 
 class LookaheadParams(NamedTuple):
@@ -44,11 +50,12 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
     >>> optim.incremental_update(rnp.array([4.0]), rnp.array([2.0]), 0.5)
     Array([3.], f32[1], cpu:0)
     """
-    return tree.map(
-        lambda new, old: rnp.astype(step_size * new + (1 - step_size) * old, rnp.result_type(old)),
-        new_tensors,
-        old_tensors,
-    )
+
+    def leaf(new: Any, old: Any) -> Any:
+        kept = (1 - step_size) * same_shape("incremental_update", old, new)
+        return rnp.astype(step_size * new + kept, rnp.result_type(old))
+
+    return tree.map(leaf, new_tensors, old_tensors)
 
 
 def periodic_update(new_tensors: Tree, old_tensors: Tree, steps: Any, update_period: int) -> Tree:
@@ -68,7 +75,7 @@ def periodic_update(new_tensors: Tree, old_tensors: Tree, steps: Any, update_per
 
 
 def _period(name: str, period: int) -> int:
-    if period < 1:
+    if not isinstance(period, int) or period < 1:
         raise ArgumentError(f"{name}: cannot update every {period} steps")
     return period
 
@@ -91,6 +98,7 @@ def lookahead(
     LookaheadParams(fast=Array([-1.], f32[1], cpu:0), slow=Array([-1.], f32[1], cpu:0))
     """
     period = _period("lookahead", sync_period)
+    fast_optimizer = with_extra_args_support(fast_optimizer)
 
     def init(params: Tree) -> LookaheadState:
         return LookaheadState(fast_optimizer.init(_pair(params).fast), no_steps())

@@ -14,8 +14,10 @@ from rune.optim.transforms import (
     correction,
     global_norm,
     no_steps,
+    running_mean,
     stateless,
 )
+from rune.transforms.arguments import required_number
 
 
 def clip_by_global_norm(max_norm: float) -> Optimizer:
@@ -28,6 +30,8 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.6, -0.8], f32[2], cpu:0)
     """
+
+    required_number("clip_by_global_norm", "max_norm", max_norm, 0)
 
     def rule(grads: Tree, params: Tree) -> Tree:
         norm = global_norm(grads)
@@ -44,6 +48,7 @@ def clip(max_delta: float) -> Optimizer:
     >>> optim.clip(1.0).update(rnp.array([-3.0, 0.5]), ())[0]
     Array([-1. ,  0.5], f32[2], cpu:0)
     """
+    required_number("clip", "max_delta", max_delta, 0)
     return stateless(lambda grads, _: tree.map(lambda g: rnp.clip(g, -max_delta, max_delta), grads))
 
 
@@ -57,6 +62,8 @@ def clip_by_block_rms(threshold: float) -> Optimizer:
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.8485, -1.1314], f32[2], cpu:0)
     """
+
+    required_number("clip_by_block_rms", "threshold", threshold, 0)
 
     def block(g: Any) -> Any:
         rms = rnp.sqrt(rnp.mean(rnp.square(g)))
@@ -78,6 +85,8 @@ def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> Optimizer:
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.6708, -0.8944], f32[2], cpu:0)
     """
+
+    required_number("adaptive_grad_clip", "clipping", clipping, 0)
 
     def leaf(g: Any, p: Any) -> Any:
         most = clipping * rnp.maximum(_unit_norm(p), eps)
@@ -153,7 +162,7 @@ def ema(decay: float, debias: bool = True) -> Optimizer:
 
     def update(grads: Tree, state: EmaState, params: Tree = None) -> tuple[Tree, EmaState]:
         count = state.count + 1
-        mean = tree.map(lambda g, m: decay * m + (1 - decay) * g, grads, state.ema)
+        mean = running_mean(decay, state.ema, grads)
         factor = correction(decay, count) if debias else 1.0
         return tree.map(lambda m: rnp.astype(m / factor, m.dtype), mean), EmaState(count, mean)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import ops, tree
 from rune.optim.transforms import Optimizer, Tree, no_steps
+from rune.transforms.arguments import required_number
 
 
 class FactoredState(NamedTuple):
@@ -62,6 +63,7 @@ def scale_by_factored_rms(
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 1., -1.], f32[2], cpu:0)
     """
+    required_number("scale_by_factored_rms", "decay_rate", decay_rate, 0)
     least = min_dim_size_to_factor if factored else None
 
     def axes_of(x: Any) -> tuple[int, int] | None:

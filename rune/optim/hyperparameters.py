@@ -18,6 +18,7 @@ from rune.optim.transforms import (
     no_steps,
     with_extra_args_support,
 )
+from rune.transforms.arguments import require_callable
 
 
 class HyperparamsState(NamedTuple):
@@ -46,6 +47,7 @@ def inject_hyperparams(
     >>> optimizer.update(rnp.array([2.0]), state)[0]
     Array([-1.], f32[1], cpu:0)
     """
+    require_callable("inject_hyperparams", inner_factory)
     signature = inspect.signature(inner_factory)
     static = {static_args} if isinstance(static_args, str) else set(static_args)
     unknown = static - set(signature.parameters)

@@ -137,10 +137,10 @@ def scale_by_backtracking_linesearch(
     >>> rnp.round(o.update(-g, o.init(p), p, value=loss(p), grad=g, value_fn=loss)[0], 4)
     Array([-1.6], f32[1], cpu:0)
     """
+    name = "scale_by_backtracking_linesearch"
     if not 0 < decrease_factor < 1 <= increase_factor:
         raise ArgumentError(
-            "scale_by_backtracking_linesearch: cannot search with "
-            f"decrease_factor={decrease_factor} and increase_factor={increase_factor}",
+            f"{name}: cannot search with {decrease_factor=} and {increase_factor=}",
             hint="the first lies between 0 and 1, the second is at least 1",
         )
 
@@ -148,10 +148,7 @@ def scale_by_backtracking_linesearch(
         updates: Tree, state: LineSearchState, params: Tree = None, *, value: Any = None,
         grad: Tree = None, value_fn: Any = None, **extra: Any,
     ) -> tuple[Tree, LineSearchState]:  # fmt: skip
-        _known(
-            "scale_by_backtracking_linesearch",
-            params=params, value=value, grad=grad, value_fn=value_fn,
-        )  # fmt: skip
+        _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
         known, number = _taken(value_fn, extra), state.learning_rate.dtype
         slope = rnp.astype(inner_product(grad, updates), number)
         here = rnp.astype(value, number)
@@ -163,17 +160,10 @@ def scale_by_backtracking_linesearch(
         def is_enough(length: Any, found: Any) -> Any:
             return found <= (1 + rtol) * here + slope_rtol * length * slope + atol
 
-        def goes_on(carry: Any) -> Any:
-            length, found, steps = carry
-            return ~is_enough(length, found) & (steps < max_backtracking_steps)
-
-        def again(carry: Any) -> Any:
-            shorter = decrease_factor * carry[0]
-            return shorter, value_at(shorter), carry[2] + 1
-
         first = rnp.minimum(increase_factor * state.learning_rate, max_learning_rate)
-        begin = (first, value_at(first), rnp.ones((), "i32"))
-        length, found, steps = control.while_loop(goes_on, again, begin)
+        length, found, steps = _shortened(
+            first, decrease_factor, value_at, is_enough, max_backtracking_steps
+        )
         is_met = is_enough(length, found)
         # Nothing is gained by a step that makes the value worse, or not a number.
         length, found = rnp.where(is_met, length, 0.0), rnp.where(is_met, found, here)
@@ -188,6 +178,23 @@ def scale_by_backtracking_linesearch(
         return _start(params, filled(params, 0.0) if store_grad else None)
 
     return ExtraArgsOptimizer(init, update)
+
+
+def _shortened(
+    first: Any, factor: float, value_at: Callable[[Any], Any],
+    is_enough: Callable[[Any, Any], Any], most: int,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The first of first, factor first, factor² first, … that is enough; value there; the count."""
+
+    def goes_on(carry: Any) -> Any:
+        length, found, steps = carry
+        return ~is_enough(length, found) & (steps < most)
+
+    def again(carry: Any) -> Any:
+        shorter = factor * carry[0]
+        return shorter, value_at(shorter), carry[2] + 1
+
+    return control.while_loop(goes_on, again, (first, value_at(first), rnp.ones((), "i32")))
 
 
 def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tuple[Any, Tree]]:

@@ -56,8 +56,8 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.6, -0.8], f32[2], cpu:0)
     """
-    if memory_size < 1:
-        raise ArgumentError(f"scale_by_lbfgs: cannot remember {memory_size} changes")
+    if not isinstance(memory_size, int) or memory_size < 1:
+        raise ArgumentError(f"scale_by_lbfgs: cannot remember {memory_size!r} changes")
 
     def init(params: Tree) -> LbfgsState:
         zeros = filled(params, 0.0)

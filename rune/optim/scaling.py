@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops, tree
+from rune.errors import ArgumentError
 from rune.optim.clipping import beside_params
 from rune.optim.transforms import (
     AdamState,
@@ -20,6 +21,7 @@ from rune.optim.transforms import (
     running_squares,
     stateless,
 )
+from rune.transforms.arguments import required_number
 
 
 class SquaresState(NamedTuple):
@@ -56,6 +58,7 @@ def scale(step_size: float) -> Optimizer:
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 6., -8.], f32[2], cpu:0)
     """
+    required_number("scale", "step_size", step_size)
     return stateless(lambda grads, _: tree.map(lambda g: g * step_size, grads))
 
 
@@ -68,6 +71,11 @@ def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 1.5, -2. ], f32[2], cpu:0)
     """
+
+    if not callable(step_size_fn):
+        raise ArgumentError(
+            f"scale_by_schedule: cannot call {step_size_fn!r} (a function of the step required)"
+        )
 
     def update(grads: Tree, state: CountState, params: Tree = None) -> tuple[Tree, CountState]:
         rate = step_size_fn(state.count)

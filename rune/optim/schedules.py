@@ -14,8 +14,8 @@ Schedule = Callable[[Any], Any]
 
 
 def _steps(name: str, what: str, count: int) -> int:
-    if count <= 0:
-        raise ArgumentError(f"{name}: cannot use {what}={count} (at least one step required)")
+    if not isinstance(count, int | float) or count <= 0:
+        raise ArgumentError(f"{name}: cannot use {what}={count!r} (at least one step required)")
     return count
 
 
@@ -66,17 +66,27 @@ def polynomial_schedule(
     return schedule
 
 
+def _boundaries(name: str, given: Mapping[int, float] | None) -> Mapping[int, float]:
+    """Scales by step, none by default."""
+    for boundary in given or {}:
+        if not isinstance(boundary, int) or boundary < 0:
+            raise ArgumentError(f"{name}: cannot use the boundary {boundary!r} (a step from 0 on)")
+    return given or {}
+
+
 def piecewise_constant_schedule(
     init_value: float, boundaries_and_scales: dict[int, float] | None = None
 ) -> Schedule:
     """`init_value` times the scales of all boundaries that the step count has passed.
+
+    Errors: ArgumentError for boundaries that are no steps from 0.
 
     >>> import rune.optim as optim
     >>> schedule = optim.piecewise_constant_schedule(1.0, {2: 0.5, 4: 0.1})
     >>> [round(float(schedule(k)), 3) for k in (2, 3, 5)]
     [1.0, 0.5, 0.05]
     """
-    steps = sorted((boundaries_and_scales or {}).items())
+    steps = sorted(_boundaries("piecewise_constant_schedule", boundaries_and_scales).items())
 
     def schedule(count: Any) -> Any:
         value: Any = init_value
@@ -92,7 +102,8 @@ def piecewise_interpolate_schedule(
 ) -> Schedule:
     """Through `init_value` times the scales at the boundaries, by lines or half cosines.
 
-    interpolate_type: "linear" or "cosine". Errors: ArgumentError for another.
+    interpolate_type: "linear" or "cosine".
+    Errors: ArgumentError for another type, and for boundaries that are no steps from 0.
 
     >>> import rune.optim as optim
     >>> schedule = optim.piecewise_interpolate_schedule("linear", 1.0, {4: 3.0})
@@ -104,7 +115,8 @@ def piecewise_interpolate_schedule(
             f"piecewise_interpolate_schedule: cannot use {interpolate_type!r} (linear or cosine)"
         )
     points, value = [(0, init_value)], init_value
-    for boundary, factor in sorted((boundaries_and_scales or {}).items()):
+    given = _boundaries("piecewise_interpolate_schedule", boundaries_and_scales)
+    for boundary, factor in sorted(given.items()):
         value = value * factor
         points.append((boundary, value))
 
@@ -124,6 +136,10 @@ def _onecycle(
     kind: str, steps: int, peak: float, start: float, end: float, points: dict[int, float]
 ) -> Schedule:
     _steps(f"{kind}_onecycle_schedule", "transition_steps", steps)
+    if list(points) != sorted(points) or max(points) > steps:
+        raise ArgumentError(
+            f"{kind}_onecycle_schedule: cannot place the turns at {list(points)} of {steps} steps"
+        )
     return piecewise_interpolate_schedule(kind, peak / start, {**points, steps: 1 / end})
 
 
@@ -169,6 +185,8 @@ def linear_onecycle_schedule(
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
     """Each schedule from its boundary on, counting from there.
 
+    Errors: ArgumentError for another number of boundaries, or ones that fall.
+
     >>> import rune.optim as optim
     >>> parts = [optim.constant_schedule(1.0), optim.linear_schedule(1.0, 0.0, 4)]
     >>> float(optim.join_schedules(parts, [10])(11))
@@ -178,6 +196,13 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
         raise ArgumentError(
             f"join_schedules: cannot join {len(schedules)} schedules at {len(boundaries)} "
             "boundaries (one fewer required)"
+        )
+    if not all(callable(schedule) for schedule in schedules) or any(
+        b < a for a, b in itertools.pairwise(boundaries)
+    ):
+        raise ArgumentError(
+            f"join_schedules: cannot join at {list(boundaries)} (functions of the step, and "
+            "boundaries that rise, required)"
         )
 
     def schedule(count: Any) -> Any:
@@ -203,6 +228,8 @@ def exponential_decay(
     0.5
     """
     steps = _steps("exponential_decay", "transition_steps", transition_steps)
+    if isinstance(decay_rate, int | float) and decay_rate <= 0:
+        raise ArgumentError(f"exponential_decay: cannot decay by {decay_rate=} (above 0 required)")
 
     def schedule(count: Any) -> Any:
         power = rnp.divide(rnp.maximum(rnp.subtract(count, transition_begin), 0), steps)
@@ -295,6 +322,7 @@ def _warmed_up(start: float, peak: float, steps: int, following: Schedule) -> Sc
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, float]]) -> Schedule:
     """`warmup_cosine_decay_schedule` again and again, each with its own arguments.
 
+    Errors: ArgumentError for no cycles, or one without its decay_steps.
     Source: Loshchilov & Hutter 2016, arXiv:1608.03983.
 
     >>> import rune.optim as optim
@@ -303,5 +331,7 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, float]]) -> Schedule:
     [0.0, 0.5, 1.0, 0.0, 0.5]
     """
     cycles: list[Any] = [dict(kwargs) for kwargs in cosine_kwargs]
+    if any("decay_steps" not in cycle for cycle in cycles):
+        raise ArgumentError("sgdr_schedule: cannot join cycles without their decay_steps")
     ends = list(itertools.accumulate(int(cycle["decay_steps"]) for cycle in cycles))
     return join_schedules([warmup_cosine_decay_schedule(**c) for c in cycles], ends[:-1])

@@ -22,6 +22,8 @@ from rune.optim.transforms import (
     stateless,
 )
 from rune.optim.transforms import scaled as scaled_by
+from rune.random.keys import single_key
+from rune.transforms.arguments import required_number
 
 
 class RpropState(NamedTuple):
@@ -91,6 +93,12 @@ def scale_by_rprop(
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.5, -0.5], f32[2], cpu:0)
     """
+
+    if not 0 < eta_minus < 1 < eta_plus:
+        raise ArgumentError(
+            f"scale_by_rprop: cannot change lengths by {eta_minus=} and {eta_plus=} "
+            "(one below 1, one above required)"
+        )
 
     def length(g: Any, last: Any, size: Any) -> Any:
         moved = rnp.where(g * last > 0, eta_plus * size, eta_minus * size)
@@ -247,8 +255,11 @@ def add_noise(eta: float, gamma: float, key: Any) -> Optimizer:
     Array([ 3., -4.], f32[2], cpu:0)
     """
 
+    required_number("add_noise", "eta", eta, 0)
+
     def init(params: Tree) -> NoiseState:
-        return NoiseState(no_steps(), random.key(key) if isinstance(key, int) else key)
+        known = random.key(key) if isinstance(key, int) else single_key("add_noise", key)
+        return NoiseState(no_steps(), known)
 
     def update(grads: Tree, state: NoiseState, params: Tree = None) -> tuple[Tree, NoiseState]:
         count = state.count + 1

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError
+from rune.transforms.arguments import required_number
 
 Tree = Any
 Rate = Any  # a number, an array, or a function of the step count
@@ -75,6 +76,10 @@ def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
     """
     if isinstance(inner, ExtraArgsOptimizer):
         return inner
+    if not (hasattr(inner, "init") and hasattr(inner, "update")):
+        raise ArgumentError(
+            f"optim: cannot take {type(inner).__name__} as an optimizer (init and update required)"
+        )
 
     def update(grads: Tree, state: Tree, params: Tree = None, **_: Any) -> tuple[Tree, Tree]:
         return inner.update(grads, state, params)
@@ -97,8 +102,9 @@ def chain(*parts: Optimizer) -> ExtraArgsOptimizer:
         return tuple(part.init(params) for part in willing)
 
     def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
-        if len(state) != len(parts):
-            raise ArgumentError(f"chain: cannot use a state of {len(state)} for {len(parts)} parts")
+        if not isinstance(state, tuple | list) or len(state) != len(parts):
+            held = len(state) if isinstance(state, tuple | list) else type(state).__name__
+            raise ArgumentError(f"chain: cannot use a state of {held} for {len(parts)} parts")
         states = []
         for part, old in zip(willing, state, strict=True):
             grads, new = part.update(grads, old, params, **extra)
@@ -118,6 +124,8 @@ def named_chain(*parts: tuple[str, Optimizer]) -> ExtraArgsOptimizer:
     >>> sorted(o.init(rnp.zeros(1)))
     ['adam', 'clip']
     """
+    if not all(isinstance(part, tuple) and len(part) == 2 for part in parts):
+        raise ArgumentError("named_chain: cannot read the parts (pairs of name and optimizer)")
     names = [name for name, _ in parts]
     if len(set(names)) < len(names):
         raise ArgumentError(f"named_chain: cannot use a name twice ({', '.join(names)})")
@@ -136,7 +144,12 @@ def named_chain(*parts: tuple[str, Optimizer]) -> ExtraArgsOptimizer:
 
 
 def stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
-    """An optimizer of `rule(grads, params) -> updates`, which remembers nothing."""
+    """An optimizer of `rule(grads, params) -> updates`, which remembers nothing.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.stateless(lambda grads, params: -0.5 * grads).update(rnp.array([3.0]), ())[0]
+    Array([-1.5], f32[1], cpu:0)
+    """
 
     def update(grads: Tree, state: Tree, params: Tree = None) -> tuple[Tree, Tree]:
         return rule(grads, params), state
@@ -153,6 +166,7 @@ def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
     Array([-1.5,  2. ], f32[2], cpu:0)
     """
     if not callable(learning_rate):
+        required_number("scale_by_learning_rate", "learning_rate", learning_rate)
         return stateless(lambda grads, _: scaled(grads, -learning_rate))
     schedule: Callable[[Any], Any] = learning_rate
 
@@ -194,8 +208,10 @@ def trace(decay: float, nesterov: bool = False) -> Optimizer:
     Array([ 3., -4.], f32[2], cpu:0)
     """
 
+    required_number("trace", "decay", decay, 0)
+
     def update(grads: Tree, state: TraceState, params: Tree = None) -> tuple[Tree, Tree]:
-        velocity = tree.map(lambda g, v: g + decay * v, grads, state.trace)
+        velocity = tree.map(lambda g, v: g + decay * same_shape("trace", v, g), grads, state.trace)
         used = tree.map(lambda g, v: g + decay * v, grads, velocity) if nesterov else velocity
         return used, TraceState(velocity)
 
@@ -241,8 +257,26 @@ def filled(params: Tree, value: float) -> Tree:
 
 
 def running_mean(decay: Any, old: Tree, new: Tree) -> Tree:
-    """decay old + (1 - decay) new, in the dtype of the old."""
-    return tree.map(lambda a, b: rnp.astype((1 - decay) * b + decay * a, a.dtype), old, new)
+    """decay old + (1 - decay) new, in the dtype of the old.
+
+    Errors: ArgumentError for a decay outside 0…1, and for leaves of other shapes.
+    """
+    required_number("optim", "decay", decay, 0, 1)
+
+    def leaf(a: Any, b: Any) -> Any:
+        return rnp.astype((1 - decay) * b + decay * same_shape("optim", a, b), a.dtype)
+
+    return tree.map(leaf, old, new)
+
+
+def same_shape(name: str, old: Any, new: Any) -> Any:
+    """`old`. Errors: ArgumentError unless both have one shape."""
+    if rnp.shape(old) != rnp.shape(new):
+        raise ArgumentError(
+            f"{name}: cannot update {rnp.shape(old)} with {rnp.shape(new)} (one shape required)",
+            hint="the state or the copy belongs to other parameters",
+        )
+    return old
 
 
 def running_squares(decay: Any, old: Tree, new: Tree) -> Tree:
@@ -252,7 +286,7 @@ def running_squares(decay: Any, old: Tree, new: Tree) -> Tree:
 
 def correction(decay: Any, count: Any) -> Any:
     """1 - decay**count, through expm1: near 1 the difference would lose its digits in f32."""
-    if isinstance(decay, int | float):
+    if isinstance(required_number("optim", "decay", decay, 0, 1), int | float):
         return 1.0 if decay == 0 else -rnp.expm1(rnp.astype(count, "f32") * math.log(decay))
     return -rnp.expm1(rnp.astype(count, "f32") * rnp.log(decay))
 

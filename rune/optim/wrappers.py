@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
@@ -20,6 +22,7 @@ from rune.optim.transforms import (
     stateless,
     with_extra_args_support,
 )
+from rune.transforms.arguments import required_number
 
 Mask = Tree | Callable[[Tree], Tree]
 
@@ -71,7 +74,10 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
 
     def chosen(values: Tree) -> list[bool]:
         wanted = mask(values) if callable(mask) else mask
-        return [bool(flag) for flag in tree.broadcast_prefix(wanted, values)]
+        flags = tree.broadcast_prefix(wanted, values)
+        if not all(isinstance(flag, bool | np.bool_) for flag in flags):
+            raise ArgumentError("masked: cannot use the mask (a tree of bools required)")
+        return [bool(flag) for flag in flags]
 
     def kept(values: Tree) -> list[Any] | None:
         if values is None:
@@ -80,7 +86,7 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
         return [x for x, flag in zip(tree.leaves(values), flags, strict=True) if flag]
 
     def init(params: Tree) -> Tree:
-        return inner.init(kept(params))
+        return willing.init(kept(params))
 
     def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
         found, state = willing.update(kept(grads), state, kept(params), **extra)
@@ -107,6 +113,11 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
     [Array([-1.], f32[1], cpu:0), Array([-2.], f32[1], cpu:0)]
     """
 
+    if not isinstance(transforms, Mapping):
+        raise ArgumentError(
+            f"multi_transform: cannot read {type(transforms).__name__} (label -> optimizer)"
+        )
+
     def given(values: Tree) -> Tree:
         found = labels(values) if callable(labels) else labels
         unknown = [x for x in tree.leaves(found) if x not in transforms]
@@ -123,6 +134,7 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
     parts = {label: of(label) for label in transforms}
 
     def init(params: Tree) -> Tree:
+        given(params)
         return {label: part.init(params) for label, part in parts.items()}
 
     def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
@@ -184,6 +196,10 @@ def conditionally_transform(
     (Array([1.], f32[1], cpu:0), Array([2.], f32[1], cpu:0))
     """
     willing = with_extra_args_support(inner)
+    if not callable(should_transform_fn):
+        raise ArgumentError(
+            f"conditionally_transform: cannot call {should_transform_fn!r} (a function of the step)"
+        )
 
     def update(
         grads: Tree, state: ConditionState, params: Tree = None, **extra: Any
@@ -240,7 +256,8 @@ def multi_steps(
     >>> first, second
     (Array([0.], f32[1], cpu:0), Array([-2.], f32[1], cpu:0))
     """
-    if isinstance(every_k_schedule, int) and every_k_schedule < 1:
+    is_whole = isinstance(every_k_schedule, int)
+    if not (callable(every_k_schedule) or (is_whole and every_k_schedule >= 1)):
         raise ArgumentError(f"multi_steps: cannot update every {every_k_schedule} steps")
     willing = with_extra_args_support(inner)
 
@@ -276,6 +293,7 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsO
     """`inner`, but updates 0 and its state as it was where a gradient is not finite.
 
     After more than `max_consecutive_errors` such gradients in a row they are let through.
+    Errors: ArgumentError for a negative number.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> careful = optim.apply_if_finite(optim.sgd(1.0), 3)
@@ -283,6 +301,7 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsO
     Array([0.], f32[1], cpu:0)
     """
     willing = with_extra_args_support(inner)
+    required_number("apply_if_finite", "max_consecutive_errors", max_consecutive_errors, 0)
 
     def init(params: Tree) -> FiniteState:
         return FiniteState(no_steps(), no_steps(), rnp.ones((), bool), inner.init(params))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,6 +77,22 @@ def function_name(function: Callable[..., Any]) -> str:
     named_so = getattr(function, "name", type(function).__name__)
     found = str(getattr(function, "__name__", named_so))
     return "".join(c if c.isalnum() or c == "_" else "_" for c in found).strip("_") or "f"
+
+
+def required_number(
+    name: str, what: str, value: Any, least: float = -math.inf, most: float = math.inf
+) -> Any:
+    """`value`, an array or a number of least…most.
+
+    Errors: ArgumentError for other objects, and for numbers outside.
+    """
+    known = isinstance(value, int | float | np.generic)
+    if not known and not hasattr(value, "dtype"):
+        raise ArgumentError(f"{name}: cannot use {what}={value!r} (a number required)")
+    if known and not least <= float(value) <= most:
+        bounds = f"{least:g}…{most:g}" if most < math.inf else f"at least {least:g}"
+        raise ArgumentError(f"{name}: cannot use {what}={value} ({bounds} required)")
+    return value
 
 
 def require_callable(name: str, function: Any) -> None:

@@ -57,7 +57,7 @@ class Evaluate(Interpreter):
             if is_checked and primitive.family in watched_families():
                 check_eager(primitive, data, made)
         else:
-            program = _one_operation(primitive, types, tuple(sorted(params.items())))
+            program = one_operation(primitive, types, tuple(sorted(params.items())))
             try:
                 (made,) = run_program(program, args, place)
             except (BoundsError, NaNError) as error:  # the program may be of another line's
@@ -71,7 +71,7 @@ def _run_library(
 ) -> list[Any]:  # fmt: skip
     """The results of a primitive that gives several: by NumPy on the CPU, else compiled."""
     if place.device is not None:
-        program = _one_operation(primitive, types, tuple(sorted(params.items())))
+        program = one_operation(primitive, types, tuple(sorted(params.items())))
         return run_program(program, args, place)
     assert primitive.reference is not None
     results: Any = result_type(primitive, types, params)  # first: it says what cannot be done
@@ -128,7 +128,7 @@ def result_type(primitive: Primitive, types: tuple, params: Mapping[str, Any]) -
 
 
 @functools.lru_cache(maxsize=4096)
-def _one_operation(primitive: Primitive, types: tuple, params: tuple) -> Any:
+def one_operation(primitive: Primitive, types: tuple, params: tuple) -> Any:
     def run(*xs: Any) -> list[Any]:
         found = primitive(*xs, **dict(params))
         return found if primitive.multiple_results else [found]

@@ -9,6 +9,7 @@ Answers to effects come from hidden inputs behind the others (boundary.py): no k
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from rune import config, counts, effects, tree
 from rune.array import COMMITTED_CPU, CPU, Array, committed_to, default_place, on
 from rune.backends import Device
 from rune.backends.base import Executable
+from rune.backends.forks import held
 from rune.core import axes
 from rune.core.interpreter import Tracer, current, is_evaluating, type_of
 from rune.core.program import Program
@@ -76,6 +78,18 @@ class Traced:
         return None if None in found else [v for values in found for v in values or ()]
 
 
+_all: weakref.WeakSet[Jitted] = weakref.WeakSet()
+_all_lock = held(threading.RLock(), 2)  # reentrant: the collector may run code that jits
+
+
+def clear_all() -> None:
+    """Forget the traces of every jitted function."""
+    with _all_lock:
+        alive = list(_all)
+    for jitted in alive:
+        jitted.clear_cache()
+
+
 class Jitted:
     """A function compiled on first call for each kind of arguments; see `jit`."""
 
@@ -94,6 +108,8 @@ class Jitted:
         self._automatic = automatic.Automatic(function_name(function))
         self._lock = threading.RLock()
         named(self, function, "jit")  # type: ignore[arg-type]
+        with _all_lock:
+            _all.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, tracing and compiling where this is needed."""

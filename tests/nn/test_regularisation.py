@@ -104,7 +104,7 @@ def test_dropout_is_part_of_the_kernel_around_it():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ArgumentError, match=r"cannot drop with rate 1\.5"):
+    with pytest.raises(ArgumentError, match=r"cannot use rate=1\.5"):
         dropout(X, 1.5, KEY)
     with pytest.raises(AxisError, match="cannot find axis 2"):
         dropout(X, 0.5, KEY, broadcast_dims=(2,))

@@ -1,10 +1,10 @@
-"""rune.numpy is a namespace of the array API standard 2024.12, with linalg and fft.
+"""rune.numpy is a namespace of the array API standard 2025.12, with linalg and fft.
 
 The oracle is array-api-strict, which has exactly the standard's functions, signatures and dtypes:
 what can be called there can be called here, and gives the same dtype and value. Special values are
 those of the standard's own tables, which NumPy follows.
 
-Source: https://data-apis.org/array-api/2024.12
+Source: https://data-apis.org/array-api/2025.12
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def test_kinds_of_dtypes_are_the_standards(name: str):
 # --- the array, and what is said of the namespace ---------------------------------------------
 
 
-@pytest.mark.parametrize("version", [None, "2022.12", "2023.12", "2024.12"])
+@pytest.mark.parametrize("version", [None, "2022.12", "2023.12", "2024.12", "2025.12"])
 def test_an_array_knows_its_namespace(version: str | None):
     xp = rnp.ones(2).__array_namespace__(api_version=version)
 
@@ -355,7 +355,7 @@ def test_a_version_that_is_not_there_is_refused():
 def test_the_namespace_tells_its_devices_and_dtypes():
     info = rnp.__array_namespace_info__()
 
-    assert rnp.__array_api_version__ == "2024.12"
+    assert rnp.__array_api_version__ == "2025.12"
     assert info.default_device() == rnp.ones(2).device
     assert info.default_device() in info.devices()
     assert set(info.dtypes()) == set(NAMES)

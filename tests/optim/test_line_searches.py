@@ -62,7 +62,7 @@ def test_a_direction_is_that_of_bfgs_with_the_whole_matrix():
     root = random.normal(size=(4, 4))
     hessian, w = root @ root.T + np.eye(4), random.normal(size=4)
     part = optim.scale_by_lbfgs(memory_size=3)
-    state, points, slopes = part.init(array(w)), [], []
+    state, points, slopes, direction = part.init(array(w)), [], [], array(w)
     for _ in range(6):
         points.append(w)
         slopes.append(hessian @ w)

@@ -12,10 +12,11 @@ from tests.scipy.interpolate_cases import INTERPOLATE
 from tests.scipy.linalg_cases import SOLVED
 from tests.scipy.matrix_cases import MATRICES
 from tests.scipy.ndimage_cases import NDIMAGE
+from tests.scipy.optimize_cases import OPTIMIZE
 from tests.scipy.signal_cases import SIGNAL
 from tests.scipy.special_cases import SPECIAL
 from tests.scipy.stats_cases import STATS
 
 CASES: list[Case] = [
-    *SPECIAL, *STATS, *INTEGRATE, *INTERPOLATE, *NDIMAGE, *TRANSFORMS, *SIGNAL, *SOLVED, *MATRICES,
+    *SPECIAL, *STATS, *INTEGRATE, *OPTIMIZE, *INTERPOLATE, *NDIMAGE, *TRANSFORMS, *SIGNAL, *SOLVED, *MATRICES,
 ]  # fmt: skip

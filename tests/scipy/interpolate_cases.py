@@ -8,7 +8,7 @@ from tests.numpy.spelling import Case, case, f, pos, unit
 
 
 def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
-    return case(f"interpolate.{name}", call, *specs, module="scipy", plain=True, **flags)
+    return case(f"interpolate.{name}", call, *specs, module="scipy", **flags)
 
 
 def _rising(gaps: Any) -> Any:
@@ -63,10 +63,12 @@ INTERPOLATE = [
         _rising(g), y, d)(_inside(_rising(g), u)), pos(5), f(5, 2), f(5, 2), unit(4), slack=20.0),
     _case("interp1d along the last axis", lambda sp, g, y, u: sp.interpolate.interp1d(
         _rising(g), y)(_inside(_rising(g), u)), pos(5), f(2, 5), unit(4, 3), slack=20.0),
-    _case("PPoly", lambda sp, c, g, u: sp.interpolate.PPoly(c, _rising(g))(
-        _inside(_rising(g), u)), f(3, 4, 2), pos(5), unit(6), slack=10.0),
-    _case("PPoly outside", lambda sp, c, g: sp.interpolate.PPoly(c, _rising(g), False)(
-        _rising(g)[-1] + 1.0), f(3, 4), pos(5), smooth=False),
+    _case("PPoly", lambda sp, c, g, u: sp.interpolate.PPoly(c[:, 1:], _rising(g))(
+        _inside(_rising(g), u)), f(3, 5, 2), pos(5), unit(6), slack=10.0),
+    _case("PPoly outside", lambda sp, c, g: sp.interpolate.PPoly(c[:, 1:], _rising(g), False)(
+        _rising(g)[-1] + 1.0), f(3, 5), pos(5), smooth=False),
+    _case("PPoly of coefficients that do not fit", lambda sp, c, g, u: sp.interpolate.PPoly(
+        c, _rising(g))(_inside(_rising(g), u)), f(3, 4, 2), pos(5), unit(6), slack=10.0),
     *[
         _case(f"make_interp_spline of degree {k}", lambda sp, g, y, u, k=k:
               sp.interpolate.make_interp_spline(_rising(g), y, k)(_inside(_rising(g), u)),
@@ -75,8 +77,14 @@ INTERPOLATE = [
     ],
     _case("BSpline derived", lambda sp, g, y, u: sp.interpolate.make_interp_spline(
         _rising(g), y, 3)(_inside(_rising(g), u), 1), pos(7), f(7), unit(4), slack=400.0),
-    _case("BSpline", lambda sp, g, c, u: sp.interpolate.BSpline(_rising(g), c, 2)(
-        _rising(g)[3] + 0.1 * u), pos(9), f(6, 2), unit(3), slack=10.0),
+    _case("BSpline", lambda sp, g, c, u: sp.interpolate.BSpline(_rising(g), c[3:], 2)(
+        _rising(g)[3] + 0.1 * u), pos(9), f(9, 2), unit(3), slack=10.0),
+    _case("interp1d of points in no order", lambda sp, x, y, u: sp.interpolate.interp1d(
+        x, y, fill_value="extrapolate")(2.0 + 2.0 * u), f(6), f(2, 6), unit(4), slack=50.0),
+    _case("RegularGridInterpolator of falling points", lambda sp, g, v, u:
+          sp.interpolate.RegularGridInterpolator((-_rising(g),), v, "linear", False)(
+              -_inside(_rising(g), u)[:, None]), pos(4), f(4, 2), unit(5), slack=20.0, static=True,
+          smooth=False),
     *[
         _case(f"interp1d {kind}", lambda sp, g, y, u, kind=kind: sp.interpolate.interp1d(
             _rising(g), y, kind, axis=0)(_inside(_rising(g), u)), pos(6), f(6, 2), unit(4),

@@ -141,6 +141,13 @@ _SOLVES = [
 ]  # fmt: skip
 
 
+def _in_pairs(low: int, up: int, n: int) -> Any:
+    """Numbers of a band that make every two rows ask to change places."""
+    heavy = np.zeros((low + up + 1, n), np.float32)
+    heavy[up - 1, 1::2] = heavy[up + 1, ::2] = 12
+    return heavy
+
+
 def _diagonals(count: int, n: int, at: int) -> Any:
     """Numbers of a band, the main diagonal made large; row `at` holds it."""
     heavy = np.zeros((count, n), np.float32)
@@ -157,6 +164,14 @@ _STRUCTURES = [
             (1, 1, f(5)), (1, 1, f(5, 2)), (2, 1, f(5)), (0, 2, f(5, 2)), (0, 0, f(5)),
         )
     ),
+    *(
+        of(f"solve_banded {low}, {up} by pivoting",
+           lambda sp, ab, b, low=low, up=up: sp.linalg.solve_banded(
+               (low, up), ab + _in_pairs(low, up, 6), b), f(low + up + 1, 6), f(6, 2), slack=50)
+        for low, up in ((1, 1), (2, 1), (1, 3))
+    ),
+    of("solve_banded of a wide band", lambda sp, ab, b: sp.linalg.solve_banded(
+        (4, 3), ab + _diagonals(8, 3, 3), b), z(8, 3), z(3), slack=50, plain=True),
     *(
         of(f"{name} {lower}", call, *specs, slack=50)
         for lower in (False, True)

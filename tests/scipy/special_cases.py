@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.numpy.fourier_cases import z
 from tests.numpy.spelling import Case, big, case, f, n, named, pos, unit
 
 
@@ -66,12 +67,12 @@ SPECIAL = [
         _case(f"expn {order}", lambda sp, x, order=order: sp.special.expn(order, x), pos(2, 3))
         for order in (0, 1, 2, 7)
     ],
-    _case("multigammaln", lambda sp, x: sp.special.multigammaln(x + 1.0, 3), pos(4), plain=True),
+    _case("multigammaln", lambda sp, x: sp.special.multigammaln(x + 1.0, 3), pos(4)),
     _case("factorial", lambda sp, x: sp.special.factorial(x), pos(2, 3)),
     _case("factorial of integers", lambda sp, k: sp.special.factorial(k), n(2, 3), smooth=False),
     _case("comb", lambda sp, k: sp.special.comb(9, k), n(2, 3), smooth=False),
     _case("comb with repetition", lambda sp, k: sp.special.comb(4, k, repetition=True), n(3),
-          smooth=False, plain=True),
+          smooth=False),
     _case("perm", lambda sp, k: sp.special.perm(9, k), n(2, 3), smooth=False),
     _case("bernoulli", lambda sp: sp.special.bernoulli(12)),
     _case("hyp2f1", lambda sp, a, b, x: sp.special.hyp2f1(a, b, 2.5, x),
@@ -80,17 +81,25 @@ SPECIAL = [
           pos(2, 3), pos(3)),
     *[
         _case(name, lambda sp, x, name=name: getattr(sp.special, name)([0, 1, 2, 5], x), f(2, 4),
-              plain=True)
+              )
         for name in ("eval_legendre", "eval_chebyt", "eval_chebyu", "eval_hermite",
                      "eval_hermitenorm", "eval_laguerre")
     ],
     _case("sph_harm_y", lambda sp, t, p: sp.special.sph_harm_y(3, -2, t, p), pos(2, 3), f(3)),
     _case("wofz", lambda sp, x: sp.special.wofz(x), f(2, 3)),
-    _case("logsumexp", lambda sp, x: sp.special.logsumexp(x, axis=1), f(3, 4), plain=True),
+    _case("logsumexp", lambda sp, x: sp.special.logsumexp(x, axis=1), f(3, 4)),
     _case("logsumexp weighted",
           lambda sp, x, b: sp.special.logsumexp(x, axis=0, b=b, keepdims=True), f(3, 4), pos(3, 4),
-          plain=True),
-    _case("softmax", lambda sp, x: sp.special.softmax(x, axis=-1), f(3, 4), plain=True),
-    _case("log_softmax", lambda sp, x: sp.special.log_softmax(x, axis=0), f(3, 4), plain=True),
-    *_of("softmax log_softmax", f(3, 4), plain=True),
+          ),
+    _case("lambertw", lambda sp, x: sp.special.lambertw(x), pos(2, 3)),
+    _case("lambertw of complex numbers", lambda sp, x: sp.special.lambertw(2.0 * x), z(2, 3)),
+    *[
+        _case(f"lambertw on branch {k}", lambda sp, x, k=k: sp.special.lambertw(x, k), z(3))
+        for k in (-2, -1, 1)
+    ],
+    _case("lambertw below", lambda sp, x: sp.special.lambertw(-0.1 - 0.05 * x, [[-1], [0]]),
+          unit(3), static=True, smooth=False),
+    _case("softmax", lambda sp, x: sp.special.softmax(x, axis=-1), f(3, 4)),
+    _case("log_softmax", lambda sp, x: sp.special.log_softmax(x, axis=0), f(3, 4)),
+    *_of("softmax log_softmax", f(3, 4)),
 ]  # fmt: skip

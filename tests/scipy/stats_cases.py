@@ -45,17 +45,15 @@ _CONTINUOUS: dict[str, tuple[tuple[float, ...], Any]] = {
     "vonmises": ((1.7,), lambda u: 3.0 * u),
     "wrapcauchy": ((0.4,), lambda u: 1.5 + 1.5 * u),
 }  # fmt: skip
-# Quantiles of these are found by loops within loops, which take a second to compile for each shape
-# and dtype; of the others all variants are tried.
-_SEARCHED = {
-    "maxwell", "gamma", "chi2", "chi", "invgamma", "beta", "betaprime", "f", "t", "gennorm",
-    "loggamma",
-}  # fmt: skip
-_LOOPED = {"binom", "betabinom", "nbinom", "poisson", "zipf", "logser"}
-_LONG = dict.fromkeys(
-    ("odd", "* to *", "reversed", "by columns", "views of NumPy", "bool", "[iu]*", "bf16", "c*"),
-    "seconds to compile",
-)
+# What becomes of shapes, strides and dtypes is one piece of code for all families, and each variant
+# is compiled: all are tried of these families, and of the others some.
+_TRIED = ("norm", "truncnorm", "gompertz", "pareto", "bernoulli", "randint")
+_ALIKE = dict.fromkeys(
+    ("all 1", "* to *", "reversed", "by columns", "views *", "bool", "i8", "i16", "i64", "u*",
+     "*f16", "f32", "c*"),
+    "as of other families",
+)  # fmt: skip
+_SEARCH = _ALIKE | dict.fromkeys(("odd", "every other", "i32", "f16"), "loops take long to compile")
 _NO_CDF = {"vonmises"}
 _NO_PPF = {"vonmises", "wrapcauchy", "skewnorm", "exponnorm", "invgauss"}
 _DISCRETE = {
@@ -101,7 +99,13 @@ def _at_points(name: str, methods: str, shapes: tuple[float, ...], point: Any) -
         ]
 
     return _case(f"{name}: {methods}", call, unit(2, 3), *_specs(shapes, unit(2, 1), unit()),
-                 without=_LONG if methods == "ppf isf" and name in _SEARCHED else {})  # fmt: skip
+                 without=_spared(name, methods))  # fmt: skip
+
+
+def _spared(name: str, methods: str = "") -> dict[str, str]:
+    if name in _TRIED:
+        return {}
+    return _SEARCH if "ppf" in methods else _ALIKE
 
 
 def _at_counts(name: str, methods: str, shapes: tuple[float, ...]) -> Case:
@@ -112,7 +116,8 @@ def _at_counts(name: str, methods: str, shapes: tuple[float, ...]) -> Case:
             for method in methods.split()
         ]
 
-    return _case(f"{name}: {methods}", call, n(2, 3), *_specs(shapes), smooth=name not in _FEW)
+    return _case(f"{name}: {methods}", call, n(2, 3), *_specs(shapes), smooth=name not in _FEW,
+                 without=_spared(name))  # fmt: skip
 
 
 def _counts_of(name: str, shapes: tuple[float, ...]) -> Case:
@@ -124,7 +129,7 @@ def _counts_of(name: str, shapes: tuple[float, ...]) -> Case:
         return [getattr(family, m)(0.5 + 0.5 * u, *given, loc=1) for m in ("ppf", "isf")]
 
     return _case(f"{name}: ppf isf", call, unit(2, 3), *_specs(shapes), smooth=False,
-                 without=_LONG if name in _LOOPED else {})  # fmt: skip
+                 without=_spared(name, "ppf"))  # fmt: skip
 
 
 def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:
@@ -137,7 +142,8 @@ def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:
         given = _moved(shapes, moves, _WHOLE.get(name, 0))
         return [getattr(getattr(sp.stats, name), m)(*given, loc=0.2 + loc) for m in methods]
 
-    return _case(f"{name}: {' '.join(methods)}", call, unit(3), *_specs(shapes))
+    return _case(f"{name}: {' '.join(methods)}", call, unit(3), *_specs(shapes),
+                 without=_spared(name))  # fmt: skip
 
 
 _WHOLE = {"binom": 1, "betabinom": 1, "randint": 2}

@@ -116,6 +116,53 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     ),
     "a permutation is real, of one row as well": ("linalg.lu of z* @ all 1: has the dtype *",),
     "complex systems are transposed as real ones are": ("linalg.solve transposed @ c*: gives *",),
+    "distributions, statistics, points, distances and rotations are those of real numbers": (
+        "stats.* @ c*: raises *real dtype required*", "spatial.* @ c*: raises *real dtype *",
+        "integrate.simpson* @ c*: raises *real dtype *",
+        "ndimage.affine_transform* @ c*: raises *real dtype *",
+    ),
+    "sums and differences of bools are those of numbers": (
+        "integrate.* @ bool: is *", "stats.iqr @ bool: gives *", "stats.mode* @ bool: gives *",
+        "stats.gaussian_kde* @ bool: gives *", "stats.describe @ bool: is *",
+        "special.*softmax @ bool: gives *", "interpolate.interp1d of points * @ bool: gives *",
+    ),
+    "the most frequent of integers is an integer, of no rows as well": (
+        "stats.mode* @ * to 0: has the dtype int*",
+    ),
+    "SciPy subtracts the largest unsigned integer from others below 0": (
+        "special.*softmax @ u*: is *",
+    ),
+    "a filter of integers gives floats, where SciPy cuts the sum along each axis off": (
+        "ndimage.* @ [biu]*: has the dtype float*",
+    ),
+    "between bools the nearest is taken, where SciPy rounds all but 1 down": (
+        "ndimage.* @ bool: is *",
+    ),
+    "there is nothing between no elements, SciPy reads beyond them": (
+        "ndimage.* @ *0: raises map_coordinates: cannot interpolate *",
+    ),
+    "of no codes none is the nearest, of no numbers none the most frequent": (
+        "cluster.vq.vq @ *0: raises vq: cannot *", "stats.mode* @ *0: raises mode: cannot *",
+    ),
+    "a line through one point is flat, and as a spline it takes two": (
+        "interpolate.interp1d l* @ *1: is *",
+        "interpolate.interp1d along the last axis @ *1: is *",
+        "interpolate.interp1d of points in no order @ *1: is *",
+        "interpolate.make_interp_spline of degree 1 @ *1: raises *at least 2*",
+    ),
+    "no values raise anything in a compiled program: a rotation of length 0 is NaN": (
+        "spatial.Rotation.* @ bool: gives *",
+    ),
+    "π and -π are one angle": ("spatial.Rotation.as_euler * @ i64: is *",),
+    "an axis of size 1 stays": (
+        "stats.dirichlet as a whole @ all 1: has the shape (1,), not ()",
+        "stats.multivariate_normal @ *1: has the shape (1,), not ()",
+    ),
+    "there are as many results as members, of none as well": (
+        "stats.*: mean var std entropy @ *0: gives *", "special.*softmax @ *0: gives *",
+    ),
+    "an equation has unknowns": ("integrate.solve_ivp * @ all 0: raises solve_ivp: cannot *",),
+    "an integral may be complex": ("integrate.quad @ c*: has the dtype complex*",),
     "a polynomial without a root has no companion": (
         "linalg.fiedler_companion* @ all *: raises *two coefficients*",
     ),

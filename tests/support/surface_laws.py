@@ -1,9 +1,9 @@
 """What holds of every call that NumPy (SciPy) and rune both understand: the laws of a `Case`.
 
 The library computes in f64 what rune computes in f32, operation after operation and as a program on
-every executor; the program of all lanes, compiled once for every number of them, agrees with the
-loop over lanes; so does what is jitted or batched alone; forward derivatives agree with central
-differences, and reverse derivatives with the forward ones.
+every executor, whose gradients are those of the CPU in f64; the program of all lanes, compiled once
+for every number of them, agrees with the loop over lanes; so does what is jitted or batched alone;
+forward derivatives agree with central differences, and reverse derivatives with the forward ones.
 
 A room gives its table of cases, and says if a sample of the compiled ones has to do:
 
@@ -41,6 +41,8 @@ from tests.support.derivatives import WHY, differences, directions, inner
 
 ORDER = "other order of sums, other libm"
 T = TypeVar("T")
+_NARROW = {dtypes.f64: dtypes.f32, dtypes.c128: dtypes.c64}
+_WIDE = {narrow: wide for wide, narrow in _NARROW.items()}
 
 # --- numbers ----------------------------------------------------------------------------------
 
@@ -63,11 +65,19 @@ def silently(case: Case, library: Any, data: Sequence[Any]) -> Any:
         return case.call(library, *data)
 
 
-def answered(case: Case) -> tuple[list[Any], Any]:
-    """Arguments in 32 bits, and what the library makes of the same numbers in 64."""
-    data = [d.astype(np.float32) if d.dtype == np.float64 else d for d in drawn(case)]
-    wide = [d.astype(np.float64) if d.dtype == np.float32 else d for d in data]
-    return single(data), silently(case, case.oracle, wide)
+def rounded(case: Case) -> list[np.ndarray]:
+    """What the case draws, in numbers that 32 bits hold."""
+    return [d.astype(_NARROW.get(d.dtype, d.dtype)) for d in drawn(case)]
+
+
+def widened(data: list[np.ndarray]) -> list[np.ndarray]:
+    """The same numbers in f64 and c128."""
+    return [d.astype(_WIDE.get(d.dtype, d.dtype)) for d in data]
+
+
+def answer(case: Case) -> Any:
+    """What the library makes of the rounded numbers in 64 bits."""
+    return silently(case, case.oracle, widened(rounded(case)))
 
 
 def bound(case: Case) -> Callable[..., Any]:
@@ -86,17 +96,30 @@ def looped(case: Case, args: Sequence[Any], size: int) -> Any:
     return tree.map(lambda *xs: rnp.stack(xs), *lanes)
 
 
-def of_reals(case: Case, data: list[np.ndarray]) -> tuple[Any, list[Any]]:
-    """The call as a function of its floating arguments alone, to one array; and those in f64."""
+def of_reals(case: Case, data: list[np.ndarray], dtype: str = "f64") -> tuple[Any, list[Any]]:
+    """The call as a function of its floating arguments alone, to one array; and those.
+
+    dtype: of the result at least.
+    """
     reals = [k for k, s in enumerate(case.specs) if s.is_real]
 
     def function(*xs: Any) -> Any:
         given = dict(zip(reals, xs, strict=True))
         args = [given[k] if k in given else array(d) for k, d in enumerate(data)]
         outs = [rnp.ravel(o) for o in tree.leaves(case.call(case.ours, *args))]
-        return rnp.concatenate([rnp.zeros(0, "f64"), *outs])
+        return rnp.concatenate([rnp.zeros(0, dtype), *outs])
 
     return function, [array(data[k]) for k in reals]
+
+
+def pulled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The gradients of a weighted sum of the elements of a function's result."""
+
+    def gradients(*xs: Any) -> Any:
+        out, pull = rune.vjp(function, *xs)
+        return pull(rnp.cos(rnp.arange(out.size, dtype="f32")).astype(out.dtype))
+
+    return gradients
 
 
 # --- executors --------------------------------------------------------------------------------
@@ -174,8 +197,9 @@ _CHOICES: dict[str, Callable[[type[Laws]], Sequence[object]]] = {
     "case": lambda room: room.cases,
     "smooth": lambda room: smooth(room.cases),
     "symbolic": lambda room: one_in(room.sample, dynamic(room.cases)),
-    "compiled": lambda room: one_in(max(4, room.sample), dynamic(room.cases)),
-    "placed": lambda room: one_in(48, placed(room.cases)),
+    "compiled": lambda room: one_in(8, dynamic(room.cases)),
+    "placed": lambda room: one_in(64, placed(room.cases)),
+    "derived": lambda room: one_in(128, placed(smooth(room.cases))),
 }
 
 
@@ -191,22 +215,28 @@ class Laws:
             metafunc.parametrize(name, _CHOICES[name](type(self)), ids=str)
 
     def test_a_function_means_what_the_library_means(self, case: Case):
-        args, expected = answered(case)
+        found = case.call(case.ours, *single(rounded(case)))
 
-        found = case.call(case.ours, *args)
-
-        near(expected, found, relative=2e-5 * case.slack, why="f32 against f64")
+        near(answer(case), found, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
     def test_a_program_on_an_executor_means_what_the_library_means(self, placed: Placed):
         case, device = placed.case, placed.device
-        args, expected = answered(case)
 
-        found = rune.jit(bound(case), device=device.name)(*args)
+        found = rune.jit(bound(case), device=device.name)(*single(rounded(case)))
 
-        near(expected, found, relative=2e-5 * case.slack, why="f32 against f64")
+        near(answer(case), found, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
+    def test_a_gradient_on_an_executor_is_that_of_the_cpu_in_64_bits(self, derived: Placed):
+        case, data = derived.case, rounded(derived.case)
+        exact, wide = of_reals(case, widened(data))
+        function, primals = of_reals(case, data, "f32")
+
+        found = rune.jit(pulled(function), device=derived.device.name)(*primals)
+
+        near(pulled(exact)(*wide), found, relative=2e-4 * case.slack, why="f32 against f64")
+
     def test_calls_on_32_bits_compute_with_no_more_as_some_devices_have_no_more(self):
         asked = [c for c in self.cases if not c.static and not is_exact(c)]
 

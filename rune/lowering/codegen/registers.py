@@ -12,8 +12,8 @@ operands, and a Kind says what takes a register of it to memory and back.
 Invariant: no two values that are alive at once share a register, and no step needs more of a file
            than its limit. Registers of a kind are numbered from 0, without gaps; where there is no
            limit they are as many as values of the kind are ever alive at once, which is the least.
-           An operand in memory is loaded before each step that reads it, into a register of its own
-           for that step alone, and stored after each that writes it.
+           A value in memory is loaded before each step that reads it, but for what the step before
+           has written, and stored after each that writes it.
 Cost:      steps times live values, for each round; a round that finds values without a register is
            followed by one in which they are in memory.
 Not here:  copies merged, constants computed again instead of loaded, values that live in a register
@@ -57,14 +57,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a register holds; no other value has its number.
-
-    lent: for one step alone, and so never in memory
-    """
+    """What a register holds; no other value has its number."""
 
     number: int
     kind: Kind
-    lent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +112,16 @@ def allocate(steps: Sequence[Step], limits: Mapping[str, int]) -> Allocation:
     Errors: CompileError "registers: cannot allocate words (one step needs 6, there are 4)".
     """
     ranges = live_ranges(steps)
+    costs = {r.value: r.cost for r in ranges}
     homeless: set[Value] = set()
     while True:
-        stored = {r.value: replace(r, value=_stored(r.value)) for r in ranges}
-        places, _ = scan((stored[r.value] for r in ranges if r.value in homeless), {})
+        stored = (replace(r, value=_stored(r.value)) for r in ranges if r.value in homeless)
+        places, _ = scan(stored, {})
         at = {v: places[_stored(v)] for v in homeless}
         made = tuple(_with_memory(steps, at)) if at else tuple(steps)
-        registers, more = scan(live_ranges(made), limits)
+        # What is between a value in memory and one step cannot go there itself.
+        found = (replace(r, cost=costs.get(r.value, math.inf)) for r in live_ranges(made))
+        registers, more = scan(found, limits)
         if not more:
             return Allocation(made, registers, _counts(registers), _counts(places))
         homeless |= more
@@ -174,8 +173,7 @@ def live_ranges(steps: Sequence[Step]) -> list[LiveRange]:
     for value, start in starts.items():
         at, loop = last[value]
         end = at if loop is None else ends[loop]
-        is_short = value.lent or end <= start + 1
-        found.append(LiveRange(value, start, end, math.inf if is_short else costs[value]))
+        found.append(LiveRange(value, start, end, costs[value] if end > start + 1 else math.inf))
     return found
 
 
@@ -225,17 +223,22 @@ def _beyond(
 def _with_memory(steps: Sequence[Step], places: Mapping[Value, int]) -> Iterator[Step]:
     """The steps with loads and stores of the values that have a place in memory."""
     fresh = count(1 + max(v.number for step in steps for v in step.writes))
+    written: dict[Value, Value] = {}  # by the step before, from a register that is still there
     for step in steps:
-        touched = dict.fromkeys((*step.reads, *step.writes))
-        here = {v: Value(next(fresh), v.kind, True) for v in touched if v in places}
+        kept = {v: written[v] for v in step.reads if v in written}
+        here = {
+            v: kept.get(v) or Value(next(fresh), v.kind)
+            for v in dict.fromkeys((*step.reads, *step.writes))
+            if v in places
+        }
         for value in dict.fromkeys(step.reads):
-            if value in places:
+            if value in places and value not in kept:
                 yield from _load(here[value], places[value], fresh)
         reads, writes = (tuple(here.get(v, v) for v in vs) for vs in (step.reads, step.writes))
         yield replace(step, writes=writes, reads=reads) if here else step
-        for value in step.writes:
-            if value in places:
-                yield from _store(here[value], places[value], fresh)
+        written = {v: here[v] for v in step.writes if v in places}
+        for value in written:
+            yield from _store(here[value], places[value], fresh)
 
 
 def _load(value: Value, place: int, fresh: Iterator[int]) -> Iterator[Step]:
@@ -243,7 +246,7 @@ def _load(value: Value, place: int, fresh: Iterator[int]) -> Iterator[Step]:
     if via is None:
         yield Step(kind.load, writes=(value,), numbers=(place * kind.bytes,))
         return
-    between = Value(next(fresh), via, True)
+    between = Value(next(fresh), via)
     yield from _load(between, place, fresh)
     yield Step(kind.load, writes=(value,), reads=(between,))
 
@@ -253,6 +256,6 @@ def _store(value: Value, place: int, fresh: Iterator[int]) -> Iterator[Step]:
     if via is None:
         yield Step(kind.store, reads=(value,), numbers=(place * kind.bytes,))
         return
-    between = Value(next(fresh), via, True)
+    between = Value(next(fresh), via)
     yield Step(kind.store, writes=(between,), reads=(value,))
     yield from _store(between, place, fresh)

@@ -1,7 +1,8 @@
 """What the functions of rune.numpy.linalg do with their arguments before the real work.
 
-Integers become f32 as everywhere; the half types, which LAPACK does not know, are computed in f32
-and rounded back.
+Integers and booleans become f32 as everywhere; the half types, which LAPACK does not know, are
+computed in f32 and rounded back. Where NumPy raises for what is not finite, or has no answer, the
+matrices concerned give NaN, and no others.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ read. Elimination with partial pivoting between neighbouring rows, row after row
 lanes and right-hand sides together. A singular matrix gives infinities and NaN.
 
 The expansion serves the CPU as well: NumPy has no such routine, and a compiled loop takes a row in
-a fraction of the time of a NumPy call. Eager evaluation runs the same steps in NumPy.
+a fraction of the time of a NumPy call. Eager evaluation runs the same steps in NumPy, or in Python
+where a row has few numbers.
 Source: Golub & Van Loan 4e, §4.3.6, with pivoting as LAPACK's gtsv; derivative: Giles 2008, §2.2.
 """
 
@@ -22,19 +23,20 @@ from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, div, le, mul, neg, select, sub
-from rune.ops.family import Batched, broadcast, same_dtype, size_value, types_text
+from rune.ops.family import Batched, broadcast, reshape, same_dtype, types_text
 from rune.ops.linalg.lu_expand import size
 from rune.ops.linalg.lu_numpy import size as size_in_numpy
 from rune.ops.matrix_helpers import (
     batch_leading,
     number,
-    put,
+    part,
     require_matrices,
-    steps,
-    window,
     zeros,
 )
-from rune.ops.movement import pad
+from rune.ops.movement import concatenate, move_axis, pad
+from rune.ops.repeat import repeat_rows
+
+FEW = 128  # right-hand sides of all lanes, up to which NumPy is slower than Python's own numbers
 
 
 def _type(lower: ArrayType, main: ArrayType, upper: ArrayType, b: ArrayType) -> ArrayType:
@@ -55,13 +57,22 @@ def _type(lower: ArrayType, main: ArrayType, upper: ArrayType, b: ArrayType) -> 
 def _reference(
     lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray
 ) -> np.ndarray:
-    n = main.shape[-1]
-    if n == 0:
+    if 0 in b.shape:
         return b
+    if b.size <= FEW * main.shape[-1]:
+        found = _by_numbers(lower, main, upper, b)
+        if found is not None:
+            return found
     # The rows come first: a step works on one row of all lanes.
     lower, main, upper = (np.moveaxis(x, -1, 0)[..., None] for x in (lower, main, upper))
-    sides = np.moveaxis(b, -2, 0)
-    pivots, first = np.empty((n, 3, *main.shape[1:]), b.dtype), np.empty_like(sides)
+    return np.moveaxis(_by_rows(lower, main, upper, np.moveaxis(b, -2, 0)), 0, -2)
+
+
+def _by_rows(
+    lower: np.ndarray, main: np.ndarray, upper: np.ndarray, sides: np.ndarray
+) -> np.ndarray:
+    n = len(main)
+    pivots, first = np.empty((n, 3, *main.shape[1:]), sides.dtype), np.empty_like(sides)
     here, right, side = main[0], upper[0], sides[0]
     for i in range(n - 1):
         keeps = size_in_numpy(lower[i + 1]) <= size_in_numpy(here)
@@ -78,7 +89,45 @@ def _reference(
     for i in reversed(range(n - 1)):
         after = pivots[i, 2] * out[i + 2] if i + 2 < n else 0
         out[i] = (first[i] - pivots[i, 1] * out[i + 1] - after) / pivots[i, 0]
-    return np.moveaxis(out, 0, -2)
+    return out
+
+
+def _by_numbers(
+    lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray
+) -> np.ndarray | None:
+    """The same on Python's numbers, lane by lane; None where one is divided by zero."""
+    out, n = np.empty_like(b), main.shape[-1]
+    flat = [x.reshape(-1, n).tolist() for x in (lower, main, upper)]
+    sides = b.reshape(-1, n, b.shape[-1])
+    try:
+        for lane, diagonals in enumerate(zip(*flat, strict=True)):
+            for k in range(b.shape[-1]):
+                found = _one_by_one(*diagonals, sides[lane, :, k].tolist())
+                out.reshape(sides.shape)[lane, :, k] = found
+    except (ZeroDivisionError, OverflowError):
+        return None
+    return out
+
+
+def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:
+    n, rows = len(main), []
+    here, right, given = main[0], upper[0], side[0]
+    for i in range(1, n):
+        below, own, beyond = lower[i], main[i], upper[i]
+        if abs(below) <= abs(here):
+            factor = below / here
+            rows.append((here, right, 0, given))
+            here, right, given = own - factor * right, beyond, side[i] - factor * given
+        else:
+            factor = here / below
+            rows.append((below, own, beyond, side[i]))
+            here, right, given = right - factor * own, -factor * beyond, given - factor * side[i]
+    out = [given / here]
+    one, two = out[0], 0
+    for pivot, next_, second, given in reversed(rows):
+        one, two = (given - next_ * one - second * two) / pivot, one
+        out.append(one)
+    return out[::-1]
 
 
 # --- expansion --------------------------------------------------------------------------------
@@ -89,47 +138,45 @@ def _expand(lower: Any, main: Any, upper: Any, b: Any) -> Any:
     n = type_of(main).shape[-1]
     if n == 0:
         return b
-
-    def eliminate(i: Any, here: Any, right: Any, side: Any, *done: Any) -> list[Any]:
-        after = add(i, np.int32(1))
-        below = [window(x, -1, after, 1) for x in (lower, main, upper)]
-        keeps = le(size(below[0]), size(here))
-        above = [here, right, zeros(here)]
-        pivots = [select(keeps, p, q) for p, q in zip(above, below, strict=True)]
-        rest = [select(keeps, q, p) for p, q in zip(above, below, strict=True)]
-        next_side, both = window(b, -2, after, 1), _beside(keeps, side)
-        first = select(both, side, next_side)
-        factor = div(rest[0], pivots[0])
-        here, right = (sub(rest[k], mul(factor, pivots[k])) for k in (1, 2))
-        side = sub(select(both, next_side, side), mul(_beside(factor, side), first))
-        kept = [put(x, -1, i, p) for x, p in zip(done[:3], pivots, strict=True)]
-        return [here, right, side, *kept, put(done[3], -2, i, first)]
-
-    start = np.int32(0)
-    carry = [window(main, -1, start, 1), window(upper, -1, start, 1), window(b, -2, start, 1)]
-    here, _, side, *done = steps(n - 1, eliminate, *carry, *(zeros(main),) * 3, zeros(b))
+    first = type_of(main).ndim - 1
+    rows = [move_axis(x, first, 0) for x in (lower, main, upper, b)]
+    start = [_row(x, 0) for x in rows[1:]]
+    (here, _, side), done = repeat_rows(_eliminate, start, [part(x, 0, 1, n) for x in rows])
     last = div(side, _beside(here, side))
-    return _substituted(done, last, n)
+    _, found = repeat_rows(_substitute, [last, zeros(last)], done, reverse=True)
+    last = reshape(last, shape=(1, *type_of(last).shape))
+    return move_axis(concatenate(*found, last, axis=0), 0, first)
 
 
-def _substituted(done: Sequence[Any], last: Any, n: Any) -> Any:
-    """From the last row to the first."""
-    final = n - 2
+def _row(x: Any, k: int) -> Any:
+    shape = type_of(x).shape
+    return reshape(part(x, 0, k, k + 1), shape=shape[1:])
 
-    def substitute(k: Any, one: Any, two: Any, out: Any) -> list[Any]:
-        i = sub(size_value(final, np.dtype(np.int32)), k)
-        pivots = [_beside(window(x, -1, i, 1), one) for x in done[:3]]
-        rest = sub(window(done[3], -2, i, 1), mul(pivots[1], one))
-        found = div(sub(rest, mul(pivots[2], two)), pivots[0])
-        return [found, one, put(out, -2, i, found)]
 
-    at_end = put(zeros(done[3]), -2, size_value(n - 1, np.dtype(np.int32)), last)
-    _, _, out = steps(n - 1, substitute, last, zeros(last), at_end)
-    return out
+def _eliminate(pending: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The larger pivot of the two comes first; diagonals [*B], right-hand sides [*B, K]."""
+    (here, right, side), (*below, next_side) = pending, row
+    keeps = le(size(below[0]), size(here))
+    above = [here, right, zeros(here)]
+    pivots = [select(keeps, p, q) for p, q in zip(above, below, strict=True)]
+    rest = [select(keeps, q, p) for p, q in zip(above, below, strict=True)]
+    both = _beside(keeps, side)
+    first, second = select(both, side, next_side), select(both, next_side, side)
+    factor = div(rest[0], pivots[0])
+    here, right = (sub(rest[k], mul(factor, pivots[k])) for k in (1, 2))
+    side = sub(second, mul(_beside(factor, side), first))
+    return [here, right, side], [*pivots, first]
+
+
+def _substitute(known: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    (one, two), (pivot, right, second, side) = known, row
+    rest = sub(sub(side, mul(_beside(right, one), one)), mul(_beside(second, two), two))
+    found = div(rest, _beside(pivot, rest))
+    return [found, one], [found]
 
 
 def _beside(x: Any, side: Any) -> Any:
-    """A number of each lane beside its row of right-hand sides. [*B, 1] -> [*B, 1, K]."""
+    """A number of each lane beside its row of right-hand sides. [*B] -> [*B, K]"""
     shape = type_of(side).shape
     return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 1)))
 

@@ -14,6 +14,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError, ShapeError
+from rune.ops.promote import promoted
 from rune.scipy.integrate.dormand_prince_853 import DORMAND_PRINCE_853
 from rune.scipy.integrate.runge_kutta import (
     BOGACKI_SHAMPINE,
@@ -28,7 +29,7 @@ from rune.scipy.integrate.runge_kutta import (
     stages_of,
     step_norm,
 )
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import as_array
 from rune.transforms.jit import jit
 
 _METHODS = {m.name: m for m in (DORMAND_PRINCE, BOGACKI_SHAMPINE, DORMAND_PRINCE_853)}
@@ -75,7 +76,8 @@ def solve_ivp(
     rtol: float = 1e-3, atol: float = 1e-6, max_step: float = np.inf,
     first: float | None = None,
 ) -> OdeResult:  # fmt: skip
-    """The solution of dy/dt = fun(t, y, *args) over t_span, with y(t_span[0]) = y0 [N].
+    """The solution of dy/dt = fun(t, y, *args) over t_span, with y(t_span[0]) = y0 [N], real or
+    complex.
 
     method: "RK45" (Dormand & Prince), "RK23" (Bogacki & Shampine) or "DOP853" (order 8, for small
             tolerances, in f64).
@@ -91,8 +93,8 @@ def solve_ivp(
     >>> solve_ivp(lambda t, y: -y, (0.0, 1.0), rnp.ones(1)).success
     True
     """
-    (start,) = reals("solve_ivp", y0)
-    if start.ndim != 1:
+    (start,) = (as_array(v) for v in promoted("solve_ivp", y0, kind="inexact"))
+    if start.ndim != 1 or start.shape[0] == 0:
         raise ShapeError(f"solve_ivp: cannot start at y0 of shape {start.shape} (rank 1 required)")
     table = _METHODS.get(method)
     if table is None:
@@ -109,14 +111,15 @@ def solve_ivp(
         table, func, t_span, start, (rtol, atol), max_step, first, is_dense
     )
     done = abs(ts[-1] - t_span[1]) <= 1e-12 * max(1.0, abs(t_span[1]))
-    times = rnp.asarray(np.asarray(ts), start.dtype)
+    real = rnp.finfo(start.dtype).dtype
+    times = rnp.asarray(np.asarray(ts), real)
     solution = OdeSolution(
         table, times, rnp.stack(starts), times[1:] - times[:-1],
         tuple(rnp.stack(list(k)) for k in zip(*stages)),
     )  # fmt: skip
     values = rnp.stack([start, *ends], axis=1)
     if t_eval is not None:
-        times = rnp.asarray(t_eval, start.dtype)
+        times = rnp.asarray(t_eval, real)
         values = solution(times)
     calls = tries * (len(table.nodes) - 1) + 2 + is_dense * len(ends) * len(table.more_nodes)
     status = 0 if done else -1
@@ -150,7 +153,7 @@ def _steps(
     def more(t: Any, y: Any, h: Any, stages: Any) -> Any:
         return all_stages_of(table, func, t, y, h, stages)
 
-    number = lambda v: rnp.asarray(v, y.dtype)  # noqa: E731
+    number = lambda v: rnp.asarray(v, rnp.finfo(y.dtype).dtype)  # noqa: E731
     h = first or float(first_step(func, number(t), y, sign, table.order, rtol, atol))
     least = 10 * float(rnp.finfo(y.dtype).eps)
     ts, starts, kept, ends, tries = [t], [], [], [], 0

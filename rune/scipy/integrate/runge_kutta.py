@@ -119,7 +119,7 @@ def between(method: Method, y: Any, h: Any, stages: Sequence[Any], share: Any) -
 def error_norm(error: Any, before: Any, after: Any, rtol: Any, atol: Any) -> Any:
     """The root mean square of the error over what is tolerated: 1 is just acceptable."""
     scale = atol + rtol * rnp.maximum(rnp.abs(before), rnp.abs(after))
-    return rnp.sqrt(rnp.mean(rnp.square(error / scale)))
+    return rnp.sqrt(rnp.mean(rnp.square(rnp.abs(error / scale))))
 
 
 def step_norm(
@@ -149,7 +149,7 @@ def first_step(
     """A length to begin with. Source: Hairer, Nørsett & Wanner 1993, section II.4."""
     scale = atol + rtol * rnp.abs(y)
     slope = func(t, y)
-    size = lambda v: rnp.sqrt(rnp.mean(rnp.square(v / scale)))  # noqa: E731
+    size = lambda v: rnp.sqrt(rnp.mean(rnp.square(rnp.abs(v / scale))))  # noqa: E731
     d0, d1 = size(y), size(slope)
     is_small = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = rnp.where(is_small, 1e-6, 0.01 * d0 / rnp.where(is_small, 1.0, d1))

@@ -7,7 +7,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError, ShapeError
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import points_of, reals
 
 
 def _rows(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
@@ -92,7 +92,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     >>> simpson(rnp.array([0.0, 1.0, 4.0]))
     Array(2.6666667, f32[], cpu:0)
     """
-    y, steps = _rows("simpson", y, x, dx, axis)
+    y, steps = _rows("simpson", y, None if x is None else reals("simpson", x)[0], dx, axis)
     count = y.shape[-1]
     if count % 2 == 1:
         return _parabolas(y, steps) if count > 1 else rnp.sum(0.0 * y, -1)
@@ -162,7 +162,7 @@ def quad(
     """
     if limit < 1:
         raise ArgumentError(f"quad: cannot cut an interval into {limit} parts")
-    low, high = reals("quad", a, b)
+    low, high = points_of("quad", lambda x: func(x, *args), a, b)
     nodes, kronrod, gauss = _nodes(low.dtype)
     edges = rnp.arange(limit).astype(low.dtype)[:, None]
     shares = (edges + 0.5 * (nodes + 1.0)) / limit  # [limit, 21] in (0, 1)

@@ -14,7 +14,7 @@ from rune import ops
 from rune.control import while_loop
 from rune.scipy.optimize.results import OptimizeResults, RootResults
 from rune.scipy.optimize.systems import newton_system
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import points_of, reals
 from rune.transforms.forward import jvp
 
 Function = Callable[..., Any]
@@ -91,9 +91,9 @@ def brentq(
     >>> brentq(lambda x: x * x - 2.0, 0.0, 2.0)
     Array(1.4142135, f32*[], cpu:0)
     """
-    low, high = reals("brentq", a, b)
-    relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
     fixed = [ops.stop_gradient(v) for v in args]
+    low, high = points_of("brentq", lambda x: f(x, *fixed), a, b)
+    relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
     f_low, f_high = f(low, *fixed), f(high, *fixed)
     no = rnp.isnan(f_low * f_high)
     start = _Bracket(
@@ -124,9 +124,9 @@ def bisect(
     >>> bisect(lambda x: x * x - 2.0, 0.0, 2.0)
     Array(1.4142134, f32*[], cpu:0)
     """
-    low, high = reals("bisect", a, b)
-    relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
     fixed = [ops.stop_gradient(v) for v in args]
+    low, high = points_of("bisect", lambda x: f(x, *fixed), a, b)
+    relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
     sign, last = rnp.sign(f(low, *fixed)), rnp.sign(f(high, *fixed))
 
     def is_wide(s: Any) -> Any:
@@ -163,8 +163,8 @@ def newton(
     >>> newton(lambda x: x * x - 2.0, 1.0)
     Array(1.4142135, f32*[], cpu:0)
     """
-    (x,) = reals("newton", x0)
     fixed = [ops.stop_gradient(v) for v in args]
+    (x,) = points_of("newton", lambda v: func(v, *fixed), x0)
     least = 4 * float(rnp.finfo(x.dtype).eps)
 
     def both(v: Any) -> tuple[Any, Any]:
@@ -203,7 +203,7 @@ def golden(
     >>> bool(abs(golden(lambda x: (x - 0.3) ** 2) - 0.3) < 1e-3)
     True
     """
-    low, high = reals("golden", *brack)
+    low, high = points_of("golden", lambda x: func(x, *args), *brack)
     small = float(rnp.finfo(low.dtype).eps) ** 0.5 if tol is None else tol
 
     def again(s: Any) -> Any:

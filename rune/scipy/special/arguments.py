@@ -16,6 +16,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.errors import DtypeError, TracerArrayConversionError
 from rune.ops.promote import promoted
+from rune.transforms.shapes import eval_shape
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Table = tuple[Sequence[float], Sequence[float]]
@@ -48,6 +49,20 @@ def rounded(x: Any, dtype: Any) -> Any:
 def as_array(x: Any) -> Any:
     """An operand as an array; constants of NumPy keep the dtype they were given."""
     return rnp.asarray(x, x.dtype) if isinstance(x, np.ndarray | np.generic) else rnp.asarray(x)
+
+
+def points_of(name: str, function: Callable[[Any], Any], *xs: Any) -> list[Any]:
+    """`reals`; Python numbers as precise as what the function gives at them.
+
+    So that `quad` and `brentq` of Python's numbers do not round what a function of f64 works on.
+    """
+    found = reals(name, *xs)
+    if not found[0].type.weak:
+        return found
+    given = eval_shape(function, found[0]).dtype
+    if not rnp.issubdtype(given, rnp.inexact):
+        return found
+    return [rnp.astype(x, rnp.result_type(x, rnp.finfo(given).dtype)) for x in found]
 
 
 def seen(x: Any) -> np.ndarray | None:

@@ -230,7 +230,7 @@ def gammaincinv(a: Any, y: Any) -> Any:
 
     >>> from rune.scipy.special import gammaincinv
     >>> gammaincinv(1.0, 0.5)
-    Array(0.69314694, f32[], cpu:0)
+    Array(0.6931471, f32[], cpu:0)
     """
     return lower_inverse(a, y)
 
@@ -243,6 +243,6 @@ def gammainccinv(a: Any, y: Any) -> Any:
 
     >>> from rune.scipy.special import gammainccinv
     >>> gammainccinv(1.0, 0.5)
-    Array(0.69314694, f32[], cpu:0)
+    Array(0.6931471, f32[], cpu:0)
     """
     return upper_inverse(a, y)

@@ -218,7 +218,7 @@ def _ranks(x: Any, method: str) -> Any:
     is_last = rnp.concatenate([is_new, rnp.ones_like(ordered[..., :1], dtype=bool)], -1)
     back = rnp.flip(rnp.where(is_last, number, 0), -1)
     last = rnp.flip(_filled_from_above(back, x.shape[-1] + 1), -1)
-    wide = rnp.float64 if x.dtype.itemsize == 8 else rnp.float32
+    wide = rnp.float64 if x.dtype.itemsize >= 8 else rnp.float32
     middle = rnp.astype(first + last, wide) * 0.5
     ranks = {"min": first, "max": last, "average": middle}
     return rnp.take_along_axis(ranks[method], place, -1)
@@ -289,7 +289,11 @@ def pearsonr(x: Any, y: Any) -> PearsonRResult:
     found = reals("pearsonr", x, y)
     if found[0].ndim != 1 or found[0].shape[0] < 2:
         raise ShapeError(f"pearsonr: cannot correlate {found[0].shape} (two numbers or more)")
-    (x, kept), (y, _) = (widened(v) for v in found)
+    return _correlated(*found)
+
+
+def _correlated(x: Any, y: Any) -> PearsonRResult:
+    (x, kept), (y, _) = widened(x), widened(y)
     x, y = x - rnp.mean(x), y - rnp.mean(y)
     r = rnp.sum(x * y) / rnp.sqrt(rnp.sum(x * x) * rnp.sum(y * y))
     r = rnp.clip(r, -1.0, 1.0)
@@ -301,11 +305,11 @@ def pearsonr(x: Any, y: Any) -> PearsonRResult:
 
 def spearmanr(x: Any, y: Any) -> PearsonRResult:
     """Spearman's correlation of two samples of rank 1: Pearson's of their ranks; with a p-value by
-    Student's t distribution.
+    Student's t distribution; NaN for fewer than two numbers.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import spearmanr
     >>> spearmanr(rnp.array([1.0, 2.0, 3.0]), rnp.array([2.0, 4.0, 9.0])).statistic
     Array(1., f32[], cpu:0)
     """
-    return pearsonr(rankdata(x), rankdata(y))
+    return _correlated(*reals("spearmanr", rankdata(x), rankdata(y)))

@@ -45,12 +45,12 @@ Case = tuple[list[Step], dict[str, int]]
 def programs(draw: st.DrawFn) -> list[Step]:
     """Steps that write values, new or old, from those that are written; loops nest.
 
-    new: a new value; old: one that is written again; kept: one that may stay what it was
+    new: a new value; two: of which one is; old: written again; kept: may stay what it was
     """
     steps: list[Step] = []
     values: list[Value] = []
     depth = 0
-    what = st.sampled_from(("new", "new", "new", "old", "old", "kept", "loop", "back"))
+    what = st.sampled_from(("new", "new", "new", "two", "old", "old", "kept", "loop", "back"))
     for n, chosen in enumerate(draw(st.lists(what, min_size=draw(st.sampled_from((0, 9, 40)))))):
         if chosen in ("loop", "back"):
             nests = 1 if chosen == "loop" and depth < DEEPEST else -min(depth, 1)
@@ -58,13 +58,11 @@ def programs(draw: st.DrawFn) -> list[Step]:
             depth += nests
             continue
         reads = draw(st.lists(st.sampled_from(values), max_size=2)) if values else []
-        if chosen == "new" or not values:
-            target = Value(n, draw(st.sampled_from(KINDS)))
-            values.append(target)
-        else:
-            target = draw(st.sampled_from(values))
-            reads += [target] * (chosen == "kept")
-        steps.append(Step(f"op{n}", (target,), tuple(reads)))
+        new = chosen in ("new", "two") or not values
+        old = [] if (new and chosen != "two") or not values else [draw(st.sampled_from(values))]
+        reads += old if chosen == "kept" else []
+        values += [Value(n, draw(st.sampled_from(KINDS)))] if new else []
+        steps.append(Step(f"op{n}", (*old, *values[-1:][:new]), tuple(reads)))
     return steps + [Step("back", nests=-1)] * depth
 
 
@@ -126,8 +124,8 @@ def trace(steps: Steps, place: Any) -> list[tuple[str, ...]]:
             case _:
                 made = f"{step.code}/{hash(tuple(reads)) % 10**6}"
                 seen.append((step.code, *reads))
-        for value in step.writes:
-            held[place(value)] = made
+        for number, value in enumerate(step.writes):
+            held[place(value)] = made if len(step.writes) == 1 else f"{made}.{number}"
     return seen
 
 
@@ -276,6 +274,14 @@ def test_the_cheapest_goes_to_memory_where_uses_in_loops_count_ten_times():
     made = allocate(steps, {"data": 2})
     assert B not in made.registers
     assert [s.code for s in made.steps].count(NARROW.load) == 3
+
+
+def test_what_the_step_before_has_written_is_not_loaded():
+    beside = [Step("c", (C,)), Step("d", (D,)), *[Step("e", (), (C, D))] * 2]
+    steps = [Step("a", (A,)), Step("b", (B,), (A,)), *beside, Step("f", (), (A, B))]
+
+    codes = [s.code.split()[0] for s in allocate(steps, {"data": 2}).steps]
+    assert codes == "a store b store c d e e load load f".split()
 
 
 def test_of_equal_cost_the_one_needed_longest_goes():

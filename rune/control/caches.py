@@ -1,0 +1,36 @@
+"""What is remembered from call to call, and forgetting it.
+
+Programs hold what was made of them: rewrites, machine code, binaries of devices. So memory grows
+with the programs that are remembered: the traces of jitted functions, which die with the functions,
+and a bounded number of operations, loops and branches that were evaluated one by one.
+"""
+
+from __future__ import annotations
+
+from rune.control import programs, tracing, while_linear
+from rune.transforms import evaluate, jit
+
+__all__ = ["clear_caches"]
+
+_PROGRAMS = (
+    evaluate.one_operation, programs.one_equation, tracing.first_written, while_linear.below,
+    while_linear.above_zero,
+)  # fmt: skip
+
+
+def clear_caches() -> None:
+    """Forget every trace and what was compiled of it; the next calls trace and compile anew.
+
+    Arrays, and binaries in the user's cache directory, stay. For long processes that go through
+    thousands of different programs, and for measuring a first call. `f.clear_cache()` does the
+    same for one jitted function.
+
+    >>> import rune, rune.numpy as rnp
+    >>> f = rune.jit(lambda x: x + 1.0)
+    >>> x = f(rnp.arange(3.0))
+    >>> f.cache_size(), rune.clear_caches(), f.cache_size()
+    (1, None, 0)
+    """
+    jit.clear_all()
+    for remembered in _PROGRAMS:
+        remembered.cache_clear()
