@@ -109,8 +109,8 @@ class RuneError(Exception):
         self.args = (with_context(self.message, self.hint, self.frame),)
 
 
-class ShapeError(RuneError, TypeError):
-    """Shapes that do not fit the operation."""
+class ShapeError(RuneError, TypeError, ValueError):
+    """Shapes that do not fit the operation: JAX has TypeError for this, NumPy ValueError."""
 
 
 class DtypeError(RuneError, TypeError):

@@ -22,6 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends import cpu_compile
+from rune.backends.cpu_gemm_panels import pack_function, pack_rows_function
 from rune.backends.cpu_gemm_tile import (
     ROWS,
     Maker,
@@ -30,8 +31,6 @@ from rune.backends.cpu_gemm_tile import (
     each_panel,
     least,
     maker,
-    pack_function,
-    pack_rows_function,
     shape_for,
     tile_function,
     widest,
@@ -42,7 +41,7 @@ from rune.lowering.codegen.llvm_text import Value
 
 DEPTH = 512  # of p in one block
 HEIGHT = 48  # rows of A in one group
-FIRST_CACHE = 1 << 15  # bytes of B that are not packed, since they stay there as they lie
+FIRST_CACHE = 40 << 10  # bytes of B that are not packed: they stay there, or nearly, as they lie
 FEW = 4  # rows of A up to which contiguous columns of B are not packed
 EVEN = 16  # panels for each core, from which it does not matter that one core has one more
 PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores

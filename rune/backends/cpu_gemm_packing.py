@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rune.backends.cpu_gemm import DEPTH, HEIGHT
+from rune.backends.cpu_gemm_panels import transpose
 from rune.backends.cpu_gemm_tile import (
     Maker,
     Shape,
@@ -21,7 +22,6 @@ from rune.backends.cpu_gemm_tile import (
     each_panel,
     least,
     maker,
-    transpose,
 )
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
@@ -126,7 +126,7 @@ def chunk_function(shape: Shape) -> str:
 
 
 def pack_right_function(shape: Shape) -> str:
-    """Copy p..p+depth x j..j+columns of B to panels, as cpu_gemm_tile.pack_function lays them."""
+    """Copy p..p+depth x j..j+columns of B to panels, as cpu_gemm_panels.pack_function lays them."""
     make = maker(shape)
     writer, (inner, outer) = make.writer, make.pointers("inner outer")
     along_p, along_j = (

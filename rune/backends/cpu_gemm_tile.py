@@ -1,12 +1,12 @@
-"""The inner parts of a matrix product as LLVM IR: the tile in registers, and packing.
+"""The innermost part of a matrix product as LLVM IR: the tile in registers, and what writes it.
 
-A tile of `rows` x V vectors of C is held in registers; for each p it takes one row of vectors of B
-and one element of each row of A, by broadcast. Meanwhile the lines of C that the sums go to are
-fetched. Packed blocks of B hold one panel behind the other, a panel's rows being contiguous; the
-rows of A are contiguous, or packed.
+A tile of some rows x V vectors of C is held in registers; for each p it takes one row of vectors of
+B and one element of each row of A, by broadcast. Meanwhile the lines of C that the sums go to are
+fetched. Packed blocks of B hold one panel behind the other, a panel's rows being contiguous.
 
 Names in signatures: rs, cs, bs are steps in elements from row to row, from p to p, and between the
-rows of B; `height` and `tail` count the rows, and the lanes of the last vector, that exist.
+rows of B; `height` and `tail` count the rows, and the lanes of the last vector, that exist; a panel
+has `most` vectors at most.
 """
 
 from __future__ import annotations
@@ -199,8 +199,8 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
     """C[height, columns] = A B over `depth`, or += with `add`, for one tile."""
     make = maker(shape)
     writer = make.writer
-    a, b, c = make.pointers("a b c")
-    row_step, depth_step, b_step, ldc, depth, height = make.sizes("rs cs bs ldc depth height")
+    a, b = make.pointers("a b")
+    row_step, depth_step, b_step, depth, height = make.sizes("rs cs bs depth height")
     # Rows beyond the last repeat it: computed, never stored.
     lines = [make.at(a, least(height - 1, r) * row_step) for r in range(rows)]
     sums = [[writer.allocate(shape.vector) for _ in range(vectors)] for _ in lines]
@@ -224,18 +224,9 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
 
     make.each(whole, steps)
     writer.count_up(whole * several, depth, 1, step)
-    # The sums go through memory, so that one loop stores any number of rows.
-    held = writer.allocate(shape.vector, rows * vectors)
-    for number, slot in enumerate(s for row in sums for s in row):
-        writer.store(writer.load(shape.vector, slot), make.at(held, number, shape.vector))
 
-    def put_row(r: Value) -> None:
-        line, total = make.at(c, ldc * r), make.at(held, r * vectors, shape.vector)
-        for v in range(vectors):
-            value = writer.load(shape.vector, make.at(total, v, shape.vector))
-            _put_sum(make, value, make.at(line, v * shape.lanes), v == vectors - 1)
-
-    make.each(height, put_row)
+    put = partial(_put_tile, make, sums)
+    writer.either(make.flag("add"), partial(put, True), partial(put, False))
     return make.text(
         f"{name}(ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %bs, ptr %c, i64 %ldc, i64 %depth, "
         "i64 %height, i64 %tail, i1 %add)"
@@ -253,156 +244,48 @@ def _fetch_line(make: Maker, number: Value, rows: int, vectors: int) -> None:
     make.writer.do(f"call void @llvm.prefetch.p0(ptr {at.text}, i32 1, i32 3, i32 1)")
 
 
-def _put_sum(make: Maker, value: Value, at: Value, is_last: bool) -> None:
+def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
+    """Store `height` rows of sums, or add them to what is there."""
+    shape, writer = make.shape, make.writer
+    rows, vectors, vector = len(sums), len(sums[0]), shape.vector
+    (c,), (ldc, height) = make.pointers("c"), make.sizes("ldc height")
+
+    def put_row(r: int | Value, found: list[Value]) -> None:
+        line = make.at(c, ldc * r)
+        for v, value in enumerate(found):
+            _put_sum(make, value, make.at(line, v * shape.lanes), v == vectors - 1, adds)
+
+    def all_rows() -> None:
+        for r, slots in enumerate(sums):
+            put_row(r, [writer.load(vector, slot) for slot in slots])
+
+    def some_rows() -> None:  # through memory, so that one loop stores any number
+        held = writer.allocate(vector, rows * vectors)
+        for k, slot in enumerate(s for row in sums for s in row):
+            writer.store(writer.load(vector, slot), make.at(held, k, vector))
+
+        def row(r: Value) -> None:
+            places = [make.at(held, r * vectors + v, vector) for v in range(vectors)]
+            put_row(r, [writer.load(vector, at) for at in places])
+
+        make.each(height, row)
+
+    writer.either(height.equals(rows), all_rows, some_rows)
+
+
+def _put_sum(make: Maker, value: Value, at: Value, is_last: bool, adds: bool) -> None:
     """Store a vector of sums, or add it to what is there; of the last one, `tail` lanes."""
-    writer, shape, add = make.writer, make.shape, make.flag("add")
     (tail,) = make.sizes("tail")
 
     def whole() -> None:
-        writer.either(
-            add, lambda: make.put(make.vector(at) + value, at), lambda: make.put(value, at)
-        )
+        make.put(make.vector(at) + value if adds else value, at)
 
     def part() -> None:
-        def more() -> None:
-            make.put_some(make.vector(at, tail) + value, at, tail)
-
-        writer.either(add, more, lambda: make.put_some(value, at, tail))
+        make.put_some(make.vector(at, tail) + value if adds else value, at, tail)
 
     if not is_last:
         whole()
-    elif shape.masked:
+    elif make.shape.masked:
         part()
     else:
-        writer.either(tail.equals(shape.lanes), whole, part)
-
-
-# --- packing ----------------------------------------------------------------------------------
-
-
-def pack_function(shape: Shape) -> str:
-    """Copy `depth` x `columns` of B to panels: the rows of one panel, then those of the next.
-
-    The rows of a panel have as many vectors as its columns need. What stands in lanes beyond the
-    columns, and in rows beyond the depth, which the next panel overwrites, is of no consequence.
-    """
-    make = maker(shape)
-    source, target = make.pointers("b to")
-    depth, columns, column_step = make.sizes("depth columns cs")
-
-    def panel(first: Value, wide: Value, vectors: Value) -> None:
-        start = make.at(target, first * depth)
-
-        def vector(v: Value) -> None:
-            done = v * shape.lanes
-            take = make.at(source, (first + done) * column_step)
-            alive = least(wide - done, shape.lanes)
-            _pack_vector(make, take, make.at(start, done), vectors * shape.lanes, alive)
-
-        def copied(count: int) -> None:
-            _copy_panel(make, make.at(source, first), start, count)
-
-        def copied_or_not(count: int) -> None:
-            whole = column_step.equals(1) & wide.equals(count * shape.lanes)
-            rest = partial(copied_or_not, count - 1) if count == shape.vectors else each_vector
-            make.writer.either(whole, partial(copied, count), rest)
-
-        def each_vector() -> None:
-            make.each(vectors, vector)
-
-        copied_or_not(shape.vectors)
-
-    each_panel(make, columns, panel)
-    return make.text("pack(ptr %b, i64 %rs, i64 %cs, ptr %to, i64 %depth, i64 %columns, i64 %most)")
-
-
-def _copy_panel(make: Maker, take: Value, put: Value, vectors: int) -> None:
-    """A panel of whole vectors, row by row."""
-    (depth, row_step), columns = make.sizes("depth rs"), vectors * make.shape.lanes
-
-    def row(p: Value) -> None:
-        source, target = make.at(take, p * row_step), make.at(put, p * columns)
-        for v in range(0, columns, make.shape.lanes):
-            make.put(make.vector(make.at(source, v)), make.at(target, v))
-
-    make.each(depth, row)
-
-
-def _pack_vector(make: Maker, take: Value, put: Value, step: Value, alive: Value) -> None:
-    """One vector of columns, all rows: copied where its rows are contiguous, else transposed."""
-    writer, lanes = make.writer, make.shape.lanes
-    depth, row_step, column_step = make.sizes("depth rs cs")
-
-    def copied(count: Value | None) -> None:
-        def row(p: Value) -> None:
-            make.put(make.vector(make.at(take, p * row_step), count), make.at(put, p * step))
-
-        make.each(depth, row)
-
-    def transposed(block: Value, count: Value | None) -> None:
-        first = block * lanes
-        places = [least(alive - 1, k) * column_step + first for k in range(lanes)]
-        lines = [make.vector(make.at(take, x), count) for x in places]
-        for k, line in enumerate(transpose(lines)):
-            make.put(line, make.at(put, (first + k) * step))
-
-    def all_transposed() -> None:
-        if make.shape.masked:
-            blocks = block_count(depth, lanes)
-            make.each(blocks, lambda x: transposed(x, least(depth - x * lanes, lanes)))
-            return
-        full = depth.binary("udiv", depth, lanes)
-        rest = depth - full * lanes
-        make.each(full, lambda block: transposed(block, None))
-        writer.either(rest > 0, lambda: transposed(full, rest))
-
-    def contiguous() -> None:
-        writer.either(alive.equals(lanes), lambda: copied(None), lambda: copied(alive))
-
-    writer.either(column_step.equals(1), contiguous, all_transposed)
-
-
-def transpose(lines: list[Value]) -> list[Value]:
-    """The columns of a square of vectors, by exchanging halves, quarters, and so on."""
-    count, writer = len(lines), lines[0].writer
-    distance = count // 2
-    while distance:
-        low = [k if not k & distance else k - distance + count for k in range(count)]
-        high = [k + distance if not k & distance else k + count for k in range(count)]
-        swapped = list(lines)
-        for i in (k for k in range(count) if not k & distance):
-            a, b = lines[i], lines[i + distance]
-            swapped[i], swapped[i + distance] = (
-                writer.shuffle(a, b, low),
-                writer.shuffle(a, b, high),
-            )
-        lines, distance = swapped, distance // 2
-    return lines
-
-
-def pack_rows_function(shape: Shape) -> str:
-    """Copy `height` rows x `depth` of a transposed A to rows that lie `to_step` apart, by squares.
-
-    A square may write beyond its row, and rows beyond the last: nothing is there yet.
-    """
-    make = maker(shape)
-    writer, lanes, (source, target) = make.writer, shape.lanes, make.pointers("a to")
-    step, to_step, depth, height = make.sizes("cs to_step depth height")
-
-    def square(i: Value, number: Value) -> None:
-        p = number * lanes
-        places = [least(depth - 1, p + k) * step + i for k in range(lanes)]
-
-        def copied(count: Value | None) -> None:
-            lines = transpose([make.vector(make.at(source, x), count) for x in places])
-            for k, line in enumerate(lines):
-                make.put(line, make.at(target, (i + k) * to_step + p))
-
-        alive = least(height - i, lanes)
-        writer.either(alive.equals(lanes), lambda: copied(None), lambda: copied(alive))
-
-    def some_rows(number: Value) -> None:
-        make.each(block_count(depth, lanes), partial(square, number * lanes))
-
-    make.each(block_count(height, lanes), some_rows)
-    return make.text("pack_rows(ptr %a, i64 %cs, ptr %to, i64 %to_step, i64 %depth, i64 %height)")
+        make.writer.either(tail.equals(make.shape.lanes), whole, part)

@@ -258,15 +258,25 @@ class CudaBackend(QueuedBackend):
         host = np.empty(nbytes, np.uint8)
         with self.entered:
             self.driver.memcpy_dtoh_async(host, address(block) + offset, self.stream)
-            event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
-            event.record(self.stream)
+            waiting = [self._event()]
 
         def finish() -> np.ndarray:
             with self.entered:
-                event.synchronize()
+                if waiting:
+                    waiting.pop().synchronize()
             return host
 
         return finish
+
+    def _event(self) -> Any:
+        """An event behind all that was enqueued.
+
+        It has to go where the context is current: elsewhere pycuda destroys it only in the thread
+        that opened the device, and leaks it in any other.
+        """
+        event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
+        event.record(self.stream)
+        return event
 
     def address(self, buffer: DeviceBuffer) -> int:
         """Where an array lies on the device, for other libraries to read."""
@@ -280,21 +290,23 @@ class CudaBackend(QueuedBackend):
 
     def memory_stats(self) -> MemoryStats:
         """Counts of the pools until now."""
-        self.check()
-        return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats())
+        with self.entered:
+            return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats())
 
     def marker(self) -> Callable[[], bool]:
         """Whether all that was enqueued until now has ended."""
         if self.lost is not None:
             return lambda: True
         with self.entered:
-            event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
-            event.record(self.stream)
-        return lambda: self._has_come(event)
+            waiting = [self._event()]
 
-    def _has_come(self, event: Any) -> bool:
-        with self.entered:
-            return event.query()
+        def has_ended() -> bool:
+            with self.entered:
+                if waiting and waiting[0].query():
+                    waiting.clear()
+            return not waiting
+
+        return has_ended
 
     # --- programs ----------------------------------------------------------------------------
 

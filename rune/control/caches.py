@@ -13,7 +13,7 @@ from rune.transforms import evaluate, jit
 __all__ = ["clear_caches"]
 
 _PROGRAMS = (
-    evaluate.one_operation, programs.one_equation, tracing.first_written, while_linear.below,
+    evaluate.one_operation, programs.one_equation, tracing.held, while_linear.below,
     while_linear.above_zero,
 )  # fmt: skip
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from rune.control.programs import parts
 from rune.core.interpreter import current
 from rune.core.program import Equation, Program, Var
 from rune.core.same import program_key
-from rune.core.staging import Stage, stage
+from rune.core.staging import Stage, is_kept, stage
 from rune.core.types import ArrayType
 from rune.effects import Need, Recorder
 from rune.ops import add, convert
@@ -150,19 +151,20 @@ def retyped(traced: Traced, types: Sequence[ArrayType]) -> Program:
 # --- programs written alike -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A program that is compared by what it says."""
-
-    key: tuple[Any, ...]
-    program: Program = field(compare=False)
-
-
-@functools.lru_cache(maxsize=1024)
-def first_written(written: _Written) -> Program:
-    return written.program
+_alive: WeakValueDictionary[tuple[Any, ...], Program] = WeakValueDictionary()
 
 
 def interned(program: Program) -> Program:
-    """The first program that was written like this one."""
-    return first_written(_Written(program_key(program), program))
+    """The first program that is alive and was written like this one.
+
+    What is jitted holds its loops. Elsewhere nothing would, until the loop is called again, so the
+    last ones are held.
+    """
+    found = _alive.setdefault(program_key(program), program)
+    return found if is_kept() else held(found)
+
+
+@functools.lru_cache(maxsize=1024)
+def held(program: Program) -> Program:
+    """The program, kept alive."""
+    return program

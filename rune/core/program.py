@@ -77,13 +77,18 @@ class Equation:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Program:
-    """inputs -> outputs. `constants` are the closed-over arrays, explicit and in order."""
+    """inputs -> outputs. `constants` are the closed-over arrays, explicit and in order.
+
+    `derived` is for what transformations made of the program, to be found again: the garbage
+    collector sees through it where what was made leads back here.
+    """
 
     inputs: tuple[Var, ...]
     equations: tuple[Equation, ...]
     outputs: tuple[Atom, ...]
     constants: tuple[tuple[Var, Any], ...] = ()
     name: str = "f"
+    derived: dict[Any, dict[Any, Any]] = field(default_factory=dict, init=False)
 
     @property
     def input_types(self) -> tuple[ArrayType, ...]:

@@ -8,7 +8,9 @@ line. Nothing is computed and no array is allocated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -179,3 +181,21 @@ def stage(
     with running(writer):
         outputs = list(function(*inputs))
         return writer.program(outputs, name)
+
+
+_kept: ContextVar[bool] = ContextVar("rune_kept", default=False)
+
+
+def is_kept() -> bool:
+    """Whether somebody holds the program that is written here, for as long as it is of use."""
+    return _kept.get()
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Inside the block programs are written that the caller is going to hold."""
+    token = _kept.set(True)
+    try:
+        yield
+    finally:
+        _kept.reset(token)

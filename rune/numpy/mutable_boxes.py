@@ -19,7 +19,7 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.core.interpreter import type_of
-from rune.errors import DtypeError, ShapeError
+from rune.errors import BoundsError, DtypeError, ShapeError
 from rune.numpy.arguments import value
 from rune.numpy.array_api_info import Limits, limits
 from rune.numpy.types import ScalarType, can_cast
@@ -88,9 +88,16 @@ class Namespace(ModuleType):
 class Standard(Namespace):
     """rune.numpy, where it is wider than the standard and libraries notice."""
 
-    def asarray(self, obj: Any, /, *args: Any, copy: bool | None = None, **kwargs: Any) -> Any:
-        """`rune.numpy.asarray`; a box that need not be copied is itself."""
-        made = namespace().asarray(_opened(obj), *args, copy=copy, **kwargs)
+    def asarray(
+        self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """`rune.numpy.asarray`, but NumPy data keep 64 bits: libraries compute parts in NumPy.
+
+        A box that need not be copied is itself.
+        """
+        if dtype is None and isinstance(obj, np.ndarray | np.generic) and obj.dtype in dtypes.ANY:
+            dtype = obj.dtype
+        made = namespace().asarray(_opened(obj), dtype, copy=copy, device=device)
         return obj if isinstance(obj, Box) and made is obj.value and not copy else Box(made)
 
     def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
@@ -156,6 +163,21 @@ def _is_basic(index: Any) -> bool:
     """Whether NumPy gives a view for an index: numbers, slices, ellipsis and new axes."""
     entries = index if isinstance(index, tuple) else (index,)
     return all(type(e) is int or isinstance(e, slice | EllipsisType | None) for e in entries)
+
+
+def _require_within(x: Any, index: Any) -> None:
+    """Raise for a number out of bounds, which rune.numpy clamps and libraries do not expect."""
+    entries = index if isinstance(index, tuple) else (index,)
+    named = sum(type(e) is int or isinstance(e, slice) for e in entries)
+    axis = 0
+    for entry in entries:
+        if entry is Ellipsis:
+            axis += x.ndim - named
+        elif type(entry) is int or isinstance(entry, slice):
+            size = x.shape[axis] if axis < x.ndim else None
+            if type(entry) is int and type(size) is int and not -size <= entry < size:
+                raise BoundsError(f"mutable: cannot index axis {axis} of {x.type} by {entry}")
+            axis += 1
 
 
 def _written(x: Any, index: Any, new: Any) -> Any:
@@ -241,6 +263,7 @@ class Box:
 
     def __getitem__(self, index: Any) -> Any:
         if _is_basic(index):
+            _require_within(self.value, index)
             return self._seen_by(Part(index))
         return Box(self.value[_opened(index)])
 
@@ -249,6 +272,8 @@ class Box:
         if isinstance(new, Box) and new._base is self and isinstance(new._view, Part):
             if new._view.index is index:
                 return
+        if _is_basic(index):
+            _require_within(self.value, index)
         self._put(_written(self.value, _opened(index), _opened(new)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -9,18 +9,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from rune.core.program import Program
 
 
 def per_program(rewrite: Callable[..., Any]) -> Callable[..., Any]:
     """Memoise `rewrite(program, *key)` by the program's identity and the key."""
-    made: WeakKeyDictionary[Program, dict[Any, Any]] = WeakKeyDictionary()
 
     @functools.wraps(rewrite)
     def remembered(program: Program, *key: Any) -> Any:
-        known = made.setdefault(program, {})
+        known = program.derived.setdefault(rewrite, {})
         if key not in known:
             known[key] = rewrite(program, *key)
         return known[key]

@@ -84,18 +84,29 @@ class Allocation:
 
 
 class Event:
-    """pycuda's; unrecorded it has come."""
+    """pycuda's; unrecorded it has come.
+
+    Where no context is current, the driver's event is destroyed in the thread that opened the
+    device, and leaked in any other.
+    """
 
     def __init__(self, fake: FakeCuda, flags: int):
         self.fake, self.behind, self.flags = fake, 0, flags
 
+    def __del__(self) -> None:
+        is_home = threading.current_thread() is self.fake.home
+        self.fake.leaked += not (is_home or self.fake.is_current())
+
     def record(self, stream: Any) -> None:
+        assert self.fake.is_current()
         self.behind = self.fake.enqueued
 
     def query(self) -> bool:
+        assert self.fake.is_current()
         return self.behind <= self.fake.done
 
     def synchronize(self) -> None:
+        assert self.fake.is_current()
         self.fake.drain(self.behind)
 
     def time_till(self, other: Event) -> float:
@@ -132,12 +143,16 @@ class FakeCuda:
         self.fault: Code | None = None  # what every call answers from now on
         self.conditions: dict[int, bool] = {}
         self.current, self.lock = threading.local(), threading.Lock()
+        self.home, self.leaked = threading.current_thread(), 0
         self.driver, self.bindings = self._driver(), self._bindings()
 
     # --- what both share -------------------------------------------------------------------
 
+    def is_current(self) -> bool:
+        return bool(getattr(self.current, "depth", 0))
+
     def say(self, call: str) -> None:
-        assert getattr(self.current, "depth", 0), f"{call}: no context is current in this thread"
+        assert self.is_current(), f"{call}: no context is current in this thread"
         self.log.append(call)
         if self.fault is not None:
             raise Error(f"{call} failed: {self.fault.name}")

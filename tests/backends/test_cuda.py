@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -352,6 +353,22 @@ def test_a_call_is_in_flight_until_its_event_has_come(device: Any, fake: FakeCud
 
     device.synchronize()
     assert device.work_stats().in_flight == 0
+
+
+def test_events_go_where_the_context_is_current_in_any_thread(device: Any, fake: FakeCuda):
+    executable = device.record(plan_for(lambda x: x + 1.0, f32(8)))
+
+    def work() -> None:
+        (result,) = executable([device.copy_in(np.ones(8, np.float32))])
+        device.copy_out(result, f32(8))
+        device.work_stats()
+        device.memory_stats()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert device.work_stats().in_flight == 0
+    assert fake.leaked == 0
 
 
 def test_a_lost_device_has_nothing_in_flight(device: Any, fake: FakeCuda):

@@ -114,6 +114,65 @@ def test_a_basic_index_is_a_view_both_ways():
     assert every_other.value.tolist() == [-1, 7]
 
 
+@pytest.mark.parametrize("index", [2, -3, (0, 3), (..., -4), (None, 2), (slice(None), ..., 3)])
+def test_a_number_out_of_bounds_is_an_error_for_boxes(index: Any):
+    box = in_a_box(rnp.zeros((2, 3)))
+
+    with pytest.raises(IndexError, match=r"mutable: cannot index axis \d of f32\[2,3\] by "):
+        box[index]
+    with pytest.raises(IndexError, match="mutable: cannot index axis"):
+        box[index] = 1
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda xp, x: xp.permute_dims(x, (1, 0)),
+        lambda xp, x: xp.flip(x, axis=0),
+        lambda xp, x: xp.reshape(x, (-1,))[1:],
+        lambda xp, x: xp.expand_dims(x, axis=0)[0].mT,
+        lambda xp, x: xp.moveaxis(x.T, 0, -1)[:, ::2],
+        lambda xp, x: x.reshape(3, 2),
+    ],
+    ids=range(6),
+)
+def test_a_movement_of_the_axes_is_a_view_as_in_numpy(view: Any):
+    theirs = np.arange(6.0)[None].reshape(2, 3)
+    box = in_a_box(rnp.asarray(theirs))
+
+    for x in (theirs, box):
+        part = view(x.__array_namespace__(), x)
+        part *= 3
+        part[0] -= 1
+
+    same(theirs.astype(np.float32), box.value)
+
+
+def test_a_movement_with_a_copy_is_none():
+    box = in_a_box(rnp.arange(4))
+
+    box.__array_namespace__().reshape(box, (2, 2), copy=True)[0] = 9
+
+    assert box.value.tolist() == [0, 1, 2, 3]
+
+
+def test_ten_thousand_views_of_views_are_one_walk():
+    box = whole = in_a_box(rnp.zeros(1))
+    for _ in range(10_000):
+        box = box[:]
+
+    box[0] = 1
+
+    assert whole.value.tolist() == [1.0]
+
+
+def test_numpy_data_keep_their_64_bits_in_the_standards_namespace():
+    xp = rnp.ones(1).__array_namespace__()
+
+    assert xp.asarray(np.ones(2)).dtype == xp.asarray(np.float64(1)).dtype == np.float64
+    assert xp.asarray([1.0]).dtype == xp.ones(1).dtype == np.float32
+
+
 def test_a_mask_or_positions_are_a_copy():
     box = in_a_box(rnp.arange(3))
 

@@ -13,7 +13,7 @@ def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
 
 _SUMS = ("trapezoid", "simpson", "cumulative_trapezoid")
 # One loop is compiled for each shape and dtype.
-_LOOP = dict.fromkeys(
+_LOOP: dict[str, str] = dict.fromkeys(
     ("every other", "reversed", "by columns", "views *", "bool", "[iu]*", "*f16"),
     "its arguments are taken as anywhere",
 )

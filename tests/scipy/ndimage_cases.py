@@ -112,8 +112,8 @@ DISTANCES = [
 
 
 _SPACE = {
-    4: "a quaternion has four numbers", 3: "space has three dimensions", 2: "as many angles as axes",
-    1: "as many angles as axes",
+    4: "a quaternion has four numbers", 3: "space has three dimensions",
+    2: "as many angles as axes", 1: "as many angles as axes",
 }  # fmt: skip
 
 

@@ -42,6 +42,7 @@ from rune.ops.matrix_helpers import (
     window,
     zeros,
 )
+from rune.ops.memory import in_memory
 from rune.ops.reduction import reduce_max
 from rune.ops.transcendental import sqrt
 
@@ -118,7 +119,9 @@ def reflection(x: Any, here: Any) -> tuple[Any, Any, Any]:
     greatest = as_dtype_of(reshape(greatest, shape=(*shape[:last], 1, 1)), x)
     unit = div(x, spread(greatest, shape))
     head, tail = _summed(keep(eq(row, here), unit), last), keep(gt(row, here), unit)
-    tau, beta, scale = _scalars(head, _summed(_squares(tail), last))
+    # Stored: every element of the column would compute them anew.
+    found = _scalars(head, _summed(_squares(tail), last))
+    tau, beta, scale = (in_memory(x) for x in found)
     below = mul(tail, spread(scale, shape))
     v = select(eq(row, here), number(1, x), below)
     beta = spread(mul(beta, greatest), shape)

@@ -54,6 +54,7 @@ from rune.ops.matrix_helpers import (
     rows,
     scaled_columns,
 )
+from rune.ops.memory import in_memory
 from rune.ops.reduction import reduce_max
 from rune.ops.transcendental import sqrt
 
@@ -125,6 +126,8 @@ def rotations(own: Any, product: Any, partner: Any) -> Turn:
     own:      the product of each column with itself, real [*B, N]
     product:  that of each column, conjugated, with its partner [*B, N]
     """
+    # Stored here and below: every element of a column would compute its rotation anew.
+    own, product = in_memory(own), in_memory(product)
     shape = type_of(own).shape
     place = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
     met = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
@@ -142,7 +145,8 @@ def rotations(own: Any, product: Any, partner: Any) -> Turn:
     sine = mul(t, c)
     direction = conjugate(div(product, as_dtype_of(safe, product)))
     d = div(mul(sine, sine), add(one, c))
-    return Turn(partner, d, mul(as_dtype_of(sine, product), direction), mul(t, safe))
+    sine = mul(as_dtype_of(sine, product), direction)
+    return Turn(partner, in_memory(d), in_memory(sine), in_memory(mul(t, safe)))
 
 
 def turned(a: Any, turn: Turn) -> Any:

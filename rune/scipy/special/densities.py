@@ -8,6 +8,7 @@ Source: Loader 2000, Fast and accurate computation of binomial probabilities.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import rune.numpy as rnp
@@ -17,11 +18,23 @@ from rune.scipy.special.gammas import (
     SHIFT,
     gamma_of_positive,
     log_gamma,
+    log_gamma_of_positive,
     stirling_series,
 )
 from rune.transforms.custom_jvp import custom_jvp
 
 _ODD = tuple(1 / (2 * k + 3) for k in range(18))
+
+
+def enough(coefficients: Sequence[float], reach: float, eps: float) -> Sequence[float]:
+    """The first coefficients of a polynomial, without those that add nothing for |x| <= reach.
+
+    A thousandth of a rounding of the first one is nothing, so that a derivative or two may be
+    taken. What f64 needs is mostly nothing in f32, and takes as long to compile.
+    """
+    sizes = [abs(c) * reach**k for k, c in enumerate(coefficients)]
+    kept = [k for k, size in enumerate(sizes) if size > eps * 1e-3]
+    return coefficients[: kept[-1] + 1] if kept else ()
 
 
 @custom_jvp
@@ -32,7 +45,8 @@ def deviance(u: Any, ratio: Any) -> Any:
     # log(1 + u) = 2 artanh(s) with s = u / (2 + u), and u - 2 s = u s.
     s = near / (2.0 + near)
     square = s * s
-    series = 2.0 * s * square * polynomial(square, _ODD) - near * s
+    odd = enough(_ODD, 1 / 9, float(rnp.finfo(u.dtype).eps))
+    series = 2.0 * s * square * polynomial(square, odd) - near * s
     return rnp.where(is_near, series, rnp.log(rnp.where(is_near, 1.0, ratio)) - u)
 
 
@@ -43,7 +57,7 @@ def stirling_error(z: Any) -> Any:
     """log Γ(z + 1) - ((z + 1/2) log z - z + log √(2π)), for z > 0."""
     is_low = z < SHIFT
     low = rnp.where(is_low, z, 1.0)
-    exact = log_gamma(low + 1.0) - (low + 0.5) * rnp.log(low) + low - HALF_LOG_2PI
+    exact = log_gamma_of_positive(low + 1.0) - (low + 0.5) * rnp.log(low) + low - HALF_LOG_2PI
     return rnp.where(is_low, exact, stirling_series(rnp.where(is_low, float(SHIFT), z)))
 
 

@@ -91,7 +91,8 @@ def log_gamma_near_one(u: Any) -> Any:
     return u * quotient(u, LGAMMA)
 
 
-def _log_gamma_of_positive(x: Any) -> Any:
+@custom_jvp
+def log_gamma_of_positive(x: Any) -> Any:
     """log Γ(x) for x > 0."""
     is_first, is_third = x < 0.5, x > 1.5
     u = x - rnp.where(is_first, 0.0, rnp.where(is_third, 2.0, 1.0))
@@ -105,11 +106,14 @@ def _log_gamma_of_positive(x: Any) -> Any:
     return rnp.where(x <= 2.5, near, rnp.where(x < SHIFT, middle, high))
 
 
+log_gamma_of_positive.defjvps(lambda t, y, x: t * digamma(x))
+
+
 @custom_jvp
 def log_gamma(x: Any) -> Any:
     """log |Γ(x)| of a floating array."""
     size = rnp.abs(x)
-    found = _log_gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
+    found = log_gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
     is_pole = (x <= 0) & (x == rnp.floor(x))
     below = math.log(math.pi) - rnp.log(rnp.abs(x * sine_of_pi(x))) - found
     return rnp.where(x > 0, found, rnp.where(is_pole, rnp.inf, below))

@@ -45,6 +45,11 @@ def _step(m: Any, s: State, a: Any, b: Any, x: Any, y: Any) -> State:
 _fraction = Limit(_start, _step)  # x^a y^b / (B(a, b) I_x(a, b)), by Lentz' method
 
 
+def _power(a: Any, b: Any, x: Any, y: Any) -> Any:
+    """x**a y**b / B(a, b)."""
+    return rnp.exp(log_beta_power(a, b, x, y))
+
+
 def both(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """I_x(a, b) and its complement, for x + y = 1 inside (0, 1) and finite a, b > 0."""
     is_low = x * (a + b + 2.0) < a + 1.0
@@ -52,7 +57,8 @@ def both(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     is_low = (is_low | ((b < 0.5) & (x < 0.99))) & ~((a < 0.5) & (a < b) & (y < 0.99))
     a1, b1 = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
     x1, y1 = rnp.where(is_low, x, y), rnp.where(is_low, y, x)
-    found = rnp.exp(log_beta_power(a1, b1, x1, y1)) / _fraction(a1, b1, x1, y1)
+    # The power is the same on either side, and its code stands once in every reader.
+    found = _power(a, b, x, y) / _fraction(a1, b1, x1, y1)
     return rnp.where(is_low, found, 1.0 - found), rnp.where(is_low, 1.0 - found, found)
 
 
@@ -107,7 +113,7 @@ def density(a: Any, b: Any, x: Any) -> Any:
     """x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
     inside = (x > 0) & (x < 1)
     at = rnp.where(inside, x, 0.5)
-    return rnp.where(inside, rnp.exp(log_beta_power(a, b, at, 1.0 - at)) / (at * (1.0 - at)), 0.0)
+    return rnp.where(inside, _power(a, b, at, 1.0 - at) / (at * (1.0 - at)), 0.0)
 
 
 lower.defjvps(
@@ -152,13 +158,14 @@ def betaincc(a: Any, b: Any, x: Any) -> Any:
 
 
 def _residual(a: Any, b: Any, p: Any, q: Any) -> Any:
-    """The equation log I = log p, or for large p that of the complements, in t = log(x / y)."""
+    """The equation log I = log p, or that of the complements, in t = log(x / y)."""
 
     def function(t: Any) -> tuple[Any, Any]:
         x, y = ops.logistic(t), ops.logistic(-t)
         low, high = both(a, b, x, y)
-        power = rnp.exp(log_beta_power(a, b, x, y))
-        is_low = p <= q
+        power = _power(a, b, x, y)
+        # Where both are far from 0, the one of the nearer tail: its logarithm is a line there.
+        is_low = p <= rnp.where(t < 0, 0.9, 0.1)
         residual = rnp.where(is_low, rnp.log(low / p), rnp.log(q / high))
         return residual, power / rnp.where(is_low, low, high)
 
@@ -181,19 +188,19 @@ def inverse_odds(a: Any, b: Any, p: Any, q: Any) -> Any:
     return rnp.where(is_inside, found, rnp.where((a > 0) & (b > 0), edge, rnp.nan))
 
 
-def _power(odds: Any, a: Any, b: Any) -> Any:
+def _odds_power(odds: Any, a: Any, b: Any) -> Any:
     """∂I/∂odds."""
-    return rnp.exp(log_beta_power(a, b, ops.logistic(odds), ops.logistic(-odds)))
+    return _power(a, b, ops.logistic(odds), ops.logistic(-odds))
 
 
 def _odds_slope(i: int, odds: Any, a: Any, b: Any) -> Any:
-    return _slope(i, a, b, ops.logistic(odds), ops.logistic(-odds)) / _power(odds, a, b)
+    return _slope(i, a, b, ops.logistic(odds), ops.logistic(-odds)) / _odds_power(odds, a, b)
 
 
 inverse_odds.defjvps(
     lambda t, odds, a, b, p, q: -t * _odds_slope(0, odds, a, b),
     lambda t, odds, a, b, p, q: -t * _odds_slope(1, odds, a, b),
-    lambda t, odds, a, b, p, q: t / _power(odds, a, b),
+    lambda t, odds, a, b, p, q: t / _odds_power(odds, a, b),
     None,
 )
 

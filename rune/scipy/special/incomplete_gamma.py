@@ -18,7 +18,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops
 from rune.scipy.special.arguments import elementwise, polynomial
-from rune.scipy.special.densities import deviance, poisson
+from rune.scipy.special.densities import deviance, enough, poisson
 from rune.scipy.special.gammas import log_gamma, log_gamma_near_one
 from rune.scipy.special.inversion import invert
 from rune.scipy.special.loops import Limit, State
@@ -65,7 +65,9 @@ def _uniform(a: Any, x: Any) -> tuple[Any, Any]:
     series = u * (1.0 + u * (-1 / 3 + u * (7 / 36 + u * (-73 / 540 + u * (1331 / 12960)))))
     eta = rnp.where(is_near, series, rnp.where(u < 0, -root, root))
     inverse, total = 1.0 / a, 0.0
-    for row in reversed(TEMME):
+    eps = float(rnp.finfo(a.dtype).eps)
+    rows = [enough(row, 0.36, eps * 20.0**j) for j, row in enumerate(TEMME)]  # |η| < 0.36
+    for row in reversed([row for row in rows if row]):
         total = total * inverse + polynomial(eta, row)
     rest = rnp.exp(-a * half_square) * total / rnp.sqrt(2 * math.pi * a)
     half = eta * rnp.sqrt(0.5 * a)
@@ -197,7 +199,7 @@ def inverse_of(a: Any, p: Any, q: Any) -> Any:
     start = rnp.minimum(start, rnp.log(a1 + 3.0 * rnp.sqrt(a1)))
     function = _log_residual(a1, p1, q1)
     t, rest = invert(function, start, rnp.full_like(a, least), rnp.full_like(a, most))
-    found = rnp.exp(t) * (1.0 + rest)
+    found = rnp.where(rnp.abs(rest) < 1e-3, rnp.exp(t) * (1.0 + rest), rnp.exp(t + rest))
     edge = rnp.where(p == 0, 0.0, rnp.where(q == 0, rnp.inf, rnp.nan))
     return rnp.where(is_inside, found, rnp.where(a > 0, edge, rnp.nan))
 

@@ -181,9 +181,7 @@ def _sici_far(x: Any) -> tuple[Any, Any]:
     f = inverse * rnp.where(
         is_near, quotient(near, tables.SICI_F_NEAR), quotient(far, tables.SICI_F_FAR)
     )
-    g = t * rnp.where(
-        is_near, quotient(near, tables.SICI_G_NEAR), quotient(far, tables.SICI_G_FAR)
-    )
+    g = t * rnp.where(is_near, quotient(near, tables.SICI_G_NEAR), quotient(far, tables.SICI_G_FAR))
     angle = rnp.where(x == rnp.inf, 0.0, x)
     sine, cosine = rnp.sin(angle), rnp.cos(angle)
     return math.pi / 2 - f * cosine - g * sine, f * sine - g * cosine

@@ -31,6 +31,8 @@ def invert(
     """The t in [low, high] where function(t) = (residual, slope) has residual 0, and a rest.
 
     t + rest is nearer to the root than any rounded t: 0, or Newton's last step, about t's rounding.
+    Where the root lies beyond an end of the interval, t is that end and the rest Newton's step from
+    there: exact where the function is a line, as logarithms of tails are in logarithms.
     start, low, high: floating arrays of one shape. Lanes that have converged keep their value.
     """
     eps = 2 * float(rnp.finfo(start.dtype).eps)
@@ -45,9 +47,13 @@ def invert(
         newton, least = s.t + step, eps * (1.0 + rnp.abs(s.t))
         is_inside = (newton >= below) & (newton <= above)
         t = rnp.where(is_inside, newton, below + 0.5 * (above - below))
+        # The first steps try the ends themselves, which halving would take long to come to.
+        t = rnp.where((s.n < 3) & ((newton < low) | (newton > high)), _nearer(newton, low, high), t)
         is_stuck = (residual == 0) | rnp.isnan(residual)
-        is_done = s.is_done | is_stuck | (rnp.abs(t - s.t) <= least)
-        found = rnp.where(~is_stuck & (rnp.abs(step) <= least), step, 0.0)
+        is_beyond = (newton < low) & (s.t - low <= 2 * least)
+        is_beyond = is_beyond | ((newton > high) & (high - s.t <= 2 * least))
+        is_done = s.is_done | is_stuck | is_beyond | (rnp.abs(t - s.t) <= least)
+        found = rnp.where(~is_stuck & (is_beyond | (rnp.abs(step) <= least)), step, 0.0)
         rest = rnp.where(s.is_done, s.rest, rnp.where(is_done, found, 0.0))
         return _Search(rnp.where(is_done, s.t, t), rest, below, above, is_done, s.n + 1)
 
@@ -56,3 +62,8 @@ def invert(
     first = _Search(inside, nothing, low, high, rnp.isnan(inside), rnp.asarray(0))
     last = while_loop(goes_on, again, first)
     return last.t, last.rest
+
+
+def _nearer(x: Any, low: Any, high: Any) -> Any:
+    """The end of the interval that x lies beyond."""
+    return rnp.where(x < low, low, high)

@@ -321,8 +321,10 @@ def _betaprime_upper(y: Any, a: Any, b: Any) -> Any:
     return _betaprime_lower(1.0 / y, b, a)
 
 
-def _betaprime_ppf(q: Any, a: Any, b: Any) -> Any:
-    return rnp.exp(incomplete_beta.inverse_odds(a, b, q, 1.0 - q))
+def _betaprime_ppf(q: Any, a: Any, b: Any, scale: Any = 1.0) -> Any:
+    """`scale` times the quantile, which alone may be beyond the largest number."""
+    root = rnp.exp(0.5 * incomplete_beta.inverse_odds(a, b, q, 1.0 - q))
+    return (root * scale) * root
 
 
 def _betaprime_log_density(y: Any, a: Any, b: Any) -> Any:
@@ -352,8 +354,8 @@ f = Continuous(
     support=_half_line, valid=positive, log_density=_f_log_density,
     lower=lambda y, n, d: _betaprime_lower(n * y / d, 0.5 * n, 0.5 * d),
     upper=lambda y, n, d: _betaprime_upper(n * y / d, 0.5 * n, 0.5 * d),
-    quantile=lambda q, n, d: d / n * _betaprime_ppf(q, 0.5 * n, 0.5 * d),
-    upper_quantile=lambda q, n, d: d / (n * _betaprime_ppf(q, 0.5 * d, 0.5 * n)),
+    quantile=lambda q, n, d: _betaprime_ppf(q, 0.5 * n, 0.5 * d, d / n),
+    upper_quantile=lambda q, n, d: 1.0 / _betaprime_ppf(q, 0.5 * d, 0.5 * n, n / d),
     mean_of=lambda n, d: _when(d > 2, lambda n, d: d / (d - 2.0), n, d),
     variance_of=lambda n, d: _when(d > 4, _f_variance, n, d),
 )  # fmt: skip

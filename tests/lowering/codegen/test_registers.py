@@ -252,6 +252,12 @@ def test_a_result_may_take_the_register_of_an_operand():
     assert allocate(steps, {}).registers == {A: 0, B: 1, C: 0}
 
 
+def test_what_nothing_reads_still_has_a_register_beside_the_other_result():
+    made = allocate([Step("a", (A,)), Step("b", (A, B))], {})
+
+    assert made.registers == {A: 0, B: 1}
+
+
 def test_what_a_loop_reads_is_alive_to_its_end_and_what_it_makes_is_not():
     steps = [Step("a", (A,)), LOOP, Step("b", (B,), (A,)), Step("c", (C,), (B,)), BACK]
 

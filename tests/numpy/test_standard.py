@@ -1,0 +1,340 @@
+"""What the array API standard says of arrays and functions beyond their values: test_array_api.py.
+
+Assignment, dtypes of reductions, copies, indices, names of results, limits, conversions. Each claim
+is made of NumPy, too, which holds all of them: so a claim that is no claim of the standard shows.
+
+Source: https://data-apis.org/array-api/2025.12
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+
+INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+FLOATS, COMPLEX = ["float32", "float64"], ["complex64", "complex128"]
+NUMBERS = [*INTEGERS, *FLOATS, *COMPLEX]
+ALL = ["bool", *NUMBERS]
+HOST = np.arange(24).reshape(2, 3, 4)
+ON_THREE_AXES = [
+    0, -1, (0, 1), (0, 1, 2), (slice(None), 0), (..., 0), (slice(None, None, -1),), (), ...,
+    (slice(1, None), slice(0, 2)), (slice(None), slice(None), slice(-100, 100)), slice(5, 9),
+]  # fmt: skip
+
+
+@pytest.fixture(params=["numpy", "rune", "rune with 64 bits"])
+def xp(request: pytest.FixtureRequest) -> Iterable[Any]:
+    """The namespace of the standard, as libraries ask arrays for it."""
+    if request.param == "numpy":
+        yield np
+        return
+    with rune.enable_x64(request.param != "rune"):
+        yield rnp.ones(1).__array_namespace__()
+
+
+def made(xp: Any, data: Any, dtype: str | None = None) -> Any:
+    return xp.asarray(data, dtype=None if dtype is None else getattr(xp, dtype))
+
+
+def whole(xp: Any) -> Any:
+    return xp.reshape(xp.arange(24), (2, 3, 4))
+
+
+def equal(found: Any, wanted: Any) -> None:
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
+# --- indexing and assignment ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", [*ON_THREE_AXES, None, (None, ...), (0, ..., None)], ids=str)
+def test_an_index_reads_what_numpy_reads(xp: Any, index: Any):
+    equal(whole(xp)[index], HOST[index])
+
+
+@pytest.mark.parametrize("index", ON_THREE_AXES, ids=str)
+def test_an_assignment_writes_what_numpy_writes(xp: Any, index: Any):
+    x, wanted = whole(xp), HOST.copy()
+
+    x[index] = -5
+    x[index] = x[index] + xp.asarray(7)
+    wanted[index] = 2
+
+    equal(x, wanted)
+
+
+def test_masks_read_and_write(xp: Any):
+    x, y = whole(xp), whole(xp)
+
+    x[x > 5] = 0
+    y[y > 5] = xp.arange(18, dtype=y.dtype)
+
+    equal(y[y < 18], [*range(6), *range(18)])
+    assert int(xp.sum(x)) == 15
+    assert x[xp.asarray(True)].shape == (1, 2, 3, 4)
+    assert x[xp.asarray([True, False])].shape == (1, 3, 4)
+
+
+def test_integer_arrays_index_together(xp: Any):
+    x = whole(xp)
+
+    found = x[made(xp, [0, 1], "int64"), made(xp, [2, 0], "int64"), 1]
+
+    equal(found, HOST[[0, 1], [2, 0], 1])
+
+
+IN_PLACE = [
+    *itertools.product("add sub mul truediv floordiv mod pow".split(), FLOATS),
+    *itertools.product("add sub mul floordiv mod and_ or_ xor lshift rshift".split(), INTEGERS),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype"), IN_PLACE)
+def test_an_operator_in_place_keeps_the_object(xp: Any, name: str, dtype: str):
+    x, y = made(xp, [[3, 2], [5, 1]], dtype), made(xp, [[1, 2], [2, 1]], dtype)
+    wanted = getattr(operator, name)(x, y)
+
+    found = getattr(operator, f"i{name.rstrip('_')}")(x, y)
+
+    assert found is x
+    assert x.dtype == getattr(xp, dtype)
+    equal(x, wanted)
+
+
+# --- creation and conversion ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_copy_says_whether_memory_is_shared(xp: Any, dtype: str):
+    x = made(xp, [1, 1], dtype)
+
+    xp.asarray(x, copy=True)[0] = 0
+    xp.astype(x, x.dtype)[0] = 0
+    xp.reshape(x, (2, 1), copy=True)[0] = 0
+    equal(x, [1, 1])
+    xp.asarray(x, copy=False)[0] = 0
+    equal(x, [0, 1])
+    assert xp.astype(x, x.dtype, copy=False) is x
+
+
+@pytest.mark.parametrize("number", [True, 3, -3, 2.5, 1j])
+def test_a_python_number_has_the_default_dtype_of_its_kind(xp: Any, number: Any):
+    kinds = {
+        bool: "bool", int: "integral", float: "real floating", complex: "complex floating",
+    }  # fmt: skip
+    x = xp.asarray(number)
+
+    assert x.shape == ()
+    assert xp.isdtype(x.dtype, kinds[type(number)])
+    assert type(number)(x) == number
+    assert xp.full((2,), number).dtype == x.dtype
+    if type(number) is not bool:
+        said = xp.__array_namespace_info__().default_dtypes()
+        assert said[kinds[type(number)]] == x.dtype
+
+
+@pytest.mark.parametrize("number", [2**40, -(2**40), 2**63 - 1])
+def test_integers_of_64_bits_are_kept(xp: Any, number: int):
+    assert int(xp.asarray(number, dtype=xp.int64)) == number
+
+
+@pytest.mark.parametrize(
+    "bounds", [(5,), (2.5,), (1, 5), (1, 10, 3), (5, 1, -2), (0, 1, 0.25), (3, 3), (10, 0, -1)]
+)
+def test_arange_has_numpys_length_and_kind(xp: Any, bounds: tuple):
+    found, wanted = xp.arange(*bounds), np.arange(*bounds)
+
+    np.testing.assert_allclose(np.asarray(found), wanted)
+    assert xp.isdtype(found.dtype, "real floating") == (wanted.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize("stop", [1, 0, -3.5, 4j])
+def test_linspace_is_numpys(xp: Any, stop: Any, endpoint: bool, count: int):
+    found = xp.linspace(0, stop, num=count, endpoint=endpoint)
+
+    np.testing.assert_allclose(
+        np.asarray(found), np.linspace(0, stop, count, endpoint=endpoint), rtol=1e-6
+    )
+
+
+def test_a_zero_dimensional_array_converts_to_pythons_numbers(xp: Any):
+    for dtype in ALL:
+        x = made(xp, 1, dtype)
+        assert bool(x) is True
+        assert complex(x) == 1
+        if dtype not in COMPLEX:
+            assert (int(x), float(x)) == (1, 1.0)
+    assert operator.index(made(xp, 3, "int16")) == 3
+    for dtype, convert in (("float32", operator.index), ("complex64", float), ("complex64", int)):
+        with pytest.raises(TypeError):
+            convert(made(xp, 1, dtype))
+
+
+# --- dtypes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_dtypes_are_equal_to_themselves_alone(xp: Any, dtype: str):
+    found = xp.ones(1, dtype=getattr(xp, dtype)).dtype
+
+    assert [o for o in ALL if found == getattr(xp, o)] == [dtype]
+    assert [o for o in ALL if getattr(xp, o) == found] == [dtype]
+    assert {getattr(xp, dtype): 1}[getattr(xp, dtype)] == 1
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_a_number_beside_an_array_promotes_as_the_standard_says(xp: Any, dtype: str):
+    for number in (True, 1, 1.5, 1j):
+        try:
+            wanted = strict.result_type(strict.ones(1, dtype=getattr(strict, dtype)), number)
+        except TypeError:
+            continue
+        found = xp.result_type(xp.ones(1, dtype=getattr(xp, dtype)), number)
+        assert found == getattr(xp, str(wanted).rsplit(".", 1)[-1])
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+def test_sums_of_small_integers_are_of_the_default_width(xp: Any, name: str):
+    bits = xp.iinfo(xp.asarray(0).dtype).bits
+    for dtype in NUMBERS:
+        x = xp.ones(3, dtype=getattr(xp, dtype))
+        is_small = dtype in INTEGERS and xp.iinfo(x.dtype).bits < bits
+        wide = f"{'u' if dtype[0] == 'u' else ''}int{bits}"
+
+        assert getattr(xp, name)(x).dtype == getattr(xp, wide if is_small else dtype)
+        assert getattr(xp, name)(x, dtype=x.dtype).dtype == x.dtype
+
+
+INDICES: dict[str, Callable[[Any, Any], list[Any]]] = {
+    "argmax": lambda xp, x: [xp.argmax(x), xp.argmin(x, keepdims=True)],
+    "argsort": lambda xp, x: [xp.argsort(x)],
+    "searchsorted": lambda xp, x: [xp.searchsorted(xp.sort(x), x)],
+    "nonzero": lambda xp, x: list(xp.nonzero(x)),
+    "count_nonzero": lambda xp, x: [xp.count_nonzero(x)],
+    "unique_all": lambda xp, x: list(xp.unique_all(x))[1:],
+    "unique_counts": lambda xp, x: [xp.unique_counts(x).counts],
+    "unique_inverse": lambda xp, x: [xp.unique_inverse(x).inverse_indices],
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_positions_and_counts_have_the_dtype_that_is_said(xp: Any, name: str):
+    said = xp.__array_namespace_info__().default_dtypes()["indexing"]
+
+    for found in INDICES[name](xp, made(xp, [3.0, 1.0, 1.0])):
+        assert found.dtype == said
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
+def test_limits_are_those_of_the_parts(xp: Any, dtype: str):
+    found, wanted = xp.finfo(getattr(xp, dtype)), np.finfo(dtype)
+
+    for name in ("eps", "max", "min", "smallest_normal"):
+        assert float(getattr(found, name)) == float(getattr(wanted, name))
+    assert found.dtype == wanted.dtype
+    assert found.bits == wanted.bits
+    assert xp is np or type(found.eps) is float
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+def test_sorting_is_stable_both_ways(dtype: str):
+    xp = rnp.ones(1).__array_namespace__()  # NumPy has no descending=
+    data = np.array([[3, 1, 2, 1], [0, 5, 5, 4]], dtype)
+    for axis in (0, -1):
+        flipped = np.flip(data, axis)
+        last = data.shape[axis] - 1
+        down = last - np.flip(np.argsort(flipped, axis=axis, kind="stable"), axis)
+        x = made(xp, data, dtype)
+
+        equal(xp.argsort(x, axis=axis, descending=True, stable=True), down)
+        equal(xp.sort(x, axis=axis, descending=True), np.flip(np.sort(data, axis=axis), axis))
+
+
+# --- shapes and results -----------------------------------------------------------------------
+
+REDUCTIONS = "sum prod max min mean std var all any count_nonzero".split()
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_take_every_choice_of_axes(xp: Any, name: str, keepdims: bool):
+    data = np.arange(1.0, 25).reshape(2, 3, 4)
+    for axis in (None, 0, -1, (0, 1), (0, 2), ()):
+        found = getattr(xp, name)(made(xp, data, "float64"), axis=axis, keepdims=keepdims)
+        wanted = getattr(np, name)(data, axis=axis, keepdims=keepdims)
+
+        assert found.shape == np.shape(wanted)
+        np.testing.assert_allclose(np.asarray(found), wanted)
+
+
+def test_shapes_that_do_not_fit_are_errors_of_value(xp: Any):
+    with pytest.raises(ValueError, match="squeeze"):
+        xp.squeeze(xp.ones((2, 1)), axis=0)
+    with pytest.raises(ValueError, match="shape|broadcast"):
+        xp.broadcast_to(xp.ones(3), (2,))
+    with pytest.raises(ValueError, match="shape|broadcast"):
+        xp.broadcast_arrays(xp.ones(3), xp.ones(2))
+    for axis in (3, -4):
+        with pytest.raises(IndexError):
+            xp.expand_dims(xp.ones((2, 3)), axis=axis)
+
+
+def test_nan_is_unique_as_often_as_it_is_there(xp: Any):
+    x = made(xp, [math.nan, 1.0, math.nan])
+    rune_has_more = xp is not np  # np.unique_values(x) alone does as the standard says
+
+    assert xp.unique_values(x).shape == (3,)
+    if rune_has_more:
+        equal(xp.unique_counts(x).counts, [1, 1, 1])
+        assert xp.unique_all(x).values.shape == xp.unique_inverse(x).values.shape == (3,)
+
+
+NAMED = {
+    "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"),
+    "qr": ("Q", "R"), "slogdet": ("sign", "logabsdet"), "svd": ("U", "S", "Vh"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_results_of_factorisations_have_names(xp: Any, name: str):
+    matrix = made(xp, [[2.0, 1.0], [1.0, 3.0]], "float64")
+
+    for x in (matrix, xp.stack([matrix, matrix])):
+        found = getattr(xp.linalg, name)(x)
+        assert isinstance(found, tuple)
+        for part, result in zip(NAMED[name], found, strict=True):
+            equal(getattr(found, part), result)
+
+
+@pytest.mark.parametrize("name", "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft".split())
+def test_transforms_keep_the_width(xp: Any, name: str):
+    takes_real = name in ("rfft", "rfftn", "ihfft")
+    gives_real = name in ("irfft", "irfftn", "hfft")
+    for bits in (32, 64):
+        x = made(xp, [1, 2, 3, 4], f"float{bits}" if takes_real else f"complex{2 * bits}")
+        wanted = f"float{bits}" if gives_real else f"complex{2 * bits}"
+
+        assert getattr(xp.fft, name)(x).dtype == getattr(xp, wanted)
+
+
+def test_the_namespace_of_an_array_is_found_from_its_results(xp: Any):
+    x = xp.ones((2, 3))
+
+    for result in (x + 1, x[0], x.mT, xp.sum(x), xp.linalg.svd(x)[0], xp.fft.fft(x + 0j)):
+        assert xp is np or result.__array_namespace__() is xp
+    assert x.to_device(x.device).device == x.device
+    assert x.device in xp.__array_namespace_info__().devices() or xp is not np
+    equal(xp.from_dlpack(x), x)
+    equal(np.from_dlpack(x), np.ones((2, 3)))
