@@ -3,6 +3,7 @@
     python benchmarks/soak.py                                    all that follows
     python benchmarks/soak.py --work training --steps 10000      training steps, on the CPU
     python benchmarks/soak.py --work cycles --steps 1000         compile, run, drop; on every device
+    python benchmarks/soak.py --work loops --steps 200           the same with derivatives of loops
 
 Counts after a warm-up, and then at regular intervals: the arrays of rune that are alive, what the
 device holds for them (rune.memory_stats), the memory of the process, its open files and threads.
@@ -118,8 +119,26 @@ def cycles(device: str) -> Iterator[None]:
         yield
 
 
-WORK: dict[str, Callable[[str], Iterator[None]]] = {"training": training, "cycles": cycles}
-STEPS = {"training": 10_000, "cycles": 1000}
+def loops(device: str) -> Iterator[None]:
+    """The same with the gradient of a scan and a branch, of which many programs are made."""
+    x = rune.device_put(np.ones(8, np.float32), device)
+
+    def loss(k: int, v: Any) -> Any:
+        last, _ = rune.scan(lambda c, a: (rnp.sin(c * a + k), None), 1.0, v)
+        return rune.cond(last > 0.0, lambda: last * (1.0 + k), lambda: last)
+
+    for number in itertools.count():
+        f = rune.grad(rune.jit(functools.partial(loss, number), device=device))
+        np.asarray(f(x))
+        del f
+        yield
+
+
+WORK: dict[str, Callable[[str], Iterator[None]]] = {
+    "training": training, "cycles": cycles, "loops": loops,
+}  # fmt: skip
+STEPS = {"training": 10_000, "cycles": 1000, "loops": 200}
+COMPILED = {"training": 0, "cycles": 1, "loops": 2}  # programs in a step
 
 
 def soak(work: Iterator[None], steps: int, device: str, warm_up: int) -> Iterator[Reading]:
@@ -177,7 +196,7 @@ def report(name: str, device: str, steps: int, warm_up: int) -> list[str]:
         line = "  ".join(x.rjust(len(c)) for x, c in zip(shown, columns, strict=True))
         print(line, flush=True)
     print(f"{time.perf_counter() - start:.1f} s", flush=True)
-    allowed = GROWTH_BYTES + (GROWTH_OF_COMPILING_BYTES * steps if name == "cycles" else 0)
+    allowed = GROWTH_BYTES + GROWTH_OF_COMPILING_BYTES * steps * COMPILED[name]
     return [f"{name} on {device}: {c}" for c in complaints(readings, allowed)]
 
 

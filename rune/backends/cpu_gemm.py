@@ -40,7 +40,7 @@ from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
 DEPTH = 512  # of p in one block
-HEIGHT = 48  # rows of A in one group
+HEIGHT = 48  # rows of A in one group, a multiple of any vector's lanes, as is DEPTH
 FIRST_CACHE = 40 << 10  # bytes of B that are not packed: they stay there, or nearly, as they lie
 FEW = 4  # rows of A up to which contiguous columns of B are not packed
 EVEN = 16  # panels for each core, from which it does not matter that one core has one more

@@ -15,8 +15,7 @@ from rune.lowering.codegen.llvm_text import Value
 def pack_function(shape: Shape) -> str:
     """Copy `depth` x `columns` of B to panels: the rows of one panel, then those of the next.
 
-    The rows of a panel have as many vectors as its columns need. What stands in lanes beyond the
-    columns, and in rows beyond the depth, which the next panel overwrites, is of no consequence.
+    The rows of a panel have as many vectors as its columns need.
     """
     make = maker(shape)
     source, target = make.pointers("b to")

@@ -25,8 +25,8 @@ from rune.lax.linalg_spectra import (
 from rune.numpy.arguments import static_int, value
 from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops import conventions as c
-from rune.ops.linalg.pivoted_qr import reflected
 from rune.ops.linalg.closed_form import reflect
+from rune.ops.linalg.pivoted_qr import reflected
 from rune.ops.matrix_helpers import (
     adjoint,
     conjugate,

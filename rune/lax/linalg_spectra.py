@@ -250,16 +250,12 @@ def _weights(low: Any) -> tuple[Any, Any, Any, Any]:
     d = ops.cbrt(ops.div(ops.mul(number(4, low), ops.sub(one, square)), ops.mul(square, square)))
     root = ops.sqrt(ops.add(one, d))
     inside = ops.sub(number(8, low), ops.mul(number(4, low), d))
-    extra = ops.div(
-        ops.mul(number(8, low), ops.sub(number(2, low), square)), ops.mul(square, root)
-    )
+    extra = ops.div(ops.mul(number(8, low), ops.sub(number(2, low), square)), ops.mul(square, root))
     half = number(0.5, low)
     a = ops.add(root, ops.mul(half, ops.sqrt(ops.add(inside, extra))))
     b = ops.mul(number(0.25, low), ops.mul(ops.sub(a, one), ops.sub(a, one)))
     c = ops.sub(ops.add(a, b), one)
-    made = ops.div(
-        ops.mul(low, ops.add(a, ops.mul(b, square))), ops.add(one, ops.mul(c, square))
-    )
+    made = ops.div(ops.mul(low, ops.add(a, ops.mul(b, square))), ops.add(one, ops.mul(c, square)))
     return a, b, c, ops.min(made, one)
 
 
@@ -272,6 +268,4 @@ def _step(u: Any, a: Any, b: Any, c: Any) -> Any:
     m = type_of(u).shape[0]
     product = matmul(part(q, 0, 0, m), adjoint(part(q, 0, m, m + n)))
     ratio = ops.div(b, c)
-    return ops.add(
-        ops.mul(u, ratio), ops.mul(product, ops.div(ops.sub(a, ratio), root))
-    )
+    return ops.add(ops.mul(u, ratio), ops.mul(product, ops.div(ops.sub(a, ratio), root)))

@@ -214,10 +214,9 @@ def _two(name: str, axes: Any) -> Any:
 def _along_one(name: str, kind: str, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
     if n is None:
         return _along(name, kind, a, None, (axis,), norm)
-    size = static_size(name, "a length", n)
-    if size < 1:
-        raise ShapeError(f"{name}: cannot transform to length {size} (1 or more)")
-    return _along(name, kind, a, (size,), (axis,), norm)
+    if n == -1:  # which keeps what there is, of several axes
+        raise ShapeError(f"{name}: cannot transform {type_of(value(name, a))} (length -1)")
+    return _along(name, kind, a, (n,), (axis,), norm)
 
 
 def _along(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:

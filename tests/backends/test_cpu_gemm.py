@@ -67,6 +67,16 @@ def test_every_small_product_in_every_layout(dtype, on):
 
 
 @pytest.mark.parametrize("on", MACHINES)
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
+def test_panels_of_every_width_under_every_number_of_rows(dtype, on):
+    address = code(on, dtype).address("dot")
+
+    for m, n, k in product((6, 7, 8, 16, 33), (64, 65, 96, 112, 200), (1, 41)):
+        for ta, tb in product((False, True), (False, True)):
+            check(address, (1, m, n, k), ta, tb, dtype)
+
+
+@pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("ta", [False, True])
 @pytest.mark.parametrize("tb", [False, True])
 def test_products_beyond_every_block(ta, tb, on):

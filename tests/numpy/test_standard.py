@@ -282,9 +282,9 @@ def test_reductions_take_every_choice_of_axes(xp: Any, name: str, keepdims: bool
 def test_shapes_that_do_not_fit_are_errors_of_value(xp: Any):
     with pytest.raises(ValueError, match="squeeze"):
         xp.squeeze(xp.ones((2, 1)), axis=0)
-    with pytest.raises(ValueError, match="shape|broadcast"):
+    with pytest.raises(ValueError, match=r"shape|broadcast"):
         xp.broadcast_to(xp.ones(3), (2,))
-    with pytest.raises(ValueError, match="shape|broadcast"):
+    with pytest.raises(ValueError, match=r"shape|broadcast"):
         xp.broadcast_arrays(xp.ones(3), xp.ones(2))
     for axis in (3, -4):
         with pytest.raises(IndexError):

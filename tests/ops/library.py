@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from rune.core.primitive import Primitive
-from tests.ops import library_fourier, library_solving, library_sorting, library_spectra
+from tests.ops import (
+    library_equations,
+    library_fourier,
+    library_solving,
+    library_sorting,
+    library_spectra,
+)
 from tests.ops.use import Use
 
 USES: tuple[Use, ...] = (
@@ -11,6 +17,7 @@ USES: tuple[Use, ...] = (
     *library_fourier.USES,
     *library_solving.USES,
     *library_spectra.USES,
+    *library_equations.USES,
 )
 
 

@@ -52,8 +52,15 @@ def _as_numbers(outputs: Sequence[Any], x: Any, values: Any) -> Sequence[Any]:
 
 
 _SEARCHES = [
-    Use(search_sorted, (x, values), _searched(side), _as_numbers, {"side": side}, _in_order,
-        smooth=x.dtype == dtypes.f64)
+    Use(
+        search_sorted,
+        (x, values),
+        _searched(side),
+        _as_numbers,
+        {"side": side},
+        _in_order,
+        smooth=x.dtype == dtypes.f64,
+    )
     for side in ("left", "right")
     for x, values in (
         (Operand((9,)), Operand((4,), high=9.0)),

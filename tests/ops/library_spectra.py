@@ -15,22 +15,15 @@ import scipy.linalg
 import rune.numpy as rnp
 from rune import dtypes
 from rune.ops import matrix_helpers as m
-from rune.ops.creation import stop_gradient
 from rune.ops.linalg import (
     eig,
     eigh,
     hessenberg,
-    hessenberg_commutator,
     householder_product,
     schur,
     svd,
-    sylvester,
-    triangular_sqrt,
     tridiagonal,
 )
-from rune.ops.linalg.blocks import triangular_form
-from rune.ops.linalg.schur import complex_schur
-from rune.ops.linalg.sylvester import COMPLEX as WIDER
 from tests.ops.samples import Operand
 from tests.ops.use import Use
 
@@ -297,117 +290,4 @@ _FORMS = [
 ]  # fmt: skip
 
 
-# --- equations --------------------------------------------------------------------------------
-
-
-def _with_forms(a: Any, b: Any, c: Any) -> Sequence[Any]:
-    """Of matrices with eigenvalues in the right half plane."""
-    a, b = (x / 4 + 2 * m.eye(x.shape, x.dtype) for x in (a, b))
-    return a, b, *complex_schur(a), *complex_schur(b), c
-
-
-def _solved(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
-    def expected(a: np.ndarray, b: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
-        c = others[-1]
-        if transposed:
-            a, b = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
-        left = np.einsum("...ij,kl->...ikjl", a, np.eye(b.shape[-1]))
-        right = np.einsum("ij,...lk->...ikjl", np.eye(a.shape[-1]), b)
-        size = c.shape[-2] * c.shape[-1]
-        both = (left + right).reshape(*c.shape[:-2], size, size)
-        flat = np.linalg.solve(both, c.reshape(*c.shape[:-2], size, 1))
-        return [flat.reshape(c.shape)]
-
-    return expected
-
-
-def _with_blocks(t: Any, c: Any) -> Sequence[Any]:
-    """-T, T and their forms, of numbers well apart on the diagonal; a real T has a 2 × 2 block."""
-    n = t.shape[-1]
-    t = m.upper_triangle(t) + m.from_diagonal(3.0 * rnp.arange(n).astype(t.dtype))
-    dtype = WIDER.get(t.dtype, t.dtype)
-    wide = m.eye(t.shape, dtype)
-    if t.dtype not in dtypes.COMPLEX:
-        block = np.zeros((n, n))
-        block[:2, :2] = [[1, 2], [-1, -2]]
-        t = t + block
-        form, wide = triangular_form(stop_gradient(t).astype(dtype), wide)
-    else:
-        form = stop_gradient(t)
-    return -t, t, -form, wide, form, wide, c
-
-
-def _below_blocks(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
-    """The solution of the equations below the blocks, all of them in one system."""
-
-    def expected(_: Any, t: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
-        c, n = others[-1], t.shape[-1]
-        one = np.eye(n)
-        system = np.kron(one, t.T) - np.kron(t, one)  # of X T - T X, row by row
-        places = np.flatnonzero(np.tril(np.triu(t, -1) == 0, -1))
-        system = system[np.ix_(places, places)]
-        out = np.zeros(n * n, c.dtype)
-        out[places] = np.linalg.solve(system.T if transposed else system, c.ravel()[places])
-        return [out.reshape(n, n)]
-
-    return expected
-
-
-def _hessenbergs(a: Any, c: Any) -> Sequence[Any]:
-    """Upper Hessenberg matrices with a subdiagonal away from zero; below it what is not read."""
-    return a + 2.0 * rnp.eye(a.shape[-1], k=-1), c
-
-
-def _commuted(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
-    def expected(h: np.ndarray, c: np.ndarray) -> Sequence[np.ndarray]:
-        n = h.shape[-1]
-        one, row, column = np.eye(n), *np.indices((n, n))
-        unknowns = np.flatnonzero((row > column) & (column > 0))
-        equations = np.flatnonzero(row > column + 1)
-        out = np.zeros((*c.shape[:-2], n * n), c.dtype)
-        for lane in np.ndindex(*c.shape[:-2]):
-            read = np.triu(h[lane], -1)
-            system = np.kron(one, read.T) - np.kron(read, one)
-            system, given = system[np.ix_(equations, unknowns)], c[lane].ravel()
-            if transposed:
-                out[lane][equations] = np.linalg.solve(system.T, given[unknowns])
-            else:
-                out[lane][unknowns] = np.linalg.solve(system, given[equations])
-        return [out.reshape(c.shape)]
-
-    return expected
-
-
-def _triangle(a: Any) -> Sequence[Any]:
-    return (m.upper_triangle(a) / 4 + 2 * m.eye(a.shape, a.dtype),)
-
-
-_EQUATIONS = [
-    *(
-        Use(sylvester, tuple(_matrix(*s, dtype=dtype) for s in shapes), _solved(transposed),
-            params={"transposed": transposed}, prepare=_with_forms)
-        for dtype, transposed, shapes in (
-            (REAL, False, ((3, 3), (2, 2), (3, 2))),
-            (COMPLEX, True, ((2, 2, 2), (2, 3, 3), (2, 2, 3))),
-        )
-    ),
-    *(
-        Use(sylvester, (_matrix(n, n, dtype=dtype),) * 2, _below_blocks(transposed),
-            params={"transposed": transposed, "below": True}, prepare=_with_blocks)
-        for n, dtype, transposed in ((4, REAL, False), (4, REAL, True), (3, COMPLEX, True))
-    ),
-    *(
-        Use(hessenberg_commutator, (_matrix(*shape, dtype=dtype),) * 2, _commuted(transposed),
-            params={"transposed": transposed}, prepare=_hessenbergs)
-        for shape, dtype in (((5, 5), REAL), ((2, 4, 4), COMPLEX), ((2, 2), REAL))
-        for transposed in (False, True)
-    ),
-    *(
-        Use(triangular_sqrt, (operand,), lambda t: [t, t * 0],
-            lambda outputs, t: [rnp.matmul(outputs[0], outputs[0]),
-                                m.lower_triangle(outputs[0], -1)], prepare=_triangle)
-        for operand in (_matrix(4, 4), _matrix(2, 3, 3, dtype=COMPLEX))
-    ),
-]  # fmt: skip
-
-USES = (*_EIGHS, *_SVDS, *_EIGS, *_FORMS, *_EQUATIONS)
+USES = (*_EIGHS, *_SVDS, *_EIGS, *_FORMS)

@@ -54,7 +54,8 @@ def _pivoted(mode: str) -> Any:
     def call(sp: Any, x: Any) -> Any:
         q, r, order = sp.linalg.qr(x, mode=mode, pivoting=True)
         (other, same) = sp.linalg.qr(x, mode="r", pivoting=True)
-        return q @ r, abs(r), q.conj().swapaxes(-1, -2) @ q, order, abs(other[: r.shape[0]]) - abs(r), same
+        gram = q.conj().swapaxes(-1, -2) @ q
+        return q @ r, abs(r), gram, order, abs(other[: r.shape[0]]) - abs(r), same
 
     return call
 

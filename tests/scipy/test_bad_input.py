@@ -28,7 +28,7 @@ _TRANSFORMS = "fft ifft rfft irfft hfft ihfft dct idct dst idst".split()
 @pytest.mark.parametrize("name", _TRANSFORMS)
 @pytest.mark.parametrize("n", [0, -1, -5])
 def test_a_transform_has_at_least_one_number(name: str, n: int):
-    with pytest.raises(ShapeError, match=f"{name}: cannot transform to length {n} "):
+    with pytest.raises(ShapeError, match=rf"{name}: cannot transform .*length {n}\b"):
         getattr(fft, name)(X, n=n)
 
 

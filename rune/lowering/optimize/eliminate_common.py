@@ -37,13 +37,13 @@ from rune.lowering.kernel.rewrite import (
     all_names,
     bodies,
     buffers_written,
+    expr_sizes,
     expressions,
     fresh,
-    loads_in,
     map_bodies,
     map_parts,
     names_assigned,
-    names_in,
+    size_names,
     symbols_used,
     unique_names,
     with_operands,
@@ -70,10 +70,24 @@ class _Versions:
     numbers: dict[str, int]
     memory: frozenset[str]  # buffers that the kernel writes
     together: dict[str, frozenset[str]]  # aliases: writing one writes the other
+    # By identity: an expression is asked for again by everything around it.
+    known: dict[int, tuple[Expr, frozenset[str]]] = field(default_factory=dict)
 
     def key(self, expr: Expr) -> Key:
-        read = (names_in(expr) | loads_in(expr)) & self.numbers.keys()
-        return expr, tuple(sorted((name, self.numbers[name]) for name in read))
+        if not self.numbers:
+            return expr, ()
+        return expr, tuple(sorted((name, self.numbers[name]) for name in self.read_by(expr)))
+
+    def read_by(self, expr: Expr) -> frozenset[str]:
+        """The changing Vars and buffers that an expression reads."""
+        found = self.known.get(id(expr))
+        if found is None:
+            own = {n for size in expr_sizes(expr) for n in size_names(size)}
+            if isinstance(expr, Local | Load):
+                own.add(expr.name if isinstance(expr, Local) else expr.buffer)
+            inner = (self.read_by(arg) for arg in operands(expr))
+            found = self.known[id(expr)] = expr, frozenset(own & self.numbers.keys()).union(*inner)
+        return found[1]
 
     def change(self, names: Iterable[str]) -> None:
         for name in names:

@@ -85,9 +85,7 @@ def _expand(h: Any, c: Any, *, transposed: bool) -> Any:
         to = sub(j, np.int32(1)) if transposed else add(j, np.int32(1))
         row, column = (j, to) if transposed else (to, j)
         pivot = spread(window(window(h, -2, row, 1), -1, column, 1), column_shape)
-        moved = sub(
-            matmul(outer, window(out, -1, j, 1)), matmul(out, window(outer, -1, j, 1))
-        )
+        moved = sub(matmul(outer, window(out, -1, j, 1)), matmul(out, window(outer, -1, j, 1)))
         rest = div(add(window(c, -1, j, 1), moved), pivot)
         # Below the subdiagonal of column `to`, whichever way the columns are walked.
         return [put(out, -1, to, keep(gt(rows(column_shape), row), rest))]

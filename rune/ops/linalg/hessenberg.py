@@ -29,10 +29,10 @@ from rune.dims import Size
 from rune.ops.arithmetic import add, div, gt, mul, select, sub
 from rune.ops.complex_numbers import complex, imag, is_complex
 from rune.ops.family import reshape
+from rune.ops.linalg.closed_form import reflections_jvp
 from rune.ops.linalg.commutator import hessenberg_commutator
 from rune.ops.linalg.householder import reflection
 from rune.ops.linalg.qr import householder_product
-from rune.ops.linalg.closed_form import reflections_jvp
 from rune.ops.matrix_helpers import (
     adjoint,
     batch_leading,
@@ -89,8 +89,11 @@ def reduced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """v with v₀ = 1, tau and the real head with (1 - tau v vᴴ)ᴴ x = (head, 0, …). [*B, M]."""
+    # By the greatest one, so that squares neither overflow nor vanish; its inverse is a normal one.
     greatest = np.abs(x).max(-1, keepdims=True)
-    x = x / np.where(greatest == 0, 1, greatest)  # so that squares neither overflow nor vanish
+    least = np.finfo(greatest.dtype).tiny
+    greatest = np.clip(greatest, least, 1 / least)
+    x = x * (1 / greatest)
     head = x[..., 0]
     rest = np.sum(np.abs(x[..., 1:]) ** 2, -1)
     done = (rest == 0) & (np.imag(head) == 0)

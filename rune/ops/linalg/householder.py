@@ -16,7 +16,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.dims import Size
-from rune.ops.arithmetic import abs, add, div, eq, ge, gt, lt, mul, neg, select, sub
+from rune.ops.arithmetic import abs, add, div, eq, ge, gt, lt, max, min, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
 from rune.ops.family import reduce_sum, reshape, size_value
 from rune.ops.matrix_helpers import (
@@ -113,11 +113,13 @@ def reflection(x: Any, here: Any) -> tuple[Any, Any, Any]:
     """
     shape = type_of(x).shape
     row, last = rows(shape), len(shape) - 2
-    # By the greatest one, so that squares neither overflow nor vanish.
+    # By the greatest one, so that squares neither overflow nor vanish; its inverse is a normal one.
     greatest = reduce_max(keep(ge(row, here), abs(x)), axes=(last,))
-    greatest = select(eq(greatest, number(0, greatest)), number(1, greatest), greatest)
-    greatest = as_dtype_of(reshape(greatest, shape=(*shape[:last], 1, 1)), x)
-    unit = div(x, spread(greatest, shape))
+    least = float(np.finfo(type_of(greatest).dtype).tiny)
+    greatest = max(min(greatest, number(1 / least, greatest)), number(least, greatest))
+    greatest = reshape(greatest, shape=(*shape[:last], 1, 1))
+    inverse = as_dtype_of(in_memory(div(number(1, greatest), greatest)), x)
+    greatest, unit = as_dtype_of(greatest, x), mul(x, spread(inverse, shape))
     head, tail = _summed(keep(eq(row, here), unit), last), keep(gt(row, here), unit)
     # Stored: every element of the column would compute them anew.
     found = _scalars(head, _summed(_squares(tail), last))

@@ -81,8 +81,12 @@ def partners(round: Any, n: Size) -> Any:
     is_last = eq(own, _spread(count, n))  # where their number is even
     met = select(is_last, middle, met)
     odd = n % 2
-    return met if odd == 0 else select(
-        logical_and(eq(own, middle), eq(size_value(odd, dtypes.i32), np.int32(1))), own, met
+    return (
+        met
+        if odd == 0
+        else select(
+            logical_and(eq(own, middle), eq(size_value(odd, dtypes.i32), np.int32(1))), own, met
+        )
     )
 
 
@@ -98,9 +102,7 @@ def taken(a: Any, axis: int, order: Any) -> Any:
     dims = IndexDims(others, (axis,), (axis,))
     sizes = tuple(1 if i == axis else d for i, d in enumerate(shape))
     indices = reshape(order, shape=(*type_of(order).shape, 1))
-    return gather(
-        a, indices, number(0, a), dims=dims, slice_sizes=sizes, mode="promise_in_bounds"
-    )
+    return gather(a, indices, number(0, a), dims=dims, slice_sizes=sizes, mode="promise_in_bounds")
 
 
 # --- a round ----------------------------------------------------------------------------------

@@ -43,9 +43,11 @@ def _block(packed: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, np.ndarray
     np.fill_diagonal(v, 1)
     # With tau = 0 a reflection is the identity, and so it is with v = 0 and any tau.
     v = np.where(taus == 0, np.zeros((), v.dtype), v)
-    inverse = np.triu(v.conj().T @ v, 1)
-    np.fill_diagonal(inverse, 1 / np.where(taus == 0, np.ones((), v.dtype), taus))
-    return v, np.linalg.inv(inverse)
+    # In double precision: of nearly parallel vectors the inverse would lose half of the digits.
+    wide = v.astype(np.complex128 if np.iscomplexobj(v) else np.float64)
+    inverse = np.triu(wide.conj().T @ wide, 1)
+    np.fill_diagonal(inverse, 1 / np.where(taus == 0, np.ones((), wide.dtype), taus))
+    return v, np.linalg.inv(inverse).astype(v.dtype)
 
 
 def householder_product(a: np.ndarray, taus: np.ndarray) -> np.ndarray:

@@ -106,7 +106,7 @@ def _moved(inside: Any, turn: Any, t: Any) -> Any:
 
 
 def _turn_of_blocks(t: Any, moved: Any) -> Any:
-    """The angles (Ṫ₂₂ - Ṫ₁₁) / 2 (b + c) that keep the diagonals of blocks [[a, b], [c, a]] equal."""
+    """The angles (Ṫ₂₂ - Ṫ₁₁) / 2 (b + c) that keep blocks [[a, b], [c, a]] in their form."""
     n = type_of(t).shape[-1]
     if n == 0:
         return t

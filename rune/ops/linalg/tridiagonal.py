@@ -54,9 +54,7 @@ def _type(lower: ArrayType, main: ArrayType, upper: ArrayType, b: ArrayType) -> 
 # --- reference --------------------------------------------------------------------------------
 
 
-def _reference(
-    lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray
-) -> np.ndarray:
+def _reference(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> np.ndarray:
     if 0 in b.shape:
         return b
     if b.size <= FEW * main.shape[-1]:
@@ -207,9 +205,7 @@ def _shifted(x: Any, offset: int, axis: int) -> Any:
     return pad(x, number(0, x), low=low, high=high, interior=(0,) * ndim)
 
 
-def _transpose(
-    ct: Any, linear: Batched, lower: Any, main: Any, upper: Any, b: Any
-) -> list[Any]:
+def _transpose(ct: Any, linear: Batched, lower: Any, main: Any, upper: Any, b: Any) -> list[Any]:
     found = tridiagonal_solve(_shifted(upper, -1, -1), main, _shifted(lower, 1, -1), ct)
     return [None, None, None, found]
 

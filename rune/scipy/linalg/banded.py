@@ -85,9 +85,7 @@ def _eliminated(rows: Any, sides: Any, below: int) -> tuple[Any, Any]:
         chosen = rnp.argmax(rnp.abs(window[..., 0]), -1, keepdims=True) == place
         chosen = rnp.expand_dims(chosen, -1)
         pivot, given = (rnp.sum(rnp.where(chosen, x, 0), -2, keepdims=True) for x in (window, side))
-        window, side = (
-            rnp.where(chosen, x[..., :1, :], x)[..., 1:, :] for x in (window, side)
-        )
+        window, side = (rnp.where(chosen, x[..., :1, :], x)[..., 1:, :] for x in (window, side))
         factor = window[..., :1] / pivot[..., :1]
         window, side = window - factor * pivot, side - factor * given
         window = rnp.concatenate([window[..., 1:], rnp.zeros_like(window[..., :1])], -1)

@@ -29,9 +29,7 @@ def _solved(a: Any, b: Any, c: Any) -> Any:
     return solve_by_forms(*spread)
 
 
-def solve_sylvester(
-    A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8
-) -> Any:
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """X with A X + X B = C.
 
     method:  accepted as in JAX, "schur" or "eigen"; tol likewise. The Schur form serves both.

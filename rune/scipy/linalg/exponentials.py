@@ -103,9 +103,7 @@ def _approximant(a: Any, degree: int, upper: bool) -> Any:
 
 def _weights(m: int) -> list[float]:
     """The coefficients of the [m/m] approximant, the last one 1."""
-    return [
-        float(factorial(2 * m - k) // (factorial(k) * factorial(m - k))) for k in range(m + 1)
-    ]
+    return [float(factorial(2 * m - k) // (factorial(k) * factorial(m - k))) for k in range(m + 1)]
 
 
 def _polynomial(powers: list[Any], weights: list[float]) -> Any:

@@ -19,9 +19,9 @@ from rune.numpy.linalg.arguments import computing, square
 from rune.ops.complex_numbers import is_complex
 from rune.ops.linalg.blocks import triangular_form
 from rune.ops.linalg.sylvester import COMPLEX
-from rune.ops.matrix_helpers import upper_triangle
 from rune.ops.matrix_helpers import columns as column_numbers
 from rune.ops.matrix_helpers import rows as row_numbers
+from rune.ops.matrix_helpers import upper_triangle
 
 
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:

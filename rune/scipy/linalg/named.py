@@ -41,9 +41,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     """
     size = _size("hadamard", n, 1)
     if size & (size - 1):
-        raise ArgumentError(
-            f"hadamard: cannot make size {size} (a power of 2 required)"
-        )
+        raise ArgumentError(f"hadamard: cannot make size {size} (a power of 2 required)")
     i, j = np.indices((size, size))
     odd = np.bitwise_count(i & j) % 2
     return rnp.asarray(1 - 2 * odd.astype(int), dtypes.as_dtype(dtype))

@@ -216,9 +216,7 @@ def eigh_tridiagonal(
     return narrowed(_selected("eigh_tridiagonal", w, v, eigvals_only, select, select_range))
 
 
-def _selected(
-    name: str, w: Any, v: Any, values_only: bool, select: str, among: Selection
-) -> Any:
+def _selected(name: str, w: Any, v: Any, values_only: bool, select: str, among: Selection) -> Any:
     kinds = {"a": "a", "all": "a", "i": "i", "index": "i", "v": "v", "value": "v"}
     kind = kinds.get(select)
     if kind is None or (kind != "a" and among is None):

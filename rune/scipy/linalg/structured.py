@@ -65,7 +65,7 @@ def _levinson(column: Any, row: Any, b: Any) -> Any:
 
     Shapes: [N], [N], [N, K] -> [N, K]. What a leading system does not have yet is zero.
     """
-    n = type_of(column).shape[0]
+    n = length(column)
     # Row k of T up to its diagonal is a window of the column, backwards.
     backwards = rnp.concatenate([column[::-1], rnp.zeros_like(column)])
     above, place = rnp.concatenate([row[1:], rnp.zeros_like(row[:1])]), np.arange(n)

@@ -62,7 +62,8 @@ def points_of(name: str, function: Callable[[Any], Any], *xs: Any) -> list[Any]:
     given = eval_shape(function, found[0]).dtype
     if not rnp.issubdtype(given, rnp.inexact):
         return found
-    return [rnp.astype(x, rnp.result_type(x, rnp.finfo(given).dtype)) for x in found]
+    wide = rnp.result_type(found[0].dtype, rnp.finfo(given).dtype)
+    return found if wide == found[0].dtype else [rnp.astype(x, wide) for x in found]
 
 
 def seen(x: Any) -> np.ndarray | None:

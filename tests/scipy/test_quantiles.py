@@ -1,0 +1,53 @@
+"""Quantiles whose loops stand once in a program, and reach as far as the numbers do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+import rune.scipy.special as special
+import rune.scipy.stats as stats
+from tests.support.arrays import array
+from tests.support.close import near
+
+
+@pytest.mark.parametrize(
+    ("quantile", "loops"),
+    [
+        (lambda p, a: special.gammaincinv(a, p), 3),  # the search; series and fraction inside it
+        (lambda p, a: special.betaincinv(a, a, p), 2),
+        (lambda p, a: stats.t.ppf(p, a), 2),
+        (lambda p, a: stats.f.ppf(p, a, a), 2),
+    ],
+)
+def test_a_search_holds_its_function_once(quantile, loops: int):
+    text = str(rune.make_program(quantile)(rnp.ones(3), rnp.ones(3)))
+
+    assert text.count("while_loop") + text.count("while ") == loops
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_quantiles_of_t_go_on_where_odds_underflow(dtype: str):
+    """P(T > t) is C t**-df there, with C = df**(df / 2) / (df B(df / 2, 1 / 2))."""
+    p, df = (0.3, 0.0107) if dtype == "f4" else (1e-20, 0.08)
+    log_beta = float(special.betaln(array(np.array(df / 2)), array(np.array(0.5))))
+    log_t = (0.5 * df * np.log(df) - np.log(df) - log_beta - np.log(p)) / df
+
+    found = stats.t.isf(rnp.asarray(p, dtype), rnp.asarray(df, dtype))
+
+    assert log_t > (44 if dtype == "f4" else 354)  # the odds are its square
+    near(
+        np.array(log_t), np.log(np.asarray(found, "f8")), relative=1e-5, why="f32 below a logarithm"
+    )
+
+
+def test_a_ratio_of_few_degrees_of_freedom_does_not_overflow_on_the_way():
+    n, d, q = 7026.3, 0.0106, 0.349
+    whole = stats.f.ppf(*(array(np.array(v)) for v in (q, n, d)))
+
+    found = stats.f.ppf(*(rnp.float32(v) for v in (q, n, d)))
+
+    assert float(whole) * n / d > 1e38
+    near(np.asarray(whole), np.asarray(found, "f8"), relative=2e-3, why="1 / d magnifies roundings")
