@@ -41,8 +41,9 @@ def operand(name: str, value: Any) -> Any:
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
     if isinstance(value, Dim):
         return convert(size_value(value, dtypes.i32), dtype=dtypes.i32, weak=True)
-    if hasattr(value, "__rune_array__"):
-        return operand(name, value.__rune_array__())
+    stands_for = getattr(value, "__rune_array__", None)
+    if stands_for is not None:
+        return operand(name, stands_for())
     raise ArgumentError(f"{name}: cannot take {type(value).__name__} as an array", _hint(value))
 
 

@@ -168,9 +168,8 @@ def scale_by_backtracking_linesearch(
         # Nothing is gained by a step that makes the value worse, or not a number.
         length, found = rnp.where(is_met, length, 0.0), rnp.where(is_met, found, here)
         moved = scaled(updates, length)
-        kept = None
-        if store_grad:
-            kept = value_and_grad(value_fn)(apply_updates(params, moved), **known)[1]
+        there = apply_updates(params, moved)
+        kept = value_and_grad(value_fn)(there, **known)[1] if store_grad else None
         rate = rnp.where(is_met, length, first)
         return moved, LineSearchState(rate, found, kept, steps, is_met)
 

@@ -18,5 +18,6 @@ from tests.scipy.special_cases import SPECIAL
 from tests.scipy.stats_cases import STATS
 
 CASES: list[Case] = [
-    *SPECIAL, *STATS, *INTEGRATE, *OPTIMIZE, *INTERPOLATE, *NDIMAGE, *TRANSFORMS, *SIGNAL, *SOLVED, *MATRICES,
+    *SPECIAL, *STATS, *INTEGRATE, *OPTIMIZE, *INTERPOLATE, *NDIMAGE, *TRANSFORMS, *SIGNAL, *SOLVED,
+    *MATRICES,
 ]  # fmt: skip

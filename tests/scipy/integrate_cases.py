@@ -50,7 +50,8 @@ INTEGRATE = [
           pos(), without=_LOOP),
     _case("odeint", lambda sp, a: sp.integrate.odeint(
         lambda y, t: -a * y * y, 1.0 / a, 0.5 * (a * 0.0 + 1.0).cumsum()), pos(3), smooth=False,
-        slack=5.0, without=_LOOP | {"all 0": "there is no first time", "f64": "SciPy ends at errors of 1e-8"}),
+        slack=5.0, without=_LOOP | {
+            "all 0": "there is no first time", "f64": "SciPy ends at errors of 1e-8"}),
     *[_solved(method) for method in ("RK45", "RK23", "DOP853")],
     _case("trapezoid of rows", lambda sp, y, g: sp.integrate.trapezoid(y, g.cumsum(1)), f(2, 5),
           pos(2, 5), slack=5.0),

@@ -55,7 +55,6 @@ CONVOLUTIONS = [
 ]  # fmt: skip
 
 
-
 def _normal(sos: Any) -> Any:
     """Sections whose a0 is 1, as SciPy asks; their poles lie where they may."""
     return sos / sos[:, 3:4]

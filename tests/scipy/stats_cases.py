@@ -154,8 +154,7 @@ FAMILIES = [
         _at_points(name, methods, shapes, point)
         for name, (shapes, point) in _CONTINUOUS.items()
         for methods in ("pdf logpdf", "cdf sf logcdf logsf", "ppf isf")
-        if not (name in _NO_CDF and "cdf" in methods)
-        and not (name in _NO_PPF and "ppf" in methods)
+        if not (name in _NO_CDF and "cdf" in methods) and not (name in _NO_PPF and "ppf" in methods)
     ],
     *[
         _at_counts(name, methods, shapes)

@@ -98,9 +98,9 @@ def _by_numbers(
     flat = [x.reshape(-1, n).tolist() for x in (lower, main, upper)]
     sides = b.reshape(-1, n, b.shape[-1])
     try:
-        for lane, diagonals in enumerate(zip(*flat, strict=True)):
+        for lane, (below, own, above) in enumerate(zip(*flat, strict=True)):
             for k in range(b.shape[-1]):
-                found = _one_by_one(*diagonals, sides[lane, :, k].tolist())
+                found = _one_by_one(below, own, above, sides[lane, :, k].tolist())
                 out.reshape(sides.shape)[lane, :, k] = found
     except (ZeroDivisionError, OverflowError):
         return None

@@ -15,13 +15,16 @@ from typing import Any
 import numpy as np
 
 import rune.numpy as rnp
-from rune import ops
+from rune import dtypes, ops
 from rune.control import scan
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.errors import ShapeError
 from rune.numpy.arguments import static_int
 from rune.numpy.linalg.arguments import computing, pair
+from rune.ops.family import size_value
+from rune.ops.matrix_helpers import columns as column_numbers
+from rune.ops.matrix_helpers import rows as row_numbers
 from rune.ops.promote import broadcast_shape, broadcast_to
 
 # --- general matrices -------------------------------------------------------------------------
@@ -249,11 +252,11 @@ def _rows(bands: Any, below: int) -> Any:
 
 def _lower_columns(name: str, bands: Any, lower: bool) -> Any:
     """The columns a[j + k, j] of Hermitian matrices as rows k, zeros outside."""
-    count, size = _bands(name, bands).shape[-2:]
+    shape = _bands(name, bands).shape
     if not lower:
         return rnp.conj(_sheared(bands[..., ::-1, :]))
-    inside = np.arange(size) + np.arange(count)[:, None] < size
-    return rnp.where(inside, bands, 0)
+    place = ops.add(row_numbers(shape), column_numbers(shape))
+    return rnp.where(place < size_value(shape[-1], dtypes.i32), bands, 0)
 
 
 def _upper_bands(columns: Any) -> Any:

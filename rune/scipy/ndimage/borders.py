@@ -1,8 +1,8 @@
 """What lies beyond the border of an array, by SciPy's modes.
 
-    reflect   d c b a | a b c d | d c b a          mirror    d c b | a b c d | c b a
-    nearest   a a a a | a b c d | d d d d          wrap      a b c d | a b c d | a b c d
-    constant  k k k k | a b c d | k k k k
+reflect   d c b a | a b c d | d c b a          mirror    d c b | a b c d | c b a
+nearest   a a a a | a b c d | d d d d          wrap      a b c d | a b c d | a b c d
+constant  k k k k | a b c d | k k k k
 """
 
 from __future__ import annotations

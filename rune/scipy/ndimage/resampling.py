@@ -134,9 +134,7 @@ def affine_transform(
     return map_coordinates(x, where, order, mode, cval)
 
 
-def shift(
-    input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0
-) -> Any:
+def shift(input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0) -> Any:
     """`input` moved by so many elements, whole or not, along each axis.
 
     order, mode: as map_coordinates (SciPy's default order is 3).

@@ -23,9 +23,7 @@ def _size(value: Any) -> Any:
     return rnp.max(rnp.abs(value), initial=0.0)
 
 
-def newton_system(
-    fun: Callable[[Any], Any], x0: Any, tol: float, maxiter: int
-) -> OptimizeResults:
+def newton_system(fun: Callable[[Any], Any], x0: Any, tol: float, maxiter: int) -> OptimizeResults:
     """The x near x0 with fun(x) = 0, both of shape [N]."""
 
     def again(s: _State) -> _State:

@@ -140,14 +140,11 @@ def _dlaplace_lower(k: Any, a: Any) -> Any:
     return rnp.where(k < 0, tail, 1.0 - tail)
 
 
-
 def _logser_log_mass(k: Any, p: Any) -> Any:
     return k * rnp.log(p) - rnp.log(k) - rnp.log(-rnp.log1p(-p))
 
 
-_logser_lower = summed(
-    1.0, lambda p: _logser_log_mass(1.0, p), lambda k, p: p * k / (k + 1.0)
-)
+_logser_lower = summed(1.0, lambda p: _logser_log_mass(1.0, p), lambda k, p: p * k / (k + 1.0))
 
 logser = Discrete(
     "logser", "the logarithmic series distribution", ("p",), support=_from_one,
