@@ -40,7 +40,7 @@ def fft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) 
 
     Result: y[k] = sum_j a[j] exp(-2πi jk/n), for k from 0 to n-1.
     n:      the length: `a` is cut or padded with zeros at its end; by default what it has.
-    Errors: ShapeError for no elements and an n below 1, AxisError, ArgumentError for another `norm`.
+    Errors: ShapeError for no elements and for n < 1, AxisError, ArgumentError for another `norm`.
     Source: Stockham's mixed-radix and Bluestein's algorithms (rune.ops.fourier).
 
     >>> import rune.numpy as rnp
