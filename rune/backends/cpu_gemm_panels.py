@@ -103,10 +103,8 @@ def transpose(lines: list[Value]) -> list[Value]:
         swapped = list(lines)
         for i in (k for k in range(count) if not k & distance):
             a, b = lines[i], lines[i + distance]
-            swapped[i], swapped[i + distance] = (
-                writer.shuffle(a, b, low),
-                writer.shuffle(a, b, high),
-            )
+            swapped[i] = writer.shuffle(a, b, low)
+            swapped[i + distance] = writer.shuffle(a, b, high)
         lines, distance = swapped, distance // 2
     return lines
 

@@ -209,8 +209,9 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     """
     vectors, factors, x = (value("ormqr", y) for y in (a, taus, c))
     require_matrices("ormqr", vectors, x)
-    (m, n), k = type_of(vectors).shape[-2:], type_of(factors).shape[-1]
-    if type_of(x).shape[-2 if left else -1] != m or k > min(m, n):
+    *lead, m, n = type_of(vectors).shape
+    *others, k = type_of(factors).shape or (0, 0)
+    if type_of(x).shape[-2 if left else -1] != m or others != lead or k > min(m, n):
         raise ShapeError(
             f"ormqr: cannot multiply {type_of(x)} by the reflections {type_of(vectors)}, "
             f"{type_of(factors)} (of {m} rows)"

@@ -10,18 +10,18 @@ takes a box as the array in it now. What this does not do: memory that several b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, wraps
-from types import EllipsisType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes, tree
 from rune.core.interpreter import type_of
-from rune.errors import BoundsError, DtypeError, ShapeError
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import value
 from rune.numpy.array_api_info import Limits, limits
+from rune.numpy.mutable_views import MOVEMENTS, Moved, Part, is_basic, require_within
 from rune.numpy.types import ScalarType, can_cast
 from rune.ops import conventions as c
 from rune.ops.namespace_methods import namespace
@@ -35,7 +35,20 @@ def _is_box(x: Any) -> bool:
 
 def _opened(values: Any) -> Any:
     """A tree with the arrays out of their boxes."""
-    return tree.map(lambda x: x.value if isinstance(x, Box) else x, values, is_leaf=_is_box)
+    return tree.map(_out, values, is_leaf=_is_box)
+
+
+def _out(x: Any) -> Any:
+    """NumPy's numbers that are Python's too are taken as those, which any dtype holds in full."""
+    if isinstance(x, Box):
+        return x.value
+    return x.item() if isinstance(x, np.float64 | np.complex128) else x
+
+
+def _with_its_bits(x: Any) -> Any:
+    """NumPy data as an array of the same dtype, 64 bits too; all else as it is."""
+    is_data = isinstance(x, np.ndarray | np.generic) and x.dtype in dtypes.ANY
+    return namespace().asarray(x, x.dtype) if is_data else x
 
 
 def _boxed(values: Any) -> Any:
@@ -66,7 +79,7 @@ class Namespace(ModuleType):
         found = getattr(self._module, name)
         if isinstance(found, ModuleType):
             made = Namespace(found)
-        elif name in _MOVEMENTS and isinstance(self, Standard):
+        elif name in MOVEMENTS:
             made = _movement(found)
         elif callable(found) and not isinstance(found, ScalarType | type):
             made = _through(found)
@@ -110,42 +123,6 @@ class Standard(Namespace):
         return limits(_opened(type))
 
 
-# --- views --------------------------------------------------------------------------------------
-
-# What NumPy answers with a view of all elements.
-_MOVEMENTS = frozenset(
-    "expand_dims flip matrix_transpose moveaxis permute_dims reshape squeeze swapaxes transpose"
-    " T mT".split()
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The elements that a basic index names."""
-
-    index: Any
-
-    def read(self, whole: Any) -> Any:
-        return whole[self.index]
-
-    def written(self, whole: Any, new: Any) -> Any:
-        return whole.at[self.index].set(new)
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """All elements, each at another place."""
-
-    move: Callable[[Any], Any]
-
-    def read(self, whole: Any) -> Any:
-        return self.move(whole)
-
-    def written(self, whole: Any, new: Any) -> Any:
-        places = self.move(namespace().arange(whole.size).reshape(whole.shape))
-        return whole.ravel().at[places.ravel()].set(new.ravel()).reshape(whole.shape)
-
-
 def _movement(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function from a box to a view of it."""
 
@@ -159,31 +136,10 @@ def _movement(function: Callable[..., Any]) -> Callable[..., Any]:
     return moved
 
 
-def _is_basic(index: Any) -> bool:
-    """Whether NumPy gives a view for an index: numbers, slices, ellipsis and new axes."""
-    entries = index if isinstance(index, tuple) else (index,)
-    return all(type(e) is int or isinstance(e, slice | EllipsisType | None) for e in entries)
-
-
-def _require_within(x: Any, index: Any) -> None:
-    """Raise for a number out of bounds, which rune.numpy clamps and libraries do not expect."""
-    entries = index if isinstance(index, tuple) else (index,)
-    named = sum(type(e) is int or isinstance(e, slice) for e in entries)
-    axis = 0
-    for entry in entries:
-        if entry is Ellipsis:
-            axis += x.ndim - named
-        elif type(entry) is int or isinstance(entry, slice):
-            size = x.shape[axis] if axis < x.ndim else None
-            if type(entry) is int and type(size) is int and not -size <= entry < size:
-                raise BoundsError(f"mutable: cannot index axis {axis} of {x.type} by {entry}")
-            axis += 1
-
-
 def _written(x: Any, index: Any, new: Any) -> Any:
     """`x` with `new` at `index`; one number under a mask, which may be traced, is selected."""
     if isinstance(index, Operators) and index.dtype == dtypes.bool_ and index.ndim:
-        number = as_type(operand("mutable", new), x.dtype)
+        number = _with_its_bits(as_type(operand("mutable", new), x.dtype))
         if not type_of(number).shape and index.shape == x.shape[: index.ndim]:
             missing = tuple(range(index.ndim, x.ndim))
             return namespace().where(c.expand_dims(index, missing), number, x)
@@ -201,46 +157,56 @@ class Box:
     Array([ 0, 14,  4], i32[3], cpu:0)
     """
 
-    __slots__ = ("__weakref__", "_array", "_base", "_seen", "_view")
+    __slots__ = ("__weakref__", "_base", "_held", "_root", "_view")
     __array_priority__ = 2000  # NumPy arrays and rune's on the left defer to us
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: Any):
-        self._array = value
+        # What the root held when this was read, and what was read: one pair, so that no thread
+        # sees half of it. They are one in a box that is no view.
+        self._held: tuple[Any, Any] = (value, value)
+        self._root: Box | None = None
         self._base: Box | None = None
         self._view: Part | Moved | None = None
-        self._seen: Any = None  # what the base held when `_array` was read
 
     @property
     def value(self) -> Any:
-        """The array in the box now; a view reads its base again when that has changed."""
-        if self._base is None:
-            return self._array
+        """The array in the box now; a view reads its base again when the root has changed."""
+        seen, array = self._held
+        return array if self._root is None or seen is self._root._held[0] else self._read()
+
+    def _read(self) -> Any:
+        """The array of a view, every view that it goes through read again."""
+        root, views = self._chain()
+        whole = held = root._held[0]
+        for box in reversed(views):
+            whole = box._view.read(whole)
+            box._held = held, whole
+        return whole
+
+    def _chain(self) -> tuple[Box, list[Any]]:
+        """The box that is no view, and the views on the way to it, this one first."""
         views, box = [], self
         while box._base is not None:
             views.append(box)
             box = box._base
-        whole = box._array
-        for view in reversed(views):
-            if view._seen is not whole:
-                view._seen, view._array = whole, view._view.read(whole)
-            whole = view._array
-        return whole
+        return box, views
 
     def _seen_by(self, view: Part | Moved) -> Box:
         """The box of a view of this one."""
-        whole = self.value
-        made = Box(view.read(whole))
-        made._base, made._view, made._seen = self, view, whole
+        root = self if self._root is None else self._root
+        held = root._held[0]
+        made = Box(view.read(self.value))
+        made._base, made._view, made._root = self, view, root
+        made._held = held, made._held[1]
         return made
 
     def _put(self, new: Any) -> None:
         """Let `new`, which has the box's type, be its array, and that of all that share it."""
-        box = self
-        while box._base is not None:
-            assert box._view is not None
-            box, new = box._base, box._view.written(box._base.value, new)
-        box._array = new
+        root, views = self._chain()
+        for box in views:
+            new = box._view.written(box._base.value, new)
+        root._held = new, new
 
     def __rune_array__(self) -> Any:
         """What every function of rune takes the box for."""
@@ -255,31 +221,35 @@ class Box:
             raise AttributeError(f"mutable: a box has no {name} (its .value has)")
         found = getattr(self.value, name)
         if not callable(found):
-            moved = name in _MOVEMENTS
+            moved = name in MOVEMENTS
             return self._seen_by(Moved(lambda x: getattr(x, name))) if moved else _boxed(found)
-        if name in _MOVEMENTS:
+        if name in MOVEMENTS:
             return partial(_movement(lambda x, *a, **k: getattr(x, name)(*a, **k)), self)
         return _through(found)
 
     def __getitem__(self, index: Any) -> Any:
-        if _is_basic(index):
-            _require_within(self.value, index)
+        if is_basic(index):
+            require_within(self.value, index)
             return self._seen_by(Part(index))
         return Box(self.value[_opened(index)])
 
     def __setitem__(self, index: Any, new: Any) -> None:
         # x[i] += 1 reads a view, adds to it, which writes x, and assigns that view to x[i].
         if isinstance(new, Box) and new._base is self and isinstance(new._view, Part):
-            if new._view.index is index:
+            if is_basic(index) and new._view.index == index:
                 return
-        if _is_basic(index):
-            _require_within(self.value, index)
-        self._put(_written(self.value, _opened(index), _opened(new)))
+        old, new = self.value, _with_its_bits(_opened(new))
+        if is_basic(index):
+            require_within(old, index)
+        is_complex = isinstance(new, complex) or getattr(new, "dtype", None) in dtypes.COMPLEX
+        if is_complex and old.dtype not in dtypes.COMPLEX:
+            raise DtypeError(f"mutable: cannot keep {type_of(new)} in a box of {old.type}")
+        self._put(_written(old, _opened(index), new))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         # Writing what NumPy makes of a box must not change the array in it.
         if copy is False:
-            raise ValueError("mutable: cannot keep copy=False (a box is copied for NumPy)")
+            raise ArgumentError("mutable: cannot keep copy=False (a box is copied for NumPy)")
         return np.array(self.value, dtype=dtype)
 
     def __dlpack__(self, **how: Any) -> Any:

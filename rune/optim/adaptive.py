@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import tree
+from rune.errors import ArgumentError
 from rune.optim.clipping import required
 from rune.optim.transforms import (
     AdamState,
@@ -19,12 +20,15 @@ from rune.optim.transforms import (
     add_decayed_weights,
     chain,
     correction,
+    filled,
     no_steps,
     running_mean,
     running_squares,
     scale_by_learning_rate,
+    two_moments,
     unbiased,
 )
+from rune.transforms.arguments import required_number
 
 
 class AmsgradState(NamedTuple):
@@ -44,14 +48,6 @@ class AdanState(NamedTuple):
     n: Tree
     g: Tree
     t: Any
-
-
-def _zeros(params: Tree) -> Tree:
-    return tree.map(rnp.zeros_like, params)
-
-
-def _two_moments(params: Tree) -> AdamState:
-    return AdamState(no_steps(), _zeros(params), _zeros(params))
 
 
 def _root(v: Any, eps_root: float, eps: float) -> Any:
@@ -84,7 +80,7 @@ def scale_by_belief(
 
         return tree.map(direction, grads, mu, nu), AdamState(count, mu, nu)
 
-    return Optimizer(_two_moments, update)
+    return Optimizer(two_moments, update)
 
 
 def adabelief(
@@ -131,7 +127,7 @@ def scale_by_amsgrad(
         )
         return found, AmsgradState(count, mu, nu, most)
 
-    return Optimizer(lambda params: AmsgradState(*_two_moments(params), _zeros(params)), update)
+    return Optimizer(lambda params: AmsgradState(*two_moments(params), filled(params, 0.0)), update)
 
 
 def amsgrad(
@@ -175,6 +171,8 @@ def scale_by_radam(
     """Adam's direction times what its variance in the first steps calls for.
 
     While the mean of squares is worth fewer than `threshold` gradients, the running mean alone.
+    Errors: ArgumentError for a b2 outside 0…1, or at an end of it, and for a threshold below 4: the
+            variance of fewer gradients is not finite.
     Source: Liu et al. 2019, arXiv:1908.03265, algorithm 2.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -183,13 +181,17 @@ def scale_by_radam(
     Array([ 3., -4.], f32[2], cpu:0)
     """
 
+    required_number("scale_by_radam", "threshold", threshold, 4)
+    if isinstance(b2, int | float) and not 0 < b2 < 1:
+        raise ArgumentError(f"scale_by_radam: cannot use {b2=} (above 0 and below 1 required)")
+
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         count = state.count + 1
         mu, nu = running_mean(b1, state.mu, grads), running_squares(b2, state.nu, grads)
         mean, second = unbiased(b1, count, nesterov), correction(b2, count)
         most, now = _lengths(b2, count)
         is_known = now >= threshold
-        long = rnp.where(is_known, now, 5.0)
+        long = rnp.where(is_known, now, 5.0)  # whose root is one of a number above 0
         share = (long - 4.0) * (long - 2.0) * most / ((most - 4.0) * (most - 2.0) * long)
         factor = rnp.sqrt(share)
 
@@ -200,7 +202,7 @@ def scale_by_radam(
 
         return tree.map(direction, grads, mu, nu), AdamState(count, mu, nu)
 
-    return Optimizer(_two_moments, update)
+    return Optimizer(two_moments, update)
 
 
 def radam(
@@ -240,7 +242,7 @@ def scale_by_novograd(
 
     def init(params: Tree) -> AdamState:
         squares = tree.map(lambda p: rnp.zeros((), rnp.result_type(p)), params)
-        return AdamState(no_steps(), _zeros(params), squares)
+        return AdamState(no_steps(), filled(params, 0.0), squares)
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         squares = tree.map(lambda g: rnp.sum(rnp.square(g)), grads)
@@ -301,8 +303,8 @@ def scale_by_adan(
         return tree.map(direction, m, v, n), AdanState(m, v, n, grads, t)
 
     def init(params: Tree) -> AdanState:
-        zeros = _zeros(params)
-        return AdanState(zeros, zeros, zeros, zeros, no_steps())
+        m, v, n, g = (filled(params, 0.0) for _ in range(4))
+        return AdanState(m, v, n, g, no_steps())
 
     return Optimizer(init, update)
 

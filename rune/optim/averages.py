@@ -8,6 +8,7 @@ import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
 from rune.optim.transforms import (
+    ExtraArgsOptimizer,
     Optimizer,
     Tree,
     no_steps,
@@ -82,11 +83,12 @@ def _period(name: str, period: int) -> int:
 
 def lookahead(
     fast_optimizer: Optimizer, sync_period: int, slow_step_size: float, reset_state: bool = False
-) -> Optimizer:
+) -> ExtraArgsOptimizer:
     """Slow parameters that go a share of the way that `sync_period` fast steps have gone.
 
     Its parameters are `LookaheadParams`; gradients are those at `params.fast`. At the end of each
     round the fast ones go on from where the slow ones are. reset_state: and so does their state.
+    Arguments that the fast optimizer takes by name are handed on to it.
     Errors: ArgumentError for a period below 1, or other parameters.
     Source: Zhang et al. 2019, arXiv:1907.08610.
 
@@ -98,16 +100,16 @@ def lookahead(
     LookaheadParams(fast=Array([-1.], f32[1], cpu:0), slow=Array([-1.], f32[1], cpu:0))
     """
     period = _period("lookahead", sync_period)
-    fast_optimizer = with_extra_args_support(fast_optimizer)
+    willing = with_extra_args_support(fast_optimizer)
 
     def init(params: Tree) -> LookaheadState:
-        return LookaheadState(fast_optimizer.init(_pair(params).fast), no_steps())
+        return LookaheadState(willing.init(_pair(params).fast), no_steps())
 
     def update(
-        grads: Tree, state: LookaheadState, params: Tree = None
+        grads: Tree, state: LookaheadState, params: Tree = None, **extra: Any
     ) -> tuple[LookaheadParams, LookaheadState]:
         fast, slow = _pair(params)
-        updates, after = fast_optimizer.update(grads, state.fast_state, fast)
+        updates, after = willing.update(grads, state.fast_state, fast, **extra)
         is_end = state.steps_since_sync == period - 1
 
         def slow_step(u: Any, f: Any, s: Any) -> Any:
@@ -119,12 +121,12 @@ def lookahead(
             updates, fast, slow, slow_updates,
         )  # fmt: skip
         if reset_state:
-            anew = fast_optimizer.init(fast)
+            anew = willing.init(fast)
             after = tree.map(lambda new, old: rnp.where(is_end, new, old), anew, after)
         steps = (state.steps_since_sync + 1) % period
         return LookaheadParams(fast_updates, slow_updates), LookaheadState(after, steps)
 
-    return Optimizer(init, update)
+    return ExtraArgsOptimizer(init, update)
 
 
 def _pair(params: Tree) -> LookaheadParams:

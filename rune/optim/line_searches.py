@@ -42,6 +42,10 @@ class LineSearchState(NamedTuple):
     is_met: Any
 
 
+def _is_search(x: Any) -> bool:
+    return isinstance(x, LineSearchState)
+
+
 def _start(params: Tree, grad: Tree) -> LineSearchState:
     number = inner_product(params, params)
     return LineSearchState(
@@ -59,9 +63,10 @@ def _known(name: str, **given: Any) -> None:
 
 
 def _taken(function: Callable[..., Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the arguments of an update those that the loss knows by name."""
+    """Of the arguments of an update those that the loss knows by name; all, if it takes any."""
     known = inspect.signature(function).parameters
-    return {name: value for name, value in extra.items() if name in known}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    return {name: value for name, value in extra.items() if takes_any or name in known}
 
 
 def scale_by_zoom_linesearch(
@@ -209,23 +214,23 @@ def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tup
     """
 
     def value_and_gradient(params: Tree, *args: Any, state: Tree, **named: Any) -> tuple[Any, Tree]:
-        is_search = lambda x: isinstance(x, LineSearchState)  # noqa: E731
-        kept = [x for x in tree.leaves(state, is_search) if is_search(x) and x.grad is not None]
+        found = filter(_is_search, tree.leaves(state, _is_search))
+        kept = [search for search in found if search.grad is not None]
         if len(kept) != 1:
             raise ArgumentError(
                 f"value_and_grad_from_state: cannot choose among {len(kept)} line searches that "
                 "keep value and gradient",
                 hint="a state of one zoom line search, or of backtracking with store_grad=True",
             )
-        (found,) = kept
-        number = found.value.dtype
+        (last,) = kept
+        number = last.value.dtype
 
         def compute(_: Any) -> tuple[Any, Tree]:
             value, grad = value_and_grad(value_fn)(params, *args, **named)
             return rnp.astype(value, number), grad
 
         return control.cond(
-            rnp.isfinite(found.value), lambda _: (found.value, found.grad), compute, None
+            rnp.isfinite(last.value), lambda _: (last.value, last.grad), compute, None
         )
 
     return value_and_gradient

@@ -72,7 +72,10 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
         is_kept = (state.count > 0) & (curvature > 0)
         weight = rnp.where(is_kept, 1.0 / rnp.where(is_kept, curvature, 1.0), 0.0)
         place = (state.count - 1) % memory_size
-        put = lambda ring, new: ring.at[place].set(new)  # noqa: E731
+
+        def put(ring: Any, new: Any) -> Any:
+            return ring.at[place].set(new)
+
         steps = tree.map(put, state.diff_params_memory, step)
         changes = tree.map(put, state.diff_updates_memory, change)
         weights = put(state.weights_memory, weight)

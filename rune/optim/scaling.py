@@ -20,6 +20,7 @@ from rune.optim.transforms import (
     running_mean,
     running_squares,
     stateless,
+    two_moments,
 )
 from rune.transforms.arguments import required_number
 
@@ -207,11 +208,7 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
         found = tree.map(lambda m, v: rnp.astype(m / first / v, m.dtype), mu, nu)
         return found, AdamState(count, mu, nu)
 
-    return Optimizer(_adam_state(0.0), update)
-
-
-def _adam_state(value: float) -> Callable[[Tree], AdamState]:
-    return lambda params: AdamState(no_steps(), filled(params, value), filled(params, value))
+    return Optimizer(two_moments, update)
 
 
 def scale_by_yogi(
@@ -240,7 +237,7 @@ def scale_by_yogi(
 
         return tree.map(leaf, mu, nu), AdamState(count, mu, nu)
 
-    return Optimizer(_adam_state(initial_accumulator_value), update)
+    return Optimizer(lambda params: two_moments(params, initial_accumulator_value), update)
 
 
 def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:

@@ -233,10 +233,6 @@ def scale_by_adam(
     Array([ 1., -1.], f32[2], cpu:0)
     """
 
-    def init(params: Tree) -> AdamState:
-        zeros = tree.map(rnp.zeros_like, params)
-        return AdamState(no_steps(), zeros, zeros)
-
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, Tree]:
         count = state.count + 1
         mu = running_mean(b1, state.mu, grads)
@@ -248,7 +244,12 @@ def scale_by_adam(
 
         return tree.map(direction, grads, mu, nu), AdamState(count, mu, nu)
 
-    return Optimizer(init, update)
+    return Optimizer(two_moments, update)
+
+
+def two_moments(params: Tree, value: float = 0.0) -> AdamState:
+    """The state before the first step, both means of one number."""
+    return AdamState(no_steps(), filled(params, value), filled(params, value))
 
 
 def filled(params: Tree, value: float) -> Tree:

@@ -226,7 +226,7 @@ def apply_every(k: int = 1) -> Optimizer:
     >>> first, part.update(rnp.ones(1), state)[0]
     (Array([0.], f32[1], cpu:0), Array([2.], f32[1], cpu:0))
     """
-    if k < 1:
+    if not isinstance(k, int) or k < 1:
         raise ArgumentError(f"apply_every: cannot update every {k} steps")
 
     def update(grads: Tree, state: EveryState, params: Tree = None) -> tuple[Tree, EveryState]:

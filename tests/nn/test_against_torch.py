@@ -17,7 +17,8 @@ import rune
 import rune.numpy as rnp
 from rune import nn
 from tests.nn.torch_cases import CASES, Case
-from tests.support.surface_laws import DEVICES, one_in
+from tests.support.sampling import one_in
+from tests.support.surface_laws import DEVICES
 
 STORED = np.load(Path(__file__).parent / "torch_2_13_0.npz", allow_pickle=False)
 each_case = pytest.mark.parametrize("case", CASES, ids=str)

@@ -133,8 +133,9 @@ def test_a_number_out_of_bounds_is_an_error_for_boxes(index: Any):
         lambda xp, x: xp.expand_dims(x, axis=0)[0].mT,
         lambda xp, x: xp.moveaxis(x.T, 0, -1)[:, ::2],
         lambda xp, x: x.reshape(3, 2),
+        lambda xp, x: x.mT if xp is np else xp.linalg.matrix_transpose(x),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_a_movement_of_the_axes_is_a_view_as_in_numpy(view: Any):
     theirs = np.arange(6.0)[None].reshape(2, 3)
@@ -171,6 +172,32 @@ def test_numpy_data_keep_their_64_bits_in_the_standards_namespace():
 
     assert xp.asarray(np.ones(2)).dtype == xp.asarray(np.float64(1)).dtype == np.float64
     assert xp.asarray([1.0]).dtype == xp.ones(1).dtype == np.float32
+
+
+@pytest.mark.parametrize("index", [0, np.int64(0), slice(1), rnp.array([True, False])], ids=type)
+@pytest.mark.parametrize("number", [np.float64(0.1), np.array(0.1), 0.1], ids=type)
+def test_what_is_assigned_to_64_bits_keeps_them(index: Any, number: Any):
+    box = in_a_box(rnp.zeros(2, "f64"))
+
+    box[index] = number
+
+    assert box.value.tolist() == [0.1, 0.0]
+
+
+@pytest.mark.parametrize("index", [0, rnp.array([True, False])], ids=type)
+def test_a_complex_number_does_not_become_real_in_a_box(index: Any):
+    box = in_a_box(rnp.zeros(2))
+
+    with pytest.raises(DtypeError, match=r"mutable: cannot keep c64\*?\[\] in a box of f32\[2\]"):
+        box[index] = 1j
+
+
+def test_numpys_own_numbers_name_a_view_too():
+    box = in_a_box(rnp.zeros((2, 2)))
+
+    box[np.int64(1)][:] = 3
+
+    assert box.value.tolist() == [[0, 0], [3, 3]]
 
 
 def test_a_mask_or_positions_are_a_copy():

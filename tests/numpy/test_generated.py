@@ -13,8 +13,9 @@ from tests.numpy.cases import CASES as NUMPY_CASES
 from tests.numpy.spelling import Case
 from tests.scipy.cases import CASES as SCIPY_CASES
 from tests.support.close import near
+from tests.support.sampling import one_in
 from tests.support.surface_differences import DIFFERENCES, excused, matches
-from tests.support.surface_laws import one_in, silently
+from tests.support.surface_laws import silently
 from tests.support.surface_variants import (
     Variants,
     broadcasts,

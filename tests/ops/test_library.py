@@ -7,6 +7,7 @@ expansion. Derivatives and batching are tried by the AD matrix (tests/laws/test_
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,33 @@ from rune.core.primitive import Primitive
 from tests.ops.library import USES, uses
 from tests.ops.use import Use
 from tests.support.close import near
+from tests.support.sampling import one_in
 
 # eig and schur are computed by the host, which says so.
 pytestmark = pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
-# Every executor in 32 bits; in 64 the two that show the library and the expansion.
-WAYS = [(d, True) for d in COMPUTING]
-WAYS += [(d, False) for d in COMPUTING if d.target.backend in ("cpu", "reference")]
+HOST = [d for d in COMPUTING if d.target.backend in ("cpu", "reference")]
+DRIVEN = [d for d in COMPUTING if d not in HOST]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A use on an executor, in 32 bits or in 64."""
+
+    use: Use
+    device: Device
+    narrow: bool
+
+    def __str__(self) -> str:
+        return f"{self.use}-{self.device.name}-{'single' if self.narrow else 'double'}"
+
+
+# Those that show the library and the expansion compute every use in both widths. The others
+# compile each algorithm in 32 bits: the first use of every primitive, and a sample of the rest.
+FIRST = [next(u for u in USES if u.primitive is p) for p in ops.LIBRARY]
+WAYS = [Way(u, d, narrow) for u in USES for d in HOST for narrow in (True, False)]
+WAYS += [Way(u, d, True) for u in FIRST for d in DRIVEN]
+WAYS += one_in(4, [Way(u, d, True) for u in USES if u not in FIRST for d in DRIVEN])
 each_library_primitive = pytest.mark.parametrize("primitive", ops.LIBRARY, ids=lambda p: p.name)
 each_use = pytest.mark.parametrize("use", USES, ids=str)
 
@@ -71,16 +92,15 @@ def takes(device: Device, use: Use, drawn: Any) -> bool:
     return used <= device.target.program_dtypes
 
 
-@each_use
-@pytest.mark.parametrize(("device", "narrow"), WAYS, ids=lambda x: getattr(x, "name", x))
-def test_every_executor_computes_it(use: Use, device: Device, narrow: bool):
-    drawn = use.draw(narrow=narrow)
-    if not takes(device, use, drawn):
-        pytest.skip(f"{device.name} does not take the dtypes")
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_every_executor_computes_it(way: Way):
+    drawn = way.use.draw(narrow=way.narrow)
+    if not takes(way.device, way.use, drawn):
+        pytest.skip(f"{way.device.name} does not take the dtypes")
 
-    compiled = rune.jit(use.observed, device=device.name)(*drawn)
+    compiled = rune.jit(way.use.observed, device=way.device.name)(*drawn)
 
-    close_to_truth(use, compiled, drawn, narrow)
+    close_to_truth(way.use, compiled, drawn, way.narrow)
 
 
 @each_use

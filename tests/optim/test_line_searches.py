@@ -156,6 +156,20 @@ def test_a_loss_of_further_arguments_is_given_them():
     assert float(loss(w + updates, 5.0)) < float(value)
 
 
+def test_a_loss_of_arguments_by_any_name_is_given_all_of_them():
+    part, w = optim.scale_by_backtracking_linesearch(5), rnp.array([1.0])
+
+    def loss(p: Any, **batch: Any) -> Any:
+        return rnp.sum((p - batch["shift"]) ** 2)
+
+    moved, _ = part.update(
+        rnp.array([2.0]), part.init(w), w, value=4.0, grad=rnp.array([-4.0]), value_fn=loss,
+        shift=3.0,
+    )  # fmt: skip
+
+    assert moved.tolist() == [2.0]
+
+
 def test_value_and_gradient_are_computed_once_and_then_taken_from_the_state():
     calls = []
 

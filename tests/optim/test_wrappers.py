@@ -41,6 +41,15 @@ def test_a_round_may_end_with_a_fresh_state():
     assert not any(np.any(np.asarray(x)) for x in rune.tree.leaves(state))
 
 
+def test_the_fast_optimizer_of_a_round_is_told_what_it_takes_by_name():
+    optimizer = optim.lookahead(optim.polyak_sgd(), 2, 0.5)
+    params = optim.LookaheadParams.init_synced(rnp.ones(2))
+
+    updates, _ = optimizer.update(rnp.array([3.0, -4.0]), optimizer.init(params), params, value=5.0)
+
+    near((np.array([-0.6, 0.8]), np.zeros(2)), tuple(updates), relative=1e-6, why="f32")
+
+
 def test_an_average_of_parameters_follows_at_its_own_rate():
     params, kept = {"w": rnp.array([4.0]), "h": rnp.ones(1, "bf16")}, {"w": rnp.zeros(1), "h": None}
     kept["h"] = rnp.zeros(1, "bf16")
@@ -155,6 +164,10 @@ def test_names_of_a_chain_are_given_once():
     ("call", "message"),
     [
         (lambda: optim.lookahead(optim.sgd(1.0), 0, 0.5), "lookahead: cannot update every 0"),
+        (lambda: optim.apply_every(1.5), "apply_every: cannot update every 1.5"),  # type: ignore[arg-type]
+        (lambda: optim.radam(0.1, b2=1.0), r"scale_by_radam: cannot use b2=1\.0"),
+        (lambda: optim.radam(0.1, b2=0.0), r"scale_by_radam: cannot use b2=0\.0"),
+        (lambda: optim.radam(0.1, threshold=3.0), "scale_by_radam: cannot use threshold=3"),
         (lambda: optim.lookahead(optim.sgd(1.0), 2, 0.5).init(rnp.ones(1)), "LookaheadParams"),
         (lambda: optim.periodic_update(1.0, 2.0, 1, 0), "cannot update every 0 steps"),
         (lambda: optim.apply_every(0), "cannot update every 0 steps"),

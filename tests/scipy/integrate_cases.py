@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.numpy.spelling import Case, case, f, pos
+from tests.numpy.spelling import LOOP, Case, case, f, pos
 
 
 def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
@@ -12,11 +12,6 @@ def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
 
 
 _SUMS = ("trapezoid", "simpson", "cumulative_trapezoid")
-# One loop is compiled for each shape and dtype.
-_LOOP: dict[str, str] = dict.fromkeys(
-    ("every other", "reversed", "by columns", "views *", "bool", "[iu]*", "*f16"),
-    "its arguments are taken as anywhere",
-)
 
 
 def _solved(method: str) -> Case:
@@ -25,7 +20,7 @@ def _solved(method: str) -> Case:
         f"solve_ivp {method}", lambda sp, a: _told(sp.integrate.solve_ivp(
             lambda t, y: -a * y * y, (0.0, 1.5), 1.0 / a, method=method, rtol=1e-4,
             t_eval=[0.5, 1.0])),
-        pos(3), static=True, smooth=False, slack=5.0, without=_LOOP,
+        pos(3), static=True, smooth=False, slack=5.0, without=LOOP,
     )  # fmt: skip
 
 
@@ -47,10 +42,10 @@ INTEGRATE = [
     _case("cumulative_trapezoid from 0", lambda sp, y: sp.integrate.cumulative_trapezoid(
         y, initial=0), f(2, 5)),
     _case("quad", lambda sp, a: sp.integrate.quad(lambda x: 1.0 / (1.0 + a * x * x), 0.0, 1.0)[0],
-          pos(), without=_LOOP),
+          pos(), without=LOOP),
     _case("odeint", lambda sp, a: sp.integrate.odeint(
         lambda y, t: -a * y * y, 1.0 / a, 0.5 * (a * 0.0 + 1.0).cumsum()), pos(3), smooth=False,
-        slack=5.0, without=_LOOP | {
+        slack=5.0, without={**LOOP,
             "all 0": "there is no first time", "f64": "SciPy ends at errors of 1e-8"}),
     *[_solved(method) for method in ("RK45", "RK23", "DOP853")],
     _case("trapezoid of rows", lambda sp, y, g: sp.integrate.trapezoid(y, g.cumsum(1)), f(2, 5),

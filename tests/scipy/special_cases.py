@@ -80,8 +80,7 @@ SPECIAL = [
     _case("hyp2f1 far below", lambda sp, a, x: sp.special.hyp2f1(a, 1.3, 2.5, -3.0 * x),
           pos(2, 3), pos(3)),
     *[
-        _case(name, lambda sp, x, name=name: getattr(sp.special, name)([0, 1, 2, 5], x), f(2, 4),
-              )
+        _case(name, lambda sp, x, name=name: getattr(sp.special, name)([0, 1, 2, 5], x), f(2, 4))
         for name in ("eval_legendre", "eval_chebyt", "eval_chebyu", "eval_hermite",
                      "eval_hermitenorm", "eval_laguerre")
     ],
@@ -89,8 +88,7 @@ SPECIAL = [
     _case("wofz", lambda sp, x: sp.special.wofz(x), f(2, 3)),
     _case("logsumexp", lambda sp, x: sp.special.logsumexp(x, axis=1), f(3, 4)),
     _case("logsumexp weighted",
-          lambda sp, x, b: sp.special.logsumexp(x, axis=0, b=b, keepdims=True), f(3, 4), pos(3, 4),
-          ),
+          lambda sp, x, b: sp.special.logsumexp(x, axis=0, b=b, keepdims=True), f(3, 4), pos(3, 4)),
     _case("lambertw", lambda sp, x: sp.special.lambertw(x), pos(2, 3)),
     _case("lambertw of complex numbers", lambda sp, x: sp.special.lambertw(2.0 * x), z(2, 3)),
     *[

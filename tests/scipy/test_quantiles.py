@@ -1,4 +1,6 @@
-"""Quantiles whose loops stand once in a program, and reach as far as the numbers do."""
+"""Quantiles whose loops stand once in a program, and reach as far as the numbers do; and sums that
+end, wherever they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -51,3 +53,19 @@ def test_a_ratio_of_few_degrees_of_freedom_does_not_overflow_on_the_way():
 
     assert float(whole) * n / d > 1e38
     near(np.asarray(whole), np.asarray(found, "f8"), relative=2e-3, why="1 / d magnifies roundings")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_sum_of_masses_ends_where_none_of_them_adds_anything(dtype: str):
+    k, p = (rnp.asarray(x, dtype) for x in (1e12, 0.999))
+
+    assert stats.logser.cdf(k, p).item() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_lane_that_is_no_number_ends_no_other_sum():
+    k, n = rnp.array([3.0, 3.0]), rnp.array([rnp.nan, 10.0])
+
+    found = stats.betabinom.ppf(stats.betabinom.cdf(k, n, 2.0, 3.0) - 1e-3, n, 2.0, 3.0)
+
+    assert np.isnan(found[0])
+    assert found[1].item() == 3.0

@@ -18,13 +18,12 @@ surface_variants.py.
 from __future__ import annotations
 
 import math
-import os
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -38,9 +37,9 @@ from tests.numpy.spelling import Case
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.derivatives import WHY, differences, directions, inner
+from tests.support.sampling import one_in
 
 ORDER = "other order of sums, other libm"
-T = TypeVar("T")
 _NARROW = {dtypes.f64: dtypes.f32, dtypes.c128: dtypes.c64}
 _WIDE = {narrow: wide for wide, narrow in _NARROW.items()}
 
@@ -167,13 +166,6 @@ def dtypes_of(program: Program) -> set[np.dtype]:
 
 
 # --- which cases ------------------------------------------------------------------------------
-
-
-def one_in(count: int, cases: Sequence[T]) -> list[T]:
-    """A sample, the same in every run; all of them with RUNE_TEST_WHOLE=1."""
-    if "RUNE_TEST_WHOLE" in os.environ:
-        return list(cases)
-    return [c for c in cases if zlib.crc32(str(c).encode()) % count == 0]
 
 
 def dynamic(cases: Sequence[Case]) -> list[Case]:

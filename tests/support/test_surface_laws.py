@@ -11,7 +11,8 @@ import rune.numpy as rnp
 from rune import dtypes
 from rune.backends import Device
 from tests.numpy.spelling import case, f
-from tests.support.surface_laws import DEVICES, Laws, Placed, dtypes_of, one_in, placed
+from tests.support.sampling import one_in
+from tests.support.surface_laws import DEVICES, Laws, Placed, dtypes_of, placed
 
 WRONG = case("negative", lambda xp, x: xp.negative(x) + (xp is rnp), f(3))
 

@@ -39,6 +39,5 @@ PRIMITIVES: tuple[Primitive, ...] = (
 __all__ = [
     "PRIMITIVES", "cholesky", "eig", "eigh", "geqp3", "geqrf", "hessenberg",
     "hessenberg_commutator", "householder_product", "linear_solve", "lu", "qr", "schur", "svd",
-    "sylvester",
-    "triangular_solve", "triangular_sqrt", "tridiagonal", "tridiagonal_solve",
+    "sylvester", "triangular_solve", "triangular_sqrt", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip

@@ -81,13 +81,10 @@ def partners(round: Any, n: Size) -> Any:
     is_last = eq(own, _spread(count, n))  # where their number is even
     met = select(is_last, middle, met)
     odd = n % 2
-    return (
-        met
-        if odd == 0
-        else select(
-            logical_and(eq(own, middle), eq(size_value(odd, dtypes.i32), np.int32(1))), own, met
-        )
-    )
+    if odd == 0:
+        return met
+    rests = logical_and(eq(own, middle), eq(size_value(odd, dtypes.i32), np.int32(1)))
+    return select(rests, own, met)
 
 
 def _spread(x: Any, n: Size) -> Any:

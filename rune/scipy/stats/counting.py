@@ -67,6 +67,7 @@ def _betabinom_log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
 _betabinom_lower = summed(
     0.0, lambda n, a, b: log_beta(a, n + b) - log_beta(a, b),
     lambda k, n, a, b: (n - k) * (k + a) / ((k + 1.0) * (n - k - 1.0 + b)),
+    reach=lambda n, a, b: n,
 )  # fmt: skip
 
 betabinom = Discrete(
@@ -144,7 +145,10 @@ def _logser_log_mass(k: Any, p: Any) -> Any:
     return k * rnp.log(p) - rnp.log(k) - rnp.log(-rnp.log1p(-p))
 
 
-_logser_lower = summed(1.0, lambda p: _logser_log_mass(1.0, p), lambda k, p: p * k / (k + 1.0))
+_logser_lower = summed(
+    1.0, lambda p: _logser_log_mass(1.0, p), lambda k, p: p * k / (k + 1.0),
+    reach=lambda p: math.log(rnp.finfo(p.dtype).eps) / rnp.log(p),
+)  # fmt: skip
 
 logser = Discrete(
     "logser", "the logarithmic series distribution", ("p",), support=_from_one,

@@ -160,25 +160,33 @@ class Discrete:
         return rounded(rnp.where(bad, rnp.nan, out), dtype)
 
 
-def summed(first: float, log_mass: Function, ratio: Function) -> Function:
+def summed(first: float, log_mass: Function, ratio: Function, reach: Function) -> Function:
     """The distribution function of masses that have no closed sum, from `first` on.
 
     log_mass: of the shapes alone, at `first`.   ratio: of the mass at k + 1 to that at k.
-    Cost: one ratio for each number up to the largest k.
+    reach:    of the shapes: beyond it no mass adds anything.
+    Cost: one ratio for each number up to the largest k, at most up to the largest reach.
     """
 
     def lower(k: Any, *shapes: Any) -> Any:
+        # A lane that is not a number ends no other's sum.
+        most = rnp.minimum(k, ops.stop_gradient(reach(*shapes)))
+        most = rnp.where(rnp.isnan(most), first, most)
+        last = ops.stop_gradient(rnp.max(most, initial=first))
+
+        def goes_on(carry: tuple[Any, Any, Any]) -> Any:
+            # Beyond the whole numbers of the dtype there is no next one.
+            return (carry[0] < last) & (carry[0] + 1.0 > carry[0])
+
         def again(carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
             j, log, total = carry
-            is_on = j < k
+            is_on = j < most
             share = rnp.where(is_on, ratio(rnp.where(is_on, j, first), *shapes), 1.0)
             log = log + rnp.log(share)
             return j + 1.0, log, total + rnp.where(is_on, rnp.exp(log), 0.0)
 
-        last = ops.stop_gradient(rnp.max(k, initial=first))
         log = log_mass(*shapes)
-        start = rnp.asarray(first, k.dtype), log, rnp.exp(log)
-        return while_loop(lambda carry: carry[0] < last, again, start)[2]
+        return while_loop(goes_on, again, (rnp.asarray(first, k.dtype), log, rnp.exp(log)))[2]
 
     return lower
 

@@ -1,0 +1,75 @@
+"""Views of arrays that are values: where in another array the elements of a view lie.
+
+Reading takes them out; writing gives the other array anew, with them in it. What an index of a box
+means for that is here, too: which ones name a view, and which are out of bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from rune.errors import BoundsError
+from rune.ops.namespace_methods import namespace
+
+# What NumPy answers with a view of all elements.
+MOVEMENTS = frozenset(
+    "expand_dims flip matrix_transpose moveaxis permute_dims reshape squeeze swapaxes transpose"
+    " T mT".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The elements that a basic index names."""
+
+    index: Any
+
+    def read(self, whole: Any) -> Any:
+        return whole[self.index]
+
+    def written(self, whole: Any, new: Any) -> Any:
+        return whole.at[self.index].set(new)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """All elements, each at another place."""
+
+    move: Callable[[Any], Any]
+
+    def read(self, whole: Any) -> Any:
+        return self.move(whole)
+
+    def written(self, whole: Any, new: Any) -> Any:
+        places = self.move(namespace().arange(whole.size).reshape(whole.shape))
+        return whole.ravel().at[places.ravel()].set(new.ravel()).reshape(whole.shape)
+
+
+def _is_number(entry: Any) -> TypeGuard[int]:
+    return isinstance(entry, int | np.integer) and not isinstance(entry, bool)
+
+
+def is_basic(index: Any) -> bool:
+    """Whether NumPy gives a view for an index: numbers, slices, ellipsis and new axes."""
+    entries = index if isinstance(index, tuple) else (index,)
+    return all(_is_number(e) or isinstance(e, slice | EllipsisType | None) for e in entries)
+
+
+def require_within(x: Any, index: Any) -> None:
+    """Raise for a number out of bounds, which rune.numpy clamps and libraries do not expect."""
+    entries = index if isinstance(index, tuple) else (index,)
+    named = sum(_is_number(e) or isinstance(e, slice) for e in entries)
+    axis = 0
+    for entry in entries:
+        if entry is Ellipsis:
+            axis += x.ndim - named
+        elif _is_number(entry) or isinstance(entry, slice):
+            size = x.shape[axis] if axis < x.ndim else None
+            if _is_number(entry) and type(size) is int and not -size <= entry < size:
+                raise BoundsError(f"mutable: cannot index axis {axis} of {x.type} by {entry}")
+            axis += 1
