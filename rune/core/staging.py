@@ -8,9 +8,7 @@ line. Nothing is computed and no array is allocated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,7 +48,7 @@ def install_tracer(tracer: type[StageTracer]) -> None:
 class Stage(Interpreter):
     """Writes equations. Its tracers have arithmetic: users' functions and rules may run on them."""
 
-    __slots__ = ("axes", "captured", "equations", "inputs", "tracer")
+    __slots__ = ("axes", "captured", "equations", "inputs", "kept", "tracer")
 
     def __init__(self, parent: Interpreter | None):
         super().__init__(parent)
@@ -59,6 +57,7 @@ class Stage(Interpreter):
         self.captured: dict[int, tuple[Var, Any]] = {}
         self.inputs: list[Var] = []
         self.axes: dict[Hashable, Any] = {}  # named axes outside that the function asked for
+        self.kept = False  # whether somebody will hold the program for as long as it is of use
 
     def asked_for_axis(self, name: Hashable, size: Any) -> None:
         """Remember that the program is made for this axis."""
@@ -183,19 +182,9 @@ def stage(
         return writer.program(outputs, name)
 
 
-_kept: ContextVar[bool] = ContextVar("rune_kept", default=False)
-
-
 def is_kept() -> bool:
-    """Whether somebody holds the program that is written here, for as long as it is of use."""
-    return _kept.get()
-
-
-@contextmanager
-def kept() -> Iterator[None]:
-    """Inside the block programs are written that the caller is going to hold."""
-    token = _kept.set(True)
-    try:
-        yield
-    finally:
-        _kept.reset(token)
+    """Whether a program that is written here, or around here, is one that somebody will hold."""
+    around: Interpreter | None = current()
+    while around is not None and not (isinstance(around, Stage) and around.kept):
+        around = around.parent
+    return around is not None

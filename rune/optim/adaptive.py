@@ -70,10 +70,13 @@ def scale_by_belief(
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         count = state.count + 1
-        mu = running_mean(b1, state.mu, grads)
+        mu = running_mean("scale_by_belief", b1, state.mu, grads)
         surprise = tree.map(lambda g, m: g - m, grads, mu)
-        nu = tree.map(lambda v: v + eps_root, running_squares(b2, state.nu, surprise))
-        mean, second = unbiased(b1, count, nesterov), correction(b2, count)
+        nu = tree.map(
+            lambda v: v + eps_root, running_squares("scale_by_belief", b2, state.nu, surprise)
+        )
+        mean = unbiased("scale_by_belief", b1, count, nesterov)
+        second = correction("scale_by_belief", b2, count)
 
         def direction(g: Any, m: Any, v: Any) -> Any:
             return rnp.astype(mean(g, m) / _root(v / second, 0.0, eps), m.dtype)
@@ -117,8 +120,10 @@ def scale_by_amsgrad(
 
     def update(grads: Tree, state: AmsgradState, params: Tree = None) -> tuple[Tree, AmsgradState]:
         count = state.count + 1
-        mu, nu = running_mean(b1, state.mu, grads), running_squares(b2, state.nu, grads)
-        first, second = correction(b1, count), correction(b2, count)
+        mu = running_mean("scale_by_amsgrad", b1, state.mu, grads)
+        nu = running_squares("scale_by_amsgrad", b2, state.nu, grads)
+        first = correction("scale_by_amsgrad", b1, count)
+        second = correction("scale_by_amsgrad", b2, count)
         most = tree.map(
             lambda v, old: rnp.astype(rnp.maximum(v / second, old), v.dtype), nu, state.nu_max
         )
@@ -187,8 +192,10 @@ def scale_by_radam(
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         count = state.count + 1
-        mu, nu = running_mean(b1, state.mu, grads), running_squares(b2, state.nu, grads)
-        mean, second = unbiased(b1, count, nesterov), correction(b2, count)
+        mu = running_mean("scale_by_radam", b1, state.mu, grads)
+        nu = running_squares("scale_by_radam", b2, state.nu, grads)
+        mean = unbiased("scale_by_radam", b1, count, nesterov)
+        second = correction("scale_by_radam", b2, count)
         most, now = _lengths(b2, count)
         is_known = now >= threshold
         long = rnp.where(is_known, now, 5.0)  # whose root is one of a number above 0
@@ -246,7 +253,7 @@ def scale_by_novograd(
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         squares = tree.map(lambda g: rnp.sum(rnp.square(g)), grads)
-        mean = running_mean(b2, state.nu, squares)
+        mean = running_mean("scale_by_novograd", b2, state.nu, squares)
         nu = tree.map(lambda g, v: rnp.where(state.count == 0, g, v), squares, mean)
 
         def momentum(g: Any, p: Any, m: Any, v: Any) -> Any:
@@ -292,9 +299,10 @@ def scale_by_adan(
         t = state.t + 1
         change = tree.map(lambda g, old: rnp.where(state.t == 0, 0, g - old), grads, state.g)
         ahead = tree.map(lambda g, d: g + (1 - b2) * d, grads, change)
-        m, v = running_mean(b1, state.m, grads), running_mean(b2, state.v, change)
-        n = running_squares(b3, state.n, ahead)
-        c1, c2, c3 = (correction(b, t) for b in (b1, b2, b3))
+        m = running_mean("scale_by_adan", b1, state.m, grads)
+        v = running_mean("scale_by_adan", b2, state.v, change)
+        n = running_squares("scale_by_adan", b3, state.n, ahead)
+        c1, c2, c3 = (correction("scale_by_adan", b, t) for b in (b1, b2, b3))
 
         def direction(m: Any, v: Any, n: Any) -> Any:
             moved = m / c1 + (1 - b2) * (v / c2)

@@ -162,8 +162,8 @@ def ema(decay: float, debias: bool = True) -> Optimizer:
 
     def update(grads: Tree, state: EmaState, params: Tree = None) -> tuple[Tree, EmaState]:
         count = state.count + 1
-        mean = running_mean(decay, state.ema, grads)
-        factor = correction(decay, count) if debias else 1.0
+        mean = running_mean("ema", decay, state.ema, grads)
+        factor = correction("ema", decay, count) if debias else 1.0
         return tree.map(lambda m: rnp.astype(m / factor, m.dtype), mean), EmaState(count, mean)
 
     return Optimizer(lambda params: EmaState(no_steps(), tree.map(rnp.zeros_like, params)), update)

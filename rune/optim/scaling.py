@@ -104,7 +104,7 @@ def scale_by_rms(
     """
 
     def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
-        nu = running_squares(decay, state.nu, grads)
+        nu = running_squares("scale_by_rms", decay, state.nu, grads)
         return tree.map(lambda g, v: g * _over_root(v, eps, eps_in_sqrt), grads, nu), (
             SquaresState(nu)
         )
@@ -128,7 +128,8 @@ def scale_by_stddev(
     """
 
     def update(grads: Tree, state: MomentsState, params: Tree = None) -> tuple[Tree, MomentsState]:
-        mu, nu = running_mean(decay, state.mu, grads), running_squares(decay, state.nu, grads)
+        mu = running_mean("scale_by_stddev", decay, state.mu, grads)
+        nu = running_squares("scale_by_stddev", decay, state.nu, grads)
 
         def leaf(g: Any, m: Any, v: Any) -> Any:
             return g * _over_root(v - m * m, eps, eps_in_sqrt)
@@ -177,11 +178,13 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
     def update(
         grads: Tree, state: AdadeltaState, params: Tree = None
     ) -> tuple[Tree, AdadeltaState]:
-        squares = running_squares(rho, state.e_g, grads)
+        squares = running_squares("scale_by_adadelta", rho, state.e_g, grads)
         moved = tree.map(
             lambda g, v, x: rnp.sqrt(x + eps) / rnp.sqrt(v + eps) * g, grads, squares, state.e_x
         )
-        return moved, AdadeltaState(squares, running_squares(rho, state.e_x, moved))
+        return moved, AdadeltaState(
+            squares, running_squares("scale_by_adadelta", rho, state.e_x, moved)
+        )
 
     return Optimizer(lambda params: AdadeltaState(filled(params, 0.0), filled(params, 0.0)), update)
 
@@ -202,9 +205,9 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         count = state.count + 1
-        mu = running_mean(b1, state.mu, grads)
+        mu = running_mean("scale_by_adamax", b1, state.mu, grads)
         nu = tree.map(lambda g, v: rnp.maximum(rnp.abs(g) + eps, b2 * v), grads, state.nu)
-        first = correction(b1, count)
+        first = correction("scale_by_adamax", b1, count)
         found = tree.map(lambda m, v: rnp.astype(m / first / v, m.dtype), mu, nu)
         return found, AdamState(count, mu, nu)
 
@@ -227,9 +230,10 @@ def scale_by_yogi(
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         count = state.count + 1
-        mu = running_mean(b1, state.mu, grads)
+        mu = running_mean("scale_by_yogi", b1, state.mu, grads)
         nu = tree.map(lambda g, v: v - (1 - b2) * rnp.sign(v - g * g) * (g * g), grads, state.nu)
-        first, second = correction(b1, count), correction(b2, count)
+        first = correction("scale_by_yogi", b1, count)
+        second = correction("scale_by_yogi", b2, count)
 
         def leaf(m: Any, v: Any) -> Any:
             found = (m / first) / (rnp.sqrt(v / second + eps_root) + eps)
@@ -251,7 +255,7 @@ def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
 
     def update(grads: Tree, state: LionState, params: Tree = None) -> tuple[Tree, LionState]:
         signs = tree.map(lambda g, m: rnp.sign((1 - b1) * g + b1 * m), grads, state.mu)
-        return signs, LionState(running_mean(b2, state.mu, grads))
+        return signs, LionState(running_mean("scale_by_lion", b2, state.mu, grads))
 
     return Optimizer(lambda params: LionState(filled(params, 0.0)), update)
 

@@ -235,9 +235,10 @@ def scale_by_adam(
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, Tree]:
         count = state.count + 1
-        mu = running_mean(b1, state.mu, grads)
-        nu = running_squares(b2, state.nu, grads)
-        mean, second = unbiased(b1, count, nesterov), correction(b2, count)
+        mu = running_mean("scale_by_adam", b1, state.mu, grads)
+        nu = running_squares("scale_by_adam", b2, state.nu, grads)
+        mean = unbiased("scale_by_adam", b1, count, nesterov)
+        second = correction("scale_by_adam", b2, count)
 
         def direction(g: Any, m: Any, v: Any) -> Any:
             return rnp.astype(mean(g, m) / (rnp.sqrt(v / second + eps_root) + eps), m.dtype)
@@ -257,15 +258,15 @@ def filled(params: Tree, value: float) -> Tree:
     return tree.map(lambda p: rnp.full_like(p, value), params)
 
 
-def running_mean(decay: Any, old: Tree, new: Tree) -> Tree:
+def running_mean(name: str, decay: Any, old: Tree, new: Tree) -> Tree:
     """decay old + (1 - decay) new, in the dtype of the old.
 
     Errors: ArgumentError for a decay outside 0…1, and for leaves of other shapes.
     """
-    required_number("optim", "decay", decay, 0, 1)
+    required_number(name, "decay", decay, 0, 1)
 
     def leaf(a: Any, b: Any) -> Any:
-        return rnp.astype((1 - decay) * b + decay * same_shape("optim", a, b), a.dtype)
+        return rnp.astype((1 - decay) * b + decay * same_shape(name, a, b), a.dtype)
 
     return tree.map(leaf, old, new)
 
@@ -280,27 +281,27 @@ def same_shape(name: str, old: Any, new: Any) -> Any:
     return old
 
 
-def running_squares(decay: Any, old: Tree, new: Tree) -> Tree:
+def running_squares(name: str, decay: Any, old: Tree, new: Tree) -> Tree:
     """decay old + (1 - decay) new², in the dtype of the old."""
-    return running_mean(decay, old, tree.map(lambda g: g * g, new))
+    return running_mean(name, decay, old, tree.map(lambda g: g * g, new))
 
 
-def correction(decay: Any, count: Any) -> Any:
+def correction(name: str, decay: Any, count: Any) -> Any:
     """1 - decay**count, through expm1: near 1 the difference would lose its digits in f32."""
-    if isinstance(required_number("optim", "decay", decay, 0, 1), int | float):
+    if isinstance(required_number(name, "decay", decay, 0, 1), int | float):
         return 1.0 if decay == 0 else -rnp.expm1(rnp.astype(count, "f32") * math.log(decay))
     return -rnp.expm1(rnp.astype(count, "f32") * rnp.log(decay))
 
 
-def unbiased(b1: Any, count: Any, nesterov: bool) -> Callable[[Any, Any], Any]:
+def unbiased(name: str, b1: Any, count: Any, nesterov: bool) -> Callable[[Any, Any], Any]:
     """The function (gradient, running mean) -> mean corrected for its start.
 
     nesterov: the mean as it will be after one more step with this gradient.
     """
-    first = correction(b1, count)
+    first = correction(name, b1, count)
     if not nesterov:
         return lambda g, m: m / first
-    ahead = correction(b1, count + 1)
+    ahead = correction(name, b1, count + 1)
     return lambda g, m: b1 * m / ahead + (1 - b1) * g / first
 
 

@@ -24,7 +24,7 @@ from rune.backends.forks import held
 from rune.core import axes
 from rune.core.interpreter import Tracer, current, is_evaluating, type_of
 from rune.core.program import Program
-from rune.core.staging import kept, stage
+from rune.core.staging import Stage, stage
 from rune.core.types import ArrayType
 from rune.errors import DimensionError, LayoutError, NaNError, ShapeError
 from rune.transforms import automatic
@@ -233,8 +233,11 @@ class Jitted:
         recorders: list[effects.Recorder] = []
 
         def flat(*values: Any) -> list[Any]:
+            writer = current()
+            assert isinstance(writer, Stage)
+            writer.kept = True
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
-            with recorder(current()) as recording, kept():
+            with recorder(writer) as recording:
                 outs, out_tree = tree.flatten(self.function(*args, **kwargs))
             recorders.append(recording)
             out_trees.append(out_tree)
