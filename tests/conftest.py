@@ -10,6 +10,7 @@ many, and others each time; `fuzz` is that of tests/fuzz.py, in which a seed dec
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -46,6 +47,22 @@ def _checked_stages():
 
     with configure(check_stages=True):
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Hide a million objects that tests are made of from the collector: they stay anyway."""
+    _hide_heap()
+
+
+def _hide_heap() -> None:
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def small_heap() -> None:
+    """For files that collect garbage again and again: what other files left is hidden, too."""
+    _hide_heap()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -118,6 +118,13 @@ class Standard(Namespace):
         made = namespace().astype(_opened(x), dtype, device=device)
         return x if isinstance(x, Box) and made is x.value and not copy else Box(made)
 
+    def unstack(self, x: Any, /, *, axis: int = 0) -> tuple[Box, ...]:
+        """`rune.numpy.unstack`, of a box in views of it."""
+        if not isinstance(x, Box):
+            return _boxed(namespace().unstack(_opened(x), axis=axis))
+        at = c.normalised_axis("unstack", axis, type_of(x.value))
+        return tuple(self.moveaxis(x, at, 0))
+
     def finfo(self, type: Any, /) -> Limits:
         """`rune.numpy.finfo` in Python's numbers."""
         return limits(_opened(type))

@@ -16,10 +16,10 @@ import numpy as np
 from rune.errors import BoundsError
 from rune.ops.namespace_methods import namespace
 
-# What NumPy answers with a view of all elements.
+# What NumPy answers with a view of all elements (reshape and ravel where it can, boxes always).
 MOVEMENTS = frozenset(
-    "expand_dims flip matrix_transpose moveaxis permute_dims reshape squeeze swapaxes transpose"
-    " T mT".split()
+    "expand_dims flip fliplr flipud matrix_transpose moveaxis permute_dims ravel reshape rollaxis"
+    " rot90 squeeze swapaxes transpose T mT".split()
 )
 
 

@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import soak  # noqa: E402  (a script's neighbour, not a package)
 
+pytestmark = pytest.mark.usefixtures("small_heap")
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 DRIVEN = [d.name for d in COMPUTING if d.target.backend not in ("cpu", "reference")]
 each = pytest.mark.parametrize("device", [d.name for d in COMPUTING])

@@ -16,6 +16,7 @@ from tests.support.arrays import array
 from tests.support.close import same
 
 X = array([0.5, 1.0, 1.5])
+pytestmark = pytest.mark.usefixtures("small_heap")
 
 # Each makes programs of its own: the number is part of them.
 JITTED: dict[str, Callable[[float], Any]] = {

@@ -133,9 +133,16 @@ def test_a_number_out_of_bounds_is_an_error_for_boxes(index: Any):
         lambda xp, x: xp.expand_dims(x, axis=0)[0].mT,
         lambda xp, x: xp.moveaxis(x.T, 0, -1)[:, ::2],
         lambda xp, x: x.reshape(3, 2),
+        lambda xp, x: x.ravel(),
+        lambda xp, x: xp.ravel(x)[1:],
+        lambda xp, x: xp.unstack(x)[1],
+        lambda xp, x: xp.unstack(x, axis=-1)[0],
+        lambda xp, x: xp.unstack(x.T, axis=1)[1],
+        lambda xp, x: xp.rot90(x)[1:],
+        lambda xp, x: xp.rollaxis(xp.flipud(xp.fliplr(x)), 1),
         lambda xp, x: x.mT if xp is np else xp.linalg.matrix_transpose(x),
     ],
-    ids=range(7),
+    ids=range(14),
 )
 def test_a_movement_of_the_axes_is_a_view_as_in_numpy(view: Any):
     theirs = np.arange(6.0)[None].reshape(2, 3)
@@ -147,6 +154,13 @@ def test_a_movement_of_the_axes_is_a_view_as_in_numpy(view: Any):
         part[0] -= 1
 
     same(theirs.astype(np.float32), box.value)
+
+
+def test_there_is_no_axis_beyond_the_last_to_unstack():
+    box = in_a_box(rnp.zeros((2, 3)))
+
+    with pytest.raises(IndexError, match="unstack: "):
+        box.__array_namespace__().unstack(box, axis=2)
 
 
 def test_a_movement_with_a_copy_is_none():

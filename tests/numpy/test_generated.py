@@ -6,6 +6,7 @@ too. All variants of a case are one test, which names those that differ.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import rune
@@ -14,7 +15,13 @@ from tests.numpy.spelling import Case
 from tests.scipy.cases import CASES as SCIPY_CASES
 from tests.support.close import near
 from tests.support.sampling import one_in
-from tests.support.surface_differences import DIFFERENCES, excused, matches
+from tests.support.surface_differences import (
+    BETWEEN_BOOLS,
+    DIFFERENCES,
+    INTEGRALS_OF_BOOLS,
+    excused,
+    matches,
+)
 from tests.support.surface_laws import silently
 from tests.support.surface_variants import (
     Variants,
@@ -90,6 +97,36 @@ def outcome(case: Case, args: object) -> object:
 
 def is_error(found: object) -> bool:
     return isinstance(found, Exception)
+
+
+def of_bools(reason: str) -> list[Case]:
+    """The cases that differ for a reason, all of their variants in bools."""
+    names = [p.split(" @ ")[0] for p in DIFFERENCES[reason]]
+    return [c for c in CASES if matches(str(c), tuple(names))]
+
+
+def as_numbers(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """What the library gives for 0 and 1, and rune for False and True."""
+    (variant,) = (v for v in of_dtypes(case) if str(v) == "bool")
+    numbers = [np.asarray(x, np.float64) for x in variant.theirs]
+    found = silently(case, case.ours, variant.ours)
+    return np.asarray(silently(case, case.oracle, numbers)), np.asarray(found)
+
+
+@pytest.mark.parametrize("case", of_bools(INTEGRALS_OF_BOOLS), ids=str)
+def test_integrals_of_bools_are_those_of_numbers(case: Case):
+    expected, found = as_numbers(case)
+
+    near(expected, found, relative=1e-6, why="sums in f32")
+
+
+@pytest.mark.parametrize("case", of_bools(BETWEEN_BOOLS), ids=str)
+def test_between_bools_the_nearest_is_taken(case: Case):
+    expected, found = as_numbers(case)
+    is_between = np.abs(expected - 0.5) < 1e-5  # rounding decides
+
+    assert found.dtype == bool
+    np.testing.assert_array_equal(found | is_between, (expected > 0.5) | is_between)
 
 
 @pytest.mark.parametrize(

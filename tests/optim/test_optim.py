@@ -202,6 +202,19 @@ def test_decay_without_parameters_is_refused():
         optimizer.update(rnp.ones(2), optimizer.init(rnp.ones(2)))
 
 
+@pytest.mark.parametrize("name", ["adam", "rms", "yogi", "stddev", "adadelta", "belief"])
+def test_gradients_of_another_shape_are_refused_by_the_operations_name(name: str):
+    optimizer = getattr(optim, f"scale_by_{name}")()
+
+    with pytest.raises(ValueError, match=rf"scale_by_{name}: cannot update \(2,\) with \(3,\)"):
+        optimizer.update(rnp.ones(3), optimizer.init(rnp.ones(2)))
+
+
+def test_a_decay_that_is_none_is_refused_by_the_operations_name():
+    with pytest.raises(ValueError, match=r"ema: .*decay"):
+        optim.ema(1.5).update(rnp.ones(2), optim.ema(1.5).init(rnp.ones(2)))
+
+
 def test_a_state_of_another_chain_is_refused():
     with pytest.raises(ValueError, match="chain: cannot use a state of 1 for 2 parts"):
         optim.adam(0.1).update(rnp.ones(2), optim.sgd(0.1).init(rnp.ones(2)))

@@ -99,7 +99,8 @@ _FACTORS = [
     of("qr raw, pivoting", lambda sp, x: (*sp.linalg.qr(x, mode="raw", pivoting=True)[0],
        *sp.linalg.qr(x, mode="raw", pivoting=True)[1:]), f(4, 3), slack=50, smooth=False),
     of("qr_multiply, pivoting", lambda sp, x, c: [abs(y) for y in sp.linalg.qr_multiply(
-       x, c, pivoting=True)], f(4, 3), f(2, 4), slack=50, smooth=False),
+       x, c, pivoting=True)], f(4, 3), f(2, 4), slack=50, smooth=False,
+       without={"2 to 0": "SciPy does not cut an empty c", "3 to 0": "LAPACK wants a column"}),
     of("qr r", lambda sp, x: abs(sp.linalg.qr(x, mode="r")[0]), f(4, 3), slack=50),
     *(
         of(f"qr_multiply {mode} {turned}", _multiplied(mode, turned), z(4, 3), c, slack=100)

@@ -53,8 +53,6 @@ _ALIKE: dict[str, str] = dict.fromkeys(
      "*f16", "f32", "c*"),
     "as of other families",
 )  # fmt: skip
-_LOOPED = ("binom", "betabinom", "nbinom", "zipf")
-_LOOPS = {"*": "loops within loops take seconds to compile; those of other families are tried"}
 _SEARCH = _ALIKE | dict.fromkeys(("odd", "every other", "i32", "f16"), "loops take long to compile")
 _NO_CDF = {"vonmises"}
 _NO_PPF = {"vonmises", "wrapcauchy", "skewnorm", "exponnorm", "invgauss"}
@@ -131,7 +129,7 @@ def _counts_of(name: str, shapes: tuple[float, ...]) -> Case:
         return [getattr(family, m)(0.5 + 0.5 * u, *given, loc=1) for m in ("ppf", "isf")]
 
     return _case(f"{name}: ppf isf", call, unit(2, 3), *_specs(shapes), smooth=False,
-                 without=_LOOPS if name in _LOOPED else _spared(name, "ppf"))  # fmt: skip
+                 without=_spared(name, "ppf"))  # fmt: skip
 
 
 def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import rune
 import rune.numpy as rnp
@@ -60,6 +61,16 @@ def test_a_sum_of_masses_ends_where_none_of_them_adds_anything(dtype: str):
     k, p = (rnp.asarray(x, dtype) for x in (1e12, 0.999))
 
     assert stats.logser.cdf(k, p).item() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_sum_of_thousands_of_masses_does_not_drift():
+    k, p = np.array([100, 32_000, 80_000], np.float32), np.float32(0.9999)
+
+    found = stats.logser.cdf(k, p)
+
+    near(scipy.stats.logser.cdf(k, float(p)), found, relative=2e-7, why="two roundings of f32")
+    assert abs(stats.logser.ppf(0.999, p).item() - 32_754) <= 1
+    assert np.isfinite(stats.logser.ppf(0.999999, p).item())
 
 
 def test_a_lane_that_is_no_number_ends_no_other_sum():

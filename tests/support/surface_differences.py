@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
+# Of these two the values are tested, too: they are what the library gives for numbers.
+INTEGRALS_OF_BOOLS = "integrals of bools are those of numbers, where SciPy takes or for their sum"
+BETWEEN_BOOLS = "between bools the nearest is taken, where SciPy rounds all but 1 down"
+
 DIFFERENCES: dict[str, tuple[str, ...]] = {
     "complex numbers have no order: NumPy's is by real part, then by imaginary part": (
         "* @ c*: raises *ordered dtype required*",
@@ -121,8 +125,13 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "integrate.simpson* @ c*: raises *real dtype *",
         "ndimage.affine_transform* @ c*: raises *real dtype *",
     ),
+    INTEGRALS_OF_BOOLS: (
+        "integrate.trapezoid * @ bool: is [[]*, not [[]*",
+        "integrate.cumulative_trapezoid * @ bool: is [[]*, not [[]*",
+        "integrate.simpson of 2 @ bool: is [[]1. 1.], not [[]0.5 0.5]",
+    ),
     "sums and differences of bools are those of numbers": (
-        "integrate.* @ bool: is *", "stats.iqr @ bool: gives *", "stats.mode* @ bool: gives *",
+        "stats.iqr @ bool: gives *", "stats.mode* @ bool: gives *",
         "stats.gaussian_kde* @ bool: gives *", "stats.describe @ bool: is *",
         "special.*softmax @ bool: gives *", "interpolate.interp1d of points * @ bool: gives *",
     ),
@@ -135,8 +144,11 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "a filter of integers gives floats, where SciPy cuts the sum along each axis off": (
         "ndimage.* @ [biu]*: has the dtype float*",
     ),
-    "between bools the nearest is taken, where SciPy rounds all but 1 down": (
-        "ndimage.* @ bool: is *",
+    BETWEEN_BOOLS: (
+        "ndimage.map_coordinates 1 * @ bool: is [[]*, not [[]*",
+        "ndimage.affine_transform* @ bool: is [[]*, not [[]*",
+        "ndimage.shift @ bool: is [[]*, not [[]*", "ndimage.zoom* @ bool: is [[]*, not [[]*",
+        "ndimage.rotate* @ bool: is [[]*, not [[]*",
     ),
     "there is nothing between no elements, SciPy reads beyond them": (
         "ndimage.* @ *0: raises map_coordinates: cannot interpolate *",

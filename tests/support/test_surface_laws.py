@@ -42,6 +42,14 @@ def test_a_sample_depends_on_names_alone_and_is_whole_when_asked(monkeypatch: py
     assert one_in(4, names) == names
 
 
+def test_a_sample_of_some_cases_is_never_empty(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("RUNE_TEST_WHOLE", raising=False)
+    names = [n for n in map(str, range(9)) if zlib.crc32(n.encode()) % 64]
+
+    assert one_in(64, names) == names[:1]
+    assert one_in(64, []) == []
+
+
 def test_a_case_that_needs_64_bits_is_not_for_a_device_that_has_32():
     exact = case("linalg.pascal 2", lambda sp: sp.linalg.pascal(2), module="scipy")
 

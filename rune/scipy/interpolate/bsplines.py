@@ -12,7 +12,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
-from rune.scipy.interpolate.piecewise import points_at, rising_samples
+from rune.scipy.interpolate.piecewise import points_at, rising_samples, unchecked
 from rune.scipy.special.arguments import reals, seen
 
 
@@ -97,24 +97,22 @@ class BSpline:
 
     def _derived(self) -> BSpline:
         if self.k == 0:
-            return _spline((0, self.extrapolate, self.axis), (self.t, rnp.zeros_like(self.c)))
+            return unchecked(
+                BSpline, (self.t, rnp.zeros_like(self.c), 0, self.extrapolate, self.axis)
+            )
         count = self.t.shape[0] - self.k - 1
         gaps = self.t[self.k + 1 : self.k + count] - self.t[1:count]
         columns = rnp.reshape(gaps, (-1, *(1,) * (self.c.ndim - 1)))
         change = (self.c[1:count] - self.c[: count - 1]) * self.k
         c = rnp.where(columns == 0, 0.0, change / rnp.where(columns == 0, 1.0, columns))
-        return _spline((self.k - 1, self.extrapolate, self.axis), (self.t[1:-1], c))
+        return unchecked(BSpline, (self.t[1:-1], c, self.k - 1, self.extrapolate, self.axis))
 
 
-def _spline(kept: tuple[Any, ...], kids: Any) -> BSpline:
-    """Of any leaves, unchecked: those of a tree need not be arrays."""
-    made = object.__new__(BSpline)
-    for name, value in zip(("t", "c", "k", "extrapolate", "axis"), (*kids, *kept)):
-        object.__setattr__(made, name, value)
-    return made
-
-
-tree.register_node(BSpline, lambda b: ((b.t, b.c), (b.k, b.extrapolate, b.axis)), _spline)
+tree.register_node(
+    BSpline,
+    lambda b: ((b.t, b.c), (b.k, b.extrapolate, b.axis)),
+    lambda kept, kids: unchecked(BSpline, (*kids, *kept)),
+)
 
 
 def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0) -> BSpline:

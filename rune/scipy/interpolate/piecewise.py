@@ -7,8 +7,8 @@ their values are known others are refused; what traced ones give that do not ris
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from rune import tree
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
 from rune.scipy.special.arguments import reals, seen
+
+Curve = TypeVar("Curve")
 
 
 @dataclass(frozen=True)
@@ -102,15 +104,19 @@ class PPoly:
         return PPoly(c, self.x, self.extrapolate, self.axis)
 
 
-def _rebuilt(kept: tuple[Any, ...], kids: Any) -> PPoly:
-    """Of any leaves: those of a tree need not be arrays."""
-    made = object.__new__(PPoly)
-    for name, value in zip(("c", "x", "extrapolate", "axis"), (*kids, *kept)):
-        object.__setattr__(made, name, value)
+def unchecked(kind: type[Curve], values: tuple[Any, ...]) -> Curve:
+    """Of any values for the fields of a dataclass: the leaves of a tree need not be arrays."""
+    made = object.__new__(kind)
+    for field, value in zip(fields(kind), values, strict=True):  # type: ignore[arg-type]
+        object.__setattr__(made, field.name, value)
     return made
 
 
-tree.register_node(PPoly, lambda p: ((p.c, p.x), (p.extrapolate, p.axis)), _rebuilt)
+tree.register_node(
+    PPoly,
+    lambda p: ((p.c, p.x), (p.extrapolate, p.axis)),
+    lambda kept, kids: unchecked(PPoly, (*kids, *kept)),
+)
 
 
 def require_rising(name: str, x: Any) -> None:

@@ -179,6 +179,8 @@ def cho_solve_banded(
 def _factor(bands: Any) -> Any:
     """L's diagonals, from those of L Lᴴ: every column takes its part off those that it reaches."""
     *lead, count, _ = bands.shape
+    diagonal = rnp.real(bands[..., :1, :]).astype(bands.dtype)  # whatever is given, as in LAPACK
+    bands = rnp.concatenate([diagonal, bands[..., 1:, :]], -2)
 
     def step(taken: Any, column: Any) -> tuple[Any, Any]:
         rest = column - taken[..., 0]

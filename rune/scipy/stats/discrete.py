@@ -174,21 +174,35 @@ def summed(first: float, log_mass: Function, ratio: Function, reach: Function) -
         most = rnp.where(rnp.isnan(most), first, most)
         last = ops.stop_gradient(rnp.max(most, initial=first))
 
-        def goes_on(carry: tuple[Any, Any, Any]) -> Any:
+        def goes_on(carry: tuple[Any, ...]) -> Any:
             # Beyond the whole numbers of the dtype there is no next one.
             return (carry[0] < last) & (carry[0] + 1.0 > carry[0])
 
-        def again(carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-            j, log, total = carry
+        def again(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+            j, log, log_rest, total, total_rest = carry
             is_on = j < most
             share = rnp.where(is_on, ratio(rnp.where(is_on, j, first), *shapes), 1.0)
-            log = log + rnp.log(share)
-            return j + 1.0, log, total + rnp.where(is_on, rnp.exp(log), 0.0)
+            log, log_rest = _compensated(log, log_rest, rnp.log(share))
+            mass = rnp.where(is_on, rnp.exp(log), 0.0)
+            return j + 1.0, log, log_rest, *_compensated(total, total_rest, mass)
 
         log = log_mass(*shapes)
-        return while_loop(goes_on, again, (rnp.asarray(first, k.dtype), log, rnp.exp(log)))[2]
+        total, none = rnp.exp(log), rnp.zeros_like(log)
+        start = (rnp.asarray(first, k.dtype), log, none, total, none)
+        return while_loop(goes_on, again, start)[3]
 
     return lower
+
+
+def _compensated(total: Any, rest: Any, term: Any) -> tuple[Any, Any]:
+    """The sum with one term more, and what rounding has left out of it.
+
+    Thousands of terms would drift by their roundings.
+    Source: Kahan 1965, Further remarks on reducing truncation errors.
+    """
+    term = term + rest
+    new = total + term
+    return new, term - (new - total)
 
 
 class _Search(NamedTuple):
