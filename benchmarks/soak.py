@@ -76,7 +76,7 @@ def entries(folder: str) -> int | None:
 def read_counts(step: int, device: str) -> Reading:
     """Count what is alive."""
     gc.collect()
-    found = [x for x in gc.get_objects() if isinstance(x, rune.Array) and not x.is_deleted]
+    found = [x for x in gc.get_objects() if isinstance(x, rune.Array) and not x.is_deleted()]
     held = rune.memory_stats(device).live_bytes
     live = sum(x.nbytes for x in found)
     process = resident_bytes(), entries("fd"), entries("task")

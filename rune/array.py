@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from rune import config, dtypes
-from rune.backends import Device, device_named, dlpack
+from rune.backends import Device, device_named, device_of, dlpack
 from rune.backends.base import ReadsAhead
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, DeletedArrayError, DtypeError
+from rune.errors import ArgumentError, DeletedArrayError, DtypeError, with_context
 from rune.ops.operators import Operators
 from rune.ops.scalars import convert, int_bounds
 
@@ -87,11 +87,11 @@ class Array(Operators):
 
     @property
     def buffer(self) -> Any:
-        """The backend's buffer. Errors: DeletedArrayError after donation."""
+        """The backend's buffer. Errors: DeletedArrayError after donation or `delete`."""
         if self._buffer is None:
             raise DeletedArrayError(
-                f"array: cannot read {self.type} (it was donated to a jitted call)",
-                hint="use the function's result, or call it without donate_argnums",
+                f"array: cannot read {self.type} (it was donated to a jitted call, or deleted)",
+                hint="after a donation, use the function's result; or call without donate_argnums",
             )
         return self._buffer
 
@@ -145,9 +145,8 @@ class Array(Operators):
         """Give up the buffer; later reads raise DeletedArrayError."""
         self._buffer = self._copy = None
 
-    @property
     def is_deleted(self) -> bool:
-        """True after donation."""
+        """True after `delete`, and after donation."""
         return self._buffer is None
 
     def block_until_ready(self) -> Array:
@@ -300,10 +299,10 @@ class Array(Operators):
         return format(self.item(), spec) if not self.type.shape else format(str(self), spec)
 
     def __str__(self) -> str:
-        return str(self.numpy()) if not self.is_deleted else repr(self)
+        return str(self.numpy()) if not self.is_deleted() else repr(self)
 
     def __repr__(self) -> str:
-        if self.is_deleted:
+        if self.is_deleted():
             return f"Array(<deleted>, {self.type}, {self.device.name})"
         body = np.array2string(self.numpy(), separator=", ", prefix="Array(", threshold=200)
         return f"Array({body}, {self.type}, {self.device.name})"
@@ -326,14 +325,18 @@ def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> A
     """A concrete array from host data, on the default device and not committed to it.
 
     Types:  Python and NumPy values without `dtype` arrive with 32-bit types.
-    Errors: OverflowError for a Python integer out of range, DtypeError for what is no number.
+    Errors: OverflowError for a Python integer out of range; DtypeError for what is no number, and
+            for a complex number where `dtype` is real.
     """
     host = np.asarray(value)
     target = dtype or (dtypes.canonical(host.dtype) if host.dtype in dtypes.ANY else None)
     if target is None:
         raise DtypeError(f"array: cannot hold {type(value).__name__} (dtype {host.dtype})")
-    if not isinstance(value, np.ndarray | np.generic) and target in dtypes.INTEGER:
-        _check_range(host, target)
+    dtypes.require_whole("array", host.dtype, target)
+    is_given = isinstance(value, np.ndarray | np.generic)
+    is_counted = host.dtype.kind in "iu" or type(value) is int  # larger ones arrive as objects
+    if not is_given and is_counted and target in dtypes.INTEGER:
+        check_range(host, target)
     if host.dtype in dtypes.FLOATING and target in dtypes.INTEGER:
         host = convert(host, target)
     with np.errstate(all="ignore"):
@@ -341,13 +344,13 @@ def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> A
     return put(data, ArrayType(data.shape, target, weak), default_place())
 
 
-def _check_range(host: np.ndarray, target: np.dtype) -> None:
+def check_range(host: np.ndarray, target: np.dtype) -> None:
+    """Errors: OverflowError for integers that `target` cannot hold."""
     low, high = int_bounds(target)
-    if host.size and host.dtype.kind in "iu" and (host.max() > high or host.min() < low):
-        raise OverflowError(
-            f"array: cannot hold {host.max() if host.max() > high else host.min()} "
-            f"in {dtypes.short(target)}\nhint: give an explicit 64-bit dtype"
-        )
+    if host.size and (host.max() > high or host.min() < low):
+        number = host.max() if host.max() > high else host.min()
+        message = f"array: cannot hold {number} in {dtypes.short(target)}"
+        raise OverflowError(with_context(message, "give an explicit 64-bit dtype"))
 
 
 def default_place() -> Place:
@@ -358,7 +361,7 @@ def default_place() -> Place:
 
 def on(device: str | Device) -> Device | None:
     """The device (of that name); None for the CPU, whose buffers are NumPy arrays."""
-    found = device_named(device) if isinstance(device, str) else device
+    found = device_of(device)
     return None if found.target.backend == "cpu" else found
 
 

@@ -193,6 +193,16 @@ def scalar_type(value: Any) -> tuple[np.dtype, bool] | None:
     return found
 
 
+def require_whole(name: str, dtype: np.dtype, target: np.dtype) -> None:
+    """Errors: DtypeError where numbers of `dtype` would lose their imaginary part in `target`."""
+    if dtype in COMPLEX and target not in COMPLEX:
+        raise DtypeError(
+            f"{name}: cannot convert {short(dtype)} to {short(target)} "
+            "(the imaginary part would be lost)",
+            hint="take .real first",
+        )
+
+
 def default_float(dtype: np.dtype) -> np.dtype:
     """The floating dtype in which integers of `dtype` take part in real arithmetic.
 

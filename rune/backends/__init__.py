@@ -17,7 +17,7 @@ from rune import config
 from rune.backends.base import Backend, CountsMemory, CountsWork
 from rune.backends.pool import MemoryStats
 from rune.backends.work import WorkStats
-from rune.errors import DeviceError
+from rune.errors import ArgumentError, DeviceError
 from rune.lowering.codegen.target import Target
 
 
@@ -140,6 +140,24 @@ def device_named(name: str) -> Device:
     )
 
 
+def device_of(device: str | Device) -> Device:
+    """The device, given as itself or by its name.
+
+    Errors: as device_named; ArgumentError for what is neither.
+
+    >>> device_of("cpu").name
+    'cpu:0'
+    """
+    if isinstance(device, str):
+        return device_named(device)
+    if not isinstance(device, Device):
+        raise ArgumentError(
+            f"device: cannot use {type(device).__name__} as a device (a device or its name)",
+            hint="rune.devices() lists those there are",
+        )
+    return device
+
+
 def memory_stats(device: str | Device | None = None) -> MemoryStats:
     """Memory of one device in this process: bytes live and cached, the peak, allocations.
 
@@ -180,4 +198,4 @@ def work_stats(device: str | Device | None = None) -> WorkStats:
 
 def _chosen(device: str | Device | None) -> Device:
     chosen = device or config.current().device or "cpu:0"
-    return device_named(chosen) if isinstance(chosen, str) else chosen
+    return device_of(chosen)

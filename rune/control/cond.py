@@ -14,6 +14,7 @@ from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
+from rune.ops.promote import opened
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.flat import Flat, is_layout
 from rune.transforms.mismatch import mismatch, paths
@@ -62,6 +63,10 @@ def switch(
     >>> rune.switch(7, [lambda x: x, lambda x: -x], 1.0)
     Array(-1., f32*[], cpu:0)
     """
+    if not isinstance(branches, Sequence):
+        raise ArgumentError(
+            f"switch: cannot choose from {type(branches).__name__} (a sequence required)"
+        )
     if not branches:
         raise ArgumentError("switch: cannot choose from no branches")
     for function in branches:
@@ -69,7 +74,7 @@ def switch(
     given = operands if operand is _MISSING else (operand,)
     number = _index(index, len(branches))
     if len(branches) == 1:
-        return branches[0](*given)
+        return tree.map(opened, branches[0](*given))
     names = [f"branches[{i}]" for i in range(len(branches))]
     return _choose("switch", names, number, branches, given)
 

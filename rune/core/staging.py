@@ -48,13 +48,14 @@ def install_tracer(tracer: type[StageTracer]) -> None:
 class Stage(Interpreter):
     """Writes equations. Its tracers have arithmetic: users' functions and rules may run on them."""
 
-    __slots__ = ("axes", "captured", "equations", "inputs", "kept", "tracer")
+    __slots__ = ("axes", "captured", "copies", "equations", "inputs", "kept", "tracer")
 
     def __init__(self, parent: Interpreter | None):
         super().__init__(parent)
         self.tracer = _tracer[0]
         self.equations: list[Equation] = []
         self.captured: dict[int, tuple[Var, Any]] = {}
+        self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of NumPy data, by their id
         self.inputs: list[Var] = []
         self.axes: dict[Hashable, Any] = {}  # named axes outside that the function asked for
         self.kept = False  # whether somebody will hold the program for as long as it is of use
@@ -90,9 +91,20 @@ class Stage(Interpreter):
 
     def _capture(self, value: Any) -> Var:
         # The value is kept beside its id, so that the id cannot be taken by another object.
+        value = self._as_now(value)
         if id(value) not in self.captured:
             self.captured[id(value)] = (Var(type_of(value)), value)
         return self.captured[id(value)][0]
+
+    def _as_now(self, value: Any) -> Any:
+        """A copy of NumPy data, which may be written to later, unless a stage around makes one."""
+        if not isinstance(value, np.ndarray) or _stage_around(self.parent) is not None:
+            return value
+        _, copy = self.copies.get(id(value), (value, None))
+        if copy is None or copy.tobytes() != value.tobytes():
+            copy = value.copy()
+            self.copies[id(value)] = value, copy
+        return copy
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Write one equation; its results are tracers."""
@@ -166,7 +178,7 @@ def as_literal(value: Any) -> Literal | None:
     data = value if isinstance(value, np.ndarray | np.generic) else value.rank0()
     if data is None or np.ndim(data) != 0:
         return None
-    return Literal(np.asarray(data), type_of(value))
+    return Literal(np.array(data), type_of(value))
 
 
 def stage(
@@ -184,7 +196,14 @@ def stage(
 
 def is_kept() -> bool:
     """Whether a program that is written here, or around here, is one that somebody will hold."""
-    around: Interpreter | None = current()
-    while around is not None and not (isinstance(around, Stage) and around.kept):
-        around = around.parent
+    around = _stage_around(current())
+    while around is not None and not around.kept:
+        around = _stage_around(around.parent)
     return around is not None
+
+
+def _stage_around(interpreter: Interpreter | None) -> Stage | None:
+    """The innermost stage from this interpreter outwards."""
+    while interpreter is not None and not isinstance(interpreter, Stage):
+        interpreter = interpreter.parent
+    return interpreter

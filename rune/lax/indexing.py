@@ -213,7 +213,7 @@ def gather(
     Array([7, 5], i32[2], cpu:0)
     """
     x, indices = value("gather", operand), value("gather", start_indices)
-    n = dimension_numbers
+    n = _required("gather", dimension_numbers, GatherDimensionNumbers)
     dims = IndexDims(
         tuple(n.offset_dims), tuple(n.collapsed_slice_dims), tuple(n.start_index_map),
         tuple(n.operand_batching_dims), tuple(n.start_indices_batching_dims),
@@ -223,6 +223,15 @@ def gather(
         x, indices, literal_like(fill, x), dims=dims, slice_sizes=shape_of("gather", slice_sizes),
         mode=_mode(mode),
     )  # fmt: skip
+
+
+def _required(name: str, numbers: Any, kind: type[Any]) -> Any:
+    if not isinstance(numbers, kind):
+        raise ArgumentError(
+            f"{name}: cannot use {type(numbers).__name__} as dimension_numbers "
+            f"({kind.__name__} required)"
+        )
+    return numbers
 
 
 def _outside(x: Any) -> Any:
@@ -256,7 +265,7 @@ def _scatter(name: str, primitive: Primitive) -> Callable[..., Any]:
         mode: Any = None,
     ) -> Any:
         x, new = alike_arrays(name, operand, updates)
-        n = dimension_numbers
+        n = _required(name, dimension_numbers, ScatterDimensionNumbers)
         dims = IndexDims(
             tuple(n.update_window_dims), tuple(n.inserted_window_dims),
             tuple(n.scatter_dims_to_operand_dims), tuple(n.operand_batching_dims),

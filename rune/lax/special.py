@@ -6,13 +6,18 @@ from typing import Any
 
 from rune import ops
 from rune.core.interpreter import literal_like, type_of
+from rune.errors import ArgumentError
 from rune.lax.arguments import alike, documented
 from rune.scipy import special
 from rune.transforms.forward import jvp
 
 
 def _special(name: str, rule: Any, doc: str, call: str, shown: str) -> Any:
+    count = call.count(",") + 1
+
     def function(*xs: Any) -> Any:
+        if len(xs) != count:
+            raise ArgumentError(f"{name}: cannot take {len(xs)} operands ({count} required)")
         return rule(*alike(name, *xs))
 
     return documented(function, name, doc, f"{name}({call})", shown)

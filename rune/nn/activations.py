@@ -32,7 +32,7 @@ def relu(x: Any) -> Any:
     >>> nn.relu(rnp.array([-1.0, 2.0]))
     Array([0., 2.], f32[2], cpu:0)
     """
-    return rnp.where(rnp.greater(x, 0), x, 0)
+    return rnp.where(rnp.less_equal(x, 0), 0, x)  # so that NaN stays NaN
 
 
 def relu6(x: Any) -> Any:

@@ -238,20 +238,21 @@ class Box:
         if is_basic(index):
             require_within(self.value, index)
             return self._seen_by(Part(index))
-        return Box(self.value[_opened(index)])
+        index = _opened(index)
+        require_within(self.value, index)
+        return Box(self.value[index])
 
     def __setitem__(self, index: Any, new: Any) -> None:
         # x[i] += 1 reads a view, adds to it, which writes x, and assigns that view to x[i].
         if isinstance(new, Box) and new._base is self and isinstance(new._view, Part):
             if is_basic(index) and new._view.index == index:
                 return
-        old, new = self.value, _with_its_bits(_opened(new))
-        if is_basic(index):
-            require_within(old, index)
+        old, new, index = self.value, _with_its_bits(_opened(new)), _opened(index)
+        require_within(old, index)
         is_complex = isinstance(new, complex) or getattr(new, "dtype", None) in dtypes.COMPLEX
         if is_complex and old.dtype not in dtypes.COMPLEX:
             raise DtypeError(f"mutable: cannot keep {type_of(new)} in a box of {old.type}")
-        self._put(_written(old, _opened(index), new))
+        self._put(_written(old, index, new))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         # Writing what NumPy makes of a box must not change the array in it.

@@ -63,13 +63,19 @@ def is_basic(index: Any) -> bool:
 def require_within(x: Any, index: Any) -> None:
     """Raise for a number out of bounds, which rune.numpy clamps and libraries do not expect."""
     entries = index if isinstance(index, tuple) else (index,)
-    named = sum(_is_number(e) or isinstance(e, slice) for e in entries)
+    named = sum(map(_axes_of, entries))
     axis = 0
     for entry in entries:
-        if entry is Ellipsis:
-            axis += x.ndim - named
-        elif _is_number(entry) or isinstance(entry, slice):
+        if _is_number(entry):
             size = x.shape[axis] if axis < x.ndim else None
-            if _is_number(entry) and type(size) is int and not -size <= entry < size:
+            if type(size) is int and not -size <= entry < size:
                 raise BoundsError(f"mutable: cannot index axis {axis} of {x.type} by {entry}")
-            axis += 1
+        axis += x.ndim - named if entry is Ellipsis else _axes_of(entry)
+
+
+def _axes_of(entry: Any) -> int:
+    """How many axes an entry of an index takes, an ellipsis apart; a mask takes all of its own."""
+    if entry is None or entry is Ellipsis:
+        return 0
+    is_mask = getattr(entry, "dtype", None) == np.bool_
+    return entry.ndim if is_mask else 1

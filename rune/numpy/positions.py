@@ -15,7 +15,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import known, static_size, value
+from rune.numpy.arguments import known, shape_of, value
 from rune.numpy.joining import stack
 from rune.ops import conventions as c
 from rune.ops import ordering as o
@@ -35,7 +35,7 @@ def flat_positions(name: str, mask: Any, size: Any, fill: Any = None) -> Any:
     if size is None:
         (found,) = np.nonzero(known(name, mask, "size"))
         return value(name, found.astype(o.index_dtype()))
-    count = static_size(name, "size", size)
+    (count,) = shape_of(name, (size,))
     if fill is None:
         fill = size_value(type_of(mask).shape[0], dtypes.i32)
     return ops.cast(o.true_positions(mask, count, fill), o.index_dtype())

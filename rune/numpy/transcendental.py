@@ -17,6 +17,7 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import DtypeError
 from rune.numpy.arguments import documented, inexact
+from rune.numpy.types import finfo
 from rune.ops.promote import constant, promoted
 
 Unary = Callable[[Any], Any]
@@ -92,13 +93,15 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     if type_of(x1).dtype in dtypes.COMPLEX:
         raise DtypeError(f"hypot: cannot take {type_of(x1)} (real dtype required)")
     x1, x2 = ops.abs(x1), ops.abs(x2)
-    large, small = ops.max(x1, x2), ops.min(x1, x2)
+    above = ops.gt(x1, x2)  # not max and min, whose derivatives at NaN are 0
+    large, small = ops.select(above, x1, x2), ops.select(above, x2, x1)
     zero, one = constant(0, large), constant(1, large)
     ratio = ops.div(small, ops.select(ops.eq(large, zero), one, large))
     finite = ops.mul(large, ops.sqrt(ops.add(one, ops.mul(ratio, ratio))))
     infinity = constant(np.inf, large)
     either = ops.logical_or(ops.eq(x1, infinity), ops.eq(x2, infinity))
-    return ops.select(either, infinity, ops.select(ops.eq(large, zero), large, finite))
+    mean = ops.mul(constant(0.5, large), ops.add(large, small))  # 0, or NaN; slopes of 1/2 at 0
+    return ops.select(either, infinity, ops.select(ops.eq(large, zero), mean, finite))
 
 
 def _ordered(x1: Any, x2: Any) -> tuple[Any, Any]:
@@ -135,16 +138,21 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
 
 
 def sinc(x: Any, /) -> Any:
-    """sin(πx) / (πx), and 1 at 0, where derivatives up to the seventh hold.
+    """sin(πx) / (πx), and 1 at 0; derivatives up to the seventh hold there and around it.
 
     >>> import rune.numpy as rnp
     >>> rnp.sinc(0.0)
     Array(1., f32*[], cpu:0)
     """
     x = _scaled(math.pi)(inexact("sinc", x))
-    one, at_zero = constant(1, x), ops.eq(x, constant(0, x))
-    safe = ops.select(at_zero, one, x)
-    return ops.select(at_zero, _sinc_series(ops.mul(x, x)), ops.div(ops.sin(safe), safe))
+    size = ops.abs(x)
+    # Up to here the series is exact, with its derivative: of sin(x)/x that is a difference, which
+    # cancels. Where it is not chosen its argument is 0: powers of x overflow.
+    is_small = ops.lt(size, constant(float(finfo(type_of(size).dtype).eps) ** 0.125, size))
+    safe = ops.select(is_small, constant(1, x), x)
+    small = ops.select(is_small, x, constant(0, x))
+    series = _sinc_series(ops.mul(small, small))
+    return ops.select(is_small, series, ops.div(ops.sin(safe), safe))
 
 
 def _sinc_series(square: Any) -> Any:

@@ -66,7 +66,12 @@ class ufunc:
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "ufunc")
         self.__module__, self.__doc__, self.__wrapped__ = "rune.numpy", func.__doc__, func
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if options:
+            raise ArgumentError(
+                f"{self.__name__}: cannot use {next(iter(options))}= (operands alone, by position)",
+                hint="for dtype= use .astype; for where= and out= rune.numpy.where on the result",
+            )
         return self.func(*args)
 
     def __repr__(self) -> str:

@@ -55,6 +55,8 @@ def require_matrices(name: str, *types: ArrayType) -> np.dtype:
 
 def require_square(name: str, a: ArrayType) -> Size:
     """The size of square matrices. Errors: ShapeError."""
+    if a.ndim < 2:
+        raise ShapeError(f"{name}: cannot take {a} (square matrices required: rank {a.ndim})")
     if a.shape[-2] != a.shape[-1]:
         raise ShapeError(
             f"{name}: cannot take {a} (square matrices required: "

@@ -41,10 +41,15 @@ def operand(name: str, value: Any) -> Any:
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
     if isinstance(value, Dim):
         return convert(size_value(value, dtypes.i32), dtype=dtypes.i32, weak=True)
-    stands_for = getattr(value, "__rune_array__", None)
-    if stands_for is not None:
-        return operand(name, stands_for())
+    if hasattr(value, "__rune_array__"):
+        return operand(name, opened(value))
     raise ArgumentError(f"{name}: cannot take {type(value).__name__} as an array", _hint(value))
+
+
+def opened(value: Any) -> Any:
+    """The array that a leaf stands for by `__rune_array__`; all else as it is."""
+    stands_for = getattr(type(value), "__rune_array__", None)
+    return value if stands_for is None else stands_for(value)
 
 
 def _hint(value: Any) -> str | None:
@@ -93,7 +98,8 @@ def _fit_together(values: Sequence[Any], kind: str) -> bool:
 def as_type(value: Any, dtype: np.dtype, weak: bool = False) -> Any:
     """`value` in `dtype`. A Python scalar becomes a literal, or stays weak if `weak`.
 
-    Errors: OverflowError for a Python integer that the dtype cannot hold.
+    Errors: OverflowError for a Python integer that the dtype cannot hold, DtypeError for a complex
+            number where the dtype is real.
     """
     scalar = dtypes.scalar_type(value)
     if scalar is None:
@@ -130,6 +136,8 @@ def _checked(value: Scalar, dtype: np.dtype) -> Scalar:
         low, high = int_bounds(dtype)
         if not low <= value <= high:
             raise OverflowError(f"{value} does not fit in {dtypes.short(dtype)}")
+    if type(value) is complex:
+        dtypes.require_whole("convert", dtypes.c64, dtype)
     return value
 
 

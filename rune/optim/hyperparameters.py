@@ -10,7 +10,9 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
+from rune.core.interpreter import Tracer
 from rune.errors import ArgumentError
+from rune.ops.promote import opened
 from rune.optim.transforms import (
     ExtraArgsOptimizer,
     Optimizer,
@@ -95,8 +97,9 @@ def _kinds(
     schedules: dict[str, Any] = {}
     numbers: dict[str, Any] = {}
     fixed: dict[str, Any] = {}
-    for name, value in arguments.items():
-        is_number = isinstance(value, int | float | Array | np.ndarray | np.generic)
+    for name, given in arguments.items():
+        value = opened(given)
+        is_number = isinstance(value, int | float | Array | Tracer | np.ndarray | np.generic)
         if name in static or isinstance(value, bool | Optimizer):
             fixed[name] = value
         elif callable(value):

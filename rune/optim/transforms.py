@@ -7,7 +7,7 @@ count is an i32 array, never a Python number, so that counting does not retrace.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,6 +26,10 @@ class Optimizer:
 
     init: Callable[[Tree], Tree]
     update: Callable[..., tuple[Tree, Tree]]
+
+    def __iter__(self) -> Iterator[Callable[..., Any]]:
+        """The two functions, so that `init, update = optim.adam(0.1)`."""
+        return iter((self.init, self.update))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops.ciphers import GENERATORS
 from rune.ops.family import size_value
 from rune.ops.operators import Operators
+from rune.ops.promote import opened
 from rune.ops.random import (
     WORDS,
     random_clone,
@@ -159,6 +160,7 @@ def as_key(name: str, key: KeyLike) -> Key:
     """A Key, also of a raw one. Errors: ArgumentError for what is no key."""
     if isinstance(key, Key):
         return key
+    key = opened(key)
     found = type_of(key) if isinstance(key, Operators | Tracer | np.ndarray) else None
     if found is not None and found.dtype == dtypes.u32 and found.shape[-1:] == (WORDS,):
         return key_of_words(key, DEFAULT)
@@ -228,6 +230,7 @@ def _halves(name: str, number: Any) -> tuple[Any, Any]:
     """The high and the low word of an integer, Python's or an array's."""
     if isinstance(number, int | np.integer) and not isinstance(number, bool):
         return _halves_of_int(int(number))
+    number = opened(number)
     if isinstance(number, Dim):
         number = size_value(number, dtypes.i32)
     found = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
@@ -325,6 +328,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     >>> rune.random.wrap_key_data(rnp.array([0, 42], dtype="uint32"))
     Key([ 0, 42], key<fry>[])
     """
+    key_bits_array = opened(key_bits_array)
     found = type_of(key_bits_array)
     if found.dtype != dtypes.u32:
         raise DtypeError(f"wrap_key_data: cannot take {found} (u32 required)")

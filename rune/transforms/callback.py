@@ -28,6 +28,7 @@ from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError, at_line
 from rune.ops.family import reshape
 from rune.ops.movement import repeat_lane
+from rune.ops.promote import opened
 from rune.transforms.arguments import (
     function_name,
     is_same_static,
@@ -213,7 +214,7 @@ def _call(
     require_callable(kind, callback)
     structs, out_tree = tree.flatten(declared)
     results = tuple(map(abstract, _declared(kind, structs, out_tree)))
-    leaves, treedef = tree.flatten((args, kwargs))
+    leaves, treedef = tree.flatten(tree.map(opened, (args, kwargs)))
     statics = {i: x for i, x in enumerate(leaves) if not _is_value(x)}
     values = value_leaves(kind, [x for i, x in enumerate(leaves) if i not in statics], None)
     call = HostCall(kind, callback, treedef, statics, out_tree)

@@ -27,6 +27,7 @@ from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import stage
 from rune.errors import TransformError
+from rune.ops.promote import opened
 from rune.transforms import calls
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
 from rune.transforms.flat import Flat
@@ -69,7 +70,7 @@ def _checkpointed(
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         statics = _statics(static, args)
         if is_evaluating():
-            return function(*args, **kwargs)
+            return tree.map(opened, function(*args, **kwargs))
         dynamic = [x for i, x in enumerate(args) if i not in statics]
         leaves, treedef = tree.flatten((dynamic, kwargs))
         leaves = value_leaves("checkpoint", leaves, treedef)

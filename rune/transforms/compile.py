@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rune import config, counts
-from rune.array import CPU, Array, Place, committed_to, default_place, free_on, on, put
+from rune.array import CPU, Array, Place, check_range, committed_to, default_place, free_on, on, put
 from rune.backends import Device, device_named
 from rune.backends.base import Executable
 from rune.backends.forks import held
@@ -74,8 +74,10 @@ def buffer_on(value: Any, device: Device | None) -> Any:
     Native code reads dense arrays: a view left by an eager transpose is made dense once, in place.
     """
     if not isinstance(value, Array):
-        type = type_of(value)
-        return put(np.asarray(value, type.dtype, order="C"), type, free_on(device)).buffer
+        found = type_of(value)
+        if type(value) is int:
+            check_range(np.asarray(value), found.dtype)
+        return put(np.asarray(value, found.dtype, order="C"), found, free_on(device)).buffer
     if device is None and value.place.device is None:
         value.make_dense()
     return value.buffer_on(device)

@@ -23,6 +23,7 @@ from rune.core.program import Program
 from rune.core.staging import stage
 from rune.errors import TransformError
 from rune.ops.movement import repeat_lane
+from rune.ops.promote import opened
 from rune.transforms import calls
 from rune.transforms.arguments import key_path, value_leaves
 from rune.transforms.custom_rules import (
@@ -175,7 +176,7 @@ class _Rule(Rule):
         return outs, checked, out_tree
 
     def _checked(self, out: Any, tangent: Any, number: int, out_tree: Any) -> Any:
-        expected = tangent_type(type_of(out))
+        expected, tangent = tangent_type(type_of(out)), opened(tangent)
         found = type_of(tangent)
         if not is_layout(found, expected):
             path = key_path(number, out_tree)

@@ -25,6 +25,7 @@ from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
 from rune.core.types import ArrayType, Shape
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
 from rune.ops.family import zeros_of
+from rune.ops.promote import opened
 from rune.transforms.arguments import function_name, is_same_static, value_leaves
 from rune.transforms.flat import Flat, float0_zeros, is_layout
 from rune.transforms.jvp import Jvp
@@ -271,7 +272,8 @@ def _tracers_in(holders: Sequence[Any]) -> Iterator[Tracer]:
     pending = [(x, 0) for x in holders]
     seen: set[int] = set()
     while pending:
-        value, depth = pending.pop()
+        held, depth = pending.pop()
+        value = opened(held)
         if isinstance(value, Tracer):
             yield value
         elif depth < LEVELS and id(value) not in seen:

@@ -27,6 +27,7 @@ from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops.family import reduce_sum
 from rune.ops.movement import repeat_lane
+from rune.ops.promote import opened
 from rune.transforms import calls
 from rune.transforms.arguments import key_path, value_leaves
 from rune.transforms.custom_rules import (
@@ -112,7 +113,7 @@ class custom_vjp(CustomFunction):
 
     def _refuse_traced(self, given: Arguments) -> None:
         for position, value in given.statics:
-            if any(isinstance(x, Tracer) for x in tree.leaves(value)):
+            if any(isinstance(opened(x), Tracer) for x in tree.leaves(value)):
                 raise TransformError(
                     f"{KIND}: cannot take a traced value as argument {position} of {self.name} "
                     "(nondiff_argnums says that it is not differentiated)",

@@ -2,20 +2,25 @@
 
 A tangent or cotangent has the shape and dtype of its value. Integers and bools have none: what
 stands there is float0, an array of no bytes, and inside it is None, the symbolic zero.
+
+A Python number that enters a derivative becomes a weak array of rank 0: rules compute with primals
+and tangents as arrays do, where a Python number would raise for 1 / 0.0 and has no dtype.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes, tree
+from rune.array import as_array
 from rune.core.interpreter import current, is_differentiable, type_of
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops.family import zeros_like, zeros_of
+from rune.ops.promote import opened
 from rune.transforms.arguments import key_path, require_callable, value_leaves
 from rune.transforms.jvp import Jvp
 from rune.transforms.mismatch import mismatch
@@ -38,7 +43,17 @@ def flatten(name: str, function: Callable[..., Any], args: Sequence[Any]) -> tup
     """The leaves of the arguments, and the function of such leaves."""
     require_callable(name, function)
     leaves, treedef = tree.flatten(tuple(args))
-    return value_leaves(name, leaves, treedef), Flat(name, function, treedef)
+    values = [number_as_array(x) for x in value_leaves(name, leaves, treedef)]
+    return values, Flat(name, function, treedef)
+
+
+def number_as_array(value: Any) -> Any:
+    """A Python number that has a derivative as a weak array of rank 0; anything else as it is."""
+    if type(value) not in (float, complex):
+        return value
+    scalar = dtypes.scalar_type(value)
+    assert scalar is not None
+    return as_array(value, *scalar)
 
 
 class Aux:
@@ -56,7 +71,7 @@ class Aux:
         interpreter = current()
         assert isinstance(interpreter, Jvp)
         value, aux = found
-        self.kept = tree.map(lambda x: interpreter.split(x)[0], aux)
+        self.kept = tree.map(lambda x: interpreter.split(opened(x))[0], aux)
         return value
 
 
@@ -93,10 +108,14 @@ _FLOAT0 = "the tangent of an integer is numpy.zeros(shape, rune.float0)"
 
 
 def host_as(value: Any, expected: ArrayType) -> Any:
-    """NumPy data as it is where its dtype is the one expected, else with canonical dtype."""
+    """NumPy data as it is where its dtype is the one expected, else with canonical dtype.
+
+    What stands for an array is that array, and a Python number becomes one.
+    """
+    value = opened(value)
     if isinstance(value, np.ndarray | np.generic) and value.dtype != expected.dtype:
         return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
-    return value
+    return number_as_array(value)
 
 
 def filled(primal: Any, tangent: Any) -> Any:
@@ -181,8 +200,12 @@ class Chosen:
 
 
 def _argument_numbers(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
     for number in numbers:
+        if not hasattr(number, "__index__"):
+            raise TransformError(
+                f"grad: cannot differentiate argument {number!r} (argnums must be integers)"
+            )
         if not -count <= number < count:
             raise TransformError(
                 f"grad: cannot differentiate argument {number} (positional arguments: {count})"

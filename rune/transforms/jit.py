@@ -378,7 +378,8 @@ def jit(
               Without it the leading axis of every argument that is itself an array is the one
               size of `dims`. `rune.configure(symbolic="auto")` finds symbolic axes by itself.
     device:   where to run; by default where the arguments are.
-    Errors:   ArgumentError for a leaf that is no array or an unhashable static argument;
+    Errors:   ArgumentError for a leaf that is no array, an unhashable static argument, and static
+              or donated ones that the function does not take;
               DimensionError for a size out of range, axes that contradict each other, and while
               tracing, for a question that the declared sizes leave open.
 

@@ -32,8 +32,15 @@ class Marked:
     def of(
         function: Callable[..., Any], static: frozenset[int | str], donated: frozenset[int | str]
     ) -> Marked:
-        """From the numbers and names that `jit` is given."""
-        names = _parameters(function) if static or donated else ()
+        """From the numbers and names that `jit` is given.
+
+        Errors: ArgumentError for a number or a name that no argument can have.
+        """
+        found = _parameters(function) if static or donated else None
+        if found is not None:
+            _require_known(function, "static", static, found)
+            _require_known(function, "donated", donated, found)
+        names = _positional(found or ())
         return Marked(function, names, _with_names(static, names), _with_names(donated, names))
 
     def split(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Any, Statics]:
@@ -90,15 +97,40 @@ def _each(names: Names) -> Iterable[int | str]:
     return (names,) if isinstance(names, int | str) else names
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of the positional parameters; none where the function takes any number."""
+Parameters = tuple[inspect.Parameter, ...]
+
+
+def _parameters(function: Callable[..., Any]) -> Parameters | None:
+    """The function's parameters; None where it does not tell them."""
     try:
-        found = inspect.signature(function).parameters.values()
+        return tuple(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        return ()
+        return None
+
+
+def _positional(found: Parameters) -> tuple[str, ...]:
+    """The names of the positional parameters; none where the function takes any number."""
     if any(p.kind is p.VAR_POSITIONAL for p in found):
         return ()
     return tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
+def _require_known(
+    function: Callable[..., Any], what: str, wanted: frozenset[int | str], found: Parameters
+) -> None:
+    """Errors: ArgumentError, unless the function takes any number of arguments, or any name."""
+    kinds, names, count = {p.kind for p in found}, {p.name for p in found}, len(_positional(found))
+    for where in wanted:
+        if isinstance(where, str):
+            is_known = where in names or inspect.Parameter.VAR_KEYWORD in kinds
+        else:
+            is_known = -count <= where < count or inspect.Parameter.VAR_POSITIONAL in kinds
+        if not is_known:
+            shown = ", ".join(p.name for p in found)
+            raise ArgumentError(
+                f"jit: cannot take argument {where!r} of {function_name(function)} as {what} "
+                f"(it takes {shown or 'none'})"
+            )
 
 
 def _with_names(wanted: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:

@@ -16,11 +16,12 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array, Place, as_array, committed_to, default_place, on, put
-from rune.backends import Device, device_named
+from rune.backends import Device, device_of
 from rune.config import configure
 from rune.core.interpreter import Tracer
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
+from rune.ops.promote import opened
 from rune.transforms.transfer import to_device
 
 
@@ -62,7 +63,7 @@ def device_put(values: Any, device: str | Device | None = None) -> Any:
     >>> rune.device_put(rnp.ones(2), "cpu").committed
     True
     """
-    return tree.map(_kept if device is None else _putter(device), values)
+    return tree.map(_kept if device is None else _putter(device), tree.map(opened, values))
 
 
 def _kept(value: Any) -> Any:
@@ -77,7 +78,7 @@ def _array(value: Any) -> Array:
 
 
 def _putter(device: str | Device) -> Callable[[Any], Any]:
-    found = device_named(device) if isinstance(device, str) else device
+    found = device_of(device)
     place = committed_to(on(found))
 
     def put_there(value: Any) -> Any:
@@ -106,7 +107,7 @@ def device(device: str | Device) -> Iterator[Device]:
     >>> x
     Array([0., 2., 4.], f32[3], reference:0)
     """
-    found = device_named(device) if isinstance(device, str) else device
+    found = device_of(device)
     with configure(device=found.name):
         yield found
 
@@ -133,7 +134,7 @@ def block_until_ready(values: Any) -> Any:
     >>> rune.block_until_ready({"x": rnp.ones(2) + 1})
     {'x': Array([2., 2.], f32[2], cpu:0)}
     """
-    for leaf in tree.leaves(values):
+    for leaf in map(opened, tree.leaves(values)):
         if isinstance(leaf, Array):
             leaf.block_until_ready()
     return values

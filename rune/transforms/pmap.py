@@ -62,7 +62,7 @@ def pmap(
             return function(*whole, **rest)
 
         axes = tuple(in_axes[i] for i in dynamic) if isinstance(in_axes, tuple | list) else in_axes
-        over = vmap(one, axes, out_axes, axis_size, name)
+        over = vmap(one, axes, out_axes, name, axis_size)
         return over(*(args[i] for i in dynamic), **kwargs)
 
     named(lanes, function, "pmap")

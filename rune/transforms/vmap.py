@@ -131,8 +131,8 @@ def vmap(
     function: Callable[..., Any],
     in_axes: Any = 0,
     out_axes: Any = 0,
-    axis_size: int | None = None,
     axis_name: axes.Name | None = None,
+    axis_size: int | None = None,
     *,
     randomness: Literal["different", "same"] = "different",
 ) -> Callable[..., Any]:

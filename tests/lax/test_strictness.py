@@ -25,6 +25,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
     "a list": (lambda: lax.neg([1.0]), ArgumentError, "neg: cannot take list"),
     "a slice that leaves": (lambda: lax.slice(X, (0,), (4,)), ShapeError, "0 to 4 of 3"),
     "pieces that do not fill": (lambda: lax.split(X, (1, 1)), ShapeError, "into \\(1, 1\\)"),
+    "the eigenvalues of a vector": (
+        lambda: lax.linalg.eigh(X), ShapeError, r"eigh: cannot take f32\[3\] .*rank 1",
+    ),
+    "no operands": (lambda: lax.lgamma(), ArgumentError, "lgamma: cannot take 0 operands \\(1"),
+    "one operand of two": (lambda: lax.zeta(X), ArgumentError, "zeta: cannot take 1 operands"),
+    "a gather by a number": (
+        lambda: lax.gather(X, N[:, None], 3, (1,)),  # type: ignore[arg-type]
+        ArgumentError, "gather: cannot use int as dimension_numbers",
+    ),
+    "a scatter by the numbers of a gather": (
+        lambda: lax.scatter(X, N[:, None], X, lax.GatherDimensionNumbers((), (0,), (0,))),
+        ArgumentError, "scatter: cannot use GatherDimensionNumbers",
+    ),
+    "a branch that is a number": (
+        lambda: lax.switch(0, 3.0),  # type: ignore[arg-type]
+        ArgumentError, "switch: cannot choose from float",
+    ),
     "an index that is not there": (lambda: lax.index_in_dim(X, 3), ShapeError, "cannot take 3"),
     "too few starts": (lambda: lax.dynamic_slice(ROW, (0,), (1, 1)), ShapeError, "one per axis"),
     "an unknown mode": (

@@ -183,7 +183,7 @@ def test_a_donated_complex_argument_lends_its_memory():
     found = rune.jit(lambda z: z * 2, donate_argnums=0)(z)
 
     close(expected, np.asarray(found), ulps=0, why="exact")
-    assert z.is_deleted
+    assert z.is_deleted()
 
 
 def test_the_user_line_of_an_equation_stays_with_what_it_becomes():

@@ -115,6 +115,10 @@ def test_smooth_activations_have_smooth_second_derivatives_at_zero(name: str):
     near(differences(slope, [zero], [array(np.float64(1))]), found, relative=1e-6, why=WHY)
 
 
+def test_relu_keeps_nan():
+    assert np.isnan(nn.relu(rnp.array([np.nan]))).all()
+
+
 def test_integers_activate_as_floats():
     assert nn.gelu(rnp.array([1])).dtype == nn.softmax(rnp.array([1])).dtype == rnp.float32
     assert nn.relu(rnp.array([-1, 1])).tolist() == [0, 1]

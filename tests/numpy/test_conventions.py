@@ -15,6 +15,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes
+from rune.scipy import special
 from tests.support.arrays import array
 from tests.support.close import near, same
 
@@ -171,6 +172,25 @@ def test_ties_of_an_extremum_share_the_derivative(name: str):
 def test_products_with_zeros_have_the_right_derivative():
     assert rune.grad(rnp.prod)(rnp.array([2.0, 0.0, 3.0])).tolist() == [0.0, 6.0, 0.0]
     assert rune.grad(rnp.prod)(rnp.array([0.0, 0.0, 3.0])).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("at", [(math.nan, 2.0), (9.0, math.nan), (math.nan, 0.0)])
+@pytest.mark.parametrize("function", [rnp.hypot, special.beta, special.betaln])
+def test_a_derivative_where_an_argument_is_nan_is_nan(function: Any, at: tuple[float, float]):
+    assert np.isnan(rune.grad(function, (0, 1))(*at)).all()
+
+
+@pytest.mark.parametrize("at", [1e-310, 1e-300, 1e-9, 0.0025, 0.0035, 0.0036, 0.01])
+def test_the_derivative_of_sinc_keeps_its_digits_near_zero(at: float):
+    x = math.pi * at
+    series = x * math.pi * (-1 / 3 + x**2 / 30 - x**4 / 840 + x**6 / 45360)
+
+    near(series, rune.grad(rnp.sinc)(array(np.float64(at))), relative=1e-11, why="cancellation")
+
+
+def test_the_derivative_of_sinc_far_out_is_finite():
+    for x in (1e15, 1e19, 1e30):
+        assert abs(float(rune.grad(rnp.sinc)(x))) <= 1 / x
 
 
 def test_second_derivatives_hold_at_the_seams():

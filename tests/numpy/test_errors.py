@@ -61,6 +61,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.zeros(2.5), r"zeros: cannot use 2.5 as a size \(integer required\)"),
     (lambda: rnp.array([[1], [2, 3]]), r"array: cannot make an array of ragged lists"),
     (lambda: rnp.array(["a"]), r"array: cannot hold list"),
+    (lambda: rnp.array([1 + 2j], "f32"), r"array: cannot convert .* \(the imaginary part would be"),
+    (lambda: rnp.full(2, 1 + 2j, "f32"), r"convert: cannot convert c64 to f32 \(the imaginary"),
+    (lambda: X.at[0].set(1 + 2j), r"convert: cannot convert c64 to f32 \(the imaginary"),
     (lambda: rnp.meshgrid(I, indexing="ji"), r"meshgrid: cannot use indexing='ji'"),
     (lambda: rnp.where(X > 0, X), r"where: cannot choose between one array and nothing"),
     (lambda: rnp.subtract(X > 0, X > 0), r"sub: cannot take bool\[2,3\], bool\[2,3\]"),
@@ -70,6 +73,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.finfo("i32"), r"finfo: cannot describe i32 \(floating dtype required\)"),
     (lambda: rnp.isdtype("f32", "real"), r"isdtype: cannot use the kind 'real'"),
     (lambda: rnp.sum([1.0]), r"sum: cannot take list as an array\nhint: convert with"),
+    (lambda: rnp.nonzero(I, size=-1), r"nonzero: cannot make the shape \(-1,\)"),
+    (lambda: rnp.unique(I, size=-1), r"unique: cannot make the shape \(-1,\)"),
+    (lambda: rnp.add(X, X, dtype="f32"), r"add: cannot use dtype= (.*\n)*hint: .*astype"),
     (lambda: X * [1.0], r"operator: cannot combine f32\[2,3\] with a list of 1"),
 ]  # fmt: skip
 

@@ -95,7 +95,8 @@ def page() -> Iterator[str]:
     yield "# What NumPy has and rune.numpy has not"
     yield (
         "Everything that can be called in NumPy's namespace is in `rune.numpy`, but what stands "
-        "here.\nThe tests compare this page with NumPy, so it is complete."
+        "here.\nThe tests compare this page with NumPy, so it is complete. There are such pages "
+        "for\n[SciPy](missing-scipy.md), [JAX](missing-jax.md) and [Optax](missing-optax.md)."
     )
     for table, title in ((MISSING, "NumPy's names"), (OF_JAX, "Names of jax.numpy")):
         yield f"## {title}"

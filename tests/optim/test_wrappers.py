@@ -176,3 +176,9 @@ def test_names_of_a_chain_are_given_once():
 def test_periods_of_no_steps_and_single_copies_are_refused(call: Any, message: str):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_an_optimizer_is_the_pair_of_its_functions_as_in_optax():
+    init, update = optimizer = optim.sgd(0.5)
+
+    assert (init, update) == (optimizer.init, optimizer.update)

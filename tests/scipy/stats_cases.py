@@ -63,7 +63,7 @@ _DISCRETE = {
 }  # fmt: skip
 _FEW = {"bernoulli", "geom", "logser", "zipf"}  # a logarithm of 0 is among the points
 _NO_MOMENTS = {"wrapcauchy", "gompertz"}
-_MEAN_ALONE = {"vonmises", "fisk", "loglaplace", "betaprime", "logser", "zipf"}
+_MEAN_ALONE = {"vonmises", "fisk", "loglaplace", "zipf"}
 _NO_ENTROPY = {
     "chi", "invgauss", "gompertz", "betaprime", "f", "skewnorm", "exponnorm", "dweibull",
     "truncnorm", "binom", "betabinom", "nbinom", "poisson", "dlaplace", "logser", "zipf",

@@ -11,4 +11,4 @@ from tests.support.surface_laws import Laws
 
 class TestSciPy(Laws):
     cases = CASES
-    sample = 8  # to compile these takes seconds each
+    sample = 16  # to compile these takes seconds each

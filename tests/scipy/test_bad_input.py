@@ -11,8 +11,8 @@ import scipy.interpolate
 
 import rune
 import rune.numpy as rnp
-from rune.errors import ArgumentError, RuneError, ShapeError
-from rune.scipy import fft, integrate, interpolate, linalg, ndimage
+from rune.errors import ArgumentError, RuneError, ShapeError, TracerArrayConversionError
+from rune.scipy import fft, integrate, interpolate, linalg, ndimage, optimize, special
 from tests.support.arrays import array
 from tests.support.close import near
 
@@ -101,6 +101,19 @@ _REFUSED: dict[str, Callable[[], Any]] = {
         lambda t, y: -y, (0.0, 1.0), X, t_eval=[0.5, 2.0]),
     "solve_ivp: cannot use max_step": lambda: integrate.solve_ivp(
         lambda t, y: -y, (0.0, 1.0), X, max_step=0.0),
+    "laplace: cannot filter": lambda: ndimage.laplace(X[0]),
+    "gaussian_laplace: cannot filter": lambda: ndimage.gaussian_laplace(X[0], 1.0),
+    "gaussian_gradient_magnitude: cannot filter": lambda: ndimage.gaussian_gradient_magnitude(
+        X[0], 1.0),
+    "interp1d: cannot find axis -1": lambda: interpolate.interp1d(Y, Y[0]),
+    "gammaln: cannot compute without operands": lambda: special.gammaln(),  # type: ignore[call-arg]
+    "odeint: cannot transform int": lambda: integrate.odeint(3, X, X),  # type: ignore[arg-type]
+    "solve_ivp: cannot transform int": lambda: integrate.solve_ivp(
+        3, (0.0, 1.0), X),  # type: ignore[arg-type]
+    "minimize: cannot transform int": lambda: optimize.minimize(3, X),  # type: ignore[arg-type]
+    "least_squares: cannot transform int": lambda: optimize.least_squares(
+        3, X),  # type: ignore[arg-type]
+    "root: cannot transform int": lambda: optimize.root(3, X),  # type: ignore[arg-type]
 }  # fmt: skip
 
 
@@ -108,3 +121,9 @@ _REFUSED: dict[str, Callable[[], Any]] = {
 def test_what_makes_no_sense_is_refused_by_name(message: str):
     with pytest.raises(RuneError, match=message):
         _REFUSED[message]()
+
+
+@pytest.mark.parametrize("name", ["null_space", "orth"])
+def test_a_basis_of_a_traced_matrix_asks_for_its_size(name: str):
+    with pytest.raises(TracerArrayConversionError, match=f"{name}: .*(.*\n)*hint: .* size="):
+        rune.jit(getattr(linalg, name))(IMAGE)

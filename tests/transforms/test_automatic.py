@@ -156,7 +156,7 @@ def test_a_donated_argument_gives_its_memory_to_the_result():
     address = x.buffer.ctypes.data
 
     assert f(x).buffer.ctypes.data == address
-    assert x.is_deleted
+    assert x.is_deleted()
 
 
 # --- which sizes a form serves --------------------------------------------------------------------

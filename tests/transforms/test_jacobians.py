@@ -219,3 +219,9 @@ def test_the_tangent_of_an_integer_must_be_float0():
         rune.jvp(lambda n: n * 2.0, (3,), (0,))
     value, tangent = rune.jvp(lambda n: n * 2.0, (3,), (np.zeros((), rune.float0),))
     assert (float(value), float(tangent)) == (6.0, 0.0)
+
+
+@pytest.mark.parametrize("transform", [rune.grad, rune.jacfwd, rune.hessian])
+def test_the_number_of_an_argument_is_an_integer(transform: Any):
+    with pytest.raises(TransformError, match="cannot differentiate argument 'a'"):
+        transform(lambda x: (x * x).sum(), argnums="a")(array([1.0]))

@@ -188,6 +188,11 @@ def test_an_unhashable_static_argument_is_an_error():
         rune.jit(lambda x, n: x, static_argnums=1)(X, [1, 2])
 
 
+def test_an_integer_out_of_range_names_the_users_line():
+    with pytest.raises(OverflowError, match=rf"cannot hold {2**40} in i32(.*\n)*at .*test_jit"):
+        rune.jit(lambda x: x)(2**40)
+
+
 def test_a_method_can_be_jitted():
     class Model:
         def __init__(self, w: Any):
@@ -307,7 +312,7 @@ def test_jitting_a_jitted_function_keeps_both_sets_of_options():
     x = array([1.0, 2.0])
 
     same(np.array([2.0, 4.0], np.float32), outer(x))
-    assert x.is_deleted
+    assert x.is_deleted()
 
 
 def test_grad_of_jit_runs_compiled_forward_and_backward():
@@ -364,9 +369,18 @@ def test_a_donated_argument_is_deleted_and_says_so_when_used():
 
     same(np.array([4.0, 6.0], np.float32), f(x, y))
 
-    assert x.is_deleted
-    assert not y.is_deleted
+    assert x.is_deleted()
+    assert not y.is_deleted()
     with pytest.raises(DeletedArrayError, match="it was donated"):
+        ops.neg(x)
+
+
+def test_an_array_that_was_deleted_says_so_when_used():
+    x = array([1.0, 2.0])
+    x.delete()
+
+    assert x.is_deleted()
+    with pytest.raises(DeletedArrayError, match="or deleted"):
         ops.neg(x)
 
 
@@ -376,7 +390,7 @@ def test_donation_of_trees_by_name():
 
     found = f(state, 1.0)
 
-    assert [a.is_deleted for a in tree.leaves(state)] == [True, True]
+    assert [a.is_deleted() for a in tree.leaves(state)] == [True, True]
     assert [float(v[0]) for v in tree.leaves(found)] == [2.0, 3.0]
 
 

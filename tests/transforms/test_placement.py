@@ -16,8 +16,9 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune import ops
 from rune.backends import device_named
-from rune.errors import DeletedArrayError, DeviceError, NaNError
+from rune.errors import ArgumentError, DeletedArrayError, DeviceError, NaNError
 from tests.support.arrays import array
 from tests.support.close import close, same
 
@@ -301,7 +302,7 @@ def test_a_donated_array_of_the_device_is_deleted_and_lends_its_memory():
 
     found = donating()(x, y)
 
-    assert x.is_deleted
+    assert x.is_deleted()
     assert found.buffer.ctypes.data == address
     same(HOST + HOST, found)
 
@@ -451,3 +452,13 @@ def test_the_cpu_counts_what_lives_and_what_waits_to_be_used_again():
     assert during.peak_bytes >= during.live_bytes
     assert after.live_bytes == before.live_bytes
     assert after.cached_bytes >= nbytes
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: rune.device_put(x, 3),  # type: ignore[arg-type]
+    lambda x: rune.jit(ops.neg, device=3)(x),  # type: ignore[arg-type]
+    lambda x: rune.device(3).__enter__(),  # type: ignore[arg-type]
+])  # fmt: skip
+def test_what_is_neither_a_device_nor_its_name_is_refused(call: Any):
+    with pytest.raises(ArgumentError, match="device: cannot use int as a device"):
+        call(array([1.0]))

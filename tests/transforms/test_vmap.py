@@ -89,6 +89,12 @@ def test_a_result_without_lanes_is_repeated_or_returned_as_it_is():
     same(np.asarray(W), single)
 
 
+def test_the_name_of_the_axis_comes_before_its_size_as_in_jax():
+    found = rune.vmap(lambda w: rune.lax.psum(w, "i"), None, 0, "i", 2)(W)
+
+    same(np.stack([np.asarray(W) * 2] * 2), found)
+
+
 def test_axis_size_serves_a_function_of_no_mapped_argument():
     found = rune.vmap(lambda w: w, in_axes=None, axis_size=2)(W)
 

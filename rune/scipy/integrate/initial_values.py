@@ -30,6 +30,7 @@ from rune.scipy.integrate.runge_kutta import (
     step_norm,
 )
 from rune.scipy.special.arguments import as_array
+from rune.transforms.arguments import require_callable
 from rune.transforms.jit import jit
 
 _METHODS = {m.name: m for m in (DORMAND_PRINCE, BOGACKI_SHAMPINE, DORMAND_PRINCE_853)}
@@ -93,6 +94,7 @@ def solve_ivp(
     >>> solve_ivp(lambda t, y: -y, (0.0, 1.0), rnp.ones(1)).success
     True
     """
+    require_callable("solve_ivp", fun)
     (start,) = (as_array(v) for v in promoted("solve_ivp", y0, kind="inexact"))
     if start.ndim != 1 or start.shape[0] == 0:
         raise ShapeError(f"solve_ivp: cannot start at y0 of shape {start.shape} (rank 1 required)")

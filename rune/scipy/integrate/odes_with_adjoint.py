@@ -24,6 +24,7 @@ from rune.scipy.integrate.runge_kutta import (
     stages_of,
 )
 from rune.scipy.special.arguments import reals
+from rune.transforms.arguments import require_callable
 from rune.transforms.closure import closure_convert
 from rune.transforms.custom_vjp import custom_vjp
 from rune.transforms.reverse import vjp
@@ -170,6 +171,7 @@ def odeint(
     >>> odeint(lambda y, t: -y, 1.0, rnp.array([0.0, 1.0]))
     Array([1.        , 0.36787942], f32[2], cpu:0)
     """
+    require_callable("odeint", func)
     (times,) = reals("odeint", t)
     if times.ndim != 1 or times.shape[0] == 0:
         raise ShapeError(f"odeint: cannot solve at times of shape {times.shape} (rank 1 required)")

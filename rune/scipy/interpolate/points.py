@@ -9,7 +9,9 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import tree
+from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
+from rune.ops.conventions import normalised_axis
 from rune.scipy.interpolate.bsplines import make_interp_spline
 from rune.scipy.interpolate.piecewise import points_at, require_rising, samples
 from rune.scipy.special.arguments import reals, seen
@@ -40,7 +42,7 @@ def interp1d(
             f"interp1d: cannot use kind={kind!r}",
             hint="'linear', 'nearest', 'previous', 'next', 'slinear', 'quadratic' or 'cubic'",
         )
-    at_axis = axis % rnp.ndim(y)
+    at_axis = normalised_axis("interp1d", axis, type_of(rnp.asarray(y)))
     x, y = _sorted(x, y, axis, assume_sorted)
     inner = make_interp_spline(x, y, _DEGREES[kind]) if kind in _DEGREES else None
 

@@ -14,6 +14,7 @@ import rune.numpy as rnp
 from rune import ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import known
 from rune.numpy.linalg import solve, svd
 from rune.numpy.linalg.arguments import computing, matrices
 from rune.ops.complex_numbers import real_dtype
@@ -138,8 +139,8 @@ def _rank(s: Any, rcond: Any, shape: Any) -> Any:
 def _columns(name: str, q: Any, first: Any, count: Any, size: int | None) -> Any:
     """`count` columns of q from `first` on; of a given size, with zeros behind them."""
     if size is None:
-        start = int(first)
-        return part(q, -1, start, start + int(count))
+        start, wanted = (int(known(name, n, "size")) for n in (first, count))
+        return part(q, -1, start, start + wanted)
     if not isinstance(size, int) or size < 0:
         raise ArgumentError(f"{name}: cannot return size={size!r} columns (integer required)")
     number = rnp.arange(size)

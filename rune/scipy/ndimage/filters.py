@@ -128,8 +128,10 @@ def convolve(
     return correlate(x, weights, None, mode, cval, turned)
 
 
-def total(x: Any, one: Callable[[Any, int], Any]) -> Any:
-    """The sum of a filter along each axis."""
+def total(name: str, x: Any, one: Callable[[Any, int], Any]) -> Any:
+    """The sum of a filter along each axis. Errors: ShapeError for rank 0."""
+    if not x.ndim:
+        raise ShapeError(f"{name}: cannot filter {x.type} (it has no axes)")
     parts = [one(x, axis) for axis in range(x.ndim)]
     return sum(parts[1:], parts[0])
 
@@ -144,7 +146,7 @@ def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     """
     x = image("laplace", input)
     weights = rnp.asarray(np.array([1.0, -2.0, 1.0]), x.dtype)
-    return total(x, lambda v, axis: correlate1d(v, weights, axis, mode, cval))
+    return total("laplace", x, lambda v, axis: correlate1d(v, weights, axis, mode, cval))
 
 
 # --- differences ------------------------------------------------------------------------------

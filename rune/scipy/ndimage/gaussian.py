@@ -99,7 +99,8 @@ def gaussian_laplace(input: Any, sigma: Any, mode: str = "reflect", cval: Any = 
     Array([0., 0.], f32[2], cpu:0)
     """
     x = image("gaussian_laplace", input)
-    return total(x, lambda v, axis: gaussian_filter(v, sigma, _twice(v, axis, 2), mode, cval))
+    second = lambda v, axis: gaussian_filter(v, sigma, _twice(v, axis, 2), mode, cval)  # noqa: E731
+    return total("gaussian_laplace", x, second)
 
 
 def _twice(x: Any, axis: int, order: int) -> list[int]:
@@ -118,5 +119,6 @@ def gaussian_gradient_magnitude(
     """
     x = image("gaussian_gradient_magnitude", input)
     return rnp.sqrt(total(
-        x, lambda v, axis: rnp.square(gaussian_filter(v, sigma, _twice(v, axis, 1), mode, cval))
+        "gaussian_gradient_magnitude", x,
+        lambda v, axis: rnp.square(gaussian_filter(v, sigma, _twice(v, axis, 1), mode, cval))
     ))  # fmt: skip

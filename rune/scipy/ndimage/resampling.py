@@ -26,7 +26,9 @@ def map_coordinates(
     """The values of `input` between its elements.
 
     Shapes: input [N1, …, ND], coordinates D arrays [*T] (or one [D, *T]) -> [*T].
-    order:  1 linear, 0 the nearest element.   mode, cval: what lies beyond the border.
+    order:  1 linear, 0 the nearest element.
+    mode, cval: what lies beyond the border. "constant" is SciPy's "grid-constant", as in JAX:
+            beyond the last element values go over into `cval`; SciPy's "constant" gives `cval`.
     Types:  of `input`; integers are rounded, halves away from 0.
     Errors: ShapeError where coordinates do not fit, and for an input of no elements beyond which
             there is no `cval`; ArgumentError for another order or mode.
@@ -107,7 +109,9 @@ def affine_transform(
     """The array whose element at o is that of `input` at matrix @ o + offset.
 
     matrix: [D, D]; [D] for a diagonal; or [D, D + 1] or [D + 1, D + 1], whose last column is the
-            offset.   order, mode: as map_coordinates (SciPy's default order is 3).
+            offset.
+    order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
+            once beyond the last element.
     Errors: ShapeError for another matrix.
 
     >>> import rune.numpy as rnp
@@ -137,7 +141,8 @@ def affine_transform(
 def shift(input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0) -> Any:
     """`input` moved by so many elements, whole or not, along each axis.
 
-    order, mode: as map_coordinates (SciPy's default order is 3).
+    order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
+            once beyond the last element.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import shift
@@ -158,7 +163,8 @@ def zoom(
 
     zoom:  known while tracing, for all axes or each.   grid_mode: the distance that is stretched is
            that of the borders of the elements, instead of that of their centres.
-    order, mode: as map_coordinates (SciPy's default order is 3).
+    order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
+            once beyond the last element.
     Errors: ArgumentError for a zoom that is no number or negative.
 
     >>> import rune.numpy as rnp
@@ -187,7 +193,8 @@ def rotate(
     """`input` turned by so many degrees in the plane of two axes.
 
     angle:   known while tracing.   reshape: the result is large enough for all of `input`.
-    order, mode: as map_coordinates (SciPy's default order is 3).
+    order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
+            once beyond the last element.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import rotate

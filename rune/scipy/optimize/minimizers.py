@@ -13,6 +13,7 @@ from rune.scipy.optimize.nelder_mead import nelder_mead
 from rune.scipy.optimize.quasi_newton import bfgs, l_bfgs, newton_cg
 from rune.scipy.optimize.results import OptimizeResults
 from rune.scipy.special.arguments import reals
+from rune.transforms.arguments import require_callable
 from rune.transforms.jacobian import jacfwd
 
 # The method, the option that `tol` stands for, and its options.
@@ -47,6 +48,7 @@ def minimize(
     >>> rnp.round(found.x, 2)
     Array([3., 3.], f32[2], cpu:0)
     """
+    require_callable("minimize", fun)
     (x,) = reals("minimize", x0)
     if x.ndim != 1:
         raise ShapeError(f"minimize: cannot start at x0 of shape {x.shape} (rank 1 required)")
@@ -111,6 +113,7 @@ def least_squares(
     >>> least_squares(lambda x: x - rnp.array([1.0, 2.0]), rnp.zeros(2)).x
     Array([1., 2.], f32[2], cpu:0)
     """
+    require_callable("least_squares", fun)
     (x,) = reals("least_squares", x0)
     if x.ndim != 1:
         raise ShapeError(f"least_squares: cannot start at x0 of shape {x.shape} (rank 1 required)")

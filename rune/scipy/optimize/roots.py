@@ -15,6 +15,7 @@ from rune.control import while_loop
 from rune.scipy.optimize.results import OptimizeResults, RootResults
 from rune.scipy.optimize.systems import newton_system
 from rune.scipy.special.arguments import points_of, reals
+from rune.transforms.arguments import require_callable
 from rune.transforms.forward import jvp
 
 Function = Callable[..., Any]
@@ -239,5 +240,6 @@ def root(
     >>> root(lambda x: x - rnp.array([1.0, 2.0]), rnp.zeros(2)).x
     Array([1., 2.], f32[2], cpu:0)
     """
+    require_callable("root", fun)
     (start,) = reals("root", x0)
     return newton_system(lambda x: fun(x, *args), start, tol, maxiter)

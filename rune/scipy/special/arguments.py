@@ -14,7 +14,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import tree
-from rune.errors import DtypeError, TracerArrayConversionError
+from rune.errors import ArgumentError, DtypeError, TracerArrayConversionError
 from rune.ops.promote import promoted
 from rune.transforms.shapes import eval_shape
 
@@ -83,6 +83,8 @@ def elementwise(function: Function, name: str | None = None) -> Function:
 
     @functools.wraps(function)
     def public(*xs: Any) -> Any:
+        if not xs:
+            raise ArgumentError(f"{known}: cannot compute without operands")
         found = reals(known, *xs)
         dtype = found[0].dtype
         if rnp.finfo(dtype).bits >= 32:

@@ -29,16 +29,18 @@ _DIRECT = 30.0  # up to where the gamma functions themselves are divided, in f32
 
 def log_beta(a: Any, b: Any) -> Any:
     """log |B(a, b)| of floating arrays."""
-    low, high = rnp.minimum(a, b), rnp.maximum(a, b)
+    is_less = a < b  # not minimum and maximum, whose derivatives at NaN are 0
+    low, high = rnp.where(is_less, a, b), rnp.where(is_less, b, a)
     n = low + high
     direct = log_gamma(low) + log_gamma(high) - log_gamma(n)
-    is_far, is_both = (low > 0) & (high >= SHIFT), low >= SHIFT
+    is_far = (low > 0) & (high >= SHIFT)
+    is_both = is_far & (low >= SHIFT)
     h = rnp.where(is_far, high, float(SHIFT))
     small = rnp.where(is_far, low, 1.0)
     moved = -(h - 0.5) * rnp.log1p(small / h) - small * (rnp.log(h + small) - 1.0)
     far = log_gamma(small) + moved + stirling_series(h) - stirling_series(h + small)
     large = rnp.where(is_both, low, float(SHIFT))
-    both = _log_beta_of_large(large, rnp.maximum(h, large))
+    both = _log_beta_of_large(large, rnp.where(is_both, h, large))
     return rnp.where(is_both, both, rnp.where(is_far, far, direct))
 
 
@@ -177,6 +179,19 @@ def poch(z: Any, m: Any) -> Any:
     >>> poch(3.0, 2.0)
     Array(12., f32*[], cpu:0)
     """
+    is_pole = (z <= 0) & (z == rnp.floor(z))
+    # Of two poles the quotient is that of the reflected gamma functions.
+    is_turned = is_pole & (m == rnp.floor(m)) & (z + m <= 0)
+    z = rnp.where(is_turned, 1.0 - z - m, z)
+    turn = rnp.where(is_turned & (rnp.remainder(m, 2.0) != 0), -1.0, 1.0)
+    found = turn * _poch(z, m)
+    found = rnp.where(is_pole & ~is_turned, 0.0, found)
+    found = rnp.where((z + m <= 0) & (z + m == rnp.floor(z + m)) & ~is_pole, rnp.inf, found)
+    return rnp.where(m == 0, 1.0, found)
+
+
+def _poch(z: Any, m: Any) -> Any:
+    """Γ(z + m) / Γ(z) beside the poles."""
     is_direct = (rnp.abs(z) < _DIRECT) & (rnp.abs(z + m) < _DIRECT)
     z1, m1 = rnp.where(is_direct, z, 1.0), rnp.where(is_direct, m, 0.0)
     direct = gamma_function(z1 + m1) * over_gamma(z1)
@@ -187,7 +202,7 @@ def poch(z: Any, m: Any) -> Any:
     other = log_gamma(z + m) - log_gamma(z)
     signs = rnp.where(is_both, 1.0, _sign(z + m) * _sign(z))
     far = signs * rnp.exp(rnp.where(is_both, moved, other))
-    return rnp.where(m == 0, 1.0, rnp.where(is_direct, direct, far))
+    return rnp.where(is_direct, direct, far)
 
 
 def multigammaln(a: Any, d: int) -> Any:

@@ -193,11 +193,16 @@ def expm1(x: Any) -> Any:
     return rnp.expm1(x)
 
 
+def _product(power: Any, y: Any) -> Any:
+    """power y, and 0 of power 0 and an infinite y."""
+    return power * rnp.where((power == 0) & rnp.isinf(y), 0.0, y)
+
+
 def _expm1_over(y: Any, power: Any) -> Any:
     """(exp(power y) - 1) / power, and y at power 0."""
-    is_zero = rnp.abs(power * y) < 1e-5
+    product = _product(power, y)
+    is_zero = rnp.abs(product) < 1e-5
     safe = rnp.where(is_zero, 1.0, power)
-    product = power * y
     series = y * (1.0 + product * (0.5 + product * (1 / 6 + product * (1 / 24))))
     return rnp.where(is_zero, series, rnp.expm1(safe * y) / safe)
 
@@ -226,8 +231,9 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 def _log1p_over(x: Any, power: Any) -> Any:
     """log(1 + power x) / power, and x at power 0."""
-    is_zero = rnp.abs(power * x) < 1e-5
-    safe, product = rnp.where(is_zero, 1.0, power), power * x
+    product = _product(power, x)
+    is_zero = rnp.abs(product) < 1e-5
+    safe = rnp.where(is_zero, 1.0, power)
     series = x * (1.0 - product * (0.5 - product * (1 / 3 - product * 0.25)))
     return rnp.where(is_zero, series, rnp.log1p(rnp.where(is_zero, 0.0, product)) / safe)
 
@@ -277,7 +283,11 @@ def pseudo_huber(delta: Any, r: Any) -> Any:
     """
     ratio = r / rnp.where(delta > 0, delta, 1.0)
     # sqrt(1 + s) - 1 = s / (sqrt(1 + s) + 1), which does not cancel.
-    found = r * r / (rnp.sqrt(1.0 + ratio * ratio) + 1.0)
+    is_near = rnp.abs(ratio) < 1.0
+    at = rnp.where(is_near, r, 0.0)
+    root = rnp.sqrt(1.0 + rnp.square(rnp.clip(ratio, -1e17, 1e17)))
+    beyond = delta * r * (rnp.clip(ratio, -1e17, 1e17) / (root + 1.0))
+    found = rnp.where(is_near, at * at / (root + 1.0), beyond)
     return rnp.where(delta < 0, rnp.inf, rnp.where(delta == 0, 0.0, found))
 
 

@@ -85,7 +85,8 @@ def exp_of_square(factor: float, x: Any) -> Any:
 @custom_jvp
 def _erfcx(x: Any) -> Any:
     size = rnp.abs(x)
-    q = rnp.where(size == rnp.inf, 1.0, (size - 4.0) / (rnp.minimum(size, 1e30) + 4.0))
+    near = rnp.minimum(size, 1e30)  # beyond, the quotient is 1
+    q = (near - 4.0) / (near + 4.0)
     above = quotient(q, ERFCX) / (1.0 + 2.0 * size)
     return rnp.where(x < 0, 2.0 * exp_of_square(1.0, x) - above, above)
 
@@ -226,6 +227,14 @@ def ndtri(p: Any) -> Any:
 def _ndtri_exp(y: Any) -> Any:
     is_low = y < math.log(0.25)
     tail = -_ROOT_2 * erfc_inv_of_small(math.log(2) + rnp.where(is_low, y, -2.0))
+    # The table ends at the least f64. Beyond, one of Newton's steps is exact: √(-2 log Φ(x)) is all
+    # but a line there.
+    is_far = (y < -700.0) & (tail > -rnp.inf)
+    at = rnp.where(is_far, tail, -1.0)
+    root = rnp.sqrt(-2.0 * log_normal_cdf(at))
+    apart = root - rnp.sqrt(-2.0 * rnp.where(is_far, y, -2.0))
+    step = apart * root * _erfcx(-at * (1 / _ROOT_2)) * math.sqrt(math.pi / 2)
+    tail = rnp.where(is_far, at + step, tail)
     return rnp.where(is_low, tail, -normal_ppf(-rnp.expm1(rnp.where(is_low, -1.0, y))))
 
 
@@ -234,7 +243,7 @@ _ndtri_exp.defjvps(lambda t, x, y: t * math.sqrt(math.pi / 2) * _erfcx(-x * (1 /
 
 @elementwise
 def ndtri_exp(y: Any) -> Any:
-    """The inverse of log Φ, for y > -780.
+    """The inverse of log Φ.
 
     >>> from rune.scipy.special import ndtri_exp
     >>> ndtri_exp(-100.0)

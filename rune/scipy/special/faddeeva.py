@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 import rune.numpy as rnp
+from rune import ops
+from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import promoted
-from rune.scipy.special.arguments import elementwise
+from rune.scipy.special.arguments import as_array, elementwise
 from rune.scipy.special.error_functions import normal_cdf
 from rune.transforms.custom_jvp import custom_jvp
 
@@ -51,6 +53,13 @@ def _first_quadrant(z: Any) -> Any:
 @custom_jvp
 def _wofz(z: Any) -> Any:
     x, y = rnp.real(z), rnp.imag(z)
+    is_infinite = (rnp.isinf(x) | rnp.isinf(y)) & ~rnp.isnan(x) & ~rnp.isnan(y)
+    limit = rnp.where((y == -rnp.inf) & rnp.isfinite(x), rnp.inf, 0.0)
+    return rnp.where(is_infinite, limit, _of_finite(rnp.where(is_infinite, 1.0, z)))
+
+
+def _of_finite(z: Any) -> Any:
+    x, y = rnp.real(z), rnp.imag(z)
     large = 1e6
     is_far = (rnp.abs(x) > large) | (rnp.abs(y) > large)
     folded = rnp.where(is_far, 1.0, rnp.abs(x)) + 1j * rnp.where(is_far, 1.0, rnp.abs(y))
@@ -75,8 +84,11 @@ def wofz(z: Any) -> Any:
     >>> wofz(0.0)
     Array(1.+0.j, c64*[], cpu:0)
     """
-    (x,) = promoted("wofz", z, kind="inexact")
-    return _wofz(x * (1.0 + 0.0j))
+    x = as_array(*promoted("wofz", z, kind="inexact"))
+    if is_complex(x):
+        return _wofz(x)
+    x = rnp.astype(x, rnp.float32) if rnp.finfo(x.dtype).bits < 32 else x
+    return _wofz(ops.complex(x, rnp.zeros_like(x)))
 
 
 # --- Owen's T ---------------------------------------------------------------------------------

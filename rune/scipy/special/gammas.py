@@ -59,9 +59,10 @@ def gamma_function(x: Any) -> Any:
     found = gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
     reflected = -math.pi / (x * sine_of_pi(x) * found)
     is_pole = (x < 0) & (x == rnp.floor(x))
-    out = rnp.where(x > 0, found, rnp.where(is_pole, rnp.nan, reflected))
-    # Below the poles that a dtype can tell apart the function is 0.
-    out = rnp.where(x == 0.0, 1.0 / x, rnp.where((x < 0) & (found == rnp.inf), 0.0 * x, out))
+    # Far below, between the poles, the function is 0.
+    below = rnp.where(found == rnp.inf, 0.0 * x, reflected)
+    out = rnp.where(x > 0, found, rnp.where(is_pole, rnp.nan, below))
+    out = rnp.where(x == 0.0, 1.0 / x, out)
     is_factorial = (x == rnp.floor(x)) & (x > 0) & (out * float(rnp.finfo(x.dtype).eps) < 0.5)
     return rnp.where(is_factorial, rnp.round(out), out)
 
@@ -290,7 +291,7 @@ def _hurwitz(x: Any, q: Any) -> Any:
 
 @partial(elementwise, name="zeta")
 def _riemann(x: Any) -> Any:
-    is_low = x < 0
+    is_low = x < -0.1  # nearer to 0, 1 - x would round x
     above = rnp.where(is_low | (x == 1), 2.0, x)
     found = zeta_of(above, rnp.ones_like(x))
     low = rnp.where(is_low, x, -1.0)

@@ -54,7 +54,7 @@ def both(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """I_x(a, b) and its complement, for x + y = 1 inside (0, 1) and finite a, b > 0."""
     is_low = x * (a + b + 2.0) < a + 1.0
     # For a small parameter the small one of the two is the side that converges more slowly.
-    is_low = (is_low | ((b < 0.5) & (x < 0.99))) & ~((a < 0.5) & (a < b) & (y < 0.99))
+    is_low = (is_low | ((b < 0.5) & (x < 0.999))) & ~((a < 0.5) & (a < b) & (y < 0.999))
     a1, b1 = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
     x1, y1 = rnp.where(is_low, x, y), rnp.where(is_low, y, x)
     # The power is the same on either side, and its code stands once in every reader.
@@ -132,6 +132,7 @@ upper.defjvps(
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """I_x(a, b), the integral of t**(a - 1) (1 - t)**(b - 1) from 0 to x, over B(a, b).
 
+    Types: for b < 1/2 and 1 - x < 1e-3 it is 1 minus its complement, to the digits of 1.
     Errors: NaN for negative a or b, and x outside [0, 1].
 
     >>> from rune.scipy.special import betainc

@@ -155,6 +155,7 @@ logser = Discrete(
     valid=lambda p: (p > 0) & (p < 1), log_mass=_logser_log_mass,
     lower=_logser_lower,
     mean_of=lambda p: -p / ((1.0 - p) * rnp.log1p(-p)),
+    variance_of=lambda p: -p * (p + rnp.log1p(-p)) / rnp.square((1.0 - p) * rnp.log1p(-p)),
 )  # fmt: skip
 
 zipf = Discrete(

@@ -105,6 +105,7 @@ class Continuous:
     upper_quantile: Function | None = None
     density: Function | None = None
     support: Function = lambda *shapes: (-rnp.inf, rnp.inf)
+    is_open: bool = False  # the density is 0 at the lower end, where its formula has no value
     inside: Function = lambda *shapes: 0.5  # a point of the support
     valid: Function = _always
     entropy_of: Function | None = None
@@ -118,13 +119,13 @@ class Continuous:
 
     def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The logarithm of the density; -inf outside of the support."""
-        p = self._placed(x, args, kwargs)
+        p = self._placed(x, args, kwargs, self.is_open)
         found = self.log_density(p.y, *p.shapes) - rnp.log(p.scale)
         return self._finished(p, found, -rnp.inf, -rnp.inf)
 
     def pdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The density; 0 outside of the support."""
-        p = self._placed(x, args, kwargs)
+        p = self._placed(x, args, kwargs, self.is_open)
         found = self.density or (lambda *v: rnp.exp(self.log_density(*v)))
         return self._finished(p, found(p.y, *p.shapes) / p.scale, 0.0, 0.0)
 
@@ -196,12 +197,14 @@ class Continuous:
         good = (scale > 0) & self.valid(*shapes)
         return shapes, loc, rnp.where(good, scale, rnp.nan), dtype
 
-    def _placed(self, x: Any, args: Sequence[Any], kwargs: dict) -> _Place:
+    def _placed(self, x: Any, args: Sequence[Any], kwargs: dict, is_open: bool = False) -> _Place:
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
         (x, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [x, *values])
         y = (x - loc) / scale
         low, high = self.support(*shapes)
-        is_below, is_above = y < low, y > high
+        # At infinity there is nothing left, whatever inf - inf the formulas make of it.
+        is_below = (y <= low if is_open else y < low) | (y == -rnp.inf)
+        is_above = (y > high) | (y == rnp.inf)
         is_bad = rnp.isnan(y) | ~((scale > 0) & self.valid(*shapes))
         y = rnp.where(is_below | is_above | is_bad, self.inside(*shapes), y)
         return _Place(y, is_below, is_above, is_bad, shapes, scale, dtype)

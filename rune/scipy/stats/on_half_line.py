@@ -95,6 +95,7 @@ def _chi_mean(df: Any) -> Any:
 
 invgamma = Continuous(
     "invgamma", "the inverse of a gamma number", ("a",), support=_half_line, valid=positive,
+    is_open=True,
     log_density=lambda y, a: -(a + 1.0) * rnp.log(y) - log_gamma(a) - 1.0 / y,
     lower=lambda y, a: incomplete_gamma.upper(a, 1.0 / y),
     upper=lambda y, a: incomplete_gamma.lower(a, 1.0 / y),
@@ -123,6 +124,7 @@ halfnorm = Continuous(
 
 lognorm = Continuous(
     "lognorm", "the exponential of a normal number of deviation s", ("s",), support=_half_line,
+    is_open=True,
     log_density=lambda y, s: (
         -0.5 * rnp.square(rnp.log(y) / s) - rnp.log(s * y) - 0.5 * math.log(2 * math.pi)
     ),
@@ -171,6 +173,7 @@ def _wald_parts(y: Any, mu: Any) -> tuple[Any, Any, Any]:
 
 invgauss = Continuous(
     "invgauss", "the inverse Gaussian distribution, of mean mu", ("mu",), support=_half_line,
+    is_open=True,
     log_density=lambda y, mu: (
         -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square((y - mu) / mu) / (2.0 * y)
     ),
@@ -245,19 +248,32 @@ fisk = Continuous(
     upper_quantile=lambda q, c: rnp.power((1.0 - q) / q, 1.0 / c),
     entropy_of=lambda c: 2.0 - rnp.log(c),
     mean_of=lambda c: _when(c > 1, lambda c: (math.pi / c) / rnp.sin(math.pi / c), c),
+    variance_of=lambda c: _when(c > 2, lambda c: _fisk_variance(math.pi / c), c),
 )  # fmt: skip
+
+
+def _fisk_variance(angle: Any) -> Any:
+    return 2.0 * angle / rnp.sin(2.0 * angle) - rnp.square(angle / rnp.sin(angle))
+
 
 loglaplace = Continuous(
     "loglaplace", "the exponential of a Laplace number", ("c",), support=_half_line,
     log_density=lambda y, c: (
-        rnp.log(0.5 * c) - rnp.log(y) - c * rnp.abs(rnp.log(y))
+        rnp.log(0.5 * c) + times_log(rnp.where(y < 1, c - 1.0, -c - 1.0), y)
     ),
     lower=lambda y, c: _loglaplace_lower(y, c), upper=lambda y, c: _loglaplace_lower(1.0 / y, c),
     quantile=lambda q, c: 1.0 / _loglaplace_isf(q, c),
     upper_quantile=lambda q, c: _loglaplace_isf(q, c), valid=positive,
     entropy_of=lambda c: 1.0 + rnp.log(2.0 / c),
     mean_of=lambda c: _when(c > 1, lambda c: c * c / ((c - 1.0) * (c + 1.0)), c),
+    variance_of=lambda c: _when(c > 2, _loglaplace_variance, c),
 )  # fmt: skip
+
+
+def _loglaplace_variance(c: Any) -> Any:
+    """c² / (c² - 4) - (c² / (c² - 1))², of one denominator."""
+    square = c * c
+    return square * (2.0 * square + 1.0) / ((square - 4.0) * rnp.square(square - 1.0))
 
 
 def _loglaplace_lower(y: Any, c: Any) -> Any:
@@ -282,7 +298,7 @@ halfcauchy = Continuous(
 )  # fmt: skip
 
 levy = Continuous(
-    "levy", "Lévy's distribution", (), support=_half_line,
+    "levy", "Lévy's distribution", (), support=_half_line, is_open=True,
     log_density=lambda y: -0.5 * math.log(2 * math.pi) - 1.5 * rnp.log(y) - 0.5 / y,
     lower=lambda y: 2.0 * normal.normal_cdf(-1.0 / rnp.sqrt(y)),
     upper=lambda y: ops.erf(rnp.sqrt(0.5 / y)),
@@ -333,10 +349,16 @@ def _betaprime_log_density(y: Any, a: Any, b: Any) -> Any:
 
 betaprime = Continuous(
     "betaprime", "the ratio of gamma numbers of a and of b", ("a", "b"), support=_half_line,
+    is_open=True,
     log_density=_betaprime_log_density, lower=_betaprime_lower, upper=_betaprime_upper,
     quantile=_betaprime_ppf, upper_quantile=lambda q, a, b: 1.0 / _betaprime_ppf(q, b, a),
     mean_of=lambda a, b: _when(b > 1, lambda a, b: a / (b - 1.0), a, b), valid=positive,
+    variance_of=lambda a, b: _when(b > 2, _betaprime_variance, a, b),
 )  # fmt: skip
+
+
+def _betaprime_variance(a: Any, b: Any) -> Any:
+    return a * (a + b - 1.0) / (rnp.square(b - 1.0) * (b - 2.0))
 
 
 def _f_log_density(y: Any, n: Any, d: Any) -> Any:

@@ -1,0 +1,147 @@
+"""rune.scipy.special and rune.scipy.stats where formulas meet 0, poles and infinity.
+
+SciPy in f64 is the truth, but where it has fewer digits itself: there the truth was computed once
+with 40 digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+import rune
+from rune.scipy import special, stats
+from tests.support.arrays import array
+from tests.support.close import near
+
+INF = np.inf
+
+# name, and points: a row for each call
+FUNCTIONS: list[tuple[str, list[tuple[float, ...]]]] = [
+    ("zeta", [(-1e-6,), (-1e-17,), (-0.05,), (-0.0999,), (-0.1001,), (0.0,), (-3.3,)]),
+    ("erfcx", [(1e29,), (1e30,), (1e50,), (INF,), (-INF,)]),
+    ("ndtr", [(-1e50,), (1e50,), (-INF,), (INF,)]),
+    ("log_ndtr", [(1e50,), (-1e50,), (INF,), (-INF,)]),
+    ("gamma", [(-50.0,), (-200.0,), (-1e20,), (-INF,), (-200.5,), (0.0,), (-2.5,)]),
+    ("boxcox", [(0.0, 0.0), (INF, 0.0), (INF, -1.0), (0.0, -1.0), (0.0, 1.0), (2.0, 0.0)]),
+    ("boxcox1p", [(-1.0, 0.0), (INF, 0.0), (INF, -1.0), (2.0, 0.0)]),
+    ("inv_boxcox", [(INF, 0.0), (-INF, 0.0), (INF, 1.0), (-INF, -1.0), (INF, -1.0), (2.0, 0.0)]),
+    ("inv_boxcox1p", [(INF, 0.0), (-INF, 0.0), (2.0, 0.0)]),
+    ("pseudo_huber", [(1.0, INF), (1.0, -INF), (0.0, INF), (1.0, 1e30), (2.0, -3.0), (3.0, 2.0)]),
+    ("poch", [(-2.0, 2.0), (-2.0, 3.0), (-2.0, -1.0), (-2.0, 0.0), (-2.0, 0.5), (-40.0, 3.0),
+              (-40.0, 45.0), (3.0, -3.0), (3.0, -5.0), (0.0, -2.0), (-2.5, 2.0)]),
+    ("ndtri_exp", [(-INF,), (-699.0,), (-701.0,), (-1e10,), (-1e30,)]),
+    ("betaincinv", [(40.0, 1e-5, 1e-5)]),
+    ("betainc", [(40.0, 1e-5, 0.991), (40.0, 1e-5, 0.998)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "relative"), [("f8", 1e-12), ("f4", 5e-6)])
+@pytest.mark.parametrize(("name", "rows"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
+def test_a_function_has_its_limits(name: str, rows: Any, dtype: str, relative: float):
+    with np.errstate(all="ignore"):
+        points = [np.array(column, dtype) for column in zip(*rows)]
+        expected = getattr(scipy.special, name)(*(p.astype("f8") for p in points)).astype(dtype)
+
+    found = getattr(special, name)(*map(array, points))
+
+    near(expected.astype("f8"), found, relative=relative, why="relative to each value")
+
+
+# From mpmath with 40 digits; SciPy's are wrong from the 11th and the 13th digit on.
+DIGITS = {("j0", 1e6): 3.3104301373987740988e-4, ("ndtri_exp", -1e5): -447.19789367852505149}
+
+
+@pytest.mark.parametrize(("name", "at"), DIGITS)
+def test_far_out_the_digits_are_kept(name: str, at: float):
+    found = getattr(special, name)(array(np.float64(at)))
+
+    near(DIGITS[name, at], found, relative=1e-14, why="computed once with 40 digits")
+
+
+def test_the_faddeeva_function_has_its_limits():
+    reals = np.array([INF, -INF])
+    z = np.array([complex(*parts) for parts in [
+        (0, INF), (0, -INF), (1, INF), (INF, 1), (INF, -1), (-INF, 2), (INF, INF)]])  # fmt: skip
+
+    for at in (reals, z):
+        near(scipy.special.wofz(at), special.wofz(array(at)), relative=0.0, why="limits")
+
+
+def test_pochhammers_symbol_between_poles_is_differentiated_as_the_polynomial_it_is():
+    found = rune.grad(lambda z: special.poch(z, 2.0))(array(np.float64(-2.0)))
+
+    near(-3.0, found, relative=1e-13, why="of z (z + 1)")
+
+
+# --- distributions ----------------------------------------------------------------------------
+
+EDGES: list[tuple[str, tuple[float, ...]]] = [
+    ("lognorm", (0.9,)),
+    ("betaprime", (0.5, 2.0)),
+    ("betaprime", (1.0, 2.0)),
+    ("betaprime", (1.5, 2.0)),
+    ("invgamma", (1.5,)),
+    ("invgauss", (1.0,)),
+    ("levy", ()),
+    ("loglaplace", (0.5,)),
+    ("loglaplace", (1.0,)),
+    ("loglaplace", (1.5,)),
+    ("fisk", (0.5,)),
+    ("fisk", (1.0,)),
+    ("fisk", (1.5,)),
+    ("rayleigh", ()),
+    ("skewnorm", (1.0,)),
+    ("norm", ()),
+]
+
+
+@pytest.mark.parametrize("method", ["pdf", "logpdf", "cdf", "sf"])
+@pytest.mark.parametrize(("name", "shapes"), EDGES, ids=[f"{n}{s}" for n, s in EDGES])
+def test_a_family_has_a_value_at_the_ends_of_the_line(name: str, shapes: Any, method: str):
+    x = np.array([0.0, INF, -INF])
+    with np.errstate(all="ignore"):
+        expected = getattr(getattr(scipy.stats, name), method)(x, *shapes)
+
+    found = getattr(getattr(stats, name), method)(array(x), *shapes)
+
+    near(expected, found, relative=1e-13, why="the same limits")
+
+
+def test_an_exponential_and_a_normal_number_have_all_probability_between_the_infinities():
+    x = array(np.array([-INF, INF]))
+
+    near(np.array([0.0, 1.0]), stats.exponnorm.cdf(x, 1.5), relative=0.0, why="limits")
+    near(np.array([1.0, 0.0]), stats.exponnorm.sf(x, 1.5), relative=0.0, why="limits")
+    near(np.zeros(2), stats.exponnorm.pdf(x, 1.5), relative=0.0, why="SciPy has NaN at -inf")
+
+
+VARIANCES: list[tuple[str, tuple[float, ...]]] = [
+    ("betaprime", (1.5, 3.0)),
+    ("betaprime", (1.5, 2.0)),
+    ("fisk", (3.0,)),
+    ("loglaplace", (3.0,)),
+    ("loglaplace", (2.0,)),
+    ("logser", (0.3,)),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes"), VARIANCES, ids=[f"{n}{s}" for n, s in VARIANCES])
+def test_a_variance_with_a_closed_form_is_given(name: str, shapes: Any):
+    expected = getattr(scipy.stats, name).var(*shapes)
+
+    found = getattr(stats, name).var(*(array(np.float64(s)) for s in shapes))
+
+    near(expected, found, relative=1e-12, why="differences of SciPy's moments")
+
+
+def test_a_gradient_of_densities_does_not_see_the_end_of_the_support():
+    x = array(np.array([0.0, 1.0, INF]))
+
+    found = rune.grad(lambda s: stats.lognorm.pdf(x, s).sum())(array(np.float64(0.9)))
+
+    near(-1 / (0.9**2 * np.sqrt(2 * np.pi)), found, relative=1e-12, why="that at 1 alone")
