@@ -68,3 +68,17 @@ def test_importing_rune_imports_no_driver_and_no_extra():
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_methods_of_arrays_work_before_anybody_names_rune_numpy():
+    code = (
+        "import sys, numpy as np, rune; x = rune.device_put(np.arange(3.0));"
+        "assert 'rune.numpy' not in sys.modules;"
+        "print(x.sum(), x.__array_namespace__().__name__)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["3.0", "rune.numpy.mutable"]

@@ -1,12 +1,13 @@
 """Methods of arrays that are functions of rune.numpy: `x.sort()` is `rune.numpy.sort(x)`.
 
-Arrays stand below that room, so they ask for it when a method is called; it is loaded with rune.
+Arrays stand below that room, which `import rune` does not load: the first method does.
 """
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -15,9 +16,15 @@ from rune.errors import ArgumentError
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
+@functools.cache
 def namespace() -> ModuleType:
     """rune.numpy."""
-    return sys.modules["rune.numpy"]
+    return import_module("rune.numpy")
+
+
+@functools.cache
+def _standard() -> ModuleType:
+    return import_module("rune.numpy.mutable_boxes").NAMESPACE
 
 
 def _method(name: str, doc: str) -> Callable[..., Any]:
@@ -44,7 +51,7 @@ class NamespaceMethods:
                 f"array: cannot give the namespace of version {api_version!r} "
                 f"(one of {', '.join(API_VERSIONS)})"
             )
-        return sys.modules["rune.numpy.mutable_boxes"].NAMESPACE
+        return _standard()
 
     all = _method("all", "Whether every element is nonzero.")
     any = _method("any", "Whether some element is nonzero.")

@@ -13,13 +13,13 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import nn, optim
+from rune import optim
 from rune.optim.schedules import Schedule
-from tests.optim.problem import LABELS, POINTS, START, STEPS
+from tests.optim.paths import A, Y, curve
+from tests.optim.problem import START, STEPS
 from tests.support.arrays import array
 
 STORED = json.loads((Path(__file__).parent / "torch_2_13_0.json").read_text())
-A, Y = np.array(POINTS), np.array(LABELS)
 
 SAME_AS_TORCH: dict[str, optim.Optimizer] = {
     "sgd": optim.sgd(0.1),
@@ -34,26 +34,6 @@ SAME_AS_TORCH: dict[str, optim.Optimizer] = {
     "adagrad": optim.adagrad(0.5, 0.0, 1e-20),
     "adadelta": optim.adadelta(1.0),
 }
-
-
-def loss(weights: rnp.ndarray) -> rnp.ndarray:
-    return rnp.mean(nn.softplus(-Y * (A @ weights))) + 0.05 * rnp.sum(weights**2)
-
-
-def curve(optimizer: optim.Optimizer) -> np.ndarray:
-    """The parameters after every step, each step compiled."""
-
-    @rune.jit
-    def step(weights, state):
-        updates, state = optimizer.update(rune.grad(loss)(weights), state, weights)
-        return optim.apply_updates(weights, updates), state
-
-    weights, path = array(np.array(START)), []
-    state = optimizer.init(weights)
-    for _ in range(STEPS):
-        weights, state = step(weights, state)
-        path.append(np.asarray(weights))
-    return np.stack(path)
 
 
 @pytest.mark.parametrize("name", SAME_AS_TORCH)
