@@ -5,9 +5,8 @@ Arrays stand below that room, which `import rune` does not load: the first metho
 
 from __future__ import annotations
 
-import functools
+import sys
 from collections.abc import Callable
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -16,15 +15,9 @@ from rune.errors import ArgumentError
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
-@functools.cache
 def namespace() -> ModuleType:
-    """rune.numpy."""
-    return import_module("rune.numpy")
-
-
-@functools.cache
-def _standard() -> ModuleType:
-    return import_module("rune.numpy.mutable_boxes").NAMESPACE
+    """rune.numpy, which the package loads when it is first asked for."""
+    return sys.modules["rune"].numpy
 
 
 def _method(name: str, doc: str) -> Callable[..., Any]:
@@ -51,7 +44,7 @@ class NamespaceMethods:
                 f"array: cannot give the namespace of version {api_version!r} "
                 f"(one of {', '.join(API_VERSIONS)})"
             )
-        return _standard()
+        return namespace().mutable_boxes.NAMESPACE
 
     all = _method("all", "Whether every element is nonzero.")
     any = _method("any", "Whether some element is nonzero.")
