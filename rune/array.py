@@ -22,8 +22,9 @@ from rune import config, dtypes
 from rune.backends import Device, device_named, device_of, dlpack
 from rune.backends.base import ReadsAhead
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, DeletedArrayError, DtypeError, with_context
+from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
+from rune.ops.promote import unfit
 from rune.ops.scalars import convert, int_bounds
 
 
@@ -349,8 +350,7 @@ def check_range(host: np.ndarray, target: np.dtype) -> None:
     low, high = int_bounds(target)
     if host.size and (host.max() > high or host.min() < low):
         number = host.max() if host.max() > high else host.min()
-        message = f"array: cannot hold {number} in {dtypes.short(target)}"
-        raise OverflowError(with_context(message, "give an explicit 64-bit dtype"))
+        raise unfit("array", int(number), target)
 
 
 def default_place() -> Place:

@@ -62,6 +62,11 @@ def current() -> Config:
     return _current.get() or _DEFAULT
 
 
+def variable() -> tuple[ContextVar[Config | None], Config]:
+    """Where the settings stand, and those where it holds none: for native code."""
+    return _current, _DEFAULT
+
+
 @functools.cache
 def for_traces(settings: Config) -> Config:
     """The settings without those that traces do not depend on: a part of the key of every trace."""

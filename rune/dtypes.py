@@ -1,6 +1,8 @@
 """Dtypes: NumPy's dtype objects, their short names, and the promotion lattice.
 
-A dtype is always a `numpy.dtype` (bf16, fp8 and int4 come from ml_dtypes). Promotion is JAX's
+A dtype is always a `numpy.dtype` (bf16, fp8 and int4 come from ml_dtypes). The names that programs
+are printed in count bits, and `FROM_SHORT` reads them; a dtype that a user names is read by
+`as_dtype`, where what NumPy knows means what NumPy means ("i4" has four bytes). Promotion is JAX's
 lattice: the result is the least upper bound, and weak (Python scalar) operands take the other
 side's width. The default types are 32-bit; an explicit 64-bit dtype is honoured. Strict promotion
 (`rune.numpy_dtype_promotion`) is another lattice, in which only weak types have anything above.
@@ -67,11 +69,14 @@ _PYTHON: dict[type, np.dtype] = {float: f64, int: i64, bool: bool_, complex: c12
 def as_dtype(dtype: Any) -> np.dtype:
     """The dtype for a Python type, NumPy type, dtype or short name.
 
-    Types:  float, int and complex mean the defaults: of 32 bits, of 64 under x64.
+    Types:  float, int and complex mean the defaults: of 32 bits, of 64 under x64. A name that NumPy
+            knows is NumPy's, which counts bytes; the short names that it does not know count bits.
     Errors: DtypeError for what is no dtype of rune.
 
     >>> short(as_dtype(float)), short(as_dtype("bf16")), short(as_dtype(np.int64))
     ('f32', 'bf16', 'i64')
+    >>> short(as_dtype("i4")), short(as_dtype("int4")), short(as_dtype("i16"))
+    ('i32', 'i4', 'i16')
     """
     if isinstance(dtype, type) and dtype in _PYTHON:
         return canonical(_PYTHON[dtype])
@@ -82,16 +87,16 @@ def as_dtype(dtype: Any) -> np.dtype:
 
 @functools.cache
 def _named(dtype: Any) -> np.dtype:
-    if isinstance(dtype, str) and dtype in FROM_SHORT:
-        return FROM_SHORT[dtype]
     try:
         found = np.dtype(dtype)
     except TypeError:
         found = None
+    if found not in SHORT and isinstance(dtype, str):  # NumPy's "f16" is a long double
+        found = FROM_SHORT.get(dtype)
     if found is None or found not in SHORT:
         raise DtypeError(
             f"dtype: cannot use {dtype!r} (not a dtype of rune)",
-            hint="names are NumPy's, as float32, or short, as f32, bf16, i8, bool",
+            hint="names are NumPy's, as float32, i4 (of four bytes), or short, as f32, bf16, i16",
         )
     return found
 

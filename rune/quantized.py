@@ -72,7 +72,7 @@ class Quantized:
         """What one element takes, scales and zeros included.
 
         >>> import rune, rune.numpy as rnp
-        >>> rune.quantize(rnp.ones((64, 8)), "i4", axis=0, group=32).bits_per_element
+        >>> rune.quantize(rnp.ones((64, 8)), "int4", axis=0, group=32).bits_per_element
         5.0
         """
         return 8 * self.nbytes / math.prod(map(int, self.shape))
@@ -103,12 +103,12 @@ tree.register_dataclass(
 
 
 def quantize(
-    x: Any, dtype: Any = "i8", *, axis: int | None = None, group: int | None = None,
+    x: Any, dtype: Any = "int8", *, axis: int | None = None, group: int | None = None,
     symmetric: bool = True,
 ) -> Quantized:  # fmt: skip
     """`x` in `dtype`, with scales that bring the largest magnitude to the end of its range.
 
-    dtype:      i8, i4, f8_e4m3 or f8_e5m2.
+    dtype:      int8, int4, f8_e4m3 or f8_e5m2.
     axis:       the axis along which elements share a scale: of a weight [K, N] that is contracted
                 over K, axis=0 gives one scale for each of the N channels. None: one scale for all.
     group:      elements along `axis` that share a scale; None: all of them.
@@ -144,7 +144,10 @@ def _check(x: Any, format: np.dtype, group: int | None, axis: int | None, symmet
         raise DtypeError(f"quantize: cannot quantise {type_of(x)} (floating dtype required)")
     if format not in FORMATS:
         known = ", ".join(map(dtypes.short, FORMATS))
-        raise DtypeError(f"quantize: cannot store {dtypes.short(format)} (one of {known})")
+        raise DtypeError(
+            f"quantize: cannot store {dtypes.short(format)} (one of {known})",
+            hint='integers of 4 and 8 bits are "int4" and "int8"; "i4" and "i8" count bytes',
+        )
     if not symmetric and format in dtypes.FLOATING:
         raise DtypeError(f"quantize: cannot give {dtypes.short(format)} a zero point (integers do)")
     if group is not None and axis is None:
@@ -192,7 +195,7 @@ def _rounded(x: Any, format: np.dtype) -> Any:
     within = rnp.clip(x, low, high)
     if format in dtypes.FLOATING:
         return rnp.astype(within, format)
-    return rnp.astype(rnp.round(within), "i8")
+    return rnp.astype(rnp.round(within), dtypes.i8)
 
 
 def _packed(values: Any, axis: int) -> Any:
@@ -204,7 +207,7 @@ def _packed(values: Any, axis: int) -> Any:
         values = rnp.pad(values, widths)
     place = values.ndim + axis
     shape = (*values.shape[:place], -(-size // 2), 2, *values.shape[place + 1 :])
-    halves = rnp.reshape(rnp.astype(values, "u8") & 15, shape)
+    halves = rnp.reshape(rnp.astype(values, dtypes.u8) & 15, shape)
     low, high = (rnp.take(halves, k, axis=place + 1) for k in (0, 1))
     return ops.bitcast(low | (high << 4), dtype=dtypes.i8)
 
@@ -216,7 +219,7 @@ def dequantize(q: Quantized) -> Any:
     """The array that `q` stands for, in the dtype that was quantised.
 
     >>> import rune, rune.numpy as rnp
-    >>> rune.dequantize(rune.quantize(rnp.array([7.0, -3.0, 1.0]), "i4"))
+    >>> rune.dequantize(rune.quantize(rnp.array([7.0, -3.0, 1.0]), "int4"))
     Array([ 7., -3.,  1.], f32[3], cpu:0)
     """
     numbers = _shifted(q)

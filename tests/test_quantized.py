@@ -42,7 +42,7 @@ def spread(scale: Any, q: Quantized) -> np.ndarray:
 
 
 @pytest.mark.parametrize("sharing", SHARING, ids=str)
-@pytest.mark.parametrize("format", ["i8", "i4"])
+@pytest.mark.parametrize("format", ["int8", "int4"])
 def test_an_integer_is_off_by_half_a_step_at_most(format: str, sharing: dict[str, Any]):
     x = drawn(16, 24)
     q = rune.quantize(x, format, **sharing)
@@ -53,7 +53,7 @@ def test_an_integer_is_off_by_half_a_step_at_most(format: str, sharing: dict[str
 
 
 @pytest.mark.parametrize("sharing", SHARING[:3], ids=str)
-@pytest.mark.parametrize("format", ["i8", "i4"])
+@pytest.mark.parametrize("format", ["int8", "int4"])
 def test_with_a_zero_point_the_whole_range_is_used(format: str, sharing: dict[str, Any]):
     x = rnp.abs(drawn(16, 24))
     q = rune.quantize(x, format, symmetric=False, **sharing)
@@ -106,13 +106,13 @@ def test_nibbles_come_back_from_their_bytes_whatever_the_size(rows: int, columns
     numbers[0, 0] = 7  # so that the scale is 1
     x = array(numbers.astype(np.float32))
 
-    q = rune.quantize(rnp.concatenate([x * 0 + 7, x], axis), "i4", axis=axis)
+    q = rune.quantize(rnp.concatenate([x * 0 + 7, x], axis), "int4", axis=axis)
 
     same(np.asarray(x), rnp.split(rune.dequantize(q), 2, axis)[1])
 
 
 def test_two_nibbles_share_a_byte_the_even_one_in_the_low_half():
-    q = rune.quantize(array(np.array([7, -1, 2], np.float32)), "i4")
+    q = rune.quantize(array(np.array([7, -1, 2], np.float32)), "int4")
 
     assert np.asarray(q.values).view(np.uint8).tolist() == [0xF7, 0x02]
 
@@ -124,9 +124,9 @@ def test_two_nibbles_share_a_byte_the_even_one_in_the_low_half():
     ("options", "bits"),
     [
         ({}, 8 + 32 / 4096), ({"axis": 0}, 8.5), ({"axis": 0, "group": 16}, 10.0),
-        ({"dtype": "i4"}, 4 + 32 / 4096), ({"dtype": "i4", "axis": 0}, 4.5),
-        ({"dtype": "i4", "axis": 0, "group": 32}, 5.0),
-        ({"dtype": "i4", "axis": 0, "group": 32, "symmetric": False}, 6.0),
+        ({"dtype": "int4"}, 4 + 32 / 4096), ({"dtype": "int4", "axis": 0}, 4.5),
+        ({"dtype": "int4", "axis": 0, "group": 32}, 5.0),
+        ({"dtype": "int4", "axis": 0, "group": 32, "symmetric": False}, 6.0),
         ({"dtype": "f8_e4m3", "axis": 0}, 8.5),
     ],
     ids=str,
@@ -135,7 +135,7 @@ def test_the_bits_of_an_element_are_counted_exactly(options: dict[str, Any], bit
     assert rune.quantize(drawn(64, 64), **options).bits_per_element == bits
 
 
-@pytest.mark.parametrize("options", [{}, {"dtype": "i4", "axis": 0, "group": 16}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"dtype": "int4", "axis": 0, "group": 16}], ids=str)
 def test_the_report_of_a_compiled_product_counts_those_bits(options: dict[str, Any]):
     x, q = drawn(4, 64), rune.quantize(drawn(64, 32), **options)
 
@@ -148,8 +148,8 @@ def test_the_report_of_a_compiled_product_counts_those_bits(options: dict[str, A
 
 OPTIONS: list[dict[str, Any]] = [
     {}, {"axis": 0}, {"axis": 0, "group": 16}, {"axis": 1}, {"axis": 0, "symmetric": False},
-    {"dtype": "i4"}, {"dtype": "i4", "axis": 0}, {"dtype": "i4", "axis": 0, "group": 32},
-    {"dtype": "i4", "axis": 0, "group": 16, "symmetric": False},
+    {"dtype": "int4"}, {"dtype": "int4", "axis": 0}, {"dtype": "int4", "axis": 0, "group": 32},
+    {"dtype": "int4", "axis": 0, "group": 16, "symmetric": False},
     {"dtype": "f8_e4m3", "axis": 0}, {"dtype": "f8_e5m2"},
 ]  # fmt: skip
 with_every_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -251,7 +251,7 @@ def test_a_scale_can_be_learned():
     near(summed[None], np.asarray(found), relative=1e-5, why="f32")
 
 
-@pytest.mark.parametrize("format", ["i8", "i4"])
+@pytest.mark.parametrize("format", ["int8", "int4"])
 def test_a_stack_of_quantised_matrices_is_batched_over(format: str):
     w, x = drawn(3, 16, 4), drawn(3, 16)
 
@@ -265,9 +265,9 @@ def test_a_stack_of_quantised_matrices_is_batched_over(format: str):
 def test_quantising_compiles():
     x = drawn(32, 16)
 
-    found = rune.jit(lambda x: rune.quantize(x, "i4", axis=0, group=8))(x)
+    found = rune.jit(lambda x: rune.quantize(x, "int4", axis=0, group=8))(x)
 
-    close(np.asarray(rune.quantize(x, "i4", axis=0, group=8).values), np.asarray(found.values),
+    close(np.asarray(rune.quantize(x, "int4", axis=0, group=8).values), np.asarray(found.values),
           ulps=0, why="exact")  # fmt: skip
     assert (found.shape, found.axis, found.size) == ((32, 16), -2, 32)
 
@@ -283,7 +283,7 @@ def test_quantising_compiles():
         (lambda: rune.quantize(drawn(3), "f8_e4m3", symmetric=False), DtypeError, "a zero point"),
         (lambda: rune.quantize(drawn(6), axis=0, group=4), ShapeError, "cannot divide axis -1"),
         (lambda: rune.quantize(drawn(6), group=2), ArgumentError, "give axis="),
-        (lambda: rune.quantize(rnp.float32(1), "i4"), ShapeError, "cannot pack f32"),
+        (lambda: rune.quantize(rnp.float32(1), "int4"), ShapeError, "cannot pack f32"),
         (lambda: drawn(3) @ rune.quantize(drawn(3)), ShapeError, "of rank 1"),
         (lambda: rnp.arange(3) @ rune.quantize(drawn(3, 2)), DtypeError, "floats required"),
         (lambda: rnp.sum(rune.quantize(drawn(3))), ArgumentError, "cannot take Quantized"),

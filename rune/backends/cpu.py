@@ -26,6 +26,7 @@ from rune import dtypes
 from rune.backends import (
     callbacks,
     cpu_blas,
+    cpu_call,
     cpu_compile,
     cpu_gemm,
     cpu_gemm_strided,
@@ -48,6 +49,7 @@ from rune.lowering.plan import Plan
 if TYPE_CHECKING:
     from rune.backends.profiled import Meter
 
+BRIEF_COST = 30_000.0  # estimated instructions up to which other threads may wait for a call
 KEPT_LAYOUTS = 1024  # distinct symbolic sizes of which the shapes are kept
 SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
 _NO_ARENA = np.empty(0, np.uint8)
@@ -215,6 +217,32 @@ class CpuExecutable:
         finally:
             self.work.end()
 
+    def for_native_calls(self, arguments: Sequence[Buffer]) -> Prepared | None:
+        """The plan for calls by native code with such arguments; None for what they cannot make.
+
+        They do not raise what a Python function that the plan calls has raised.
+        """
+        if self._callbacks.are_there or type(self) is not CpuExecutable:
+            return None
+        sizes = size_values(self.plan, [a.shape for a in arguments])
+        layout = _layout(self.plan, sizes)
+        ordered = tuple(sizes[s.name] for s in self.plan.size_sources)
+        code = cpu_call.Code(
+            self.code.address("from_words"), ordered, layout.arena_bytes, self._arenas,
+            partial(cpu_memory.arena, layout.arena_bytes, self.plan.name), self._is_brief(sizes),
+            self.work.addresses(), self,
+        )  # fmt: skip
+        takes = tuple(_memory(concrete_type(t, sizes)) for t in self.plan.arguments)
+        gives = tuple(map(_memory, layout.types))
+        large = [math.prod(m.shape) * m.dtype.itemsize >= cpu_memory.LARGE_BYTES for m in gives]
+        makers = tuple(m if big else None for m, big in zip(layout.makers, large, strict=True))
+        return Prepared(code, takes, gives, makers)
+
+    def _is_brief(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the plan is over so soon that other Python threads may wait for it."""
+        cost = self.rendering.cost
+        return cost is not None and sum(c * evaluate(n, sizes) for c, n in cost) <= BRIEF_COST
+
     def sources(self) -> dict[str, str]:
         """The LLVM IR of each kernel."""
         return dict(self.rendering.kernels)
@@ -297,6 +325,20 @@ def _described(array: Any) -> str:
         return type(array).__name__
     dense = "" if array.flags.c_contiguous else " not contiguous"
     return f"{dtypes.short(array.dtype)}{list(array.shape)}{dense}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan for native calls: the code, what it takes and gives, makers of large results."""
+
+    code: cpu_call.Code
+    takes: tuple[cpu_call.Memory, ...]
+    gives: tuple[cpu_call.Memory, ...]
+    makers: tuple[Callable[[], np.ndarray] | None, ...]
+
+
+def _memory(type: ArrayType) -> cpu_call.Memory:
+    return cpu_call.Memory(type.dtype, static_shape(type))
 
 
 @dataclass(frozen=True, slots=True)

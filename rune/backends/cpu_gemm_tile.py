@@ -20,7 +20,7 @@ from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
 
 BLOCK_BYTES = 1536  # of one row of a packed block of B
-FETCHED = 32  # vectors of B that are used while one line of C is fetched
+FETCHING = 128  # steps of p from which the lines of C are fetched meanwhile
 LINE_BYTES = 64
 ROWS = 8  # of a tile, at most: each takes an address
 BYTES = {"float": 4, "double": 8}
@@ -199,8 +199,8 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
     """C[height, columns] = A B over `depth`, or += with `add`, for one tile."""
     make = maker(shape)
     writer = make.writer
-    a, b = make.pointers("a b")
-    row_step, depth_step, b_step, depth, height = make.sizes("rs cs bs depth height")
+    a, b, c = make.pointers("a b c")
+    row_step, depth_step, b_step, ldc, depth, height = make.sizes("rs cs bs ldc depth height")
     # Rows beyond the last repeat it: computed, never stored.
     lines = [make.at(a, least(height - 1, r) * row_step) for r in range(rows)]
     sums = [[writer.allocate(shape.vector) for _ in range(vectors)] for _ in lines]
@@ -215,16 +215,15 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
             for column, slot in zip(columns, slots, strict=True):
                 writer.store(x.fma(column, writer.load(shape.vector, slot)), slot)
 
-    several = FETCHED // vectors
-    whole = depth.binary("udiv", depth, several)
+    # A short product finds its C in the first cache, and its loop should not be interrupted.
+    fetches = depth >= FETCHING
+    some = writer.select(fetches, block_count(depth, rows), depth)
 
     def steps(number: Value) -> None:
-        _fetch_line(make, number, rows, vectors)
-        writer.count_up(number * several, number * several + several, 1, step)
+        writer.either(fetches, lambda: _fetch_row(make, make.at(c, number * ldc), vectors))
+        writer.count_up(number * some, least(number * some + some, depth), 1, step)
 
-    make.each(whole, steps)
-    writer.count_up(whole * several, depth, 1, step)
-
+    make.each(writer.select(fetches, make.number(rows), 1), steps)
     put = partial(_put_tile, make, sums)
     writer.either(make.flag("add"), partial(put, True), partial(put, False))
     return make.text(
@@ -233,44 +232,28 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
     )
 
 
-def _fetch_line(make: Maker, number: Value, rows: int, vectors: int) -> None:
-    """Have one line of the tile's C brought to the first cache, to be written."""
-    shape, (c,), (ldc,) = make.shape, make.pointers("c"), make.sizes("ldc")
-    lanes = LINE_BYTES // shape.bytes
-    last = vectors * shape.lanes // lanes
-    row = number.binary("urem", number, rows)
-    line = least(number.binary("udiv", number, rows), last)
-    at = make.at(c, row * ldc + line * lanes)
-    make.writer.do(f"call void @llvm.prefetch.p0(ptr {at.text}, i32 1, i32 3, i32 1)")
+def _fetch_row(make: Maker, line: Value, vectors: int) -> None:
+    """Have one row of the tile's C brought to the first cache, to be written."""
+    row_bytes = vectors * make.shape.lanes * make.shape.bytes
+    for first in range(0, row_bytes + 1, LINE_BYTES):
+        at = make.at(line, first // make.shape.bytes)
+        make.writer.do(f"call void @llvm.prefetch.p0(ptr {at.text}, i32 1, i32 3, i32 1)")
 
 
 def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
     """Store `height` rows of sums, or add them to what is there."""
     shape, writer = make.shape, make.writer
-    rows, vectors, vector = len(sums), len(sums[0]), shape.vector
     (c,), (ldc, height) = make.pointers("c"), make.sizes("ldc height")
 
-    def put_row(r: int | Value, found: list[Value]) -> None:
+    def put_rows_from(r: int) -> None:
         line = make.at(c, ldc * r)
-        for v, value in enumerate(found):
-            _put_sum(make, value, make.at(line, v * shape.lanes), v == vectors - 1, adds)
+        for v, slot in enumerate(sums[r]):
+            value, at = writer.load(shape.vector, slot), make.at(line, v * shape.lanes)
+            _put_sum(make, value, at, v == len(sums[r]) - 1, adds)
+        if r + 1 < len(sums):
+            writer.either(height > r + 1, partial(put_rows_from, r + 1))
 
-    def all_rows() -> None:
-        for r, slots in enumerate(sums):
-            put_row(r, [writer.load(vector, slot) for slot in slots])
-
-    def some_rows() -> None:  # through memory, so that one loop stores any number
-        held = writer.allocate(vector, rows * vectors)
-        for k, slot in enumerate(s for row in sums for s in row):
-            writer.store(writer.load(vector, slot), make.at(held, k, vector))
-
-        def row(r: Value) -> None:
-            places = [make.at(held, r * vectors + v, vector) for v in range(vectors)]
-            put_row(r, [writer.load(vector, at) for at in places])
-
-        make.each(height, row)
-
-    writer.either(height.equals(rows), all_rows, some_rows)
+    put_rows_from(0)
 
 
 def _put_sum(make: Maker, value: Value, at: Value, is_last: bool, adds: bool) -> None:

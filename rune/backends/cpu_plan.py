@@ -3,13 +3,10 @@
     @run(ptr arguments..., ptr results..., ptr arena, i64 sizes...)     every step, in order;
                                               loops and branches are native control flow
     @entry(ptr self, ptr argv, i64 count)     a CPython function of arrays: checks, then @run
+    @from_words(ptr words)                    @run, its parameters one after the other in memory
 
-`@entry` is called with the argument arrays, the result arrays and the arena, as a built-in
-function is. It reads addresses and sizes from the array objects, whose layout is NumPy's ABI
-(cpu_python.py checks it once), and lets other Python threads run meanwhile. It returns 0, or
-k + 1 where argument k is not what the plan was made for, or -s - 1 where size s is out of range.
-
-Invariant: memory is touched only after every argument was found to fit.
+`@entry` is in cpu_entry.py; calls of kinds that were met before come by `@from_words`
+(cpu_call.py), when all has been checked.
 """
 
 from __future__ import annotations
@@ -22,8 +19,8 @@ import numpy as np
 
 from rune import dims
 from rune.backends.cpu_dots import write_dot, write_strided_dot
+from rune.backends.cpu_entry import entry, function_at
 from rune.backends.cpu_python import Abi
-from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CompileError
@@ -31,6 +28,7 @@ from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm import Machine, Rendered, render
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.kernelize.walks import SIZES
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step
 
 if TYPE_CHECKING:
@@ -40,6 +38,8 @@ if TYPE_CHECKING:
 PARALLEL_COST = 60_000.0
 CHUNK_COST = 20_000.0
 CHUNKS_PER_CORE = 4
+_DOT_COST = 1 / 16  # of one product of a matrix product
+_COPY_COST = 1 / 4  # of one element of a copy
 _REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
 
 
@@ -64,6 +64,10 @@ class Rendering:
 
     text: str
     kernels: Mapping[str, str]
+    cost: Cost | None = None  # None where it cannot be told before the plan runs
+
+
+Cost = tuple[tuple[float, Size], ...]  # estimated instructions: the sum of the products
 
 
 def render_plan(plan: Plan, host: Host) -> Rendering:
@@ -76,13 +80,48 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
         for name, code in plan.kernels.items()
     }
     run = _Run(plan, host, kernels, Writer())
-    parts = [run.text(), _entry(plan, host.abi)]
+    parts = [run.text(), entry(plan, host.abi), _from_words(plan)]
     declared = set(run.writer.declared).union(*(k.declarations for k in kernels.values()))
     tasks = [_task(plan, name, kernels[name]) for name in sorted(run.split)]
     sources = {name: k.text for name, k in kernels.items()}
     parts += [] if host.clock is None else [host.clock.text()]
     text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
-    return Rendering(text, sources)
+    return Rendering(text, sources, _cost(plan, kernels))
+
+
+def _cost(plan: Plan, kernels: Mapping[str, Rendered]) -> Cost | None:
+    found: list[tuple[float, Size]] = []
+    for step in plan.steps:
+        match step:
+            case Launch():
+                kernel = kernels[step.kernel]
+                found.append((kernel.unit_cost, kernel.range))
+            case Copy():
+                found.append((_COPY_COST, dims.product(step.source.type.shape)))
+            case Call(routine="dot"):
+                found.append((_DOT_COST, _products(step)))
+            case _:
+                return None
+    return tuple(found)
+
+
+def _products(step: Call) -> Size:
+    """How many products a matrix product adds up."""
+    given = dict(step.parameters)
+    sizes = [x for x in map(given.get, SIZES) if isinstance(x, int | dims.Dim)]
+    return dims.product(tuple(sizes))
+
+
+def _from_words(plan: Plan) -> str:
+    """@run behind one pointer: an array of its arguments."""
+    lines, given = [], []
+    for k, parameter in enumerate(parameter_names(plan)):
+        type = parameter.split()[0]
+        lines.append(f"  %a{k} = getelementptr i64, ptr %words, i64 {k}")
+        lines.append(f"  %w{k} = load {type}, ptr %a{k}")
+        given.append(f"{type} %w{k}")
+    lines.append(f"  call void @run({', '.join(given)})")
+    return "\n".join(["define void @from_words(ptr %words) #0 {", *lines, "  ret void", "}"])
 
 
 def _task(plan: Plan, name: str, kernel: Rendered) -> str:
@@ -240,7 +279,7 @@ class _Run:
         pieces = self.host.cores * CHUNKS_PER_CORE * kernel.grain
         even = (total + (pieces - 1)).binary("udiv", total + (pieces - 1), pieces) * kernel.grain
         chunk = writer.call("i64", "@llvm.smax.i64", even, even.like(least))
-        function = _function(self.host.parallel())
+        function = function_at(self.host.parallel())
         task = f"ptr @{_task_name(name)}, ptr {words.text}"
         writer.do(f"call void {function}({task}, i64 {total.text}, i64 {chunk.text})")
 
@@ -331,7 +370,7 @@ class _Run:
         for k, value in enumerate(given):
             at = writer.emit("ptr", f"getelementptr i64, ptr {words.text}, i64 {k}")
             writer.store(value, at)
-        function = _function(self.host.call_back(step))
+        function = function_at(self.host.call_back(step))
         failed = writer.effect("i32", f"call i32 {function}(ptr {words.text})")
         good, bad = writer.name("good"), writer.name("bad")
         writer.branch(failed.equals(0), good, bad)
@@ -349,121 +388,3 @@ def _in_turn(
         incoming = f"[ {start.text}, %{before} ], [ {other.text}, %{last} ]"
         writer.do(f"{value.text} = phi ptr {incoming}")
     return now, then
-
-
-def _typed(value: Value) -> str:
-    return f"{value.type} {value.text}"
-
-
-# --- the entry point --------------------------------------------------------------------------
-
-
-def _entry(plan: Plan, abi: Abi) -> str:
-    writer = Writer()
-    entry = _Entry(plan, abi, writer)
-    entry.write()
-    lines = ["define ptr @entry(ptr %self, ptr %argv, i64 %count) #0 {", "entry:", *writer.lines]
-    return "\n".join([*lines, "}"])
-
-
-class _Entry:
-    """Writes @entry."""
-
-    def __init__(self, plan: Plan, abi: Abi, writer: Writer):
-        self.plan, self.abi, self.writer = plan, abi, writer
-
-    def write(self) -> None:
-        """Read the array objects, check them, run without the interpreter's lock."""
-        plan, writer = self.plan, self.writer
-        self.total = len(plan.arguments) + len(plan.results) + 1
-        self.require(Value(writer, "i64", "%count").equals(self.total), 0x7FFF)
-        objects = [self.word("ptr", Value(writer, "ptr", "%argv"), k) for k in range(self.total)]
-        for k, type in enumerate(plan.arguments):
-            self.check_array(objects[k], type, k + 1)
-        sizes: dict[str, Value] = {}
-        for k, source in enumerate(plan.size_sources):
-            sizes[source.name] = self.read_size(objects, source, sizes)
-            self.check_range(source, sizes, -k - 1)
-        for k, type in enumerate(plan.arguments):
-            self.check_shape(objects[k], type, sizes, k + 1)
-        data = [self.field("ptr", o, self.abi.data) for o in objects]
-        self.run(data, [*sizes.values()])
-
-    def run(self, data: list[Value], sizes: list[Value]) -> None:
-        """Call @run and answer 0."""
-        writer, abi = self.writer, self.abi
-        state = writer.effect("ptr", f"call ptr {_function(abi.save_thread)}()")
-        listed = ", ".join(_typed(v) for v in [*data, *sizes])
-        writer.do(f"call void @run({listed})")
-        writer.do(f"call void {_function(abi.restore_thread)}(ptr {state.text})")
-        self.answer(0)
-
-    def answer(self, code: int) -> None:
-        """Return a Python int."""
-        made = f"call ptr {_function(self.abi.from_long)}(i64 {code})"
-        self.writer.do(f"ret ptr {self.writer.effect('ptr', made).text}")
-
-    def require(self, holds: Value, code: int) -> None:
-        """Return `code` where the condition does not hold."""
-        good, bad = self.writer.name("good"), self.writer.name("bad")
-        self.writer.branch(holds, good, bad)
-        self.writer.label(bad)
-        self.answer(code)
-        self.writer.label(good)
-
-    def word(self, type: str, base: Value, number: int) -> Value:
-        """The `number`-th word of an array of words."""
-        return self.field(type, base, 8 * number)
-
-    def field(self, type: str, base: Value, offset: int) -> Value:
-        """What lies `offset` bytes into a structure."""
-        at = self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset}")
-        return self.writer.load(type, at)
-
-    def check_array(self, array: Value, type: ArrayType, code: int) -> None:
-        """An exact ndarray of the right dtype and rank, contiguous and aligned."""
-        abi = self.abi
-        is_array = self.field("i64", array, abi.type).equals(self.address(abi.ndarray))
-        self.require(is_array, code)
-        is_dtype = self.field("i64", array, abi.descr).equals(self.address(id(type.dtype)))
-        is_rank = self.field("i32", array, abi.ndim).equals(type.ndim)
-        flags = self.field("i32", array, abi.flags) & abi.required_flags
-        self.require(is_dtype & is_rank & flags.equals(abi.required_flags), code)
-
-    def address(self, address: int) -> Value:
-        """An address as an integer, in the form that cpu_compile.py makes a symbol of."""
-        return Value(self.writer, "i64", f"ptrtoint (ptr {_function(address)} to i64)")
-
-    def length(self, array: Value, axis: int) -> Value:
-        """The length of one axis."""
-        return self.word("i64", self.field("ptr", array, self.abi.shape), axis)
-
-    def read_size(
-        self, objects: list[Value], source: SizeSource, known: Mapping[str, Value]
-    ) -> Value:
-        """A size, from the axis that tells it; `check_shape` finds a remainder."""
-        length = self.length(objects[source.argument], source.axis)
-        rest = length - llvm_index.render(self.writer, source.offset, known)
-        if source.factor == 1:
-            return rest
-        return rest.binary("sdiv", rest, llvm_index.render(self.writer, source.factor, known))
-
-    def check_range(self, source: SizeSource, sizes: Mapping[str, Value], code: int) -> None:
-        """The size is within its bounds."""
-        low = llvm_index.render(self.writer, source.low, sizes)
-        self.require(sizes[source.name] >= low, code)
-        if source.high is not None:
-            high = llvm_index.render(self.writer, source.high, sizes)
-            self.require(sizes[source.name] <= high, code)
-
-    def check_shape(
-        self, array: Value, type: ArrayType, symbols: Mapping[str, Value], code: int
-    ) -> None:
-        """Every axis has the length of the type."""
-        for axis, size in enumerate(type.shape):
-            expected = llvm_index.render(self.writer, size, symbols)
-            self.require(self.length(array, axis).equals(expected), code)
-
-
-def _function(address: int) -> str:
-    return f"inttoptr (i64 {address} to ptr)"

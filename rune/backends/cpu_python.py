@@ -36,7 +36,8 @@ class Abi:
     from_long: int
 
 
-def _address(function: Any) -> int:
+def address_of(function: Any) -> int:
+    """Where the C function behind a ctypes function is."""
     value = ctypes.cast(function, ctypes.c_void_p).value
     assert value is not None
     return value
@@ -50,9 +51,9 @@ def abi() -> Abi | None:
     found = Abi(
         type=head - 8, data=head, ndim=head + 8, shape=head + 16, descr=head + 40,
         flags=head + 48, ndarray=id(np.ndarray), required_flags=_C_CONTIGUOUS | _ALIGNED,
-        save_thread=_address(api.PyEval_SaveThread),
-        restore_thread=_address(api.PyEval_RestoreThread),
-        from_long=_address(api.PyLong_FromLong),
+        save_thread=address_of(api.PyEval_SaveThread),
+        restore_thread=address_of(api.PyEval_RestoreThread),
+        from_long=address_of(api.PyLong_FromLong),
     )  # fmt: skip
     samples = np.zeros((3, 5), np.float32), np.zeros((4, 2, 6), np.int16)[:, :, 1:], np.ones(())
     return found if all(_holds(found, array) for array in samples) else None
@@ -78,7 +79,9 @@ def _holds(abi: Abi, array: np.ndarray) -> bool:
     )
 
 
-class _MethodDefinition(ctypes.Structure):
+class MethodDefinition(ctypes.Structure):
+    """A PyMethodDef."""
+
     _fields_ = (
         ("name", ctypes.c_char_p),
         ("function", ctypes.c_void_p),
@@ -92,12 +95,12 @@ class NativeFunction:
     """A built-in Python function over machine code; `definition` must outlive `call`."""
 
     call: Callable[..., int]
-    definition: _MethodDefinition
+    definition: MethodDefinition
 
 
 def native_function(name: str, address: int) -> NativeFunction:
     """The Python function whose C function (self, argv, count) is at `address`."""
-    definition = _MethodDefinition(name.encode(), address, _METH_FASTCALL, None)
+    definition = MethodDefinition(name.encode(), address, _METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)

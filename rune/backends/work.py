@@ -5,6 +5,7 @@ before it returns is counted by `begin` and `end`. One that is only enqueued is 
 and `follow` takes the question that tells whether it has ended; questions are asked when somebody
 wants to know, and now and then, so that few are kept. Calls of a device end in the order in which
 they were enqueued.
+Native code that makes whole calls adds to the words at `addresses`, holding the interpreter's lock.
 Not counted: copies to and from the host, and NumPy's operations on the CPU.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from array import array
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,6 +49,7 @@ class Work:
         self._submitted, self._finished = itertools.count(), itertools.count()
         self.begin: Callable[[], object] = self._submitted.__next__  # a call is given to the device
         self.end: Callable[[], object] = self._finished.__next__  # a call has ended
+        self._native = array("q", [0, 0])
         self._pending: deque[Callable[[], bool]] = deque()
         self._asking = threading.Lock()
 
@@ -62,12 +65,18 @@ class Work:
             finally:
                 self._asking.release()
 
+    def addresses(self) -> tuple[int, int]:
+        """Where native code counts calls that it gives to the device, and those that ended."""
+        first, _ = self._native.buffer_info()
+        return first, first + self._native.itemsize
+
     def stats(self) -> WorkStats:
         """The counts as they stand."""
         with self._asking:
             self._ask()
-            finished = value(self._finished)  # first, since a call may begin meanwhile
-        return WorkStats(value(self._submitted), finished)
+            # First, since a call may begin meanwhile.
+            finished = value(self._finished) + self._native[1]
+        return WorkStats(value(self._submitted) + self._native[0], finished)
 
     def _ask(self) -> None:
         while self._pending and _is_over(self._pending[0]):

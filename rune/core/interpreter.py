@@ -69,6 +69,11 @@ def install_outermost(interpreter: Interpreter) -> None:
     _outermost[:] = [interpreter]
 
 
+def dispatch() -> tuple[ContextVar[Interpreter], Interpreter]:
+    """Where the current interpreter stands, and the one that evaluates: for native code."""
+    return _current, _outermost[0]
+
+
 def current() -> Interpreter:
     """The interpreter that answers now."""
     found = _current.get(None)

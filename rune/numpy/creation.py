@@ -22,7 +22,7 @@ from rune.numpy.arguments import placed, refuse_order, shape_of, value
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
-from rune.ops.promote import as_type, broadcast_to
+from rune.ops.promote import as_type, broadcast_to, scalar_kind
 
 # --- host data --------------------------------------------------------------------------------
 
@@ -154,8 +154,8 @@ def _holds_arrays(x: list | tuple) -> bool:
 
 
 def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
-    if dtype is not None:
-        fill = as_type(fill, dtypes.as_dtype(dtype))
+    found, weak = scalar_kind(fill) if dtype is None else (dtypes.as_dtype(dtype), False)
+    fill = as_type(fill, found, weak, "full")
     return ops.broadcast(fill, shape=shape, axes=())
 
 
@@ -197,7 +197,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     Types:  a Python scalar without dtype gives a weak result.
 
     >>> import rune.numpy as rnp
-    >>> rnp.full(2, 7, "i8")
+    >>> rnp.full(2, 7, "int8")
     Array([7, 7], i8[2], cpu:0)
     """
     sizes = shape_of("full", shape)
@@ -221,7 +221,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     """Zeros of the shape and dtype of `a`, unless given.
 
     >>> import rune.numpy as rnp
-    >>> rnp.zeros_like(rnp.ones(2, "i8"))
+    >>> rnp.zeros_like(rnp.ones(2, "int8"))
     Array([0, 0], i8[2], cpu:0)
     """
     return _like("zeros_like", a, 0, dtype, shape, device)
@@ -312,10 +312,10 @@ def _common(*bounds: Any) -> np.dtype:
 def _count_to(count: Any, start: Any, step: int, dtype: np.dtype) -> Any:
     made = ops.iota(shape=(count,), axis=0, dtype=dtype)
     if step != 1:
-        made = ops.mul(made, as_type(step, dtype))
+        made = ops.mul(made, as_type(step, dtype, name="arange"))
     if isinstance(start, Dim):
         return ops.add(made, family.size_value(start, dtype))
-    return made if start == 0 else ops.add(made, as_type(start, dtype))
+    return made if start == 0 else ops.add(made, as_type(start, dtype, name="arange"))
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:

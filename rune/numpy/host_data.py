@@ -31,7 +31,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     Errors: ArgumentError when the bytes do not make whole numbers.
 
     >>> import rune.numpy as rnp
-    >>> rnp.frombuffer(b"abc", "u8")
+    >>> rnp.frombuffer(b"abc", "uint8")
     Array([97, 98, 99], u8[3], cpu:0)
     """
     found = dtypes.as_dtype(dtype)
@@ -82,7 +82,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(bytes([1, 2]))
     ...     file.flush()
-    ...     rnp.fromfile(file.name, "u8")
+    ...     rnp.fromfile(file.name, "uint8")
     Array([1, 2], u8[2], cpu:0)
     """
     found = dtypes.as_dtype(dtype)

@@ -159,7 +159,7 @@ def put_along_axis(
     _refuse_in_place("put_along_axis", inplace)
     whole = value("put_along_axis", arr)
     x, vectors, how = _along("put_along_axis", whole, indices, axis, mode)
-    updates = as_type(operand("put_along_axis", values), type_of(x).dtype)
+    updates = as_type(operand("put_along_axis", values), type_of(x).dtype, name="put_along_axis")
     updates = broadcast_to("put_along_axis", updates, type_of(vectors).shape[:-1])
     return c.reshape(ops.scatter(x, vectors, updates, **how), type_of(whole).shape)
 

@@ -293,7 +293,7 @@ def where(
     # A Python number goes straight to the common dtype: by way of an array it would be f32 first.
     found = [v if dtypes.scalar_type(v) else value("where", v) for v in (x, y)]
     dtype, weak = dtypes.promote(*map(scalar_kind, found))
-    sides = [as_type(v, dtype, weak) for v in found]
+    sides = [as_type(v, dtype, weak, "where") for v in found]
     return ops.select(*broadcast_together("where", [chosen, *sides]))
 
 

@@ -143,10 +143,20 @@ def _movement(function: Callable[..., Any]) -> Callable[..., Any]:
     return moved
 
 
+def _index(index: Any) -> Any:
+    """An index out of its boxes; lists in it are arrays of positions, or masks, as in NumPy."""
+    if isinstance(index, tuple):
+        return tuple(map(_index, index))
+    if not isinstance(index, list):
+        return _out(index)
+    found = np.asarray(index)
+    return found if found.size else found.astype(np.int32)
+
+
 def _written(x: Any, index: Any, new: Any) -> Any:
     """`x` with `new` at `index`; one number under a mask, which may be traced, is selected."""
     if isinstance(index, Operators) and index.dtype == dtypes.bool_ and index.ndim:
-        number = _with_its_bits(as_type(operand("mutable", new), x.dtype))
+        number = _with_its_bits(as_type(operand("mutable", new), x.dtype, name="mutable"))
         if not type_of(number).shape and index.shape == x.shape[: index.ndim]:
             missing = tuple(range(index.ndim, x.ndim))
             return namespace().where(c.expand_dims(index, missing), number, x)
@@ -238,7 +248,7 @@ class Box:
         if is_basic(index):
             require_within(self.value, index)
             return self._seen_by(Part(index))
-        index = _opened(index)
+        index = _index(index)
         require_within(self.value, index)
         return Box(self.value[index])
 
@@ -247,7 +257,7 @@ class Box:
         if isinstance(new, Box) and new._base is self and isinstance(new._view, Part):
             if is_basic(index) and new._view.index == index:
                 return
-        old, new, index = self.value, _with_its_bits(_opened(new)), _opened(index)
+        old, new, index = self.value, _with_its_bits(_opened(new)), _index(index)
         require_within(old, index)
         is_complex = isinstance(new, complex) or getattr(new, "dtype", None) in dtypes.COMPLEX
         if is_complex and old.dtype not in dtypes.COMPLEX:

@@ -66,7 +66,7 @@ def _pad_constant(x: Any, widths: list, fill: Any) -> Any:
     zeros = (0,) * found.ndim
     if np.ndim(fill) == 0:
         low, high = (tuple(pair[side] for pair in widths) for side in (0, 1))
-        number = promote.as_type(fill, found.dtype, found.weak)
+        number = promote.as_type(fill, found.dtype, found.weak, "pad")
         return ops.pad(x, number, low=low, high=high, interior=zeros)
     fills = np.broadcast_to(np.asarray(fill), (found.ndim, 2))
     for axis, pair in enumerate(widths):

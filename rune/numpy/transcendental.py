@@ -35,10 +35,10 @@ def _scaled(factor: float) -> Unary:
 
 
 def _log10(x: Any) -> Any:
-    natural, scaled = ops.log(x), _scaled(1 / math.log(10))
-    if type_of(natural).dtype not in dtypes.COMPLEX:
-        return scaled(natural)
+    if type_of(x).dtype not in dtypes.COMPLEX:
+        return _scaled(math.log10(2))(ops.log2(x))  # exact at the powers of ten
     # By parts: a complex product makes NaN where one part is infinite.
+    natural, scaled = ops.log(x), _scaled(math.log10(math.e))
     return ops.complex(scaled(ops.real(natural)), scaled(ops.imag(natural)))
 
 

@@ -224,7 +224,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
     >>> import rune.numpy as rnp
-    >>> rnp.astype(rnp.array([1.7, -300.0]), "i8")
+    >>> rnp.astype(rnp.array([1.7, -300.0]), "int8")
     Array([   1, -128], i8[2], cpu:0)
     """
     made = c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))

@@ -116,7 +116,7 @@ def unpackbits(
     Errors: DtypeError unless the dtype is u8.
 
     >>> import rune.numpy as rnp
-    >>> rnp.unpackbits(rnp.array([160], "u8"), count=3)
+    >>> rnp.unpackbits(rnp.array([160], "uint8"), count=3)
     Array([1, 0, 1], u8[3], cpu:0)
     """
     weights = _order("unpackbits", bitorder)

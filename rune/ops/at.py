@@ -95,7 +95,7 @@ class AtIndex:
     def set(self, values: Any, **how: Unpack[How]) -> Any:
         """A copy with the elements replaced; of those named twice the last value stays."""
         _check(how)
-        values = as_type(operand("at", values), type_of(self._x).dtype)
+        values = as_type(operand("at", values), type_of(self._x).dtype, name="at")
         return self._write(None, indexing.scatter, values, how)
 
     def add(self, values: Any, **how: Unpack[How]) -> Any:
@@ -208,7 +208,7 @@ class AtIndex:
             return self._narrowed(wide._combine(combine, scatter, values, how), how)
         if dtype == dtypes.bool_:
             combine, scatter = _OF_BOOL.get(scatter, (combine, scatter))
-        return self._write(combine, scatter, as_type(values, dtype), how)
+        return self._write(combine, scatter, as_type(values, dtype, name="at"), how)
 
     def _narrowed(self, wide: Any, how: How) -> Any:
         """An updated array in the dtype of x; elements that are not named keep all their bits."""

@@ -358,7 +358,7 @@ def same_dtype(name: str, *values: Any) -> list[Any]:
     """Arrays in the one dtype they promote to, shapes as they are."""
     found = [operand(name, v) for v in values]
     dtype, weak = dtypes.promote(*map(scalar_kind, found))
-    return [as_type(v, dtype, weak) for v in found]
+    return [as_type(v, dtype, weak, name) for v in found]
 
 
 def contract(x: Any, y: Any, numbers: contraction.Numbers) -> Any:

@@ -17,7 +17,7 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim
-from rune.errors import ArgumentError, ShapeError
+from rune.errors import ArgumentError, ShapeError, with_context
 from rune.ops.arithmetic import add, convert, logical_and, logical_or, mul
 from rune.ops.family import broadcast, reshape, size_value
 from rune.ops.scalars import int_bounds
@@ -84,7 +84,7 @@ def promoted(name: str, *values: Any, kind: str = "any") -> list[Any]:
         dtype = dtypes.default_float(dtype)
     if kind == "numeric" and dtype == dtypes.bool_:
         dtype = dtypes.i32
-    return broadcast_together(name, [as_type(v, dtype, weak) for v in found])
+    return broadcast_together(name, [as_type(v, dtype, weak, name) for v in found])
 
 
 def _fit_together(values: Sequence[Any], kind: str) -> bool:
@@ -95,9 +95,10 @@ def _fit_together(values: Sequence[Any], kind: str) -> bool:
     return kind == "any" or first.dtype in dtypes.FLOATING
 
 
-def as_type(value: Any, dtype: np.dtype, weak: bool = False) -> Any:
+def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "convert") -> Any:
     """`value` in `dtype`. A Python scalar becomes a literal, or stays weak if `weak`.
 
+    name:   the operation that asks.
     Errors: OverflowError for a Python integer that the dtype cannot hold, DtypeError for a complex
             number where the dtype is real.
     """
@@ -107,8 +108,8 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False) -> Any:
         same = found is dtype or found == dtype
         return value if same else convert(value, dtype=dtype, weak=weak)
     if weak and scalar == (dtype, True):
-        return _checked(value, dtype)
-    _checked(value, dtype)
+        return _checked(name, value, dtype)
+    _checked(name, value, dtype)
     made = _typed(value, dtype)
     return convert(made, dtype=dtype, weak=True) if weak else made
 
@@ -131,14 +132,27 @@ def constant(number: float, like: Any) -> Any:
     return made if known else convert(np.asarray(made), dtype=type.dtype, weak=True)
 
 
-def _checked(value: Scalar, dtype: np.dtype) -> Scalar:
-    if type(value) is int and dtype in dtypes.INTEGER:
-        low, high = int_bounds(dtype)
+def _checked(name: str, value: Scalar, dtype: np.dtype) -> Scalar:
+    if type(value) is int:
+        low, high = int_bounds(dtype) if dtype in dtypes.INTEGER else (-_TOO_LARGE, _TOO_LARGE)
         if not low <= value <= high:
-            raise OverflowError(f"{value} does not fit in {dtypes.short(dtype)}")
+            raise unfit(name, value, dtype)
     if type(value) is complex:
-        dtypes.require_whole("convert", dtypes.c64, dtype)
+        dtypes.require_whole(name, dtypes.c64, dtype)
     return value
+
+
+_TOO_LARGE = 2**1024 - 2**970  # Python makes no float of what is larger
+
+
+def unfit(name: str, number: int, dtype: np.dtype) -> OverflowError:
+    """The error for an integer that is none of `dtype`, and what to do about it."""
+    integers = sorted(dtypes.INTEGER, key=lambda d: (int_bounds(d)[1], d.kind))
+    wider = [d for d in integers if int_bounds(d)[0] <= number <= int_bounds(d)[1]]
+    shown = str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
+    hint = f"an explicit {wider[0].name} holds it" if wider else "no integer has more than 64 bits"
+    message = f"{name}: cannot hold {shown} in {dtypes.short(dtype)}"
+    return OverflowError(with_context(message, hint if dtype in dtypes.INTEGER else None))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -197,7 +211,7 @@ def apply(primitive: Primitive, *values: Any) -> Any:
     if len(values) == 2:
         a, b = values
         if type(b) in (int, float):
-            scalar = _adapted(b, getattr(a, "type", None))
+            scalar = _adapted(primitive.name, b, getattr(a, "type", None))
             if scalar is not None:
                 return primitive(a, scalar)
         else:
@@ -215,12 +229,13 @@ def apply(primitive: Primitive, *values: Any) -> Any:
 _OF_BOOL = {add: logical_or, mul: logical_and}
 
 
-def _adapted(scalar: Scalar, type: ArrayType | None) -> np.ndarray | None:
+def _adapted(name: str, scalar: Scalar, type: ArrayType | None) -> np.ndarray | None:
     """The common case of a number beside an array of its kind: a literal of the array's dtype."""
     if type is None or type.weak:
         return None
     if type.dtype in dtypes.FLOATING:
-        return _typed(scalar, type.dtype)
+        whole = scalar.__class__ is int
+        return _typed(_checked(name, scalar, type.dtype) if whole else scalar, type.dtype)
     if scalar.__class__ is int and type.dtype in dtypes.INTEGER:
-        return np.array(_checked(scalar, type.dtype)).astype(type.dtype)
+        return np.array(_checked(name, scalar, type.dtype)).astype(type.dtype)
     return None

@@ -7,7 +7,8 @@
                  broadcast together, and one gather (or scatter) takes their index vectors
 
 A negative index wraps once. What is still out of bounds is clamped, or is left to be filled or
-dropped: `outside` keeps static integers out of bounds, as arrays.
+dropped: `outside` keeps static integers out of bounds, as arrays. Numbers alone (`are_numbers`) are
+clamped for derivatives too, as in JAX; index arrays out of bounds have none.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ def read(
     if truth is not None:
         whole = read(x, None)
         return whole if truth else read(whole, slice(0, 0))
-    entries = parse(x, index, wrap, outside=mode == "fill", promised=mode == "promise_in_bounds")
+    promised = mode == "promise_in_bounds"
+    entries = parse(x, index, wrap, outside=mode == "fill", promised=promised)
+    if promised and are_numbers(entries) and not config.current().check_bounds:
+        mode = "clip"
     if not any(map(is_advanced, entries)):
         return _read_basic(x, entries)
     x, entries = with_new_axes(x, entries)
@@ -96,14 +100,24 @@ def parse(
     """The entries of an index, wrapped.
 
     outside:  whether integers out of bounds are kept, as arrays.
-    promised: whether there should be none: they are kept where bounds are watched.
+    promised: whether there should be none: they are kept where bounds are watched, and beside
+              index arrays and steps.
     """
-    shape = type_of(x).shape
-    outside = outside or (promised and config.current().check_bounds)
-    sizes = iter(enumerate(shape))
-    return [
-        e if e is None else _placed(e, *next(sizes), wrap, outside) for e in raw_entries(x, index)
-    ]
+    sizes, raw = iter(enumerate(type_of(x).shape)), raw_entries(x, index)
+    watched = config.current().check_bounds or not are_numbers(raw)
+    outside = outside or (promised and watched)
+    return [e if e is None else _placed(e, *next(sizes), wrap, outside) for e in raw]
+
+
+def are_numbers(entries: Entries) -> bool:
+    """Whether there are numbers, known or traced, and slices without steps, but no index array."""
+    return all(map(_is_number_or_run, entries))
+
+
+def _is_number_or_run(entry: Any) -> bool:
+    if isinstance(entry, slice):
+        return entry.step in (None, 1)
+    return not is_advanced(entry) or type_of(entry).ndim == 0
 
 
 def raw_entries(x: Any, index: Any) -> list[Any]:
@@ -211,6 +225,8 @@ def _placed(entry: Any, axis: int, size: Size, wrap: bool, outside: bool) -> Any
     if isinstance(entry, slice):
         return entry
     if not isinstance(entry, int):
+        if size == 0 and not outside and type_of(entry).ndim == 0:
+            raise _nothing(type_of(entry), axis)
         return _wrapped(entry, size) if wrap else cast(entry, _index_dtype(entry))
     if isinstance(size, Dim):
         return entry if wrap or entry >= 0 else _beyond(-1, 0, outside)
@@ -218,8 +234,12 @@ def _placed(entry: Any, axis: int, size: Size, wrap: bool, outside: bool) -> Any
     if 0 <= at < size:
         return at
     if size == 0 and not outside:
-        raise AxisError(f"index: cannot read element {entry} of axis {axis} (size 0)")
+        raise _nothing(entry, axis)
     return _beyond(at, 0 if at < 0 else size - 1, outside)
+
+
+def _nothing(entry: Any, axis: int) -> AxisError:
+    return AxisError(f"index: cannot read element {entry} of axis {axis} (size 0)")
 
 
 def _beyond(at: int, nearest: int, outside: bool) -> Any:

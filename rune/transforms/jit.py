@@ -8,16 +8,18 @@ Answers to effects come from hidden inputs behind the others (boundary.py): no k
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rune import config, counts, effects, tree
-from rune.array import COMMITTED_CPU, CPU, Array, committed_to, default_place, on
+from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device
 from rune.backends.base import Executable
 from rune.backends.forks import held
@@ -45,6 +47,9 @@ from rune.transforms.transfer import has_moves
 from rune.transforms.watching import is_watching, name_result
 from rune.transforms.witnesses import with_witnesses
 
+if TYPE_CHECKING:
+    from rune.backends.cpu_call import Kept
+
 
 @dataclass(slots=True, eq=False)
 class Traced:
@@ -60,6 +65,7 @@ class Traced:
     axes: Mapping[Hashable, Any] = field(default_factory=dict)  # named axes it was made inside
     key: Key = (None, (), (), None)  # what it was traced for
     on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
+    descriptions: int = 0  # attempts to describe a call of it to native code
     is_symbolic: bool = field(init=False)  # some result's size depends on the arguments'
 
     def __post_init__(self) -> None:
@@ -90,8 +96,17 @@ def clear_all() -> None:
         jitted.clear_cache()
 
 
+NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it tries each
+
+
 class Jitted:
-    """A function compiled on first call for each kind of arguments; see `jit`."""
+    """A function compiled on first call for each kind of arguments; see `jit`.
+
+    Calls of kinds that were met before are made by native code (cached.py), which takes the place
+    of `__call__` once there is such a kind. What it does not know comes back to `_call`.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_native_calls")
 
     def __init__(
         self,
@@ -105,7 +120,9 @@ class Jitted:
         self.general = bool(marked.static or symbolic or device)
         self._traces: dict[Any, list[Traced]] = {}
         self._plain: dict[Any, Traced] = {}  # the same, for calls with positional arrays alone
+        self._home = COMMITTED_CPU if device else CPU
         self._automatic = automatic.Automatic(function_name(function))
+        self._native_calls: tuple[Kept, ...] = ()
         self._lock = threading.RLock()
         named(self, function, "jit")  # type: ignore[arg-type]
         with _all_lock:
@@ -113,6 +130,9 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, tracing and compiling where this is needed."""
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         if self.general or kwargs:
             return self._call_general(args, kwargs)
         leaves, treedef = args, None  # arrays alone are their own leaves
@@ -125,6 +145,8 @@ class Jitted:
         key = (treedef, config.current(), *types)
         traced = self._plain.get(key)
         if traced is not None:
+            if traced.on_cpu is not None and traced.descriptions < NATIVE_CALLS:
+                self._describe(traced, args, kwargs)
             return traced.out_tree.unflatten(self._run(traced, leaves))
         full, full_tree = tree.flatten((args, kwargs))
         traced, leaves = self._find(full, full_tree, ())
@@ -135,7 +157,10 @@ class Jitted:
         return self._finish(traced, leaves)
 
     def _call_general(self, args: tuple, kwargs: Mapping[str, Any]) -> Any:
-        return self._finish(*self._lookup(args, kwargs))
+        traced, leaves = self._lookup(args, kwargs)
+        if traced.on_cpu is not None and traced.descriptions < NATIVE_CALLS:
+            self._describe(traced, args, kwargs)
+        return self._finish(traced, leaves)
 
     def _finish(self, traced: Traced, leaves: Sequence[Any]) -> Any:
         for need in traced.needs:
@@ -170,12 +195,35 @@ class Jitted:
     def clear_cache(self) -> None:
         """Forget all traces and their compiled code."""
         self._traces.clear()
-        self._plain.clear()
+        self._forget_calls()
         self._automatic = automatic.Automatic(function_name(self.function))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Methods can be jitted: the instance is then the first argument."""
         return self if instance is None else _Bound(self, instance)
+
+    # --- calls by native code ---------------------------------------------------------------
+
+    def _describe(self, traced: Traced, args: tuple, kwargs: Mapping[str, Any]) -> None:
+        """Let native code make calls like this one from now on, if it can."""
+        traced.descriptions += 1
+        if len(self._native_calls) >= NATIVE_CALLS or not self._is_described(traced):
+            return
+        found = _cached().described(
+            args, kwargs, self.marked.static_test(len(args)), traced.captured, traced.on_cpu,
+            traced.out_types, traced.out_tree, self._home,
+        )  # fmt: skip
+        if found is not None and _native_call():
+            self._native_calls = (*self._native_calls, found)
+
+    def _is_described(self, traced: Traced) -> bool:
+        """Whether all that the trace and its run depend on is in the description of a call."""
+        is_general = traced.serves_one_call or traced.needs or traced.axes
+        return not is_general and is_evaluating() and self._is_plain(traced) and not is_watching()
+
+    def _forget_calls(self) -> None:
+        self._plain.clear()
+        self._native_calls = ()
 
     # --- finding the trace ------------------------------------------------------------------
 
@@ -258,7 +306,7 @@ class Jitted:
     def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
         values = [*traced.captured, *leaves] if traced.captured else leaves
         if traced.on_cpu is not None and is_evaluating():
-            outs = _run_on_cpu(traced.on_cpu, traced, values)
+            outs = _run_on_cpu(traced.on_cpu, traced, values, self._home)
             if outs is not None:
                 return outs
         try:
@@ -283,7 +331,7 @@ class Jitted:
         with self._lock:
             exact, hidden = self._kept(automatic.with_types(form, types))
         outs = self._run(exact, [*own, *hidden])
-        self._plain.clear()
+        self._forget_calls()
         self._traces.pop(form, None)
         self._automatic.withdraw(form, error)
         return outs
@@ -309,7 +357,9 @@ class Jitted:
         is_checked = config.current().check_keys  # before every run
         if has_moves(traced.program):
             return False
-        return default_place() is CPU and not (traced.donated or self.device or is_checked)
+        if self.device is None and default_place() is not CPU:
+            return False
+        return not (traced.donated or is_checked)
 
 
 class _Bound:
@@ -324,13 +374,12 @@ class _Bound:
 
 
 def _run_on_cpu(
-    executable: Executable, traced: Traced, values: Sequence[Any]
+    executable: Executable, traced: Traced, values: Sequence[Any], place: Place
 ) -> list[Array] | None:
     """The results for arrays on the CPU; None where the general way has to prepare them.
 
     Every call of a small program spends its time here, so there is nothing but the necessary.
     """
-    place = CPU
     buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
     if len(buffers) < len(values):
         place = COMMITTED_CPU
@@ -346,6 +395,26 @@ def _run_on_cpu(
     if traced.is_symbolic:
         types = sized(types, outs)
     return [*map(Array, outs, types, repeat(place))]
+
+
+@functools.cache
+def _cached() -> Any:
+    """What describes calls, loaded when one is made again, so that `import rune` stays light."""
+    return import_module("rune.transforms.cached")
+
+
+@functools.cache
+def _native_call() -> bool:
+    """Whether native code makes calls; it takes the place of `Jitted.__call__`, once."""
+    method = _cached().native_method(Jitted, "_native_calls", Jitted._call)
+    if method is None:
+        return False
+    Jitted.__call__ = method.descriptor
+    _kept_alive.append(method)
+    return True
+
+
+_kept_alive: list[Any] = []  # the machine code of `Jitted.__call__`
 
 
 def _release(value: Any, device: Device | None) -> None:

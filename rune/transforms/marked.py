@@ -57,6 +57,10 @@ class Marked:
         rest = {k: v for k, v in kwargs.items() if k not in self.static}
         return (dynamic, rest), tuple((w, type(v), v) for w, v in found)
 
+    def static_test(self, count: int) -> Callable[[int | str], bool]:
+        """Whether the argument of a number, among `count`, or of a name is static."""
+        return (self._positions(self.static, count) | self.static).__contains__
+
     def donated_leaves(self, treedef: Any, offset: int) -> tuple[int, ...]:
         """The numbers of the donated leaves, `offset` for the first leaf of all."""
         numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))

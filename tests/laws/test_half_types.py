@@ -163,7 +163,7 @@ def test_finfo_knows_the_narrow_formats(
     assert (float(info.max), float(info.min), float(info.tiny)) == (largest, -largest, tiny)
 
 
-@pytest.mark.parametrize(("dtype", "low", "high"), [("i4", -8, 7), ("u4", 0, 15)])
+@pytest.mark.parametrize(("dtype", "low", "high"), [("int4", -8, 7), ("uint4", 0, 15)])
 def test_iinfo_knows_the_narrow_integers(dtype: str, low: int, high: int):
     info = rnp.iinfo(dtype)
 

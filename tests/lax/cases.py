@@ -70,10 +70,10 @@ ELEMENTWISE = [
     case("select_n", lambda xp, k, x, y, v: xp.select_n(k, x, y, v), n(5), f(5), f(5), f(5)),
     case("convert_element_type", lambda xp, x: xp.convert_element_type(x, "i32"), f(5),
          smooth=False),
-    case("bitcast to bytes", lambda xp, x: xp.bitcast_convert_type(x, "u8"), i(2, 3),
+    case("bitcast to bytes", lambda xp, x: xp.bitcast_convert_type(x, "uint8"), i(2, 3),
          smooth=False),
     case("bitcast of bytes", lambda xp, x: xp.bitcast_convert_type(
-         xp.bitcast_convert_type(x, "u8"), "i32").reshape(2, 3), i(2, 3), smooth=False),
+         xp.bitcast_convert_type(x, "uint8"), "i32").reshape(2, 3), i(2, 3), smooth=False),
     case("reduce_precision", lambda xp, x: xp.reduce_precision(x, 8, 7), f(20), smooth=False),
 ]  # fmt: skip
 

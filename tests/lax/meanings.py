@@ -96,7 +96,7 @@ def convert_element_type(x: Any, dtype: str) -> Any:
 
 
 def bitcast_convert_type(x: Any, dtype: str) -> Any:
-    kind = {"u8": np.uint8, "i32": np.int32, "u64": np.uint64}[dtype]
+    kind = {"uint8": np.uint8, "i32": np.int32, "u64": np.uint64}[dtype]
     found = x.astype(np.int32).view(kind) if x.ndim == 1 else np.ascontiguousarray(x).view(kind)
     return found.reshape(*x.shape, -1) if kind == np.uint8 else found
 

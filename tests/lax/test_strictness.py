@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
         lambda: lax.select_n(True, 1.0, 2.0, 3.0), ArgumentError, "3 cases by a bool",
     ),
     "bits of another width": (
-        lambda: lax.bitcast_convert_type(rnp.zeros(3, "u8"), "u32"), ShapeError, "last axis",
+        lambda: lax.bitcast_convert_type(rnp.zeros(3, "uint8"), "u32"), ShapeError, "last axis",
     ),
     "a solution of another shape": (
         lambda: lax.custom_linear_solve(lambda v: v, X, lambda mv, b: b[:2]), TransformError,
@@ -76,7 +76,7 @@ def test_what_is_refused(what: str):
 
 def test_a_python_number_of_the_same_kind_adapts():
     assert lax.add(X, 1.0).dtype == np.float32
-    assert lax.add(N.astype("u8"), 1).dtype == np.uint8
+    assert lax.add(N.astype("uint8"), 1).dtype == np.uint8
 
 
 def test_size_one_stretches_along_an_axis_of_equal_rank():
@@ -89,7 +89,7 @@ def test_windows_that_leave_read_as_nan_or_the_extreme_integer():
 
     assert np.isnan(lax.gather(X, at, numbers, (1,))[0])
     assert int(lax.gather(N, at, numbers, (1,))[0]) == np.iinfo(np.int32).min
-    assert int(lax.gather(N.astype("u8"), at, numbers, (1,))[0]) == 255
+    assert int(lax.gather(N.astype("uint8"), at, numbers, (1,))[0]) == 255
 
 
 def test_a_linear_solve_prints_and_parses():

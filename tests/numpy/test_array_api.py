@@ -415,4 +415,4 @@ def test_an_array_that_must_not_be_copied_is_kept_or_refused():
     with pytest.raises(ValueError, match="asarray: cannot keep copy=False"):
         rnp.asarray(np.ones(2), copy=False)
     with pytest.raises(ValueError, match="asarray: cannot keep copy=False"):
-        rnp.asarray(x, dtype="i8", copy=False)
+        rnp.asarray(x, dtype="int8", copy=False)

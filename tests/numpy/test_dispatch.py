@@ -198,6 +198,18 @@ def test_what_is_assigned_to_64_bits_keeps_them(index: Any, number: Any):
     assert box.value.tolist() == [0.1, 0.0]
 
 
+@pytest.mark.parametrize("index", [[0, 2], (slice(None), [1, 1]), [True, False, True], []], ids=str)
+def test_a_list_in_an_index_is_an_array_as_in_numpy(index: Any):
+    theirs = np.arange(6.0).reshape(3, 2)
+    box = in_a_box(rnp.asarray(theirs, "f64"))
+
+    same(theirs[index], box[index].value)
+    for x in (theirs, box):
+        x[index] = -1
+
+    same(theirs, box.value)
+
+
 @pytest.mark.parametrize("index", [0, rnp.array([True, False])], ids=type)
 def test_a_complex_number_does_not_become_real_in_a_box(index: Any):
     box = in_a_box(rnp.zeros(2))

@@ -62,8 +62,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.array([[1], [2, 3]]), r"array: cannot make an array of ragged lists"),
     (lambda: rnp.array(["a"]), r"array: cannot hold list"),
     (lambda: rnp.array([1 + 2j], "f32"), r"array: cannot convert .* \(the imaginary part would be"),
-    (lambda: rnp.full(2, 1 + 2j, "f32"), r"convert: cannot convert c64 to f32 \(the imaginary"),
-    (lambda: X.at[0].set(1 + 2j), r"convert: cannot convert c64 to f32 \(the imaginary"),
+    (lambda: rnp.full(2, 1 + 2j, "f32"), r"full: cannot convert c64 to f32 \(the imaginary"),
+    (lambda: X.at[0].set(1 + 2j), r"at: cannot convert c64 to f32 \(the imaginary"),
     (lambda: rnp.meshgrid(I, indexing="ji"), r"meshgrid: cannot use indexing='ji'"),
     (lambda: rnp.where(X > 0, X), r"where: cannot choose between one array and nothing"),
     (lambda: rnp.subtract(X > 0, X > 0), r"sub: cannot take bool\[2,3\], bool\[2,3\]"),
@@ -108,9 +108,35 @@ def test_a_python_integer_out_of_range_overflows(value: Any):
         rnp.array(value)
 
 
-def test_an_operand_out_of_the_arrays_range_overflows():
-    with pytest.raises(OverflowError, match="300 does not fit in i8"):
-        rnp.add(rnp.zeros(2, "i8"), 300)
+WIDE = 2**40
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rnp.full(2, WIDE), r"full: cannot hold 1099511627776 in i32"),
+        (lambda: rune.lax.full((2,), WIDE), r"full: cannot hold 1099511627776 in i32"),
+        (lambda: rune.jit(lambda: rnp.full(2, WIDE))(), r"full: cannot hold 1099511627776 in i32"),
+        (lambda: rnp.full_like(rnp.arange(2), WIDE), r"full: cannot hold 1099511627776 in i32"),
+        (lambda: rnp.add(rnp.zeros(2, "int8"), 300), r"add: cannot hold 300 in i8"),
+        (lambda: rnp.where(True, WIDE, 1), r"where: cannot hold 1099511627776 in i32"),
+        (lambda: rnp.arange(WIDE, WIDE + 2), r"arange: cannot hold 1099511627776 in i32"),
+        (lambda: rnp.arange(2).at[0].set(WIDE), r"at: cannot hold 1099511627776 in i32"),
+        (lambda: rnp.pad(rnp.arange(2), 1, constant_values=WIDE), r"pad: cannot hold 10995116"),
+        (lambda: rnp.array(2**70), r"array: cannot hold 1180591620717411303424 in i32"),
+        (lambda: rnp.ones(2) + 10**400, r"add: cannot hold a number of 1329 bits in f32"),
+        (lambda: rnp.full(2, 10**400, "f64"), r"full: cannot hold a number of 1329 bits in f64"),
+    ],
+)
+def test_an_integer_out_of_range_is_refused_with_the_operation_and_the_line(call: Any, message: str):
+    with pytest.raises(OverflowError, match=rf"{message}(.*\n)*at .*test_errors"):
+        call()
+
+
+@pytest.mark.parametrize(("number", "hint"), [(300, "int16"), (-1, "int4"), (2**40, "int64")])
+def test_an_integer_out_of_range_is_refused_with_a_dtype_that_holds_it(number: int, hint: str):
+    with pytest.raises(OverflowError, match=f"hint: an explicit {hint} holds it"):
+        rnp.array(number, "uint8")
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,77 @@ def test_the_gradient_of_a_clamped_gather_is_zero_and_of_a_clipped_one_is_not():
     assert (gathered.tolist(), clipped.tolist()) == ([0.0] * 3, [0.0, 0.0, 1.0])
 
 
+NUMBERS: dict[str, Any] = {
+    "int": int, "NumPy's": np.int32, "rank 0 of NumPy": np.array, "rank 0": rnp.array,
+}  # fmt: skip
+# What an index that is made of a number reads of a matrix [3, 4]: as jax.grad of JAX 0.10.2 on the
+# CPU, where a number beside slices is clamped, and beside a step or an array has no gradient.
+FORMS: dict[str, tuple[Any, bool]] = {
+    "alone": (lambda k: k, True),
+    "behind a slice": (lambda k: (slice(None), k), True),
+    "before a slice": (lambda k: (k, slice(1, 3)), True),
+    "before a new axis": (lambda k: (k, None, 1), True),
+    "twice": (lambda k: (k, k), True),
+    "before a step": (lambda k: (k, slice(None, None, 2)), False),
+    "before an array": (lambda k: (k, rnp.array([0, 1])), False),
+    "as an array": (lambda k: rnp.asarray(k)[None], False),
+}
+
+
+@pytest.mark.parametrize("at", [7, -9])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_out_of_bounds_is_clamped_for_derivatives_too(number: str, form: str, at: int):
+    made, has_gradient = FORMS[form]
+    last = 2 if at > 0 else 0
+    inside = made(last) if form != "behind a slice" else made(3 if at > 0 else 0)
+    inside = (last, 3 if at > 0 else 0) if form == "twice" else inside
+
+    found = rune.grad(lambda x: x[made(NUMBERS[number](at))].sum())(rnp.array(X))
+
+    expected = rune.grad(lambda x: x[inside].sum())(rnp.array(X))
+    same(expected if has_gradient else np.zeros_like(X), found)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_traced_number_has_the_derivatives_of_a_known_one(form: str):
+    made = FORMS[form][0]
+    compiled = rune.jit(rune.grad(lambda x, k: x[made(k)].sum()))
+
+    for at in (1, -2, 7, -9):
+        known = rune.grad(lambda x, at=at: x[made(at)].sum())(rnp.array(X))
+        same(known, compiled(rnp.array(X), at))
+
+
+def test_numbers_that_are_batched_are_clamped_lane_by_lane():
+    at = rnp.array([2, -2, 7, -9])
+    x = rnp.array(FIVE)
+
+    shared = rune.grad(lambda x: rune.vmap(lambda k: x[k])(at).sum())(x)
+    each = rune.vmap(rune.grad(lambda x, k: x[k]), (None, 0))(x, at)
+
+    assert shared.tolist() == [1, 0, 1, 1, 1]  # JAX 0.10.2
+    assert [row.index(1.0) for row in each.tolist()] == [2, 3, 4, 0]
+
+
+@pytest.mark.parametrize("mode", [None, "promise_in_bounds", "clip", "fill", "drop", "wrap"])
+def test_get_at_a_number_has_the_derivative_of_its_mode(mode: str | None):
+    def gradient(at: Any) -> list[float]:
+        options = {} if mode is None else {"mode": mode}
+        return rune.grad(lambda x: x.at[at].get(**options))(rnp.array(FIVE)).tolist()
+
+    last = {"fill": [0.0] * 5, "drop": [0.0] * 5, "wrap": [0.0, 0.0, 1.0, 0.0, 0.0]}
+    expected = last.get(str(mode), [0.0, 0.0, 0.0, 0.0, 1.0])  # JAX 0.10.2
+
+    assert gradient(7) == gradient(np.array(7)) == gradient(rnp.array(7)) == expected
+
+
+def test_an_element_of_nothing_is_refused():
+    for at in (0, np.array(0), rnp.array(0)):
+        with pytest.raises(IndexError, match=r"cannot read element .* of axis 0 \(size 0\)"):
+            rnp.zeros((0, 2))[at]
+
+
 # --- what is no index -------------------------------------------------------------------------
 
 

@@ -23,7 +23,8 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import dtypes
+from rune import dtypes, lax
+from rune.control import parse_program
 from rune.errors import DtypeError
 from rune.scipy import linalg
 from tests.support.arrays import array
@@ -53,7 +54,7 @@ WEAKNESS_VARIES = {
 
 def sample(name: str) -> Any:
     """Two ones of a dtype, or a Python scalar."""
-    return SCALARS[name] if name in SCALARS else array(np.ones(2).astype(dtypes.as_dtype(name)))
+    return SCALARS[name] if name in SCALARS else array(np.ones(2).astype(dtypes.FROM_SHORT[name]))
 
 
 def shown(function: Any, *args: Any) -> str:
@@ -76,7 +77,8 @@ def comparable(name: str, row: str) -> list[str]:
 
 @pytest.mark.parametrize("first", DTYPES)
 def test_two_dtypes_promote_to_their_least_upper_bound(first: str):
-    found = [shown(lambda a, b: rnp.zeros(0, rnp.promote_types(a, b)), first, b) for b in DTYPES]
+    kinds = [dtypes.FROM_SHORT[name] for name in (first, *DTYPES)]
+    found = [shown(lambda b: rnp.zeros(0, rnp.promote_types(kinds[0], b)), b) for b in kinds[1:]]
 
     assert dict(zip(DTYPES, found)) == dict(zip(DTYPES, JAX["promote"][first].split()))
 
@@ -115,7 +117,7 @@ def test_by_default_pairs_promote_as_in_jax_but_keep_64_bits(first: str, mode: s
 @pytest.mark.parametrize("scalar", LATTICE["numpy_scalars"])
 def test_a_numpy_scalar_promotes_like_an_array_of_its_dtype(scalar: str):
     kinds = LATTICE["numpy_scalar_kinds"]
-    one = dtypes.as_dtype(scalar).type(1)
+    one = dtypes.FROM_SHORT[scalar].type(1)
     with rune.enable_x64():
         found = [joined(sample(b), one) for b in kinds]
 
@@ -125,7 +127,7 @@ def test_a_numpy_scalar_promotes_like_an_array_of_its_dtype(scalar: str):
 @pytest.mark.parametrize("scalar", ["i64", "f64", "c128"])
 def test_a_numpy_scalar_of_64_bits_arrives_with_32_by_default(scalar: str):
     kinds = ["bool", "i8", "f16", "f32", "c64"]
-    one = dtypes.as_dtype(scalar).type(1)
+    one = dtypes.FROM_SHORT[scalar].type(1)
     row = LATTICE["numpy_scalars_x32"][scalar].split()
     expected = dict(zip(LATTICE["numpy_scalar_kinds_x32"], row))
 
@@ -142,7 +144,8 @@ def test_the_table_in_the_documentation_is_the_one_in_force():
 
     for first, *row in rows[1:]:
         assert dict(zip(names, row)) == {
-            b: dtypes.short(rnp.promote_types(first, b)) for b in names
+            b: dtypes.short(rnp.promote_types(dtypes.FROM_SHORT[first], dtypes.FROM_SHORT[b]))
+            for b in names
         }, first
     assert len(rows) == len(names) + 1 == 16
 
@@ -193,6 +196,40 @@ def test_a_python_type_as_a_dtype_is_64_bit_where_that_is_the_default(given: typ
 
     assert found == (np.dtype(wide), np.dtype(wide))
     assert rnp.zeros(1, given).dtype.itemsize * 2 == np.dtype(wide).itemsize
+
+
+NUMPYS = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 ? b1 <i4 bool int8 uint64 float16 complex64"
+
+
+@pytest.mark.parametrize("name", NUMPYS.split())
+def test_a_dtype_by_a_name_that_numpy_knows_is_numpys(name: str):
+    x = rnp.ones(2)
+
+    found = {
+        rnp.dtype(name), rnp.zeros(2, name).dtype, x.astype(name).dtype, rnp.array(1, name).dtype,
+        rnp.concatenate([x, x], dtype=name).dtype, rune.ShapeDtypeStruct((2,), name).dtype,
+        lax.convert_element_type(x, name).dtype, rnp.result_type(name),
+    }  # fmt: skip
+
+    assert found == {np.dtype(name)}
+
+
+@pytest.mark.parametrize(
+    "name", "i16 i32 i64 u16 u32 u64 f16 f32 f64 bf16 c64 c128 f8_e5m2".split()
+)
+def test_a_short_name_that_numpy_does_not_know_counts_bits(name: str):
+    assert rnp.zeros(1, name).dtype == dtypes.FROM_SHORT[name]
+    assert rnp.finfo("f16").bits == 16  # NumPy's long double, which rune does not have
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"), [("int4", "i4"), ("uint4", "u4"), ("int8", "i8"), ("uint8", "u8")]
+)
+def test_types_are_printed_and_read_back_in_bits(name: str, printed: str):
+    text = str(rune.make_program(lambda x: x)(rnp.zeros(3, name)))
+
+    assert f"{printed}[3]" in text
+    assert parse_program(text).inputs[0].type.dtype == rnp.dtype(name)
 
 
 SQUARE = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 2.0], [0.5, 2.0, 1.0]])

@@ -75,7 +75,7 @@ def test_power_and_apply_change_the_elements_in_place():
 
 
 def test_values_take_the_dtype_of_the_array():
-    assert rnp.zeros(2, "i8").at[0].set(3.7).tolist() == [3, 0]
+    assert rnp.zeros(2, "int8").at[0].set(3.7).tolist() == [3, 0]
 
 
 # --- elements named repeatedly, and traced indices --------------------------------------------

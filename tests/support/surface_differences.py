@@ -17,7 +17,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "* @ c*: raises *ordered dtype required*",
     ),
     "a Python integer that the dtype cannot hold is refused": (
-        "* @ u*: raises -* does not fit in u*",
+        "* @ u*: raises *: cannot hold -* in u*",
     ),
     "a Python float becomes an integer as in astype: it saturates": (
         "min initial @ u*: gives *", "max where @ u*: gives *", "piecewise @ u*: gives *",
@@ -30,7 +30,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "pow @ i*: gives *",
     ),
     "a complex number is not made real silently": (
-        "* @ c*: raises convert: cannot convert c*imaginary part would be lost*",
+        "* @ c*: raises *: cannot convert c*imaginary part would be lost*",
     ),
     "functions are traced once, also for no slices at all": (
         "apply_along_axis* @ * 0: gives *", "vectorize* @ * 0: gives *",

@@ -65,7 +65,7 @@ def test_results_are_a_tree_and_arguments_keywords_and_constants(device: str):
     same({"total": np.float32(3), "scaled": np.array([0.0, 2.0, 4.0], np.float32)}, found)
 
 
-DTYPES = ["bool", "i8", "i32", "f16", "bf16", "f32", "c64"]
+DTYPES = ["bool", "int8", "i32", "f16", "bf16", "f32", "c64"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Joint, Primitive
@@ -28,7 +29,7 @@ from rune.errors import ShapeError
 from rune.ops.arithmetic import add, neg, sub
 from rune.ops.linalg import householder, qr_numpy
 from rune.ops.linalg.closed_form import product_jvp, reflections_jvp
-from rune.ops.linalg.small import fits_cache
+from rune.ops.linalg.small import NARROW, fits_cache
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -48,6 +49,21 @@ from rune.ops.matrix_helpers import (
     upper_triangle,
 )
 from rune.ops.movement import concatenate
+
+WIDEST = 256  # columns up to which compiled loops in f32 keep up with LAPACK (measured)
+
+
+def _pays(a: ArrayType, *rest: ArrayType, **params: Any) -> bool:
+    """Whether LAPACK is faster than the compiled expansion on the CPU.
+
+    It computes in double precision: complex numbers are its own at any size, f64 where matrices are
+    not narrow, f32 where they are wide or leave the cache.
+    """
+    columns = min((d for d in a.shape[-2:] if isinstance(d, int)), default=WIDEST)
+    if a.dtype in dtypes.COMPLEX or (a.dtype == dtypes.f64 and columns > NARROW):
+        return True
+    return columns > WIDEST or not fits_cache(a)
+
 
 # --- reflections ------------------------------------------------------------------------------
 
@@ -84,7 +100,7 @@ geqrf: Primitive = Primitive(
     "geqrf", "linalg", _geqrf_type, qr_numpy.geqrf,
     batch=batch_leading(lambda: geqrf), multiple_results=True,
     jvp_equation=_geqrf_jvp,
-    lower=Library(lambda a: not fits_cache(a)), expand=_geqrf_expand,
+    lower=Library(_pays), expand=_geqrf_expand,
 )  # fmt: skip
 
 
@@ -116,7 +132,7 @@ householder_product: Primitive = Primitive(
     "householder_product", "linalg", _product_type, qr_numpy.householder_product,
     jvp=Joint(_product_jvp),
     batch=batch_leading(lambda: householder_product),
-    lower=Library(lambda a, taus: not fits_cache(a)), expand=_product_expand,
+    lower=Library(_pays), expand=_product_expand,
 )  # fmt: skip
 
 
@@ -186,7 +202,7 @@ def _tall_jvp(q: Any, r: Any, da: Any) -> tuple[Any, Any]:
 qr: Primitive = Primitive(
     "qr", "linalg", _type, lambda a, *, full_matrices: qr_numpy.qr(a, full_matrices),
     batch=batch_leading(lambda: qr), multiple_results=True, jvp_equation=_jvp,
-    lower=Library(lambda a, *, full_matrices: not fits_cache(a)), expand=_expand,
+    lower=Library(_pays), expand=_expand,
 )  # fmt: skip
 
 __all__ = ["geqrf", "householder_product", "qr"]

@@ -1,7 +1,8 @@
 """Householder reflections in NumPy: whole factorisations by panels, and the product of reflections.
 
-NumPy factorises in double precision and one lane after the other; from LARGE columns on panels are
-left to it, and all that is behind a panel is products of matrices in the matrices' own precision.
+NumPy factorises in double precision, which is what f64 and c128 want. Of f32 and c64, from LARGE
+columns on, panels are left to it, and all that is behind a panel is products of matrices in the
+matrices' own precision.
 """
 
 from __future__ import annotations
@@ -11,19 +12,27 @@ import numpy as np
 from rune.ops.linalg.small import over_matrices
 
 PANEL = 64
-LARGE = 128
+LARGE = 256
+
+
+def _is_left_to_numpy(a: np.ndarray) -> bool:
+    return min(a.shape[-2:]) < LARGE or a.dtype in (np.float64, np.complex128)
 
 
 def geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """R with the vectors below it, and taus. Shapes: [*B, M, N] -> [*B, M, N], [*B, K]."""
-    if min(a.shape[-2:]) < LARGE:
+    if _is_left_to_numpy(a):
         packed, taus = np.linalg.qr(a, mode="raw")
-        return np.swapaxes(packed, -1, -2).astype(a.dtype), taus.astype(a.dtype)
+        return _narrowed(np.swapaxes(packed, -1, -2), a), _narrowed(taus, a)
     lead, count = a.shape[:-2], min(a.shape[-2:])
     packed, taus = np.array(a), np.zeros((*lead, count), a.dtype)
     for lane in np.ndindex(*lead):
         _factorise(packed[lane], taus[lane])
     return packed, taus
+
+
+def _narrowed(x: np.ndarray, a: np.ndarray) -> np.ndarray:
+    return x.astype(a.dtype, copy=False)
 
 
 def _factorise(a: np.ndarray, taus: np.ndarray) -> None:
@@ -66,9 +75,9 @@ def _product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarray:
 
 def qr(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.ndarray]:
     """Q and R; Q is square if full_matrices."""
-    if min(a.shape[-2:]) < LARGE:
+    if _is_left_to_numpy(a):
         q, r = np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
-        return q.astype(a.dtype), r.astype(a.dtype)
+        return _narrowed(q, a), _narrowed(r, a)
     packed, taus = geqrf(a)
     rows, count = a.shape[-2], taus.shape[-1]
     width = rows if full_matrices else count

@@ -15,7 +15,7 @@ from rune.scipy.special.densities import log_beta_power, log_poisson
 from rune.scipy.special.densities import poisson as poisson_mass
 from rune.scipy.special.elementary import entr, times_log, xlog1py
 from rune.scipy.special.gammas import zeta_of
-from rune.scipy.stats.discrete import Discrete, summed
+from rune.scipy.stats.discrete import Discrete, Summed
 
 
 def _share(p: Any) -> Any:
@@ -64,7 +64,7 @@ def _betabinom_log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
     return ways + log_beta(k + a, n - k + b) - log_beta(a, b)
 
 
-_betabinom_lower = summed(
+_betabinom_lower = Summed(
     0.0, lambda n, a, b: log_beta(a, n + b) - log_beta(a, b),
     lambda k, n, a, b: (n - k) * (k + a) / ((k + 1.0) * (n - k - 1.0 + b)),
     reach=lambda n, a, b: n,
@@ -145,7 +145,7 @@ def _logser_log_mass(k: Any, p: Any) -> Any:
     return k * rnp.log(p) - rnp.log(k) - rnp.log(-rnp.log1p(-p))
 
 
-_logser_lower = summed(
+_logser_lower = Summed(
     1.0, lambda p: _logser_log_mass(1.0, p), lambda k, p: p * k / (k + 1.0),
     reach=lambda p: math.log(rnp.finfo(p.dtype).eps) / rnp.log(p),
 )  # fmt: skip

@@ -115,17 +115,25 @@ class Discrete:
         low, high = (rnp.full_like(q, 0.0) + end for end in self.support(*shapes))
         own, other = (self.upper, self.lower) if is_upper else (self.lower, self.upper)
 
+        def is_enough(share: Any) -> Any:
+            return share <= q if is_upper else share >= q
+
         def is_reached(k: Any) -> Any:
             inner = rnp.clip(k, low, high)
             share = own(inner, *shapes) if own else 1.0 - known(self.name, what, other)(
                 inner, *shapes
             )  # fmt: skip
-            there = share <= q if is_upper else share >= q
-            return ((k >= low) & there) | (k >= high)
+            return ((k >= low) & is_enough(share)) | (k >= high)
 
         first, last = (q == 1, q == 0) if is_upper else (q == 0, q == 1)
         is_inner = good & ~first & ~last
-        inner = _first_where(is_reached, low - 1.0, high, is_inner)
+        if isinstance(self.lower, Summed):
+            found = self.lower.first_where(
+                lambda total: is_enough(1.0 - total if is_upper else total), is_inner, *shapes
+            )
+            inner = rnp.minimum(found, high)
+        else:
+            inner = _first_where(is_reached, low - 1.0, high, is_inner)
         out = rnp.where(first, low - 1.0, rnp.where(last, high, inner))
         return rounded(rnp.where(good, out + loc, rnp.nan), dtype)
 
@@ -160,38 +168,94 @@ class Discrete:
         return rounded(rnp.where(bad, rnp.nan, out), dtype)
 
 
-def summed(first: float, log_mass: Function, ratio: Function, reach: Function) -> Function:
+class _Walk(NamedTuple):
+    """How far masses are summed: the last number, the logarithm of its mass, the sum."""
+
+    at: Any
+    log: Any
+    log_rest: Any
+    total: Any
+    total_rest: Any
+
+    @property
+    def has_next(self) -> Any:
+        """Beyond the whole numbers of the dtype there is no next one."""
+        return self.at + 1.0 > self.at
+
+
+TERMS = 8  # numbers in a step of a loop
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
     """The distribution function of masses that have no closed sum, from `first` on.
 
     log_mass: of the shapes alone, at `first`.   ratio: of the mass at k + 1 to that at k.
     reach:    of the shapes: beyond it no mass adds anything.
-    Cost: one ratio for each number up to the largest k, at most up to the largest reach.
+    Cost: one ratio for each number up to the largest k, at most up to the largest reach. A quantile
+          is found by one such walk, as devices without loops of their own pay for each step.
     """
 
-    def lower(k: Any, *shapes: Any) -> Any:
-        # A lane that is not a number ends no other's sum.
-        most = rnp.minimum(k, ops.stop_gradient(reach(*shapes)))
-        most = rnp.where(rnp.isnan(most), first, most)
-        last = ops.stop_gradient(rnp.max(most, initial=first))
+    first: float
+    log_mass: Function
+    ratio: Function
+    reach: Function
 
-        def goes_on(carry: tuple[Any, ...]) -> Any:
-            # Beyond the whole numbers of the dtype there is no next one.
-            return (carry[0] < last) & (carry[0] + 1.0 > carry[0])
+    def __call__(self, k: Any, *shapes: Any) -> Any:
+        """The share of the numbers up to k."""
+        most = self._most(rnp.minimum(k, ops.stop_gradient(self.reach(*shapes))))
+        last = ops.stop_gradient(rnp.max(most, initial=self.first))
+        return while_loop(
+            lambda walk: (walk.at < last) & walk.has_next,
+            lambda walk: self._further(walk, most, shapes), self._start(most, shapes),
+        ).total  # fmt: skip
 
-        def again(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-            j, log, log_rest, total, total_rest = carry
-            is_on = j < most
-            share = rnp.where(is_on, ratio(rnp.where(is_on, j, first), *shapes), 1.0)
-            log, log_rest = _compensated(log, log_rest, rnp.log(share))
-            mass = rnp.where(is_on, rnp.exp(log), 0.0)
-            return j + 1.0, log, log_rest, *_compensated(total, total_rest, mass)
+    def first_where(self, is_enough: Function, wanted: Any, *shapes: Any) -> Any:
+        """The first number up to which the share is enough, for those that are wanted, else inf."""
+        most = self._most(rnp.where(wanted, self.reach(*shapes), self.first))
+        start = self._start(most, shapes)
 
-        log = log_mass(*shapes)
-        total, none = rnp.exp(log), rnp.zeros_like(log)
-        start = (rnp.asarray(first, k.dtype), log, none, total, none)
-        return while_loop(goes_on, again, start)[3]
+        def found_at(walk: _Walk, found: Any) -> Any:
+            is_new = rnp.isinf(found) & is_enough(walk.total)
+            return rnp.where(is_new, walk.at, found)
 
-    return lower
+        def goes_on(carry: tuple[_Walk, Any]) -> Any:
+            walk, found = carry
+            return rnp.any(rnp.isinf(found) & (walk.at < most)) & walk.has_next
+
+        def again(carry: tuple[_Walk, Any]) -> tuple[_Walk, Any]:
+            walk, found = carry
+            for _ in range(TERMS):
+                walk = self._next(walk, most, shapes)
+                found = found_at(walk, found)
+            return walk, found
+
+        nothing = rnp.full_like(start.total, rnp.inf)
+        return while_loop(goes_on, again, (start, found_at(start, nothing)))[1]
+
+    def _most(self, reach: Any) -> Any:
+        """A lane that is not a number ends no other's sum."""
+        return rnp.where(rnp.isnan(reach), self.first, reach)
+
+    def _start(self, most: Any, shapes: Sequence[Any]) -> _Walk:
+        log = self.log_mass(*shapes)
+        none = rnp.zeros_like(log)
+        return _Walk(rnp.asarray(self.first, most.dtype), log, none, rnp.exp(log), none)
+
+    def _further(self, walk: _Walk, most: Any, shapes: Sequence[Any]) -> _Walk:
+        for _ in range(TERMS):
+            walk = self._next(walk, most, shapes)
+        return walk
+
+    def _next(self, walk: _Walk, most: Any, shapes: Sequence[Any]) -> _Walk:
+        """The walk after one number more, where it is not above `most`."""
+        is_on = (walk.at < most) & walk.has_next
+        at = rnp.where(is_on, walk.at, self.first)
+        share = rnp.where(is_on, self.ratio(at, *shapes), 1.0)
+        log, log_rest = _compensated(walk.log, walk.log_rest, rnp.log(share))
+        mass = rnp.where(is_on, rnp.exp(log), 0.0)
+        total = _compensated(walk.total, walk.total_rest, mass)
+        return _Walk(walk.at + 1.0, log, log_rest, *total)
 
 
 def _compensated(total: Any, rest: Any, term: Any) -> tuple[Any, Any]:

@@ -1,0 +1,201 @@
+"""Kinds of calls that native code makes from then on: what such a call looks like, as data.
+
+A jitted function that has been called twice with the same kind of arguments describes the call:
+every container and leaf of the arguments with its type, and how the result's tree is made
+(backends/cpu_call.py). What cannot be described is called as before: trees of registered classes,
+other devices, donated arguments, traces with hidden inputs, complex Python numbers.
+
+Invariant: a description fits no call that the trace would not be found for. Every part of the
+trace's key is in it, types and static values by identity, which is stricter than equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import config, counts, dtypes
+from rune.array import COMMITTED_CPU, CPU, Array, Place
+from rune.backends import cpu, cpu_call
+from rune.backends.cpu_call import Build, Check, Fetch, Kept, NativeCall, Node, Result
+from rune.core.interpreter import dispatch
+from rune.core.types import ArrayType
+from rune.tree.registry import DICT, LIST, NONE, TUPLE
+from rune.tree.treedef import TreeDef
+
+_NUMBERS = {
+    float: (Check.FLOAT, (dtypes.f32, dtypes.f64)),
+    int: (Check.INT, (dtypes.i32, dtypes.i64)),
+    bool: (Check.BOOL, (dtypes.bool_,)),
+}
+_BUILDS = {TUPLE: Build.TUPLE, LIST: Build.LIST, DICT: Build.DICT, NONE: Build.NONE}
+
+
+class _Indescribable(Exception):
+    """Something that native calls do not have."""
+
+
+def described(
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    is_static: Callable[[int | str], bool],
+    captured: Sequence[Any],
+    executable: Any,
+    out_types: Sequence[ArrayType],
+    out_tree: TreeDef,
+    place: Place,
+) -> Kept | None:
+    """The kind of this call for native code; None where it has to be made as before."""
+    if not isinstance(executable, cpu.CpuExecutable):
+        return None
+    walk = _Walk()
+    try:
+        for value in captured:
+            walk.leaf(value, Fetch.CONSTANT, 0, value)
+        walk.arguments(args, kwargs, is_static)
+    except _Indescribable:
+        return None
+    prepared = executable.for_native_calls(walk.buffers)
+    if prepared is None or not walk.fits(prepared.takes):
+        return None
+    results = zip(out_types, prepared.gives, prepared.makers, strict=True)
+    build, finish = _build(out_tree)
+    nodes = walk.nodes_for(prepared.takes)
+    if max(len(nodes), len(build)) > cpu_call.MOST_NODES:
+        return None
+    call = NativeCall(
+        config.current(), len(args), tuple(kwargs), nodes, place,
+        tuple(Result(t.with_shape(m.shape), m, maker) for t, m, maker in results),
+        build, finish, prepared.code, counts.address_of_runs(),
+    )  # fmt: skip
+    return cpu_call.kept(call)
+
+
+_Found = tuple[Any, Fetch, int, Any]  # a node, and how it is reached: Node's first fields
+
+
+class _Walk:
+    """The nodes of arguments, parents before children, and the buffers of their leaves."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.buffers: list[np.ndarray] = []
+
+    def arguments(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        is_static: Callable[[int | str], bool],
+    ) -> None:
+        """All arguments, those by name in the order in which a tree has them."""
+        numbers = {name: len(args) + k for k, name in enumerate(kwargs)}
+        given = [*enumerate(args), *((name, kwargs[name]) for name in sorted(kwargs))]
+        for where, value in given:
+            number = where if isinstance(where, int) else numbers[where]
+            if is_static(where):
+                self.add(Fetch.ARGUMENT, 0, number, Check.SAME, value)
+            else:
+                self.tree(value, Fetch.ARGUMENT, number)
+
+    def tree(self, value: Any, fetch: Fetch, key: Any) -> None:
+        """An argument: containers of the plain kinds, and leaves."""
+        # Last first, so that nodes come in the order of the leaves.
+        waiting: list[_Found] = [(value, fetch, 0, key)]
+        while waiting:
+            waiting.extend(reversed(self.children(*waiting.pop())))
+
+    def children(self, value: Any, fetch: Fetch, parent: int, key: Any) -> list[_Found]:
+        """Add one node; its children, and where they come from."""
+        number = len(self.nodes)
+        if value is None:
+            self.add(fetch, parent, key, Check.SAME, None)
+        elif type(value) in (tuple, list):
+            cls = type(value)
+            self.add(fetch, parent, key, Check.SEQUENCE, len(value), cls)
+            inside = Fetch.TUPLE if cls is tuple else Fetch.LIST
+            return [(child, inside, number, k) for k, child in enumerate(value)]
+        elif type(value) is dict and all(type(k) is str for k in value):
+            self.add(fetch, parent, key, Check.DICT, len(value))
+            return [(value[k], Fetch.DICT, number, k) for k in sorted(value)]
+        else:
+            self.leaf(value, fetch, parent, key)
+        return []
+
+    def leaf(self, value: Any, fetch: Fetch, parent: int, key: Any) -> None:
+        """A leaf; Memory and bytes follow when it is known what the plan takes."""
+        if type(value) is Array and value.place.device is None:
+            self.add(fetch, parent, key, Check.ARRAY, value.type)
+            self.buffers.append(value.buffer)
+        elif type(value) is np.ndarray:
+            self.add(fetch, parent, key, Check.NUMPY)
+            self.buffers.append(value)
+        elif type(value) in _NUMBERS:
+            self.add(fetch, parent, key, _NUMBERS[type(value)][0])
+            self.buffers.append(np.asarray(value))
+        else:
+            raise _Indescribable
+
+    def add(self, *fields: Any) -> None:
+        """Add a node."""
+        self.nodes.append(Node(*fields))
+
+    def fits(self, taken: Sequence[cpu_call.Memory]) -> bool:
+        """Whether the leaves are what the plan takes, without conversion."""
+        leaves = [n for n in self.nodes if n.check >= Check.ARRAY]
+        if len(leaves) != len(taken):
+            return False
+        numbers = {check: known for check, known in _NUMBERS.values()}
+        for node, buffer, memory in zip(leaves, self.buffers, taken, strict=True):
+            if buffer.shape != memory.shape:
+                return False
+            if node.check in numbers:
+                if memory.dtype not in numbers[node.check]:
+                    return False
+            elif buffer.dtype is not memory.dtype:
+                return False
+        return True
+
+    def nodes_for(self, taken: Sequence[cpu_call.Memory]) -> tuple[Node, ...]:
+        """The nodes, with what the plan takes."""
+        rest, found = iter(taken), []
+        for n in self.nodes:
+            if n.check < Check.ARRAY:
+                found.append(n)
+                continue
+            memory = next(rest)
+            is_number = n.check > Check.NUMPY
+            extra = memory.dtype.itemsize if is_number else memory
+            found.append(Node(n.fetch, n.parent, n.key, n.check, n.expected, extra))
+        return tuple(found)
+
+
+def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
+    """How native code makes the tree: nodes after their children; by `unflatten` if it must."""
+    found, waiting = [], [out_tree]
+    while waiting:
+        node = waiting.pop()
+        if node.kind is None:
+            found.append((Build.LEAF, 0, None))
+        elif node.kind in _BUILDS:
+            keys = node.data if node.kind is DICT else None
+            found.append((_BUILDS[node.kind], len(node.parts), keys))
+            waiting.extend(node.parts)
+        else:
+            leaves = [(Build.LEAF, 0, None)] * out_tree.num_leaves
+            return (*leaves, (Build.LIST, len(leaves), None)), out_tree.unflatten
+    return tuple(reversed(found)), None
+
+
+def native_method(cls: type, slot: str, general: Callable[..., Any]) -> Any:
+    """The method `__call__` of `cls` that makes the calls kept in the slot; None if there is none.
+
+    Errors: CompileError.
+    """
+    interpreter, outermost = dispatch()
+    settings, default = config.variable()
+    owner = cpu_call.Owner(
+        cls, slot, general, Array, CPU, COMMITTED_CPU, interpreter, outermost, settings, default
+    )
+    return cpu_call.method(owner)
