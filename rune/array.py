@@ -131,11 +131,9 @@ class Array(Operators):
 
         An eager transpose or slice on the CPU is a view, so memory is lent only after this.
         """
-        buffer = self.buffer
-        if self.place.device is None and type(buffer.base) is np.ndarray:
+        if self.place.device is None and type(self.buffer.base) is np.ndarray:
             return False
-        # Three references: the array's slot, the name here, and the call's own argument.
-        return sys.getrefcount(buffer) <= 3
+        return _references(self) <= _REFERENCES_OF_ONE
 
     def make_dense(self) -> None:
         """Store a CPU array that is a strided view as a contiguous one; the contents stay."""
@@ -156,11 +154,14 @@ class Array(Operators):
             self.place.device.backend.synchronize()
         return self
 
-    def item(self) -> Any:
-        """The single element as a Python scalar. Errors: ArgumentError for none, or several."""
-        if self.size != 1:
+    def item(self, *index: int) -> Any:
+        """The single element as a Python scalar, or the one at an index, of the axes or flat.
+
+        Errors: ArgumentError for none or several elements without an index; IndexError beyond.
+        """
+        if not index and self.size != 1:
             raise ArgumentError(f"item: cannot make a scalar of {self.type} (size 1 required)")
-        return self.numpy().item()
+        return self.numpy().item(*index)
 
     def tolist(self) -> Any:
         """Nested Python lists."""
@@ -316,6 +317,14 @@ class Array(Operators):
 
     def __reduce__(self) -> tuple:
         return _unpickle, (np.asarray(self), self.type)
+
+
+def _references(array: Array) -> int:
+    return sys.getrefcount(array._buffer)
+
+
+# How many of them the interpreter itself adds to that of the slot is different in each release.
+_REFERENCES_OF_ONE = _references(Array(object(), ArrayType((), dtypes.f32)))
 
 
 def _unpickle(data: np.ndarray, type: ArrayType) -> Array:

@@ -111,6 +111,8 @@ def configure(**changes: bool | str | None) -> Iterator[Config]:
 def enable_x64(enabled: bool = True):
     """64-bit defaults inside the block: `with rune.enable_x64(): ...`.
 
+    Errors: none.
+
     >>> import rune, rune.numpy as rnp
     >>> with rune.enable_x64():
     ...     print(rnp.ones(2).dtype)

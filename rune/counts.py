@@ -45,6 +45,8 @@ def address_of_runs() -> int:
 def counters() -> Counters:
     """The counters as they stand.
 
+    Errors: none.
+
     >>> import rune
     >>> before = rune.counters().traces
     >>> _ = rune.jit(lambda x: x + 1)(2.0)
@@ -59,6 +61,8 @@ def counters() -> Counters:
 @contextmanager
 def counting() -> Iterator[Counters]:
     """Counts made inside the block, filled in when it ends.
+
+    Errors: none.
 
     >>> with counting() as seen:
     ...     _ = next(traces)

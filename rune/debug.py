@@ -69,6 +69,7 @@ def profile() -> Iterator[Profile]:
     Programs are compiled once more for it, with every step apart, and each call waits. Eager
     operations on the CPU are not compiled, and not seen. With RUNE_DEBUG=profile in the environment
     the whole process is profiled, and the tables are printed at its end.
+    Errors: none.
 
     >>> import rune, rune.numpy as rnp
     >>> f = rune.jit(lambda x: rnp.sum(rnp.sin(x)))
@@ -94,6 +95,7 @@ def callback(
     ordered:      after the ordered callbacks before it, and before those after it.
     partitioned:  JAX's request for one call per shard; an array here is in one piece.
     What it returns is not looked at. Leaves that are no arrays are handed over as they are.
+    Errors: TransformError for what is no function; else those of the function.
 
     >>> import rune
     >>> seen = []

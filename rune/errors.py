@@ -27,7 +27,11 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One line of the user's source: where an equation comes from."""
+    """One line of the user's source: where an equation comes from.
+
+    >>> Frame("work/demo.py", 3, "step").short
+    'demo.py:3'
+    """
 
     file: str
     line: int
@@ -110,79 +114,195 @@ class RuneError(Exception):
 
 
 class ShapeError(RuneError, TypeError, ValueError):
-    """Shapes that do not fit the operation: JAX has TypeError for this, NumPy ValueError."""
+    """Shapes that do not fit the operation: JAX has TypeError for this, NumPy ValueError.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rnp.ones(3) + rnp.ones(4)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.ShapeError: add: cannot broadcast shapes [3] and [4] (axis 0: 3 against 4)...
+    """
 
 
 class DtypeError(RuneError, TypeError):
-    """A dtype without meaning for the operation."""
+    """A dtype without meaning for the operation.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rnp.bitwise_and(1.5, 2)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.DtypeError: and: cannot take f32*[], f32*[] (bool or integer dtype required)...
+    """
 
 
 class AxisError(RuneError, ValueError, IndexError):
-    """An axis that the array does not have, or has twice."""
+    """An axis that the array does not have, or has twice.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rnp.sum(rnp.ones(3), axis=1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.AxisError: sum: cannot find axis 1 of f32[3] (its axes are -1 to 0)...
+    """
 
 
 class BoundsError(RuneError, IndexError):
-    """An index out of bounds, found inside `rune.debug.checks(bounds=True)`."""
+    """An index out of bounds, found inside `rune.debug.checks(bounds=True)`.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.debug.checks(bounds=True):  # doctest: +ELLIPSIS
+    ...     rnp.arange(3)[rnp.array(5)]
+    Traceback (most recent call last):
+    rune.errors.BoundsError: gather: found index 5 out of bounds (axis 0 of i32[3])...
+    """
 
 
 class UnboundAxisError(RuneError, NameError):
-    """A collective over an axis that no transformation around it names."""
+    """A collective over an axis that no transformation around it names.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.lax.psum(1.0, "i")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.UnboundAxisError: collective: cannot find the axis 'i' (no transformation ...
+    """
 
 
 class ArgumentError(RuneError, TypeError, ValueError):
-    """An argument of the wrong kind: a string in jit, an unhashable static argument."""
+    """An argument of the wrong kind: a string in jit, an unhashable static argument.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(lambda x: x)("text")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.ArgumentError: jit: cannot take str as an array (argument[0] = 'text')...
+    """
 
 
 class LayoutError(ArgumentError):
-    """An array that compiled code cannot read as it lies in memory."""
+    """An array that compiled code cannot read as it lies in memory.
+
+    >>> import rune, rune.numpy as rnp, numpy as np
+    >>> rune.jit(rnp.sum)(np.arange(4.0)[::2])  # met and made dense: callers do not see it
+    Array(2., f32[], cpu:0)
+    """
 
 
 class TransformError(RuneError, TypeError):
-    """A transformation asked for something without meaning: grad of a non-scalar or an integer."""
+    """A transformation asked for something without meaning: grad of a non-scalar or an integer.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.grad(lambda x: 2 * x)(rnp.ones(2))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.TransformError: grad: cannot differentiate a result f32[2] (scalar required)...
+    """
 
 
 class MissingRule(RuneError, NotImplementedError):
-    """A primitive without the rule that a transformation needs; never a silent zero."""
+    """A primitive without the rule that a transformation needs; never a silent zero.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rnp.take(rnp.ones(2), 0, mode="raise")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.MissingRule: take: cannot use mode='raise' (compiled programs raise nothing)...
+    """
 
 
 class TracerError(RuneError, TypeError):
-    """A traced value used as a concrete one."""
+    """A traced value used as a concrete one.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(float)(1.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.TracerError: tracer: cannot convert a traced value ...
+    """
 
 
 class TracerBoolConversionError(TracerError):
-    """A traced value used as a Python truth value."""
+    """A traced value used as a Python truth value.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(lambda x: 1 if x > 0 else 0)(1.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.TracerBoolConversionError: tracer: cannot use a traced value as a truth value ...
+    """
 
 
 class TracerArrayConversionError(TracerError):
-    """A traced value handed to NumPy."""
+    """A traced value handed to NumPy.
+
+    >>> import rune, numpy as np
+    >>> rune.jit(np.sin)(1.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.TracerArrayConversionError: tracer: cannot hand a traced value to NumPy ...
+    """
 
 
 class TracerIntegerConversionError(TracerError):
-    """A traced value used as a Python integer or index."""
+    """A traced value used as a Python integer or index.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(range)(3)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.TracerIntegerConversionError: tracer: cannot use a traced value as a Python ...
+    """
 
 
 class NonConcreteBooleanIndexError(TracerError, IndexError):
-    """A traced boolean mask used as an index: the result's shape would depend on data."""
+    """A traced boolean mask used as an index: the result's shape would depend on data.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(lambda x: x[x > 0])(rnp.ones(2))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.NonConcreteBooleanIndexError: index: cannot index with a traced mask ...
+    """
 
 
 class EscapedTracerError(RuneError, RuntimeError):
-    """A traced value used after its transformation had ended."""
+    """A traced value used after its transformation had ended.
+
+    >>> import rune
+    >>> kept = []
+    >>> rune.jit(kept.append)(1.0)
+    >>> kept[0] + 1  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.EscapedTracerError: tracer: cannot use a traced value f32*[] after its ...
+    """
 
 
 class DimensionError(RuneError, ValueError):
-    """A symbolic dimension out of its declared range, or undecidable."""
+    """A symbolic dimension out of its declared range, or undecidable.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(rnp.sum, dims={"n": (1, 9)}, in_dims=("n",))(rnp.ones(10))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.DimensionError: jit: cannot run sum with n = 10 ...
+    """
 
 
 class HostFallbackWarning(UserWarning):
-    """An operation that a device leaves to the host: its operands are copied there and back."""
+    """An operation that a device leaves to the host: its operands are copied there and back.
+
+    >>> import rune, rune.numpy as rnp, warnings
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     with rune.device("reference"):
+    ...         _ = rnp.linalg.eigvals(rnp.eye(2))
+    >>> seen[0].category.__name__
+    'HostFallbackWarning'
+    """
 
 
 class CheckError(RuneError):
-    """A program, kernel or plan that breaks a rule of its own language: a bug in rune."""
+    """A program, kernel or plan that breaks a rule of its own language: a bug in rune.
+
+    >>> raise CheckError("check: cannot accept kernel add_0")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.CheckError: check: cannot accept kernel add_0...
+    """
 
 
 class CompileError(RuneError, RuntimeError):
-    """Kernel source that a backend refuses; `source` is the whole of it."""
+    """Kernel source that a backend refuses; `source` is the whole of it.
+
+    >>> CompileError("opencl: cannot compile add_0", source="kernel void add_0").source
+    'kernel void add_0'
+    """
 
     def __init__(
         self, message: str, hint: str | None = None, frame: Frame | None = None, source: str = ""
@@ -192,26 +312,66 @@ class CompileError(RuneError, RuntimeError):
 
 
 class DeviceError(RuneError, RuntimeError):
-    """A device that is absent, or arrays on different devices."""
+    """A device that is absent, or arrays on different devices.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.device_put(rnp.ones(2), "nowhere")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.DeviceError: device: cannot find 'nowhere' (there are cpu:0...
+    """
 
 
 class OutOfMemory(RuneError, MemoryError):
-    """More memory asked than a device has: says asked, used and the limit."""
+    """More memory asked than a device has: says asked, used and the limit.
+
+    >>> raise OutOfMemory("opencl: cannot allocate 8 GiB (2 GiB free)")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.OutOfMemory: opencl: cannot allocate 8 GiB (2 GiB free)...
+    """
 
 
 class DeletedArrayError(RuneError, RuntimeError):
-    """A donated array used again."""
+    """A donated array used again.
+
+    >>> import rune, rune.numpy as rnp
+    >>> x = rnp.ones(2)
+    >>> y = rune.jit(lambda x: x + 1, donate_argnums=0)(x)
+    >>> x + 1  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.DeletedArrayError: array: cannot read f32[2] (it was donated to a jitted call, ...
+    """
 
 
 class NaNError(RuneError, FloatingPointError):
-    """A NaN or an infinity found while `rune.debug.checks` looks for them."""
+    """A NaN or an infinity found while `rune.debug.checks` looks for them.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.debug.checks(nans=True):  # doctest: +ELLIPSIS
+    ...     rnp.log(rnp.array(-1.0))
+    Traceback (most recent call last):
+    rune.errors.NaNError: log: found NaN in its result f32*[] (first at [])...
+    """
 
     result: int | None = None  # the number of the result in which it is seen, if in any
 
 
 class UnhandledEffect(RuneError, RuntimeError):
-    """An effect that no handler answers: a draw without a key, outside `rune.random.seed`."""
+    """An effect that no handler answers: a draw without a key, outside `rune.random.seed`.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(lambda: rune.random.normal(shape=(2,)))()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.UnhandledEffect: normal: cannot draw without a key here ...
+    """
 
 
 class KeyReuseError(RuneError, ValueError):
-    """A random key used twice, found while `rune.configure(check_keys=True)` is on."""
+    """A random key used twice, found while `rune.configure(check_keys=True)` is on.
+
+    >>> import rune, rune.numpy as rnp
+    >>> key = rune.random.key(0)
+    >>> with rune.configure(check_keys=True):  # doctest: +ELLIPSIS
+    ...     x, y = rune.random.normal(key), rune.random.normal(key)
+    Traceback (most recent call last):
+    rune.errors.KeyReuseError: key: cannot use a key twice (key<fry> [0, 0]; first used at...
+    """

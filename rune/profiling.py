@@ -67,7 +67,14 @@ class PlanProfile:
 
 
 class Profile:
-    """What was measured; printing it gives a table for each compiled program."""
+    """What was measured; printing it gives a table for each compiled program.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.debug.profile() as found:
+    ...     _ = rune.jit(rnp.sin)(rnp.ones(2))
+    >>> found.plans[0].name, found.plans[0].calls, found.counters.runs
+    ('sin', 1, 1)
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

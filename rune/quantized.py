@@ -39,6 +39,11 @@ class Quantized:
     zero:    the stored number that stands for 0, shaped like the scale; None: 0 itself
     format:  the dtype of the stored numbers;  dtype: what the array is taken for
     axis:    of groups and of packed numbers, counted from the end;  size: its elements if packed
+
+    >>> import rune, rune.numpy as rnp
+    >>> q = rune.quantize(rnp.ones((4, 8)), "int8")
+    >>> q.shape, q.format, q.dtype
+    ((4, 8), dtype('int8'), dtype('float32'))
     """
 
     values: Any
@@ -217,6 +222,8 @@ def _packed(values: Any, axis: int) -> Any:
 
 def dequantize(q: Quantized) -> Any:
     """The array that `q` stands for, in the dtype that was quantised.
+
+    Errors: none for what `quantize` gave.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.dequantize(rune.quantize(rnp.array([7.0, -3.0, 1.0]), "int4"))

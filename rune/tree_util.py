@@ -52,6 +52,8 @@ tree_unflatten = tree.unflatten
 def treedef_children(treedef: TreeDef) -> list[TreeDef]:
     """The structures one level down.
 
+    Errors: none for structures.
+
     >>> import rune
     >>> [d.num_leaves for d in rune.tree_util.treedef_children(rune.tree.structure([1, (2, 3)]))]
     [1, 2]
@@ -62,6 +64,8 @@ def treedef_children(treedef: TreeDef) -> list[TreeDef]:
 def treedef_is_leaf(treedef: TreeDef) -> bool:
     """Whether the structure is that of a leaf.
 
+    Errors: none for structures.
+
     >>> treedef_is_leaf(tree_structure(1)), treedef_is_leaf(tree_structure(None))
     (True, False)
     """
@@ -70,6 +74,8 @@ def treedef_is_leaf(treedef: TreeDef) -> bool:
 
 def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
     """The structure of a tuple of trees with these structures.
+
+    Errors: none for structures.
 
     >>> treedef_tuple([tree_structure(1), tree_structure([2, 3])])
     PyTreeDef((*, [*, *]))

@@ -1,7 +1,7 @@
 """What every test file gets: checked stages and plans, `expect` with --accept, the profiles.
 
 Whatever a test compiles is checked after every stage, its plan goes through `null`, and nothing
-comes from the disk cache of an earlier run. Where all executors have to be there, Vulkan runs under
+comes from the disk cache of an earlier run: a run has one of its own, which its workers share. Where all executors have to be there, Vulkan runs under
 the validation layer, and what that says is an error.
 
 The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
@@ -13,17 +13,21 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-os.environ["RUNE_CACHE_DIR"] = ""
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers get the environment of the first process
+    _OF_THIS_RUN = tempfile.TemporaryDirectory(prefix="rune-tests-")
+    os.environ["RUNE_CACHE_DIR"] = _OF_THIS_RUN.name
 if "RUNE_TEST_ALL" in os.environ:
     os.environ.setdefault("RUNE_VULKAN_VALIDATION", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
+from tests.support.order import by_case
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
 
@@ -47,6 +51,11 @@ def _checked_stages():
 
     with configure(check_stages=True):
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one case stand together."""
+    items[:] = by_case(items)
 
 
 def pytest_collection_finish() -> None:

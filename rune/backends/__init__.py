@@ -105,6 +105,8 @@ def _names() -> tuple[str, ...]:
 def devices() -> Sequence[Device]:
     """The devices that are there, the default first; reference and null are for checking.
 
+    Errors: none.
+
     >>> devices()[0].name
     'cpu:0'
     """
@@ -113,6 +115,8 @@ def devices() -> Sequence[Device]:
 
 def missing() -> dict[str, str]:
     """Why a backend has no device, by the backend's name.
+
+    Errors: none.
 
     >>> import rune
     >>> "cpu" in rune.missing()

@@ -28,7 +28,7 @@ from rune.backends import (
     cpu_blas,
     cpu_call,
     cpu_compile,
-    cpu_gemm,
+    cpu_gemm_library,
     cpu_gemm_strided,
     cpu_memory,
     cpu_plan,
@@ -117,16 +117,16 @@ class CpuBackend:
         assert abi is not None
         parallel = partial(cpu_pool.parallel_address, target.cores)
 
-        def dot(dtype: np.dtype) -> int:
+        def dot(dtype: np.dtype, products: list[cpu_gemm_library.Product]) -> int:
             blas = cpu_blas.find_gemm(dtype)
             if blas is not None:
                 return cpu_blas.dot_address(blas, dtype)
             pool = parallel() if target.cores > 1 else 0
-            return cpu_gemm.gemm_address(dtype, target.cores, pool)
+            return cpu_gemm_library.gemm_address(dtype, target.cores, pool, products)
 
-        def strided_dot(dtype: np.dtype) -> int:
+        def strided_dot(dtype: np.dtype, products: list[cpu_gemm_library.Product]) -> int:
             pool = parallel() if target.cores > 1 else 0
-            return cpu_gemm_strided.gemm_address(dtype, target.cores, pool)
+            return cpu_gemm_strided.gemm_address(dtype, target.cores, pool, products)
 
         self.host = cpu_plan.Host(
             cpu_compile.machine(), abi, target.cores, parallel, dot, strided_dot

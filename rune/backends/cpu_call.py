@@ -199,15 +199,7 @@ class Owner:
     default_config: object
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A method descriptor over machine code; all of it lives as long as the class."""
-
-    descriptor: Any
-    kept_alive: tuple[Any, ...]
-
-
-def method(owner: Owner) -> Method | None:
+def method(owner: Owner) -> Any:
     """The method `__call__` of the class; None where the host is not the known one.
 
     Errors: CompileError.
@@ -219,13 +211,16 @@ def method(owner: Owner) -> Method | None:
     parts = (cpu_call_text.TEXT, cpu_match_text.TEXT, cpu_results_text.TEXT)
     values = {**_CODES, **found, **slots, **_objects(owner)}
     text = _WORD.sub(lambda word: str(values[word[0]]), "".join(parts))
-    code = cpu_compile.compile_module("call", text)
+    # It is compiled once in a process, and no slower for three times the effort.
+    code = cpu_compile.compile_module("call", text, effort=0)
     flags = _METH_FASTCALL | _METH_KEYWORDS
     document = (owner.general.__doc__ or "").encode()
     definition = cpu_python.MethodDefinition(b"__call__", code.address("call"), flags, document)
+    # Never freed: finalisers may call until the process ends.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object((code, definition, owner)))
     make = ctypes.pythonapi.PyDescr_NewMethod
     make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
-    return Method(make(owner.cls, ctypes.addressof(definition)), (code, definition, owner))
+    return make(owner.cls, ctypes.addressof(definition))
 
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x0080, 0x0002
@@ -240,7 +235,8 @@ _CODES: dict[str, Any] = {
 }
 _FUNCTIONS = {
     "INCREF": "Py_IncRef", "DECREF": "Py_DecRef", "GET_VARIABLE": "PyContextVar_Get",
-    "CLEAR_ERROR": "PyErr_Clear", "VECTORCALL": "PyObject_Vectorcall",
+    "CLEAR_ERROR": "PyErr_Clear", "ERROR_MATCHES": "PyErr_ExceptionMatches",
+    "VECTORCALL": "PyObject_Vectorcall",
     "CALL_NO_ARGS": "PyObject_CallNoArgs", "CALL_ONE_ARG": "PyObject_CallOneArg",
     "GENERIC_ALLOC": "PyType_GenericAlloc", "SAVE_THREAD": "PyEval_SaveThread",
     "RESTORE_THREAD": "PyEval_RestoreThread", "FLOAT_VALUE": "PyFloat_AsDouble",
@@ -259,7 +255,8 @@ def _objects(owner: Owner) -> dict[str, str]:
         "COMMITTED": owner.committed, "INTERPRETER_VARIABLE": owner.interpreter,
         "OUTERMOST": owner.outermost, "CONFIG_VARIABLE": owner.config,
         "DEFAULT_CONFIG": owner.default_config, "NONE": None, "TRUE": True, "DICT_TYPE": dict,
-        "FLOAT_TYPE": float, "INT_TYPE": int, "BOOL_TYPE": bool, "NDARRAY": np.ndarray,
+        "MEMORY_ERROR": MemoryError, "FLOAT_TYPE": float, "INT_TYPE": int, "BOOL_TYPE": bool,
+        "NDARRAY": np.ndarray,
     }  # fmt: skip
     return {word: _pointer(id(x)) for word, x in objects.items()}
 

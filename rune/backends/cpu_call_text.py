@@ -10,6 +10,8 @@ UNFIT, having done nothing, where what it finds is not what the words say.
     @make      one result: an array of Python's over uninitialised memory
     @build     the tree of the results
 
+Where memory is short, the general way says of what. Other errors are raised.
+
 Invariant: whatever is held while other Python code may run is counted, and let go on every path.
 """
 
@@ -292,8 +294,15 @@ unmake_one:
   call void DECREF(ptr %u_array)
   br label %unmake
 unmade:
+  %short = call i32 ERROR_MATCHES(ptr MEMORY_ERROR)
+  %is_short = icmp ne i32 %short, 0
+  br i1 %is_short, label %tell_generally, label %raise
+tell_generally:
   call void CLEAR_ERROR()
   br label %release
+raise:
+  call void @release(ptr %frame)
+  ret ptr null
 release:
   call void @release(ptr %frame)
   br label %unfit

@@ -85,9 +85,9 @@ def attributes() -> str:
 _MODEL = {"reloc": "static", "codemodel": "large"}
 
 
-def _target_machine() -> Any:
+def _target_machine(effort: int = 2) -> Any:
     return library().Target.from_default_triple().create_target_machine(
-        cpu=processor(), features=_features_text(), opt=2, jit=True, **_MODEL
+        cpu=processor(), features=_features_text(), opt=effort, jit=True, **_MODEL
     )
 
 
@@ -109,19 +109,20 @@ class Code:
             return target.emit_assembly(_optimised(self.text, target))
 
 
-def compile_module(name: str, text: str) -> Code:
-    """Compile IR text.
+def compile_module(name: str, text: str, effort: int = 2) -> Code:
+    """Compile IR text, with LLVM's effort of 0 to 2 where instructions are chosen.
 
     Errors: CompileError "cpu: cannot compile f (LLVM's words)" with the numbered lines.
     """
     text, addresses = _with_symbols(f"{text}\n\n{attributes()}\n")
     versions = ".".join(map(str, library().llvm_version_info))
-    key = disk_cache.key_of("llvm", versions, *_MODEL.values(), processor(), _features_text(), text)
+    host = (*_MODEL.values(), processor(), _features_text())
+    key = disk_cache.key_of("llvm", versions, *host, str(effort), text)
     with _lock:
         for number, address in enumerate(addresses):
             library().add_symbol(_symbol(number), address)
         try:
-            return Code(_linked(_object(key, text)), text)
+            return Code(_linked(_object(key, text, effort)), text)
         except RuntimeError as error:
             raise refusal(f"cpu: cannot compile {name}", text, str(error)) from error
 
@@ -143,11 +144,11 @@ def _symbol(number: int) -> str:
     return f"address.{number}"
 
 
-def _object(key: bytes, text: str) -> bytes:
+def _object(key: bytes, text: str, effort: int) -> bytes:
     """The object code, kept from an earlier process or made."""
     found = disk_cache.load(key)
     if found is None:
-        target = _target_machine()
+        target = _target_machine(effort)
         found = target.emit_object(_optimised(text, target))
         disk_cache.store(key, found)
     return found

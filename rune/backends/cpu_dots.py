@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
 from rune import dims
+from rune.backends.cpu_gemm_library import Product
 from rune.backends.cpu_gemm_packing import DIGITS, ROLES, WORDS
 from rune.dims import Size
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.kernelize.walks import SIZES, digits_of
-from rune.lowering.plan import Call, Slot
+from rune.lowering.plan import Call, Plan, Slot, all_steps
 
 
 class Run(Protocol):
@@ -29,7 +31,25 @@ class Run(Protocol):
         ...
 
 
-Address = Callable[[np.dtype], int]  # of the routine for a dtype
+Address = Callable[[np.dtype, list[Product]], int]  # of a routine, ready for these products
+
+
+def compile_dots(plan: Plan, addresses: dict[str, Address]) -> None:
+    """Have all that the products of a plan need compiled at once; `addresses` by routine."""
+    products: dict[tuple[str, np.dtype], list[Product]] = defaultdict(list)
+    for step in all_steps(plan):
+        if isinstance(step, Call) and step.routine in addresses:
+            products[step.routine, step.outputs[0].type.dtype].append(_product(step))
+    for (routine, dtype), listed in products.items():
+        addresses[routine](dtype, listed)
+
+
+def _product(step: Call) -> Product:
+    """What is known of a product."""
+    given = dict(step.parameters)
+    extents = (x if isinstance(x, int) else None for x in map(given.get, ("m", "n", "k")))
+    flags = (bool(given.get(x, False)) for x in ("trans_a", "trans_b"))
+    return Product(*extents, *flags)
 
 
 def write_dot(run: Run, step: Call, address: Address) -> None:
@@ -66,7 +86,7 @@ def _call(run: Run, step: Call, address: Address, rest: list[Value]) -> None:
     operands = [_moved(run, s, o) for s, o in zip(step.inputs, offsets, strict=True)]
     extents = [run.size(_as_size(given[x])) for x in SIZES]
     listed = [*operands, run.pointer(step.outputs[0]), *extents, *rest]
-    function = f"inttoptr (i64 {address(step.outputs[0].type.dtype)} to ptr)"
+    function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [_product(step)])} to ptr)"
     run.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in listed)})")
 
 

@@ -18,25 +18,18 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-
-from rune import dtypes
-from rune.backends import cpu_compile
-from rune.backends.cpu_gemm_panels import pack_function, pack_rows_function
+from rune.backends.cpu_gemm_panels import pack_function
 from rune.backends.cpu_gemm_tile import (
     ROWS,
     Maker,
     Shape,
     block_count,
+    block_count_of,
     each_panel,
     least,
     maker,
-    shape_for,
-    tile_function,
     widest,
 )
-from rune.errors import CompileError
-from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
 DEPTH = 512  # of p in one block
@@ -44,8 +37,9 @@ HEIGHT = 48  # rows of A in one group, a multiple of any vector's lanes, as is D
 FIRST_CACHE = 40 << 10  # bytes of B that are not packed: they stay there, or nearly, as they lie
 FEW = 4  # rows of A up to which contiguous columns of B are not packed
 EVEN = 16  # panels for each core, from which it does not matter that one core has one more
+FEW_PANELS = 2  # by which a transposed A is read as it lies
+SEVERAL = 24  # rows of A from which it pays to pack B for the sake of its alignment
 PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores
-SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
 # What a task of the pool finds behind its pointer.
 _POINTERS = "a b c".split()
@@ -78,7 +72,9 @@ def stripes_function(shape: Shape) -> str:
         columns = writer.select(by_rows, 0, low), writer.select(by_rows, n, high)
         given = (*at, n, *rows, *columns, k, *(w[x] for x in ("ars", "acs", "brs", "bcs")))
         few = (m <= FEW) & w["acs"].equals(1) & w["brs"].equals(1)
-        writer.either(few, lambda: make.call("rows", *given), lambda: make.call("block", *given))
+        writer.either(
+            few, lambda: make.call_piece("rows", *given), lambda: make.call("block", *given)
+        )
 
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
     writer.count_up(begin.binary("udiv", begin, units), last, 1, one_batch)
@@ -139,33 +135,35 @@ def block_function(shape: Shape) -> str:
     # A transposed last panel may write vectors beyond its end.
     slack = shape.lanes * shape.vectors
     packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
-    held = writer.allocate(shape.vector, HEIGHT * (DEPTH // shape.lanes + 1))
-    zero, most = make.number(0), widest(make, i1 - i0)
+    height, most = i1 - i0, widest(make, i1 - i0)
+    whole_steps = (brs & (shape.lanes - 1)).equals(0)
 
     def columns(block: Value) -> None:
         j = j0 + block * shape.width
         wide = least(j1 - j, shape.width)
+        rest = wide & (shape.lanes - 1)
 
         def deep(number: Value) -> None:
             p = number * DEPTH
             depth, add = least(k - p, DEPTH), number.compare("ne", 0)
             start, left, corner = make.at(b, p * brs + j * bcs), make.at(a, p * acs), make.at(c, j)
 
-            def by_packing(skip: Value) -> None:
-                width = wide - skip
-                make.call("pack", make.at(start, skip * bcs), brs, bcs, packed, depth, width, most)
-                right = (packed, zero, make.at(corner, skip), width, most)
-                _groups(make, left, held, right, depth, add)
+            def groups(b: Value, step: Value, first: Value, width: Value) -> None:
+                at, sizes = make.at(corner, first), make.sizes("i0 i1 n ars acs")
+                make.call("groups", left, b, step, at, *sizes, depth, width, most, add)
 
-            rest = wide & (shape.lanes - 1)
+            def by_packing(first: Value) -> None:
+                width = wide - first
+                make.call("pack", make.at(start, first * bcs), brs, bcs, packed, depth, width, most)
+                groups(packed, make.number(0), first, width)
 
-            def directly() -> None:
-                _groups(make, left, held, (start, brs, corner, wide - rest, most), depth, add)
-                writer.either(rest > 0, lambda: by_packing(wide - rest))
-
+            # Vectors across lines of the cache are read at half the speed.
+            even = whole_steps & _is_aligned(make, start)
             near = rest.equals(0) & (depth * brs <= FIRST_CACHE // shape.bytes)
-            in_place = bcs.equals(1) & (near | (i1 - i0 <= ROWS))
-            writer.either(in_place, directly, lambda: by_packing(zero))
+            in_place = bcs.equals(1) & ((near & (even | (height <= SEVERAL))) | (height <= ROWS))
+            direct = writer.select(in_place, wide - rest, 0)
+            writer.either(direct > 0, lambda: groups(start, brs, make.number(0), direct))
+            writer.either(direct < wide, lambda: by_packing(direct))
 
         make.each(block_count(k, DEPTH), deep)
 
@@ -173,42 +171,45 @@ def block_function(shape: Shape) -> str:
     return make.text(f"block({_STRIPE})")
 
 
-def _groups(
-    make: Maker, left: Value, held: Value, right: tuple[Value, ...], depth: Value, add: Value
-) -> None:
+def _is_aligned(make: Maker, pointer: Value) -> Value:
+    """Whether a vector there lies within one line of the cache, if vectors are lines."""
+    vector_bytes = make.shape.lanes * make.shape.bytes
+    place = make.writer.emit("i64", f"ptrtoint ptr {pointer.text} to i64")
+    return (place & (vector_bytes - 1)).equals(0)
+
+
+def groups_function(shape: Shape) -> str:
     """All rows of the stripe by one block of B, in groups that stay in the second cache.
 
-    right: the block, its step from row to row (0 where packed), the corner of C, the columns, and
-    the vectors of a panel.
+    %bs is the step from row to row of B, 0 where it is packed.
     """
-    writer, lanes = make.writer, make.shape.lanes
+    make = maker(shape)
+    writer, lanes, (a, b, c) = make.writer, shape.lanes, make.pointers("a b c")
     i0, i1, n, ars, acs = make.sizes("i0 i1 n ars acs")
-    b, b_step, corner, wide, most = right
+    bs, depth, wide, most = make.sizes("bs depth wide most")
+    held = writer.allocate(shape.vector, HEIGHT * (DEPTH // lanes + 1))
 
     def group(number: Value) -> None:
         first = i0 + number * HEIGHT
         height = least(i1 - first, HEIGHT)
-        start = make.at(left, first * ars)
-        rest = (b, b_step, make.at(corner, first * n), n, height, wide, depth, most, add)
+        start = make.at(a, first * ars)
+        right = (b, bs, make.at(c, first * n), n, height, wide, depth, most, make.flag("add"))
 
         def packed_rows() -> None:
             step = block_count(depth, lanes) * lanes + lanes  # no power of 2
-            make.call("pack_rows", start, acs, held, step, depth, height)
-            make.call("tiles", held, step, make.number(1), *rest)
+            make.call_piece("pack_rows", start, acs, held, step, depth, height)
+            make.call_piece("tiles", held, step, make.number(1), *right)
 
         # A is packed where it lies transposed, and each row is used for several panels.
-        as_it_is = acs.equals(1) | (wide <= 2 * make.shape.panel)
-        plain = functools.partial(make.call, "tiles", start, ars, acs, *rest)
+        as_it_is = acs.equals(1) | (wide <= FEW_PANELS * shape.panel)
+        plain = functools.partial(make.call_piece, "tiles", start, ars, acs, *right)
         writer.either(as_it_is, plain, packed_rows)
 
     make.each(block_count(i1 - i0, HEIGHT), group)
-
-
-def tile_functions(shape: Shape) -> list[str]:
-    """A tile of each number of vectors, and one of a single row."""
-    most = shape.vectors
-    tiles = [tile_function(shape, v, shape.rows(v), f"tile{v}") for v in range(1, most + 1)]
-    return [*tiles, tile_function(shape, most, 1, "row")]
+    return make.text(
+        "groups(ptr %a, ptr %b, i64 %bs, ptr %c, i64 %i0, i64 %i1, i64 %n, i64 %ars, i64 %acs, "
+        "i64 %depth, i64 %wide, i64 %most, i1 %add)"
+    )
 
 
 def tiles_function(shape: Shape) -> str:
@@ -216,32 +217,25 @@ def tiles_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     rs, cs, bs, ldc, height, wide, depth = make.sizes("rs cs bs ldc height wide depth")
-    packed, add = bs.equals(0), make.flag("add")
+    packed, alone = bs.equals(0), height.equals(1)
+    row = make.number(shape.pieces.index("row"))
 
     def panel(first: Value, columns: Value, vectors: Value) -> None:
         tail = columns - (vectors - 1) * shape.lanes
         start = make.at(b, writer.select(packed, first * depth, first))
         step = writer.select(packed, vectors * shape.lanes, bs)
+        rows, number = make.number(shape.rows(1)), vectors - 1
+        for count in range(2, shape.vectors + 1):
+            rows = writer.select(vectors.equals(count), shape.rows(count), rows)
+        piece = writer.select(alone & vectors.equals(shape.vectors), row, number)
 
-        def tile(name: str, rows: int, block: Value) -> None:
+        def tile(block: Value) -> None:
             i = block * rows
             at, corner = make.at(a, i * rs), make.at(c, i * ldc + first)
-            alive = least(height - i, rows)
-            make.call(name, at, rs, cs, start, step, corner, ldc, depth, alive, tail, add)
+            alive, add = least(height - i, rows), make.flag("add")
+            make.call_piece(piece, at, rs, cs, start, step, corner, ldc, depth, alive, tail, add)
 
-        def tiles(count: int) -> None:
-            rows = shape.rows(count)
-            make.each(block_count(height, rows), functools.partial(tile, f"tile{count}", rows))
-
-        def choose(count: int) -> None:
-            if count < shape.vectors:
-                rest = functools.partial(choose, count + 1)
-                writer.either(vectors.equals(count), lambda: tiles(count), rest)
-            else:
-                one_row = functools.partial(tile, "row", 1, make.number(0))
-                writer.either(height.equals(1), one_row, lambda: tiles(count))
-
-        choose(1)
+        make.each(block_count_of(height, rows), tile)
 
     each_panel(make, wide, panel)
     return make.text(
@@ -326,38 +320,9 @@ def _flipped(
     return (select(flip, n, m), select(flip, m, n)), select(flip, b, a), select(flip, a, b), steps
 
 
-@functools.cache
-def gemm_address(dtype: np.dtype, cores: int, parallel: int) -> int:
-    """The address of @dot for f32 or f64; compiled on first use, kept for the process.
-
-    Errors: CompileError for another dtype.
-    """
-    if dtype not in SCALARS:
-        name = dtypes.short(dtype)
-        raise CompileError(f"dot: cannot multiply {name} (the routine takes f32 and f64)")
-    return _compiled(dtype, cores, parallel).address("dot")
-
-
-@functools.cache
-def _compiled(dtype: np.dtype, cores: int, parallel: int) -> cpu_compile.Code:
-    shape = shape_for(cpu_compile.machine(), SCALARS[dtype])
-    return cpu_compile.compile_module(f"gemm_{dtype}", module_text(shape, cores, parallel))
-
-
-def module_text(shape: Shape, cores: int, parallel: int) -> str:
-    """The whole module. `parallel`: the address of the pool's function, with several cores."""
-    vector, name = shape.vector, suffix(shape.vector)
-    mask = f"<{shape.lanes} x i1>"
-    return "\n\n".join([
-        f"declare {vector} @llvm.fma.{name}({vector}, {vector}, {vector})",
-        f"declare void @llvm.masked.store.{name}.p0({vector}, ptr, i32, {mask})",
-        f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {vector})",
-        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-        "declare i64 @llvm.smin.i64(i64, i64)",
-        "declare i64 @llvm.smax.i64(i64, i64)",
-        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-        *tile_functions(shape), tiles_function(shape),
-        pack_function(shape), pack_rows_function(shape), rows_function(shape),
-        stripes_function(shape), block_function(shape),
-        dot_function(shape, cores, parallel),
-    ])  # fmt: skip
+def dot_functions(shape: Shape, cores: int, parallel: int) -> list[str]:
+    """@dot, and what it alone uses."""
+    return [
+        pack_function(shape), groups_function(shape), block_function(shape),
+        stripes_function(shape), dot_function(shape, cores, parallel),
+    ]  # fmt: skip

@@ -12,13 +12,14 @@ A role (the digits of one index of one operand) is WORDS words: count, then (siz
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from rune.backends.cpu_gemm import DEPTH, HEIGHT
-from rune.backends.cpu_gemm_panels import transpose
 from rune.backends.cpu_gemm_tile import (
     Maker,
     Shape,
     block_count,
+    block_count_of,
     each_panel,
     least,
     maker,
@@ -86,11 +87,6 @@ def runs(
 
     first = start.binary("udiv", start, inner)
     make.writer.count_up(first, block_count_of(end, inner), 1, run)
-
-
-def block_count_of(length: Value, size: Value) -> Value:
-    """How many blocks of a size known at run time cover a length."""
-    return length.binary("udiv", length + size - 1, size)
 
 
 def place(make: Maker, role: Value, index: Value, slot: Value) -> Value:
@@ -202,20 +198,19 @@ def pack_along_depth_function(shape: Shape) -> str:
     lanes, columns, slot = shape.lanes, writer.allocate("i64", shape.panel), writer.allocate("i64")
 
     def panel(first: Value, alive: Value, start: Value, step: Value) -> None:
-        make.call("places", outer, first, alive, columns)
+        _column_places(make, outer, first, alive, step, columns)
 
         def vector(v: Value) -> None:
-            picked = [least(alive - 1, v * lanes + k) for k in range(lanes)]
-            lines = [make.at(b, word(make, columns, k)) for k in picked]
+            lines = make.at(columns, v * lanes, "i64")
 
             def run(number: Value, low: Value, high: Value) -> None:
-                source = place(make, inner, low, slot)
+                source = make.at(b, place(make, inner, low, slot))
 
                 def square(c: Value) -> None:
                     done = c * lanes
-                    count = least(high - low - done, lanes)
                     target = make.at(start, (low - p + done) * step + v * lanes)
-                    _square(make, [make.at(x, source + done) for x in lines], count, target, step)
+                    count = least(high - low - done, lanes)
+                    make.call_piece("square", make.at(source, done), lines, count, target, step)
 
                 make.each(block_count(high - low, lanes), square)
 
@@ -227,15 +222,14 @@ def pack_along_depth_function(shape: Shape) -> str:
     return make.text(f"pack_along_depth({_PACK})")
 
 
-def _square(make: Maker, lines: list[Value], count: Value, target: Value, step: Value) -> None:
-    """`count` elements of each line, transposed."""
-
-    def put(known: Value | None) -> None:
-        for k, line in enumerate(transpose([make.vector(x, known) for x in lines])):
-            make.put(line, make.at(target, step * k))
-
-    whole = count.equals(make.shape.lanes)
-    make.writer.either(whole, lambda: put(None), lambda: put(count))
+def _column_places(
+    make: Maker, outer: Value, first: Value, alive: Value, count: Value, columns: Value
+) -> None:
+    """Where the columns of a panel begin; those that do not exist read what does."""
+    make.call("places", outer, first, alive, columns)
+    some = word(make, columns, 0)
+    repeat = partial(make.writer.store, some)
+    make.each(count - alive, lambda k: repeat(make.at(columns, alive + k, "i64")))
 
 
 def pack_by_lanes_function(shape: Shape) -> str:
@@ -248,13 +242,7 @@ def pack_by_lanes_function(shape: Shape) -> str:
     make.call("places", inner, p, depth, at)
 
     def panel(first: Value, alive: Value, start: Value, step: Value) -> None:
-        make.call("places", outer, first, alive, columns)
-        some = word(make, columns, 0)
-
-        def repeat(k: Value) -> None:  # lanes that do not exist read what does
-            writer.store(some, make.at(columns, alive + k, "i64"))
-
-        make.each(step - alive, repeat)
+        _column_places(make, outer, first, alive, step, columns)
 
         def vector(v: Value) -> None:
             words = f"<{lanes} x i64>"

@@ -1,4 +1,4 @@
-"""Packing of dense operands of a matrix product, in LLVM IR: B to panels, a transposed A to rows.
+"""Packing of operands of a matrix product, in LLVM IR: B to panels, a transposed A to rows.
 
 What stands in lanes beyond the columns, and in rows beyond the depth, is of no consequence: nobody
 reads it, or the next panel overwrites it.
@@ -18,79 +18,97 @@ def pack_function(shape: Shape) -> str:
     The rows of a panel have as many vectors as its columns need.
     """
     make = maker(shape)
-    source, target = make.pointers("b to")
-    depth, columns, column_step = make.sizes("depth columns cs")
+    b, to = make.pointers("b to")
+    row_step, column_step, depth, columns = make.sizes("rs cs depth columns")
+    first_copy = shape.pieces.index("copy1") - 1
 
     def panel(first: Value, wide: Value, vectors: Value) -> None:
-        start = make.at(target, first * depth)
+        source, target = make.at(b, first * column_step), make.at(to, first * depth)
 
-        def vector(v: Value) -> None:
-            done = v * shape.lanes
-            take = make.at(source, (first + done) * column_step)
-            alive = least(wide - done, shape.lanes)
-            _pack_vector(make, take, make.at(start, done), vectors * shape.lanes, alive)
+        def copied() -> None:
+            tail = wide - (vectors - 1) * shape.lanes
+            make.call_piece(vectors + first_copy, source, row_step, target, depth, tail)
 
-        def copied(count: int) -> None:
-            _copy_panel(make, make.at(source, first), start, count)
+        def transposed() -> None:
+            make.call_piece("transposed", source, column_step, target, depth, wide, vectors)
 
-        def copied_or_not(count: int) -> None:
-            whole = column_step.equals(1) & wide.equals(count * shape.lanes)
-            rest = partial(copied_or_not, count - 1) if count == shape.vectors else each_vector
-            make.writer.either(whole, partial(copied, count), rest)
-
-        def each_vector() -> None:
-            make.each(vectors, vector)
-
-        copied_or_not(shape.vectors)
+        make.writer.either(column_step.equals(1), copied, transposed)
 
     each_panel(make, columns, panel)
     return make.text("pack(ptr %b, i64 %rs, i64 %cs, ptr %to, i64 %depth, i64 %columns, i64 %most)")
 
 
-def _copy_panel(make: Maker, take: Value, put: Value, vectors: int) -> None:
-    """A panel of whole vectors, row by row."""
-    (depth, row_step), columns = make.sizes("depth rs"), vectors * make.shape.lanes
+def copy_function(shape: Shape, vectors: int) -> str:
+    """Copy a panel of so many vectors, `tail` lanes of the last one, row by row."""
+    make = maker(shape)
+    source, target = make.pointers("b to")
+    row_step, depth, tail = make.sizes("rs depth tail")
 
-    def row(p: Value) -> None:
-        source, target = make.at(take, p * row_step), make.at(put, p * columns)
-        for v in range(0, columns, make.shape.lanes):
-            make.put(make.vector(make.at(source, v)), make.at(target, v))
-
-    make.each(depth, row)
-
-
-def _pack_vector(make: Maker, take: Value, put: Value, step: Value, alive: Value) -> None:
-    """One vector of columns, all rows: copied where its rows are contiguous, else transposed."""
-    writer, lanes = make.writer, make.shape.lanes
-    depth, row_step, column_step = make.sizes("depth rs cs")
-
-    def copied(count: Value | None) -> None:
+    def rows(count: Value | None) -> None:
         def row(p: Value) -> None:
-            make.put(make.vector(make.at(take, p * row_step), count), make.at(put, p * step))
+            for v in range(vectors):
+                at = v * shape.lanes
+                found = make.vector(
+                    make.at(source, p * row_step + at), count if v == vectors - 1 else None
+                )
+                make.put(found, make.at(target, p * (vectors * shape.lanes) + at))
 
         make.each(depth, row)
 
-    def transposed(block: Value, count: Value | None) -> None:
-        first = block * lanes
-        places = [least(alive - 1, k) * column_step + first for k in range(lanes)]
-        lines = [make.vector(make.at(take, x), count) for x in places]
-        for k, line in enumerate(transpose(lines)):
-            make.put(line, make.at(put, (first + k) * step))
+    if shape.masked:
+        rows(tail)
+    else:
+        make.writer.either(tail.equals(shape.lanes), partial(rows, None), partial(rows, tail))
+    return make.text(f"copy{vectors}(ptr %b, i64 %rs, ptr %to, i64 %depth, i64 %tail)")
 
-    def all_transposed() -> None:
-        if make.shape.masked:
-            blocks = block_count(depth, lanes)
-            make.each(blocks, lambda x: transposed(x, least(depth - x * lanes, lanes)))
-            return
-        full = depth.binary("udiv", depth, lanes)
-        rest = depth - full * lanes
-        make.each(full, lambda block: transposed(block, None))
-        writer.either(rest > 0, lambda: transposed(full, rest))
 
-    def contiguous() -> None:
-        writer.either(alive.equals(lanes), lambda: copied(None), lambda: copied(alive))
+def transposed_function(shape: Shape) -> str:
+    """Pack a panel whose columns are contiguous, by squares."""
+    make = maker(shape)
+    writer, lanes, (source, target) = make.writer, shape.lanes, make.pointers("b to")
+    column_step, depth, columns, vectors = make.sizes("cs depth columns vectors")
+    places, step = writer.allocate("i64", lanes), vectors * lanes
 
-    writer.either(column_step.equals(1), contiguous, all_transposed)
+    def vector(v: Value) -> None:
+        _put_places(make, places, v * lanes, columns, column_step)
+
+        def square(number: Value) -> None:
+            p = number * lanes
+            at, count = make.at(target, p * step + v * lanes), least(depth - p, lanes)
+            make.call_piece("square", make.at(source, p), places, count, at, step)
+
+        make.each(block_count(depth, lanes), square)
+
+    make.each(vectors, vector)
+    return make.text("transposed(ptr %b, i64 %cs, ptr %to, i64 %depth, i64 %columns, i64 %vectors)")
+
+
+def _put_places(make: Maker, places: Value, first: Value, count: Value, step: Value) -> None:
+    """Where the lines of a square begin; those beyond the last repeat it."""
+    writer, lanes = make.writer, make.shape.lanes
+    numbers = writer.splat(first, lanes) + writer.iota(lanes, "i64")
+    last, steps = writer.splat(count - 1, lanes), writer.splat(step, lanes)
+    there = writer.select(numbers < last, numbers, last)
+    writer.store(there * steps, places)
+
+
+def square_function(shape: Shape) -> str:
+    """`count` elements of as many lines as a vector has lanes, transposed to rows `step` apart."""
+    make = maker(shape)
+    source, places, target = make.pointers("from places to")
+    count, step = make.sizes("count step")
+    found = [make.writer.load("i64", make.at(places, k, "i64")) for k in range(shape.lanes)]
+    lines = [make.at(source, x) for x in found]
+
+    def put(known: Value | None) -> None:
+        for k, line in enumerate(transpose([make.vector(x, known) for x in lines])):
+            make.put(line, make.at(target, step * k))
+
+    if shape.masked:
+        put(count)
+    else:
+        make.writer.either(count.equals(shape.lanes), partial(put, None), partial(put, count))
+    return make.text("square(ptr %from, ptr %places, i64 %count, ptr %to, i64 %step)")
 
 
 def transpose(lines: list[Value]) -> list[Value]:
@@ -117,21 +135,18 @@ def pack_rows_function(shape: Shape) -> str:
     make = maker(shape)
     writer, lanes, (source, target) = make.writer, shape.lanes, make.pointers("a to")
     step, to_step, depth, height = make.sizes("cs to_step depth height")
-
-    def square(i: Value, number: Value) -> None:
-        p = number * lanes
-        places = [least(depth - 1, p + k) * step + i for k in range(lanes)]
-
-        def copied(count: Value | None) -> None:
-            lines = transpose([make.vector(make.at(source, x), count) for x in places])
-            for k, line in enumerate(lines):
-                make.put(line, make.at(target, (i + k) * to_step + p))
-
-        alive = least(height - i, lanes)
-        writer.either(alive.equals(lanes), lambda: copied(None), lambda: copied(alive))
+    places = writer.allocate("i64", lanes)
 
     def some_rows(number: Value) -> None:
-        make.each(block_count(depth, lanes), partial(square, number * lanes))
+        i = number * lanes
+
+        def square(number: Value) -> None:
+            p = number * lanes
+            _put_places(make, places, p, depth, step)
+            at, count = make.at(target, i * to_step + p), least(height - i, lanes)
+            make.call_piece("square", make.at(source, i), places, count, at, to_step)
+
+        make.each(block_count(depth, lanes), square)
 
     make.each(block_count(height, lanes), some_rows)
     return make.text("pack_rows(ptr %a, i64 %cs, ptr %to, i64 %to_step, i64 %depth, i64 %height)")

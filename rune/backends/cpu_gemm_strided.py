@@ -12,21 +12,19 @@ Source: implicit packing of convolutions, Anderson et al. 2017, arXiv:1709.03395
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 import numpy as np
 
-from rune import dtypes
 from rune.backends import cpu_compile
 from rune.backends import cpu_gemm_packing as packing
 from rune.backends.cpu_gemm import (
     DEPTH,
     HEIGHT,
-    SCALARS,
     split_of,
     spread,
-    tile_functions,
-    tiles_function,
 )
+from rune.backends.cpu_gemm_library import Product, declarations, library, vector_counts
 from rune.backends.cpu_gemm_packing import place, role_of, word
 from rune.backends.cpu_gemm_tile import (
     ROWS,
@@ -34,10 +32,8 @@ from rune.backends.cpu_gemm_tile import (
     block_count,
     least,
     maker,
-    shape_for,
     widest,
 )
-from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
@@ -76,11 +72,11 @@ def block_function(shape: Shape) -> str:
 
                 def in_place() -> None:
                     start = make.at(a, first * row_step + p)
-                    make.call("tiles", start, row_step, one, *rest)
+                    make.call_piece("tiles", start, row_step, one, *rest)
 
                 def copied() -> None:
                     make.call("pack_left", a, rows, inner, first, p, held, height, depth)
-                    make.call("tiles", held, depth, one, *rest)
+                    make.call_piece("tiles", held, depth, one, *rest)
 
                 writer.either(plain, in_place, copied)
 
@@ -136,39 +132,39 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     return make.text(signature).replace("define internal", "define", 1)
 
 
-@functools.cache
-def gemm_address(dtype: np.dtype, cores: int, parallel: int) -> int:
-    """The address of @dot for f32 or f64; compiled on first use, kept for the process.
+def gemm_address(dtype: np.dtype, cores: int, parallel: int, products: Iterable[Product]) -> int:
+    """The address of @dot for f32 or f64, ready for these products.
 
     Errors: CompileError for another dtype.
     """
-    if dtype not in SCALARS:
-        name = dtypes.short(dtype)
-        raise CompileError(f"strided_dot: cannot multiply {name} (the routine takes f32 and f64)")
+    found = library(dtype, cores, parallel, "strided_dot")
+    found.need(set[str]().union(*(pieces_for(found.shape, cores, p) for p in products)))
     return _compiled(dtype, cores, parallel).address("dot")
+
+
+def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
+    """The pieces that a product of views may call."""
+    m, n = product.m, product.n
+    if n is None:
+        counts = {*range(1, shape.vectors + 1)}
+    else:
+        counts = vector_counts(shape, cores, m, n)
+    return {"tiles", "square", "row", *(f"tile{v}" for v in counts)}
 
 
 @functools.cache
 def _compiled(dtype: np.dtype, cores: int, parallel: int) -> cpu_compile.Code:
-    shape = shape_for(cpu_compile.machine(), SCALARS[dtype])
-    text = module_text(shape, cores, parallel)
-    return cpu_compile.compile_module(f"strided_gemm_{dtype}", text)
+    shape = library(dtype, cores, parallel, "strided_dot").shape
+    return cpu_compile.compile_module("strided_gemm", module_text(shape, cores, parallel))
 
 
 def module_text(shape: Shape, cores: int, parallel: int) -> str:
     """The whole module. `parallel`: the address of the pool's function, with several cores."""
-    vector, name, lanes = shape.vector, suffix(shape.vector), shape.lanes
-    mask, gather = f"<{lanes} x i1>", f"@llvm.masked.gather.{name}.v{lanes}p0"
+    lanes, vector = shape.lanes, shape.vector
+    gather = f"@llvm.masked.gather.{suffix(vector)}.v{lanes}p0"
     return "\n\n".join([
-        f"declare {vector} @llvm.fma.{name}({vector}, {vector}, {vector})",
-        f"declare void @llvm.masked.store.{name}.p0({vector}, ptr, i32, {mask})",
-        f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {vector})",
-        f"declare {vector} {gather}(<{lanes} x ptr>, i32, {mask}, {vector})",
-        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-        "declare i64 @llvm.smin.i64(i64, i64)",
-        "declare i64 @llvm.smax.i64(i64, i64)",
-        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-        *tile_functions(shape), tiles_function(shape),
+        declarations(shape),
+        f"declare {vector} {gather}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})",
         packing.places_function(shape), packing.chunk_function(shape),
         packing.pack_right_function(shape),
         packing.pack_along_columns_function(shape), packing.pack_along_depth_function(shape),

@@ -23,6 +23,8 @@ BLOCK_BYTES = 1536  # of one row of a packed block of B
 FETCHING = 128  # steps of p from which the lines of C are fetched meanwhile
 LINE_BYTES = 64
 ROWS = 8  # of a tile, at most: each takes an address
+# Pieces of a product besides a tile and a copy for each number of vectors.
+PIECES = ("row", "rows", "square", "transposed", "pack_rows", "tiles", "dot")
 BYTES = {"float": 4, "double": 8}
 
 
@@ -36,6 +38,13 @@ class Shape:
     vectors: int  # in one panel of B, at most
     width: int  # columns of a packed block, a multiple of a panel's
     masked: bool
+    table: int = 0  # address of the addresses of all pieces, in the order of `pieces`
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The names of what is compiled when a product needs it (cpu_gemm_library.py)."""
+        families = [f"{x}{v}" for x in ("tile", "copy") for v in range(1, self.vectors + 1)]
+        return (*families, *PIECES)
 
     @property
     def vector(self) -> str:
@@ -143,9 +152,17 @@ class Maker:
         self.writer.count_up(self.number(0), count, 1, body)
 
     def call(self, function: str, *args: Value) -> None:
-        """Call a function of this module."""
+        """Call a function of this module by its name, or by an address in a register."""
         listed = ", ".join(f"{v.type} {v.text}" for v in args)
-        self.writer.do(f"call void @{function}({listed})")
+        name = function if function[0] == "%" else f"@{function}"
+        self.writer.do(f"call void {name}({listed})")
+
+    def call_piece(self, piece: str | Value, *args: Value) -> None:
+        """Call what the table has under a name, or a number in `pieces`."""
+        number = self.shape.pieces.index(piece) if isinstance(piece, str) else piece
+        table = Value(self.writer, "ptr", f"inttoptr (i64 {self.shape.table} to ptr)")
+        function = self.writer.load("ptr", self.at(table, number, "ptr"))
+        self.call(function.text, *args)
 
     def text(self, signature: str) -> str:
         """The whole function."""
@@ -168,6 +185,11 @@ def least(a: Value, b: Value | int) -> Value:
 def block_count(length: Value, size: int) -> Value:
     """How many blocks of `size` cover a length."""
     return (length + (size - 1)).binary("udiv", length + (size - 1), size)
+
+
+def block_count_of(length: Value, size: Value) -> Value:
+    """How many blocks of a size known at run time cover a length."""
+    return length.binary("udiv", length + size - 1, size)
 
 
 def widest(make: Maker, height: Value) -> Value:

@@ -15,10 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-import numpy as np
-
 from rune import dims
-from rune.backends.cpu_dots import write_dot, write_strided_dot
+from rune.backends.cpu_dots import Address, compile_dots, write_dot, write_strided_dot
 from rune.backends.cpu_entry import entry, function_at
 from rune.backends.cpu_python import Abi
 from rune.core.types import ArrayType
@@ -51,8 +49,8 @@ class Host:
     abi: Abi
     cores: int
     parallel: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
-    dot: Callable[[np.dtype], int]  # address of the matrix product of a dtype (cpu_gemm.py), ...
-    strided_dot: Callable[[np.dtype], int]  # ... and of views (cpu_gemm_strided.py)
+    dot: Address  # of matrix products of a dtype (cpu_gemm.py), ...
+    strided_dot: Address  # ... and of views (cpu_gemm_strided.py)
     # Address of i32(ptr words), which calls the Python function of a step (callbacks.py).
     call_back: Callable[[Call], int] | None = None
     clock: Clock | None = None  # times every step
@@ -79,6 +77,7 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
         name: render(replace(code, name=f"kernel.{name}"), host.machine)
         for name, code in plan.kernels.items()
     }
+    compile_dots(plan, {"dot": host.dot, "strided_dot": host.strided_dot})
     run = _Run(plan, host, kernels, Writer())
     parts = [run.text(), entry(plan, host.abi), _from_words(plan)]
     declared = set(run.writer.declared).union(*(k.declarations for k in kernels.values()))

@@ -100,6 +100,7 @@ def doctor() -> Report:
     """Which executors are here and work, what is missing, and the command that gets it.
 
     Cost: opens every device and compiles one small kernel for it.
+    Errors: none.
 
     >>> import rune
     >>> [e.name for e in rune.doctor().executors][0]

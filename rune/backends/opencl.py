@@ -247,6 +247,7 @@ class OpenCLBackend(QueuedBackend):
         cl: Any = self.cl
         # Without pyopencl's own cache, which compares no more than a hash.
         program = cl.Program(self.context, source).build(options, cache_dir=False)
-        (binary,) = program.get_info(cl.program_info.BINARIES)
-        disk_cache.store(key, binary)
+        if disk_cache.current() is not None:  # drivers may compile all kernels to answer
+            (binary,) = program.get_info(cl.program_info.BINARIES)
+            disk_cache.store(key, binary)
         return program

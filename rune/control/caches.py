@@ -24,6 +24,7 @@ def clear_caches() -> None:
     Arrays, and binaries in the user's cache directory, stay. For long processes that go through
     thousands of different programs, and for measuring a first call. `f.clear_cache()` does the
     same for one jitted function.
+    Errors: none.
 
     >>> import rune, rune.numpy as rnp
     >>> f = rune.jit(lambda x: x + 1.0)

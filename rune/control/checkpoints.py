@@ -68,6 +68,13 @@ class GrowingResiduals:
     The loop runs once to count its steps, and once more to keep their residuals. So it must be
     possible to count them: under jit or vmap, where they are known only at run time, reverse mode
     is an error.
+
+    >>> import rune
+    >>> doubled = lambda x: rune.while_loop(
+    ...     lambda c: c < 10.0, lambda c: 2.0 * c, x, reverse=rune.GrowingResiduals()
+    ... )
+    >>> rune.grad(doubled)(1.0)
+    Array(16., f32[], cpu:0)
     """
 
 

@@ -58,6 +58,8 @@ def switch(
     """`branches[index](*operands)`; an index out of range means the nearest branch.
 
     index:     an integer of rank 0. Otherwise as `cond`.
+    Errors: ArgumentError for an index that is no integer, or no branches; TransformError for
+            branches of different types.
 
     >>> import rune
     >>> rune.switch(7, [lambda x: x, lambda x: -x], 1.0)

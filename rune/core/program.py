@@ -125,8 +125,13 @@ def subprograms(equation: Equation) -> tuple[Program, ...]:
 
 def held_programs(params: Mapping[str, Any]) -> tuple[Program, ...]:
     """The programs among an equation's parameters, alone or in tuples."""
-    held = (p if isinstance(p, tuple) else (p,) for p in params.values())
-    return tuple(p for group in held for p in group if isinstance(p, Program))
+    found: list[Program] = []
+    for held in params.values():
+        if isinstance(held, Program):
+            found.append(held)
+        elif isinstance(held, tuple):
+            found += [p for p in held if isinstance(p, Program)]
+    return tuple(found)
 
 
 def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:

@@ -21,7 +21,7 @@ from functools import reduce
 from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
-from rune.dims import corners, guards
+from rune.dims import corners, guards, quotients
 from rune.dims.factors import (
     Factor,
     FloorDiv,
@@ -29,6 +29,7 @@ from rune.dims.factors import (
     Mod,
     Symbol,
     Term,
+    collected,
     common,
     divide_term,
     factors_of,
@@ -146,23 +147,19 @@ def of_factor(factor: Factor) -> Dim:
     return Dim((Term(1, (factor,)),))
 
 
-@memo
-def _order(term: Term) -> tuple[int, list[str]]:
-    return -len(term.factors), [factor.key for factor in term.factors]
-
-
 def of_terms(terms: Iterable[Term]) -> Size:
     """The canonical sum of terms in any order."""
-    sums: dict[tuple[Factor, ...], int] = {}
-    for coefficient, factors in terms:
-        sums[factors] = sums.get(factors, 0) + coefficient
-    kept = [Term(coefficient, factors) for factors, coefficient in sums.items() if coefficient]
+    kept = collected(terms)
+    if len(kept) > 1:
+        kept = quotients.shortened(kept, _quotient_of)
     if not kept or (len(kept) == 1 and not kept[0].factors):
         return kept[0].coefficient if kept else 0
-    if len(kept) == 1:
-        return Dim(tuple(kept))
-    result = Dim(tuple(sorted(kept, key=_order)))
+    result = Dim(tuple(kept))
     return _recombine(result) if any(type(f) is Mod for t in kept for f in t[1]) else result
+
+
+def _quotient_of(terms: Iterable[Term], d: int) -> tuple[Term, ...]:
+    return terms_of(floordiv(of_terms(terms), d))
 
 
 @memo
@@ -331,6 +328,8 @@ def _common_factors(x: Size, d: Size) -> list[Size]:
 def _quotient(x: Size, d: Size) -> Size:
     if isinstance(x, int) and isinstance(d, int):
         return x // d
+    if isinstance(d, int) and all(c < 0 for c, factors in terms_of(x) if factors):
+        return -((d - 1 - x) // d)  # (-y)//d, as what is rounded up
     for coefficient, factors in terms_of(x):
         if coefficient != 1 or len(factors) != 1 or not _at_least_0(d):
             continue

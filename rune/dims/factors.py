@@ -10,6 +10,7 @@ neither on the history of the process nor on memory addresses.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from hashlib import blake2b
@@ -113,6 +114,20 @@ class Term(NamedTuple):
 def terms_of(x: Size) -> tuple[Term, ...]:
     """The terms of x; of an integer, one without factors."""
     return (Term(x, ()),) if isinstance(x, int) else x.terms
+
+
+@memo
+def _order(term: Term) -> tuple[int, list[str]]:
+    return -len(term.factors), [factor.key for factor in term.factors]
+
+
+def collected(terms: Iterable[Term]) -> list[Term]:
+    """A term for each product of factors, in canonical order."""
+    sums: dict[tuple[Factor, ...], int] = {}
+    for coefficient, factors in terms:
+        sums[factors] = sums.get(factors, 0) + coefficient
+    kept = [Term(coefficient, factors) for factors, coefficient in sums.items() if coefficient]
+    return sorted(kept, key=_order) if len(kept) > 1 else kept
 
 
 def factors_of(x: Size) -> list[Factor]:

@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.numpy.arguments import value
+from rune.numpy.arguments import elementwise, value
 from rune.ops.conventions import normalised_axes
 from rune.ops.promote import promoted
 
@@ -65,29 +65,48 @@ def numbers(name: str, given: Sequence[int]) -> tuple[int, ...]:
     return tuple(given)
 
 
-def documented(function: Function, name: str, doc: str, call: str, shown: str) -> Function:
-    """`function` under its public name, its docstring made of a sentence and an example."""
+def documented(
+    function: Function, name: str, doc: str, call: str, shown: str, facts: str
+) -> Function:
+    """`function` under its public name, with a sentence, what holds of its kind, an example."""
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc}\n\n    >>> from rune import lax\n    >>> lax.{call}\n    {shown}\n"
+    function.__doc__ = (
+        f"{doc}\n\n    {facts}\n\n    >>> from rune import lax\n    >>> lax.{call}\n    {shown}\n"
+    )
     return function
 
 
-def unary(name: str, rule: Unary, doc: str, call: str, shown: str) -> Unary:
+def alike_facts(takes: str) -> str:
+    """The lines of a docstring that hold of each function of operands of one type."""
+    return (
+        f"Shapes: equal, or [] of Python numbers. Types: all alike, {takes}.\n"
+        "    Errors: ArgumentError for what is no array; DtypeError for other or unequal dtypes;\n"
+        "            ShapeError for unequal shapes."
+    )
+
+
+def unary(
+    name: str, rule: Unary, doc: str, call: str, shown: str,
+    takes: str = "floats or complex numbers",
+) -> Unary:  # fmt: skip
     """A function of one array, documented by a sentence and an example."""
 
     def function(x: Any) -> Any:
         return rule(value(name, x))
 
-    return documented(function, name, doc, f"{name}({call})", shown)
+    facts = elementwise(takes, "DtypeError for other dtypes")
+    return documented(function, name, doc, f"{name}({call})", shown, facts)
 
 
-def binary(name: str, rule: Binary, doc: str, call: str, shown: str) -> Binary:
+def binary(
+    name: str, rule: Binary, doc: str, call: str, shown: str, takes: str = "numbers"
+) -> Binary:
     """A function of two arrays that are alike, documented by a sentence and an example."""
 
     def function(x: Any, y: Any) -> Any:
         return rule(*alike(name, x, y))
 
-    return documented(function, name, doc, f"{name}({call})", shown)
+    return documented(function, name, doc, f"{name}({call})", shown, alike_facts(takes))
 
 
 def weak(text: str) -> str:

@@ -14,18 +14,25 @@ from rune.numpy.arguments import value
 from rune.ops import conventions
 from rune.ops.scalars import bit_width
 
-bitwise_not = unary("bitwise_not", ops.logical_not, "~x.", "0", whole("-1"))
-bitwise_and = binary("bitwise_and", ops.logical_and, "x & y.", "6, 3", whole("2"))
-bitwise_or = binary("bitwise_or", ops.logical_or, "x | y.", "6, 3", whole("7"))
-bitwise_xor = binary("bitwise_xor", ops.logical_xor, "x ^ y.", "6, 3", whole("5"))
-population_count = unary("population_count", ops.popcount, "Bits that are 1.", "7", whole("3"))
-clz = unary("clz", ops.clz, "Zero bits before the first 1.", "1", whole("31"))
+bitwise_not = unary("bitwise_not", ops.logical_not, "~x.", "0", whole("-1"), "integers or bools")
+bitwise_and = binary(
+    "bitwise_and", ops.logical_and, "x & y.", "6, 3", whole("2"), "integers or bools"
+)
+bitwise_or = binary("bitwise_or", ops.logical_or, "x | y.", "6, 3", whole("7"), "integers or bools")
+bitwise_xor = binary(
+    "bitwise_xor", ops.logical_xor, "x ^ y.", "6, 3", whole("5"), "integers or bools"
+)
+population_count = unary(
+    "population_count", ops.popcount, "Bits that are 1.", "7", whole("3"), "integers"
+)
+clz = unary("clz", ops.clz, "Zero bits before the first 1.", "1", whole("31"), "integers")
 shift_left = binary(
     "shift_left",
     ops.shl,
     "x · 2^y; 0 where y is not less than the width.",
     "3, 2",
     whole("12"),
+    "integers",
 )
 
 
@@ -45,14 +52,21 @@ def _shift_right(x: Any, y: Any, arithmetic: bool) -> Any:
 
 
 shift_right_arithmetic = binary(
-    "shift_right_arithmetic", lambda x, y: _shift_right(x, y, True),
-    "x / 2^y, copies of the sign bit coming in.", "-8, 1", whole("-4"),
-)  # fmt: skip
+    "shift_right_arithmetic",
+    lambda x, y: _shift_right(x, y, True),
+    "x / 2^y, copies of the sign bit coming in.",
+    "-8, 1",
+    whole("-4"),
+    "integers",
+)
 shift_right_logical = binary(
-    "shift_right_logical", lambda x, y: _shift_right(x, y, False),
-    "The bits of x moved right by y, zeros coming in.", "-8, 28",
+    "shift_right_logical",
+    lambda x, y: _shift_right(x, y, False),
+    "The bits of x moved right by y, zeros coming in.",
+    "-8, 28",
     "Array(15, i32[], cpu:0)",
-)  # fmt: skip
+    "integers",
+)
 
 
 # --- conversion -------------------------------------------------------------------------------
@@ -60,6 +74,10 @@ shift_right_logical = binary(
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """The numbers in another dtype; of complex numbers as real ones, the real part.
+
+    Types:  i32.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers and an unknown
+            dtype.
 
     >>> from rune import lax
     >>> lax.convert_element_type(1.5, "i32")
@@ -73,6 +91,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
     A narrower dtype gives a last axis more, the low bits first; a wider one takes the last axis,
     whose size must be the ratio of the widths.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
 
     >>> from rune import lax
     >>> lax.bitcast_convert_type(1.0, "u16")
@@ -119,6 +138,9 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     """The numbers rounded to so many bits, kept in their own dtype.
 
     Beyond the range of the exponent they become infinite, below it zero, as XLA says.
+    Errors: ArgumentError for what is no array; DtypeError for anything but floats as `operand`,
+            anything but integers and bools as `exponent_bits` and anything but integers and
+            bools as `mantissa_bits`.
 
     >>> from rune import lax
     >>> lax.reduce_precision(1.2345678, 8, 7)
@@ -159,6 +181,7 @@ def mulhi(x: Any, y: Any) -> Any:
 
     By half words: the product of the low halves gives a carry to the sum of the cross products.
     Source: Warren, Hacker's Delight, section 8-2.
+    Errors: DtypeError for what is no integer.
 
     >>> from rune import lax
     >>> import numpy as np

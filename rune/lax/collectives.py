@@ -35,6 +35,8 @@ def _one_name(operation: str, axis_name: Name) -> Hashable:
 def axis_size(axis_name: Name) -> Any:
     """The number of lanes of the axis; the product, of several. An integer, not an array.
 
+    Errors: UnboundAxisError for a name of no axis around it.
+
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: x / rune.lax.axis_size("i"), axis_name="i")(rnp.arange(2.0))
     Array([0. , 0.5], f32[2], cpu:0)
@@ -44,6 +46,8 @@ def axis_size(axis_name: Name) -> Any:
 
 def axis_index(axis_name: Name) -> Any:
     """The number of this lane, i32[]; of several axes, in row-major order.
+
+    Errors: UnboundAxisError for a name of no axis around it.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: x + rune.lax.axis_index("i"), axis_name="i")(rnp.zeros(3))
@@ -83,6 +87,8 @@ def psum(x: Any, axis_name: Name) -> Any:
     """The sum over all lanes, in each of them. A Python number gives a Python number.
 
     Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+            array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: x / rune.lax.psum(x, "i"), axis_name="i")(rnp.arange(3.0))
@@ -96,6 +102,9 @@ def psum(x: Any, axis_name: Name) -> Any:
 def pmean(x: Any, axis_name: Name) -> Any:
     """The mean over all lanes, in each of them.
 
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+            array.
+
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: x - rune.lax.pmean(x, "i"), axis_name="i")(rnp.arange(3.0))
     Array([-1.,  0.,  1.], f32[3], cpu:0)
@@ -106,6 +115,9 @@ def pmean(x: Any, axis_name: Name) -> Any:
 def pmax(x: Any, axis_name: Name) -> Any:
     """The largest over all lanes, in each of them. Not differentiable.
 
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+            array.
+
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.pmax(x, "i"), axis_name="i")(rnp.array([1.0, 3.0]))
     Array([3., 3.], f32[2], cpu:0)
@@ -115,6 +127,9 @@ def pmax(x: Any, axis_name: Name) -> Any:
 
 def pmin(x: Any, axis_name: Name) -> Any:
     """The smallest over all lanes, in each of them. Not differentiable.
+
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+            array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.pmin(x, "i"), axis_name="i")(rnp.array([1.0, 3.0]))
@@ -127,6 +142,8 @@ def all_gather(x: Any, axis_name: Name, *, axis: int = 0, tiled: bool = False) -
     """The values of all lanes, in each of them.
 
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+            array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.all_gather(x, "i"), axis_name="i")(rnp.arange(2.0))
@@ -206,6 +223,8 @@ def all_to_all(
     split_axis:   the axis that is dealt out: as long as there are lanes, or, `tiled`, a multiple.
     concat_axis:  where the parts received go: a new axis of the result, or, `tiled`, an axis
                   along which they are concatenated.
+    Errors: UnboundAxisError for an unknown axis name; ShapeError for a size that the lanes do
+            not divide.
 
     >>> import rune, rune.numpy as rnp
     >>> x = rnp.array([[0, 1], [2, 3]])
@@ -266,6 +285,9 @@ def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Any) -> None:
 def pshuffle(x: Any, axis_name: Name, perm: Sequence[int]) -> Any:
     """Lane i receives what lane perm[i] holds.
 
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+            permutation of the lanes.
+
     >>> import rune, rune.numpy as rnp
     >>> f = lambda x: rune.lax.pshuffle(x, "i", [2, 0, 1])
     >>> rune.vmap(f, axis_name="i")(rnp.arange(3.0))
@@ -276,6 +298,9 @@ def pshuffle(x: Any, axis_name: Name, perm: Sequence[int]) -> Any:
 
 def pswapaxes(x: Any, axis_name: Name, axis: int) -> Any:
     """The lanes and an axis of as many elements, exchanged.
+
+    Errors: UnboundAxisError for a name of no axis around it; ShapeError for an axis of another
+            size than the lanes.
 
     >>> import rune, rune.numpy as rnp
     >>> x = rnp.array([[1, 2], [3, 4]])

@@ -12,7 +12,12 @@ Ints = tuple[int, ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Axes by role: (batch, feature, *spatial) of lhs and out, (out, in, *spatial) of rhs."""
+    """Axes by role: (batch, feature, *spatial) of lhs and out, (out, in, *spatial) of rhs.
+
+    >>> from rune import lax
+    >>> lax.conv_dimension_numbers((1, 5, 5, 3), (8, 3, 2, 2), ("NHWC", "OIHW", "NHWC")).lhs_spec
+    (0, 3, 1, 2)
+    """
 
     lhs_spec: Sequence[int]
     rhs_spec: Sequence[int]
@@ -73,6 +78,8 @@ def _named(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNumbers:
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Ints]:
     """The axes of lhs, rhs and out by role, from three strings.
+
+    Errors: none for three layouts of letters.
 
     >>> import rune
     >>> rune.lax.conv_general_permutations(("NWC", "WIO", "NWC"))

@@ -90,6 +90,10 @@ def conv(
 ) -> Any:  # fmt: skip
     """`conv_general_dilated` in the order NCHW, OIHW with neither dilation nor groups.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for another `padding`; DtypeError for what is no array; ShapeError for
+            shapes that do not fit.
+
     >>> import rune, rune.numpy as rnp
     >>> rune.lax.conv(rnp.ones((1, 1, 3)), rnp.ones((1, 1, 2)), (1,), "SAME")
     Array([[[2., 2., 1.]]], f32[1,1,3], cpu:0)
@@ -105,6 +109,9 @@ def conv_with_general_padding(
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
     """`conv_general_dilated` in the order NCHW, OIHW without groups.
+
+    Types:  bools and integers become floats.
+    Errors: DtypeError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 1, 2)), rnp.ones((1, 1, 2))
@@ -134,6 +141,9 @@ def conv_transpose(
     padding: the words mean the padding of the convolution that this one undoes. Pairs pad this
              one's own input, or with `use_consistent_padding` are those of the one undone.
     Source: Zeiler et al. 2010, Deconvolutional networks; sizes as in arXiv:1603.07285.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for another `padding`; DtypeError for what is no array; ShapeError for
+            shapes that do not fit.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 2, 1)), rnp.ones((2, 1, 1))
@@ -193,6 +203,9 @@ def conv_general_dilated_patches(
 
     Shapes: lhs [N, C, *S] -> [N, C·∏filter_shape, *T]; feature c·∏K + k is element k, row-major,
             of the window in feature c.
+    Types:  that of `lhs`.
+    Errors: ArgumentError for another `padding`; DtypeError for what is no array and bools;
+            ShapeError for another rank.
 
     >>> import rune, rune.numpy as rnp
     >>> x = rnp.arange(3.0).reshape(1, 1, 3)
@@ -231,6 +244,9 @@ def conv_general_dilated_local(
 
     Shapes: lhs [N, C, *S], rhs [O, C·∏filter_shape, *T] -> [N, O, *T], features of the kernel in
             the order of `conv_general_dilated_patches`.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for another `padding`; DtypeError for what is no array; ShapeError for
+            shapes that do not fit.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 1, 3)), rnp.array([[[1.0, 2.0], [1.0, 2.0]]])
@@ -268,6 +284,8 @@ def conv_shape_tuple(
 ) -> Shape:  # fmt: skip
     """The shape of a convolution in the order NCHW, OIHW.
 
+    Errors: ArgumentError for another `pads`.
+
     >>> import rune
     >>> rune.lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (1, 1), "SAME")
     (1, 4, 8, 8)
@@ -288,6 +306,8 @@ def conv_general_shape_tuple(
 ) -> Shape:  # fmt: skip
     """The shape of a convolution whose axes `dimension_numbers` names.
 
+    Errors: ArgumentError for another `padding`.
+
     >>> import rune
     >>> layout = ("NWC", "WIO", "NWC")
     >>> rune.lax.conv_general_shape_tuple((1, 8, 3), (3, 3, 4), (2,), "VALID", layout)
@@ -304,6 +324,8 @@ def conv_transpose_shape_tuple(
     padding: Any, dimension_numbers: Any,
 ) -> Shape:  # fmt: skip
     """The shape of `conv_transpose`, axes named by `dimension_numbers`.
+
+    Errors: ArgumentError for another `padding`.
 
     >>> import rune
     >>> layout = ("NWC", "WIO", "NWC")

@@ -22,7 +22,7 @@ from rune.ops.promote import constant
 
 sqrt = unary("sqrt", ops.sqrt, "Square root.", "4.0", weak("2."))
 rsqrt = unary("rsqrt", ops.rsqrt, "1 / sqrt(x).", "4.0", weak("0.5"))
-cbrt = unary("cbrt", ops.cbrt, "Cube root, of negatives too.", "8.0", weak("2."))
+cbrt = unary("cbrt", ops.cbrt, "Cube root, of negatives too.", "8.0", weak("2."), "floats")
 exp = unary("exp", ops.exp, "e to the power x.", "0.0", weak("1."))
 exp2 = unary("exp2", ops.exp2, "2 to the power x.", "3.0", weak("8."))
 expm1 = unary("expm1", ops.expm1, "exp(x) - 1, accurate near 0.", "0.0", weak("0."))
@@ -41,38 +41,68 @@ tanh = unary("tanh", ops.tanh, "Hyperbolic tangent.", "0.0", weak("0."))
 asinh = unary("asinh", ops.asinh, "Inverse hyperbolic sine.", "0.0", weak("0."))
 acosh = unary("acosh", ops.acosh, "Inverse hyperbolic cosine.", "1.0", weak("0."))
 atanh = unary("atanh", ops.atanh, "Inverse hyperbolic tangent.", "0.0", weak("0."))
-erf = unary("erf", ops.erf, "The error function.", "0.0", weak("0."))
-erfc = unary("erfc", ops.erfc, "1 - erf(x), accurate for large x.", "0.0", weak("1."))
-erf_inv = unary("erf_inv", ops.erf_inv, "The inverse of erf.", "0.0", weak("0."))
-floor = unary("floor", ops.floor, "The next whole number below.", "1.5", weak("1."))
-ceil = unary("ceil", ops.ceil, "The next whole number above.", "1.5", weak("2."))
-is_finite = unary("is_finite", ops.is_finite, "Neither NaN nor infinite.", "1.0", truth("True"))
+erf = unary("erf", ops.erf, "The error function.", "0.0", weak("0."), "floats")
+erfc = unary("erfc", ops.erfc, "1 - erf(x), accurate for large x.", "0.0", weak("1."), "floats")
+erf_inv = unary("erf_inv", ops.erf_inv, "The inverse of erf.", "0.0", weak("0."), "floats")
+floor = unary("floor", ops.floor, "The next whole number below.", "1.5", weak("1."), "floats")
+ceil = unary("ceil", ops.ceil, "The next whole number above.", "1.5", weak("2."), "floats")
+is_finite = unary(
+    "is_finite",
+    ops.is_finite,
+    "Neither NaN nor infinite.",
+    "1.0",
+    truth("True"),
+    "floats; bool comes out",
+)
 
 # --- arithmetic -------------------------------------------------------------------------------
 
-abs = unary("abs", ops.abs, "Absolute value; the modulus of complex numbers.", "-2.0", weak("2."))
-neg = unary("neg", ops.neg, "-x.", "2.0", weak("-2."))
-sign = unary("sign", ops.sign, "-1, 0 or 1; x / |x| of complex numbers.", "-2.0", weak("-1."))
-square = unary("square", lambda x: ops.mul(x, x), "x · x.", "3.0", weak("9."))
+abs = unary(
+    "abs", ops.abs, "Absolute value; the modulus of complex numbers.", "-2.0", weak("2."), "numbers"
+)
+neg = unary("neg", ops.neg, "-x.", "2.0", weak("-2."), "numbers")
+sign = unary(
+    "sign", ops.sign, "-1, 0 or 1; x / |x| of complex numbers.", "-2.0", weak("-1."), "numbers"
+)
+square = unary("square", lambda x: ops.mul(x, x), "x · x.", "3.0", weak("9."), "numbers")
 reciprocal = unary(
-    "reciprocal", lambda x: conventions.true_divide(constant(1, x), x), "1 / x.", "4.0",
+    "reciprocal",
+    lambda x: conventions.true_divide(constant(1, x), x),
+    "1 / x.",
+    "4.0",
     weak("0.25"),
-)  # fmt: skip
+    "all; bools and integers become floats",
+)
 add = binary("add", ops.add, "x + y.", "1.0, 2.0", weak("3."))
 sub = binary("sub", ops.sub, "x - y.", "3.0, 2.0", weak("1."))
 mul = binary("mul", ops.mul, "x · y.", "3.0, 2.0", weak("6."))
 div = binary("div", ops.div, "x / y; of integers, rounded towards zero.", "-7, 2", whole("-3"))
 rem = binary("rem", ops.rem, "x - y · trunc(x / y), of the sign of x.", "-7, 2", whole("-1"))
-max = binary("max", ops.max, "The greater; NaN where either is.", "1.0, 2.0", weak("2."))
-min = binary("min", ops.min, "The lesser; NaN where either is.", "1.0, 2.0", weak("1."))
-atan2 = binary("atan2", ops.atan2, "The angle of (y, x): atan2(y, x).", "0.0, 1.0", weak("0."))
+max = binary(
+    "max", ops.max, "The greater; NaN where either is.", "1.0, 2.0", weak("2."), "any but complex"
+)
+min = binary(
+    "min", ops.min, "The lesser; NaN where either is.", "1.0, 2.0", weak("1."), "any but complex"
+)
+atan2 = binary(
+    "atan2", ops.atan2, "The angle of (y, x): atan2(y, x).", "0.0, 1.0", weak("0."), "floats"
+)
 nextafter = binary(
-    "nextafter", ops.nextafter, "The next number from x towards y.", "0.0, 0.0", weak("0.")
+    "nextafter",
+    ops.nextafter,
+    "The next number from x towards y.",
+    "0.0, 0.0",
+    weak("0."),
+    "floats",
 )
 
 
 def pow(x: Any, y: Any) -> Any:
     """x to the power y. `y` may be an integer beside any x.
+
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; DtypeError for bools and complex numbers as `y`;
+            ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> lax.pow(2.0, 3)
@@ -91,6 +121,9 @@ def pow(x: Any, y: Any) -> Any:
 def integer_pow(x: Any, y: int) -> Any:
     """x to a whole power, by repeated multiplication.
 
+    Errors: ArgumentError for what is no array; DtypeError for bools and integers as `x` and
+            anything but integers as `y`.
+
     >>> from rune import lax
     >>> lax.integer_pow(2.0, -1)
     Array(0.5, f32*[], cpu:0)
@@ -99,7 +132,12 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where halves go: away from zero, or to the even neighbour."""
+    """Where halves go: away from zero, or to the even neighbour.
+
+    >>> from rune import lax
+    >>> lax.round(0.5, lax.RoundingMethod.TO_NEAREST_EVEN), lax.round(0.5)
+    (Array(0., f32*[], cpu:0), Array(1., f32*[], cpu:0))
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -107,6 +145,9 @@ class RoundingMethod(enum.IntEnum):
 
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
     """The nearest whole number; halves go where `rounding_method` says.
+
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; DtypeError for anything but floats.
 
     >>> from rune import lax
     >>> lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
@@ -124,6 +165,8 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 def clamp(min: Any, x: Any, max: Any) -> Any:
     """x, moved between `min` and `max`, which are of rank 0 or of x's shape.
 
+    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
+
     >>> from rune import lax
     >>> lax.clamp(0.0, 2.0, 1.0)
     Array(1., f32*[], cpu:0)
@@ -134,16 +177,18 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 
 # --- comparisons and selection ----------------------------------------------------------------
 
-eq = binary("eq", ops.eq, "x == y.", "1.0, 1.0", truth("True"))
-ne = binary("ne", ops.ne, "x != y.", "1.0, 1.0", truth("False"))
-lt = binary("lt", ops.lt, "x < y.", "1.0, 2.0", truth("True"))
-le = binary("le", ops.le, "x <= y.", "1.0, 1.0", truth("True"))
-gt = binary("gt", ops.gt, "x > y.", "1.0, 2.0", truth("False"))
-ge = binary("ge", ops.ge, "x >= y.", "1.0, 1.0", truth("True"))
+eq = binary("eq", ops.eq, "x == y.", "1.0, 1.0", truth("True"), "any; bool comes out")
+ne = binary("ne", ops.ne, "x != y.", "1.0, 1.0", truth("False"), "any; bool comes out")
+lt = binary("lt", ops.lt, "x < y.", "1.0, 2.0", truth("True"), "any but complex; bool comes out")
+le = binary("le", ops.le, "x <= y.", "1.0, 1.0", truth("True"), "any but complex; bool comes out")
+gt = binary("gt", ops.gt, "x > y.", "1.0, 2.0", truth("False"), "any but complex; bool comes out")
+ge = binary("ge", ops.ge, "x >= y.", "1.0, 1.0", truth("True"), "any but complex; bool comes out")
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """`on_true` where `pred` (bool, of rank 0 or of their shape) holds, else `on_false`.
+
+    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
 
     >>> from rune import lax
     >>> lax.select(True, 1.0, 2.0)
@@ -156,6 +201,9 @@ def select_n(which: Any, *cases: Any) -> Any:
     """Element by element, the case that `which` (bool or integer) numbers.
 
     Numbers out of range take the nearest case.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers as `which`,
+            anything but floats as `cases`, anything but floats as `x2` and anything but floats
+            as `x3`; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -201,6 +249,9 @@ def imag(x: Any) -> Any:
 def conj(x: Any) -> Any:
     """The complex conjugates; of real numbers, the numbers as complex ones.
 
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; DtypeError for bools and integers.
+
     >>> from rune import lax
     >>> lax.conj(1 + 2j)
     Array(1.-2.j, c64*[], cpu:0)
@@ -210,6 +261,10 @@ def conj(x: Any) -> Any:
 
 
 complex = binary(
-    "complex", ops.complex, "The complex numbers x + i y of two floats.", "1.0, 2.0",
+    "complex",
+    ops.complex,
+    "The complex numbers x + i y of two floats.",
+    "1.0, 2.0",
     "Array(1.+2.j, c64*[], cpu:0)",
-)  # fmt: skip
+    "floats; complex numbers come out",
+)

@@ -14,7 +14,12 @@ from rune.numpy.arguments import static_sizes, value
 
 
 class FftType(enum.Enum):
-    """What a transform takes and gives: FFT, IFFT complex; RFFT real to complex; IRFFT back."""
+    """What a transform takes and gives: FFT, IFFT complex; RFFT real to complex; IRFFT back.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.lax.fft(rnp.ones(4), rune.lax.FftType.RFFT, (4,)).dtype
+    dtype('complex64')
+    """
 
     FFT = "fft"
     IFFT = "ifft"

@@ -16,6 +16,8 @@ from rune.ops.family import size_value
 def stop_gradient(x: Any) -> Any:
     """The values of a tree of arrays, constants of every derivative.
 
+    Errors: none: what is no array is kept.
+
     >>> import rune
     >>> float(rune.grad(lambda x: rune.lax.stop_gradient(x) * x)(3.0))
     3.0
@@ -28,6 +30,7 @@ def optimization_barrier(operand: Any) -> Any:
 
     No pass of rune changes what a program computes, so there is nothing to hold back; the name is
     for programs that call it. `rune.checkpoint` keeps recomputations apart by itself.
+    Errors: none.
 
     >>> from rune import lax
     >>> lax.optimization_barrier((1.0, 2))
@@ -39,6 +42,8 @@ def optimization_barrier(operand: Any) -> Any:
 def dtype(x: Any) -> np.dtype:
     """The dtype that an array or number has.
 
+    Errors: ArgumentError for what is no array.
+
     >>> from rune import lax
     >>> lax.dtype(1.5)
     dtype('float32')
@@ -48,6 +53,8 @@ def dtype(x: Any) -> np.dtype:
 
 def shape_as_value(shape: Sequence[Any]) -> Any:
     """The sizes of a shape, symbolic ones too, as an i32 vector.
+
+    Errors: ArgumentError for sizes that are no integers.
 
     >>> from rune import lax
     >>> lax.shape_as_value((2, 3))

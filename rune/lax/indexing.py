@@ -52,6 +52,9 @@ def _start(start: Any, size: Any) -> Any:
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size]) -> Any:
     """A window of static sizes that begins at `start_indices`.
 
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array; ShapeError for another rank.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.dynamic_slice(rnp.arange(5), (3,), (2,))
@@ -64,6 +67,9 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size])
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     """The array with the window that begins at `start_indices` replaced.
+
+    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
+            ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -85,6 +91,11 @@ def _at_axis(name: str, x: Any, index: Any, axis: int) -> tuple[list[Any], int]:
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
     """`slice_size` positions along one axis, from `start_index` on.
 
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array, `start_index` that is no integer and
+            `slice_size` that is no integer; ShapeError for no elements; AxisError for an axis
+            out of range.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.dynamic_slice_in_dim(rnp.arange(5), 1, 2)
@@ -100,6 +111,10 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
 def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
     """One position along an axis, which keeps size 1 unless `keepdims` is false.
 
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for no
+            elements; AxisError for an axis out of range.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.dynamic_index_in_dim(rnp.arange(5), 2, keepdims=False)
@@ -111,6 +126,10 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
 
 def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
     """The array with positions along one axis replaced, from `start_index` on.
+
+    Errors: ArgumentError for what is no array and `start_index` that is no integer; DtypeError
+            for operands of different dtypes; ShapeError for shapes that do not fit; AxisError
+            for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -124,6 +143,9 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
 
 def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
     """The array with one position along an axis replaced; the update may lack that axis.
+
+    Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for
+            another rank; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -142,7 +164,14 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
 
 @dataclass(frozen=True, slots=True)
 class GatherDimensionNumbers:
-    """How the windows of a gather lie in the operand and in the result."""
+    """How the windows of a gather lie in the operand and in the result.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> lax.gather(rnp.array([5, 6, 7]), rnp.array([[2], [0]]), numbers, (1,))
+    Array([7, 5], i32[2], cpu:0)
+    """
 
     offset_dims: Axes  # axes of the result that run over a window
     collapsed_slice_dims: Axes  # operand axes of window size 1 that the result lacks
@@ -153,7 +182,14 @@ class GatherDimensionNumbers:
 
 @dataclass(frozen=True, slots=True)
 class ScatterDimensionNumbers:
-    """How the windows of a scatter lie in the updates and in the operand."""
+    """How the windows of a scatter lie in the updates and in the operand.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_add(rnp.zeros(3), rnp.array([[2], [0]]), rnp.array([5.0, 6.0]), numbers)
+    Array([6., 0., 5.], f32[3], cpu:0)
+    """
 
     update_window_dims: Axes  # axes of the updates that run over a window
     inserted_window_dims: Axes  # operand axes of window size 1 that the updates lack
@@ -163,7 +199,12 @@ class ScatterDimensionNumbers:
 
 
 class GatherScatterMode(enum.Enum):
-    """What a window that leaves the array means."""
+    """What a window that leaves the array means.
+
+    >>> from rune import lax
+    >>> lax.GatherScatterMode.from_any("drop")
+    <GatherScatterMode.FILL_OR_DROP: 'fill'>
+    """
 
     CLIP = "clip"
     FILL_OR_DROP = "fill"
@@ -205,6 +246,8 @@ def gather(
     mode:  "fill" (the default) reads `fill_value` for windows that leave the operand (NaN; for
            integers the lowest number, for unsigned ones the highest), "clip" moves them inside.
     Whether indices are sorted or unique makes no difference to the result.
+    Errors: ArgumentError for what is no array and another `mode`; DtypeError for anything but
+            integers as `start_indices`; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -292,6 +335,10 @@ _TEXT = """{doc}
     Windows that leave the operand are left out, unless mode="clip" moves them inside. Updates are
     applied in row-major order. Whether indices are sorted or unique makes no difference.
 
+    Shapes: operand [*S], scatter_indices [*B, K], updates as the dimension numbers say -> [*S].
+    Errors: ArgumentError for what is no array; DtypeError for updates of another dtype, or
+            positions that are no integers; ShapeError for updates that do not fit.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -327,6 +374,9 @@ scatter_max = _documented(
 def scatter_sub(operand: Any, scatter_indices: Any, updates: Any, *args: Any, **kwargs: Any) -> Any:
     """The operand with updates subtracted from windows; arguments as for `scatter_add`.
 
+    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
+            ShapeError for shapes that do not fit.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -351,6 +401,9 @@ def scatter_apply(
     """The operand with `func` applied to its elements in the windows.
 
     An element in several windows is changed once for each of them, one after the other.
+    Errors: ArgumentError for what is no array and another `mode`; DtypeError for bools as
+            `operand` and anything but integers as `scatter_indices`; ShapeError for shapes that
+            do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -377,6 +430,9 @@ def scatter_apply(
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """The windows of `src` at positions idxs[k] along axes[k], for vectors of positions.
+
+    Types:  that of `src`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

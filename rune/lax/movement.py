@@ -26,6 +26,9 @@ from rune.ops.promote import broadcast_shape, broadcast_to
 def broadcast(operand: Any, sizes: Sequence[Size]) -> Any:
     """The array repeated along new leading axes of these sizes.
 
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.broadcast(rnp.ones(3), (2,)).shape
@@ -68,6 +71,9 @@ def broadcast_in_dim(
 def broadcast_to_rank(x: Any, rank: int) -> Any:
     """The array with leading axes of size 1, so that it has `rank` axes.
 
+    Types:  that of `x`.
+    Errors: ArgumentError for what is no array.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.broadcast_to_rank(rnp.ones(3), 2).shape
@@ -82,6 +88,8 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
     """The array broadcast, by NumPy's rules, to the shape of another.
+
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -108,6 +116,9 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> Shape:
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """The array repeated `reps` times along its axes.
 
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.tile(rnp.arange(2), (2,))
@@ -125,6 +136,9 @@ def reshape(
     """The elements, in row-major order, in another shape.
 
     dimensions: the order in which the axes of the operand are read, all of them.
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit;
+            AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -140,6 +154,9 @@ def reshape(
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
     """The axes from `start_dimension` to before `stop_dimension` as one.
 
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.collapse(rnp.ones((2, 3, 4)), 1).shape
@@ -154,6 +171,10 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """The array without these axes, which have size 1.
 
+    Types:  that of `array`.
+    Errors: ArgumentError for what is no array; ShapeError for another rank; AxisError for an
+            axis out of range.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.squeeze(rnp.ones((2, 1)), (1,)).shape
@@ -164,6 +185,9 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     """The array with new axes of size 1 at these places of the result.
+
+    Types:  that of `array`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -176,6 +200,9 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """The axes in another order: axis i of the result is axis permutation[i] of the operand.
 
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.transpose(rnp.ones((2, 3)), (1, 0)).shape
@@ -186,6 +213,9 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """The elements in reverse order along these axes.
+
+    Shapes: any, kept. Types: that of `operand`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -225,6 +255,10 @@ def slice_in_dim(
 ) -> Any:
     """A slice along one axis; negative indices count from the end.
 
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array; ShapeError for no elements; AxisError for an
+            axis out of range.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.slice_in_dim(rnp.arange(6), -3, None)
@@ -247,6 +281,10 @@ def _from_front(index: Any, size: Any) -> Any:
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """One position along an axis, which keeps size 1 unless `keepdims` is false.
 
+    Types:  that of `operand`.
+    Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for no
+            elements; AxisError for an axis out of range.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.index_in_dim(rnp.arange(6), -1)
@@ -267,6 +305,8 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
     padding_config: (low, high, interior) for each axis; low and high may be negative, which
                     takes elements away.
+    Errors: ArgumentError for what is no array and `padding_value` that is no integer;
+            DtypeError for anything but integers; ShapeError for another rank.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -289,6 +329,8 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 def concatenate(operands: Any, dimension: int) -> Any:
     """Arrays of one dtype and rank, joined along an axis.
 
+    Errors: ShapeError where other axes differ; DtypeError for different dtypes; AxisError.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.concatenate([rnp.zeros(1), rnp.ones(2)], 0)
@@ -301,6 +343,9 @@ def concatenate(operands: Any, dimension: int) -> Any:
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """Pieces of these sizes along an axis, which they fill.
+
+    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit;
+            AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -321,6 +366,8 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
 def stack(operands: Any, axis: int = 0) -> Any:
     """Arrays of one shape along a new axis.
 
+    Errors: AxisError for an axis out of range.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.stack([rnp.zeros(2), rnp.ones(2)]).shape
@@ -331,6 +378,8 @@ def stack(operands: Any, axis: int = 0) -> Any:
 
 def unstack(operand: Any, axis: int = 0) -> tuple[Any, ...]:
     """The slices along an axis, without it.
+
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -346,6 +395,10 @@ def unstack(operand: Any, axis: int = 0) -> tuple[Any, ...]:
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     """An array of one value. Without a dtype it is that of the value.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers and an unknown
+            dtype.
+
     >>> from rune import lax
     >>> lax.full((2,), 1.5, "f32")
     Array([1.5, 1.5], f32[2], cpu:0)
@@ -358,6 +411,8 @@ def full_like(
 ) -> Any:
     """An array of one value, of the shape and dtype of `x` where others are not given.
 
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.full_like(rnp.ones(2), 3)
@@ -369,6 +424,8 @@ def full_like(
 def empty(shape: Sequence[int], dtype: Any) -> Any:
     """An array of zeros: nothing here is ever uninitialised.
 
+    Errors: DtypeError for an unknown dtype.
+
     >>> from rune import lax
     >>> lax.empty((2,), "i32")
     Array([0, 0], i32[2], cpu:0)
@@ -379,6 +436,8 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 def iota(dtype: Any, size: int) -> Any:
     """0, 1, 2, …
 
+    Errors: ArgumentError for `size` that is no integer; DtypeError for an unknown dtype.
+
     >>> from rune import lax
     >>> lax.iota("f32", 3)
     Array([0., 1., 2.], f32[3], cpu:0)
@@ -388,6 +447,8 @@ def iota(dtype: Any, size: int) -> Any:
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
     """0, 1, 2, … along one axis, the same along all others.
+
+    Errors: ArgumentError for `dimension` that is no integer; DtypeError for an unknown dtype.
 
     >>> from rune import lax
     >>> lax.broadcasted_iota("i32", (2, 2), 1)

@@ -23,7 +23,13 @@ DotDimensionNumbers = tuple[
 
 
 class Precision(enum.Enum):
-    """Names of precisions, for code that passes them: all of them mean the highest."""
+    """Names of precisions, for code that passes them: all of them mean the highest.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.dot(rnp.ones(2), rnp.ones(2), precision=lax.Precision.DEFAULT)
+    Array(2., f32[], cpu:0)
+    """
 
     DEFAULT = 0
     HIGH = 1
@@ -103,6 +109,9 @@ def dot(
 def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
     """Matrices times matrices, the leading axes being the same batch axes of both.
 
+    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
+            ShapeError for shapes that do not fit.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.batch_matmul(rnp.ones((5, 2, 3)), rnp.ones((5, 3, 4))).shape
@@ -131,6 +140,9 @@ def ragged_dot(
     group_sizes:  how many consecutive rows each group has, integers [groups]; rows beyond their
                   sum give zeros
     Each row meets every matrix, and those of other groups count as zero: m·groups·k·n products.
+    Errors: ArgumentError for what is no array; DtypeError for anything but floats as `lhs`,
+            anything but floats as `rhs` and bools and complex numbers as `group_sizes`;
+            ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -22,7 +22,9 @@ Reduction = Callable[..., Any]
 
 _TEXT = """{doc}
 
-    Axes count from the front or the end, and are absent from the result.
+    Shapes: [*S] -> [*S] without the axes, which count from the front or the end.
+    Errors: ArgumentError for what is no array or no tuple of axes; AxisError for one that is out
+            of range; DtypeError for {refused}.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -31,39 +33,46 @@ _TEXT = """{doc}
     """
 
 
-def _reduction(name: str, primitive: Callable[..., Any], doc: str, given: str, shown: str) -> Any:
+def _reduction(
+    name: str, primitive: Callable[..., Any], doc: str, given: str, shown: str, refused: str
+) -> Any:
     def function(operand: Any, axes: Sequence[int]) -> Any:
         x = value(name, operand)
         return primitive(x, axes=given_axes(name, x, axes))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _TEXT.format(name=name, doc=doc, given=given, shown=shown)
+    function.__doc__ = _TEXT.format(name=name, doc=doc, given=given, shown=shown, refused=refused)
     return function
 
 
 _FLOATS, _WHOLE, _BOOLS = "[[1.0, 3.0]]", "[[6, 3]]", "[[True, False]]"
 reduce_sum = _reduction(
     "reduce_sum", ops.reduce_sum, "The sum over axes, in the operand's dtype.", _FLOATS,
-    "Array([4.], f32[1], cpu:0)",
+    "Array([4.], f32[1], cpu:0)", "bools",
 )  # fmt: skip
 reduce_prod = _reduction(
-    "reduce_prod", ops.reduce_prod, "The product over axes.", _FLOATS, "Array([3.], f32[1], cpu:0)"
+    "reduce_prod",
+    ops.reduce_prod,
+    "The product over axes.",
+    _FLOATS,
+    "Array([3.], f32[1], cpu:0)",
+    "bools",
 )
 reduce_max = _reduction(
     "reduce_max", ops.reduce_max, "The greatest over axes; NaN where there is one.", _FLOATS,
-    "Array([3.], f32[1], cpu:0)",
+    "Array([3.], f32[1], cpu:0)", "complex numbers",
 )  # fmt: skip
 reduce_min = _reduction(
     "reduce_min", ops.reduce_min, "The least over axes; NaN where there is one.", _FLOATS,
-    "Array([1.], f32[1], cpu:0)",
+    "Array([1.], f32[1], cpu:0)", "complex numbers",
 )  # fmt: skip
 reduce_and = _reduction(
     "reduce_and", ops.reduce_and, "The bits that all elements have.", _WHOLE,
-    "Array([2], i32[1], cpu:0)",
+    "Array([2], i32[1], cpu:0)", "floats",
 )  # fmt: skip
 reduce_or = _reduction(
     "reduce_or", ops.reduce_or, "The bits that some element has.", _BOOLS,
-    "Array([ True], bool[1], cpu:0)",
+    "Array([ True], bool[1], cpu:0)", "floats",
 )  # fmt: skip
 
 
@@ -73,7 +82,7 @@ def _xor(x: Any, *, axes: tuple[int, ...]) -> Any:
 
 reduce_xor = _reduction(
     "reduce_xor", _xor, "The bits that an odd number of elements has.", _WHOLE,
-    "Array([5], i32[1], cpu:0)",
+    "Array([5], i32[1], cpu:0)", "floats",
 )  # fmt: skip
 
 # Monoids with a primitive of their own, by the function that combines two elements.
@@ -100,6 +109,7 @@ def reduce(
                   its neutral element: in which order elements are combined is not said. `lax.add`,
                   `mul`, `max`, `min`, `bitwise_and` and `bitwise_or` become reductions of their
                   own; any other is applied to halves of the arrays, log2(size) times.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -172,6 +182,10 @@ def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""The first position of the {which} along an axis, or of a NaN.
 
+    Shapes: [*S] -> [*S] without the axis. Types: index_dtype.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range; ShapeError
+            for no elements; DtypeError for complex numbers.
+
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.{name}(rnp.array([1.0, 3.0, 0.0]), 0, "i32")
@@ -187,7 +201,9 @@ argmin = _arg("argmin", ops.argmin, "least", "2")
 # --- cumulative -------------------------------------------------------------------------------
 
 
-def _cumulative(name: str, primitive: Primitive, what: str, shown: str) -> Callable[..., Any]:
+def _cumulative(
+    name: str, primitive: Primitive, what: str, shown: str, refused: str
+) -> Callable[..., Any]:
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         x = value(name, operand)
         (found,) = given_axes(name, x, (axis,))
@@ -195,6 +211,10 @@ def _cumulative(name: str, primitive: Primitive, what: str, shown: str) -> Calla
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""The {what} of all elements up to each one; `reverse`: from each one on.
+
+    Shapes: any, kept. Types: that of `operand`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range; DtypeError
+            for {refused}.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -204,14 +224,18 @@ def _cumulative(name: str, primitive: Primitive, what: str, shown: str) -> Calla
     return function
 
 
-cumsum = _cumulative("cumsum", ops.cumsum, "sum", "[1., 4., 6.]")
-cumprod = _cumulative("cumprod", ops.cumprod, "product", "[1., 3., 6.]")
-cummax = _cumulative("cummax", ops.cummax, "greatest", "[1., 3., 3.]")
-cummin = _cumulative("cummin", ops.cummin, "least", "[1., 1., 1.]")
+cumsum = _cumulative("cumsum", ops.cumsum, "sum", "[1., 4., 6.]", "bools")
+cumprod = _cumulative("cumprod", ops.cumprod, "product", "[1., 3., 6.]", "bools")
+cummax = _cumulative("cummax", ops.cummax, "greatest", "[1., 3., 3.]", "complex numbers")
+cummin = _cumulative("cummin", ops.cummin, "least", "[1., 1., 1.]", "complex numbers")
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     """log of the sum of exp of all elements up to each one, without overflow on the way.
+
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; DtypeError for anything but floats; AxisError
+            for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -7,7 +7,7 @@ from typing import Any
 from rune import ops
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError
-from rune.lax.arguments import alike, documented
+from rune.lax.arguments import alike, alike_facts, documented
 from rune.scipy import special
 from rune.transforms.forward import jvp
 
@@ -20,7 +20,7 @@ def _special(name: str, rule: Any, doc: str, call: str, shown: str) -> Any:
             raise ArgumentError(f"{name}: cannot take {len(xs)} operands ({count} required)")
         return rule(*alike(name, *xs))
 
-    return documented(function, name, doc, f"{name}({call})", shown)
+    return documented(function, name, doc, f"{name}({call})", shown, alike_facts("floats"))
 
 
 def _shown(number: str, dtype: str) -> str:
@@ -61,6 +61,8 @@ bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _s
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """The derivative of igamma(a, x) in a.
 
+    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
+
     >>> from rune import lax
     >>> round(float(lax.igamma_grad_a(1.0, 1.0)), 4)
     -0.4317
@@ -74,6 +76,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     """How a gamma number x moves with its parameter: -(∂P/∂a) / p for P = igamma(a, x).
 
     Source: Figurnov, Mohamed & Mnih 2018, arXiv:1805.08498.
+    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
 
     >>> from rune import lax
     >>> round(float(lax.random_gamma_grad(1.0, 1.0)), 4)

@@ -148,6 +148,8 @@ def reduce_window_shape_tuple(
 ) -> Shape:  # fmt: skip
     """The shape of `reduce_window`.
 
+    Errors: ArgumentError for another `padding`.
+
     >>> import rune
     >>> rune.lax.reduce_window_shape_tuple((5, 5), (2, 2), (2, 1), "VALID")
     (2, 4)

@@ -96,23 +96,27 @@ class _Checker:
     def size(self, x: Size) -> None:
         if isinstance(x, Dim):
             for s in dims.symbols(x):
-                self.require(s.name in self.symbols, f"{s.name} in [{x}] is no index symbol here")
+                if s.name not in self.symbols:
+                    self.fail(f"{s.name} in [{x}] is no index symbol here")
 
     def expr(self, expr: Expr) -> None:
         for part in walk_expr(expr):
-            self.require(type_error(part) is None, f"{type_error(part)}")
+            wrong = type_error(part)
+            if wrong is not None:
+                self.fail(wrong)
             for size in expr_sizes(part):
                 self.size(size)
             if isinstance(part, Local):
-                known = self.locals.get(part.name)
-                self.require(known == part.dtype, f"{part.name} is no {part.dtype} local here")
+                if self.locals.get(part.name) != part.dtype:
+                    self.fail(f"{part.name} is no {part.dtype} local here")
             elif isinstance(part, Load):
                 self.load(part)
 
     def load(self, load: Load) -> None:
         self.require(load.buffer in self.buffers, f"{load.buffer} is no buffer here")
         dtype, ndim = self.buffers[load.buffer]
-        self.require(dtype == load.dtype, f"{load.buffer} holds no {load.dtype}")
+        if dtype != load.dtype:
+            self.fail(f"{load.buffer} holds no {load.dtype}")
         self.require(len(load.indices) == ndim, f"{load.buffer} has {ndim} axes")
         output = any(b.name == load.buffer for b in self.kernel.outputs)
         self.require(not output or load.buffer in self.written, f"{load.buffer} is read too early")

@@ -18,6 +18,8 @@ from rune.nn.support import real
 def identity(x: Any) -> Any:
     """x itself.
 
+    Errors: none.
+
     >>> import rune.nn as nn
     >>> nn.identity(2.0)
     2.0
@@ -28,6 +30,9 @@ def identity(x: Any) -> Any:
 def relu(x: Any) -> Any:
     """The larger of x and 0; the derivative at 0 is 0. Source: Nair & Hinton 2010.
 
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.relu(rnp.array([-1.0, 2.0]))
     Array([0., 2.], f32[2], cpu:0)
@@ -37,6 +42,9 @@ def relu(x: Any) -> Any:
 
 def relu6(x: Any) -> Any:
     """x kept within [0, 6]; the derivative at both ends is 0.
+
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.relu6(rnp.array([-1.0, 8.0]))
@@ -49,6 +57,9 @@ def relu6(x: Any) -> Any:
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x, and negative_slope x below 0.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.leaky_relu(rnp.array([-100.0, 2.0]))
     Array([-1.,  2.], f32[2], cpu:0)
@@ -58,6 +69,9 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
 
 def sparse_plus(x: Any) -> Any:
     """0 below -1, x above 1, and (x + 1)² / 4 between. Source: Martins & Astudillo 2016.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array and complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.sparse_plus(rnp.array([-2.0, 0.0, 2.0]))
@@ -71,6 +85,9 @@ def sparse_plus(x: Any) -> Any:
 def sparse_sigmoid(x: Any) -> Any:
     """The derivative of sparse_plus: (x + 1) / 2 kept within [0, 1].
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array and complex numbers.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.sparse_sigmoid(rnp.array([-2.0, 0.0, 2.0]))
     Array([0. , 0.5, 1. ], f32[3], cpu:0)
@@ -80,6 +97,9 @@ def sparse_sigmoid(x: Any) -> Any:
 
 def hard_tanh(x: Any) -> Any:
     """x kept within [-1, 1].
+
+    Shapes: any, kept. Types: that of `x`.
+    Errors: ArgumentError for what is no array; DtypeError for bools.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.hard_tanh(rnp.array([-2.0, 0.5]))
@@ -95,6 +115,9 @@ def hard_tanh(x: Any) -> Any:
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)).
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array.
+
     >>> import rune.nn as nn
     >>> nn.sigmoid(0.0)
     Array(0.5, f32*[], cpu:0)
@@ -104,6 +127,9 @@ def sigmoid(x: Any) -> Any:
 
 def tanh(x: Any) -> Any:
     """Hyperbolic tangent.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.nn as nn
     >>> nn.tanh(0.0)
@@ -115,6 +141,9 @@ def tanh(x: Any) -> Any:
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> import rune.nn as nn
     >>> nn.softplus(1e4)
     Array(10000., f32*[], cpu:0)
@@ -124,6 +153,9 @@ def softplus(x: Any) -> Any:
 
 def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)), without underflow.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for bools and complex numbers.
 
     >>> import rune.nn as nn
     >>> nn.log_sigmoid(-1e4)
@@ -136,6 +168,8 @@ def log1mexp(x: Any) -> Any:
     """log(1 - exp(-x)) for x >= 0, without cancellation on either side of log 2.
 
     Source: Mächler 2012, Accurately computing log(1 - exp(-|a|)), the Rmpfr package.
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array and complex numbers.
 
     >>> import rune.nn as nn
     >>> nn.log1mexp(1e4)
@@ -152,6 +186,9 @@ def log1mexp(x: Any) -> Any:
 def silu(x: Any) -> Any:
     """x sigmoid(x). Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array.
+
     >>> import rune.nn as nn
     >>> nn.silu(0.0)
     Array(0., f32*[], cpu:0)
@@ -165,6 +202,9 @@ swish = silu
 def mish(x: Any) -> Any:
     """x tanh(softplus(x)). Source: Misra 2019, arXiv:1908.08681.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> import rune.nn as nn
     >>> nn.mish(0.0)
     Array(0., f32*[], cpu:0)
@@ -174,6 +214,9 @@ def mish(x: Any) -> Any:
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x, and alpha (exp(x) - 1) below 0. Source: Clevert et al. 2015, arXiv:1511.07289.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.elu(rnp.array([-1e4, 2.0]))
@@ -187,6 +230,10 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """x, and alpha (exp(x / alpha) - 1) below 0. Source: Barron 2017, arXiv:1704.07483.
 
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.celu(rnp.array([-1e4, 2.0]), 2.0)
     Array([-2.,  2.], f32[2], cpu:0)
@@ -199,6 +246,9 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 def selu(x: Any) -> Any:
     """elu scaled to keep mean 0 and variance 1. Source: Klambauer et al. 2017, arXiv:1706.02515.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> import rune.nn as nn
     >>> nn.selu(1.0)
     Array(1.050701, f32*[], cpu:0)
@@ -210,6 +260,8 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     """x Φ(x), Φ the normal distribution; by tanh if `approximate`, else by erf.
 
     Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array.
 
     >>> import rune.nn as nn
     >>> nn.gelu(0.0)
@@ -225,6 +277,9 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x² + b)) / 2. Source: Barron 2021, arXiv:2112.11687.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array.
+
     >>> import rune.nn as nn
     >>> nn.squareplus(0.0)
     Array(1., f32*[], cpu:0)
@@ -236,6 +291,9 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 def soft_sign(x: Any) -> Any:
     """x / (1 + |x|).
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.nn as nn
     >>> nn.soft_sign(1.0)
     Array(0.5, f32*[], cpu:0)
@@ -246,6 +304,9 @@ def soft_sign(x: Any) -> Any:
 def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> import rune.nn as nn
     >>> nn.hard_sigmoid(0.0)
     Array(0.5, f32*[], cpu:0)
@@ -255,6 +316,9 @@ def hard_sigmoid(x: Any) -> Any:
 
 def hard_silu(x: Any) -> Any:
     """x hard_sigmoid(x). Source: Howard et al. 2019, arXiv:1905.02244.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
     >>> nn.hard_silu(3.0)
@@ -270,6 +334,8 @@ def glu(x: Any, axis: int = -1) -> Any:
     """The first half along an axis times the sigmoid of the second.
 
     Source: Dauphin et al. 2016, arXiv:1612.08083.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.glu(rnp.array([3.0, 0.0]))

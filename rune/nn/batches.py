@@ -20,7 +20,13 @@ from rune.scipy.special.arguments import rounded, widened
 
 
 class BatchNormState(NamedTuple):
-    """Running mean and variance of every channel, f32[C], and the number of batches seen."""
+    """Running mean and variance of every channel, f32[C], and the number of batches seen.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> _, state = nn.batch_norm(rnp.array([[1.0], [3.0]]), nn.batch_norm_state(1), momentum=None)
+    >>> state.mean, state.count
+    (Array([2.], f32[1], cpu:0), Array(1, i32[], cpu:0))
+    """
 
     mean: Any
     var: Any
@@ -29,6 +35,9 @@ class BatchNormState(NamedTuple):
 
 def batch_norm_state(channels: int, dtype: Any = "f32") -> BatchNormState:
     """The state before the first batch: mean 0, variance 1.
+
+    Errors: ArgumentError for what is no array; DtypeError for anything but integers and an
+            unknown dtype.
 
     >>> import rune.nn as nn
     >>> nn.batch_norm_state(2).var
@@ -50,6 +59,8 @@ def batch_norm(
     axis:     where the channels are.   axis_name: named axes whose lanes are one batch.
     Types:    half types are normalised in f32. The state's variance is the unbiased one.
     Source: Ioffe & Szegedy 2015, arXiv:1502.03167; numbers as torch.nn.BatchNorm.
+    Errors: DtypeError for what is no array and complex numbers; AxisError for an axis out of
+            range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> y, state = nn.batch_norm(rnp.array([[1.0], [3.0]]), nn.batch_norm_state(1), epsilon=0.0)

@@ -94,12 +94,16 @@ Array([[1., 3., 5.]], f32[1,3], cpu:0)
 conv2d = _conv("conv2d", 2)
 conv2d.__doc__ = """`conv1d` for x [N, C, H, W] and weight [O, C/groups, *K].
 
+Errors: as `conv1d`.
+
 >>> import rune.nn as nn, rune.numpy as rnp
 >>> nn.conv2d(rnp.ones((1, 1, 4, 4)), rnp.ones((8, 1, 3, 3)), padding="same").shape
 (1, 8, 4, 4)
 """
 conv3d = _conv("conv3d", 3)
 conv3d.__doc__ = """`conv1d` for x [N, C, D, H, W] and weight [O, C/groups, *K].
+
+Errors: as `conv1d`.
 
 >>> import rune.nn as nn, rune.numpy as rnp
 >>> nn.conv3d(rnp.ones((1, 1, 4, 4, 4)), rnp.ones((8, 1, 2, 2, 2)), stride=2).shape
@@ -159,12 +163,16 @@ Array([[1., 1., 1., 1.]], f32[1,4], cpu:0)
 conv_transpose2d = _conv_transpose("conv_transpose2d", 2)
 conv_transpose2d.__doc__ = """`conv_transpose1d` for x [N, C, H, W] and weight [C, O/groups, *K].
 
+Errors: as `conv_transpose1d`.
+
 >>> import rune.nn as nn, rune.numpy as rnp
 >>> nn.conv_transpose2d(rnp.ones((1, 3, 4, 4)), rnp.ones((3, 8, 2, 2)), stride=2).shape
 (1, 8, 8, 8)
 """
 conv_transpose3d = _conv_transpose("conv_transpose3d", 3)
 conv_transpose3d.__doc__ = """`conv_transpose1d` for x [N, C, D, H, W] and weight [C, O/groups, *K].
+
+Errors: as `conv_transpose1d`.
 
 >>> import rune.nn as nn, rune.numpy as rnp
 >>> nn.conv_transpose3d(rnp.ones((1, 3, 2, 2, 2)), rnp.ones((3, 8, 2, 2, 2)), stride=2).shape

@@ -148,6 +148,9 @@ def binary_cross_entropy(
 ) -> Any:
     """-(t log p + (1 - t) log(1 - p)), both logarithms kept at least -100.
 
+    Types:  bools and integers become floats.
+    Errors: DtypeError for what is no array and complex numbers as `probs`.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.binary_cross_entropy(rnp.array([0.0]), rnp.array([1.0]))
     Array(100., f32[], cpu:0)
@@ -170,6 +173,9 @@ def binary_cross_entropy_with_logits(
 ) -> Any:  # fmt: skip
     """binary_cross_entropy(sigmoid(logits)) without overflow; pos_weight times the first term.
 
+    Types:  bools and integers become floats.
+    Errors: DtypeError for what is no array and complex numbers as `logits`.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.binary_cross_entropy_with_logits(rnp.array([1e4]), rnp.array([0.0]))
     Array(10000., f32[], cpu:0)
@@ -189,6 +195,9 @@ def kl_div(
 
     reduction: also "batchmean", the sum divided by the size of the first axis.
     Source: Kullback & Leibler 1951.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for another `reduction`; DtypeError for what is no array and complex
+            numbers as `targets`; ShapeError for shapes that do not fit.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.kl_div(rnp.array([-1.0, -2.0]), rnp.array([0.0, 1.0]), "sum")
@@ -213,6 +222,8 @@ def kl_div(
 def l1_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
     """|x - targets|; the derivative at 0 is 0.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.l1_loss(rnp.array([1.0, 4.0]), 2.0)
     Array(1.5, f32[], cpu:0)
@@ -224,6 +235,8 @@ def l1_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
 def mse_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
     """(x - targets)².
 
+    Errors: ArgumentError for what is no array and another `reduction`.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.mse_loss(rnp.array([1.0, 4.0]), 2.0, "sum")
     Array(5., f32[], cpu:0)
@@ -233,6 +246,9 @@ def mse_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
 
 def huber_loss(x: Any, targets: Any, reduction: Reduction = "mean", delta: float = 1.0) -> Any:
     """d² / 2 for |d| up to delta, then delta (|d| - delta / 2). Source: Huber 1964.
+
+    Errors: ArgumentError for what is no array and another `reduction`; DtypeError for complex
+            numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.huber_loss(rnp.array([1.0, 3.0]), 0.0, "none")
@@ -248,6 +264,9 @@ def huber_loss(x: Any, targets: Any, reduction: Reduction = "mean", delta: float
 
 def smooth_l1_loss(x: Any, targets: Any, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
     """huber_loss divided by its threshold, beta; l1_loss for beta 0.
+
+    Errors: ArgumentError for what is no array and another `reduction`; DtypeError for complex
+            numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.smooth_l1_loss(rnp.array([1.0, 3.0]), 0.0, "none", beta=2.0)
@@ -272,6 +291,10 @@ def ctc_loss(
     reduction: "mean" divides each loss by its target's length first.
     zero_infinity: 0, and no gradient, where no alignment is long enough (otherwise +inf).
     Source: Graves et al. 2006, Connectionist temporal classification, ICML.
+    Errors: DtypeError for what is no array, complex numbers as `log_probs`, anything but
+            integers as `targets`, complex numbers as `input_lengths` and anything but integers
+            and bools as `target_lengths`; ShapeError for shapes that do not fit; AxisError for
+            an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> even = rnp.log(rnp.full((2, 1, 2), 0.5))

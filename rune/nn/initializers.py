@@ -34,6 +34,8 @@ TRUNCATED_STD = 0.87962566103423978  # the standard deviation of a normal number
 class Initializer:
     """First values of a parameter; `dtype` is the default one of its arrays.
 
+    Errors: ArgumentError, when it is called, for what is no key or no shape.
+
     >>> import rune, rune.nn as nn
     >>> init = nn.initializers.he_normal()
     >>> init(rune.random.key(0), (256, 3)).shape
@@ -64,6 +66,9 @@ class Initializer:
 def constant(value: Any, dtype: Any = None) -> Initializer:
     """Every element is `value`, or that of an array which broadcasts to the shape.
 
+    Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
+            shape.
+
     >>> import rune.nn as nn
     >>> nn.initializers.constant(2.0)(shape=(2,))
     Array([2., 2.], f32[2], cpu:0)
@@ -85,6 +90,9 @@ ones = Initializer(lambda key, shape, kind: rnp.ones(shape, kind), "ones", needs
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Uniform numbers of [0, scale).
 
+    Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
+            shape.
+
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> drawn = nn.initializers.uniform(2.0)(rune.random.key(0), (1000,))
     >>> bool(rnp.all((drawn >= 0) & (drawn < 2)))
@@ -99,6 +107,9 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Normal numbers of standard deviation `stddev`.
+
+    Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
+            shape.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> drawn = nn.initializers.normal(2.0)(rune.random.key(0), (10_000,))
@@ -116,6 +127,9 @@ def truncated_normal(
     stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
     """Normal numbers within lower…upper, times `stddev`.
+
+    Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
+            shape.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> drawn = nn.initializers.truncated_normal(1.0)(rune.random.key(0), (1000,))
@@ -229,6 +243,8 @@ def _scaled(name: str, scale: float, mode: Mode, distribution: Distribution) -> 
 
     make.__name__ = name
     make.__doc__ = f"""variance_scaling({scale}, {mode!r}, {distribution!r}).
+
+    Shapes: any of two axes or more. Types: dtype, f32 without one. Errors: as `variance_scaling`.
 
     >>> import rune, rune.nn as nn
     >>> nn.initializers.{name}()(rune.random.key(0), (256, 3)).shape

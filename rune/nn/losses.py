@@ -16,6 +16,10 @@ def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
     """-sum(labels log(softmax(logits))) over an axis: labels are distributions.
 
     Shapes: logits, labels [*B, C] -> [*B].
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for what is no array and complex
+            numbers as `logits`; ShapeError for shapes that do not fit; AxisError for an axis
+            out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.softmax_cross_entropy(rnp.array([0.0, 0.0]), rnp.array([1.0, 0.0]))
@@ -65,6 +69,10 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
 def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:
     """-log(sigmoid(logits)) where labels are 1, -log(1 - sigmoid(logits)) where they are 0.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for bools and complex numbers as
+            `logits`; ShapeError for shapes that do not fit.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.sigmoid_binary_cross_entropy(rnp.array([1e4, 1e4]), rnp.array([1.0, 0.0]))
     Array([    0., 10000.], f32[2], cpu:0)
@@ -75,6 +83,8 @@ def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:
 
 def mse(predictions: Any, targets: Any) -> Any:
     """Mean squared difference over all elements.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.mse(rnp.array([1.0, 3.0]), 1.0)

@@ -22,6 +22,10 @@ Axis = int | Sequence[int] | None
 def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
     """log(mean(exp(x))) over axes, without overflow.
 
+    Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array and complex numbers; AxisError for an axis out of
+            range.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.logmeanexp(rnp.array([1e4, 1e4]))
     Array(10000., f32[], cpu:0)
@@ -47,6 +51,10 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """log(softmax(x)) over an axis, without underflow; -inf where the mask is False.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array and complex numbers; AxisError for an axis out of
+            range.
+
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.log_softmax(rnp.array([1e4, -1e4]))
     Array([     0., -20000.], f32[2], cpu:0)
@@ -58,6 +66,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     """1 at the class of each label, else 0; all 0 for a label outside 0…num_classes-1.
 
     Shapes: x [*I] -> [*I, num_classes], the new axis at `axis`. Types: f32 unless given.
+    Errors: DtypeError for what is no array and an unknown dtype; AxisError for an axis out of
+            range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.one_hot(rnp.array([0, 2]), 3)
@@ -91,6 +101,7 @@ def standardize(
     """(x - mean) / sqrt(variance + epsilon) over an axis.
 
     algorithm: accepted and of no consequence; the variance is always the mean squared deviation.
+    Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.standardize(rnp.array([-1.0, 1.0]), epsilon=0.0)
@@ -114,6 +125,7 @@ def layer_norm(
     """`standardize`, then times scale and plus bias. Source: Ba et al. 2016, arXiv:1607.06450.
 
     Shapes: scale and bias broadcast against x.
+    Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.layer_norm(rnp.array([-1.0, 1.0]), scale=2.0, bias=1.0, epsilon=0.0)
@@ -128,6 +140,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = 1e-5) 
     """x / sqrt(mean(x²) + epsilon) over an axis, times scale.
 
     Source: Zhang & Sennrich 2019, arXiv:1910.07467.
+    Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.rms_norm(rnp.array([2.0, -2.0]), epsilon=0.0)

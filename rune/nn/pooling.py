@@ -70,6 +70,9 @@ def max_pool(
     stride: by default the window's sizes.   padding: a number, one per axis, or pairs.
     ceil_mode: a last window may reach beyond the end, if it starts before it.
     The derivative goes to the first of equal elements, row-major.
+    Types:  that of `x`.
+    Errors: ArgumentError for `window` that is no integer; DtypeError for what is no array and
+            complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.max_pool(rnp.arange(6.0)[None, None], 2)
@@ -91,6 +94,8 @@ def avg_pool(
     divisor: what sums are divided by instead.
     window, stride, padding, ceil_mode: as for `max_pool`; what `ceil_mode` reaches beyond the
             padding never counts.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for `window` that is no integer; DtypeError for what is no array.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.avg_pool(rnp.arange(6.0)[None, None], 2)

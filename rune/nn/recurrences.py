@@ -25,7 +25,15 @@ Cell = Callable[..., Any]
 
 
 class CellParams(NamedTuple):
-    """The weights of a cell of G gates."""
+    """The weights of a cell of G gates.
+
+    Shapes: input [G*H, I], hidden [G*H, H], biases [G*H] or None.
+
+    >>> import rune, rune.nn as nn
+    >>> params = nn.init_cell("gru", 3, 5, rune.random.key(0))
+    >>> params.input.shape, params.hidden.shape, params.input_bias.shape
+    ((15, 3), (15, 5), (15,))
+    """
 
     input: Any
     hidden: Any
@@ -34,7 +42,13 @@ class CellParams(NamedTuple):
 
 
 class LSTMState(NamedTuple):
-    """What an LSTM hands on: its output h and its memory c, each [*B, H]."""
+    """What an LSTM hands on: its output h and its memory c, each [*B, H].
+
+    >>> import rune, rune.nn as nn, rune.numpy as rnp
+    >>> params = nn.init_cell("lstm", 3, 5, rune.random.key(0))
+    >>> nn.lstm_cell(params, rnp.ones(3), nn.LSTMState(rnp.zeros(5), rnp.zeros(5))).c.shape
+    (5,)
+    """
 
     h: Any
     c: Any
@@ -87,6 +101,9 @@ def rnn_cell(
     """tanh(W x + U h + b), or relu of it. Source: Elman 1990, Cognitive Science 14(2).
 
     Shapes: x [*B, I], h [*B, H] -> [*B, H].
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for another `nonlinearity`; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> params = nn.CellParams(rnp.ones((1, 1)), rnp.ones((1, 1)))
@@ -104,6 +121,7 @@ def lstm_cell(params: CellParams, x: Any, state: LSTMState) -> LSTMState:
 
     Shapes: x [*B, I]; h and c of the state [*B, H].
     Source: Hochreiter & Schmidhuber 1997; the forget gate, Gers et al. 2000.
+    Errors: ShapeError for a shape that does not fit.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> params = nn.CellParams(rnp.zeros((4, 1)), rnp.zeros((4, 1)))
@@ -122,6 +140,8 @@ def gru_cell(params: CellParams, x: Any, h: Any) -> Any:
 
     Shapes: x [*B, I], h [*B, H] -> [*B, H].
     Source: Cho et al. 2014, arXiv:1406.1078, in the form that resets after the product.
+    Types:  bools and integers become floats.
+    Errors: ShapeError for shapes that do not fit.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> params = nn.CellParams(rnp.zeros((3, 1)), rnp.zeros((3, 1)))
@@ -143,6 +163,7 @@ def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False
     """A cell along the leading axis of x: (the states after each step stacked, the last state).
 
     cell: (params, x of one step, state) -> state.   reverse: from the last step to the first.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.recurrent(lambda rate, x, s: rate * s + x, 0.5, rnp.ones(3), rnp.zeros(()))[0]
@@ -167,6 +188,7 @@ def rnn(
     params: CellParams of one layer, or for each layer CellParams or a pair of them, forwards and
             backwards (D = 2).
     h:      first states as the last ones are given; zeros by default.
+    Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> params = nn.init_cell("rnn", 3, 5, rune.random.key(0))
@@ -184,6 +206,8 @@ def rnn(
 def gru(params: Any, x: Any, h: Any = None) -> tuple[Any, Any]:
     """Layers of `gru_cell`, as `rnn`.
 
+    Errors: DtypeError for what is no array; AxisError for an axis out of range.
+
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> params = nn.init_cell("gru", 3, 5, rune.random.key(0))
     >>> nn.gru(params, rnp.ones((7, 2, 3)))[0].shape
@@ -194,6 +218,8 @@ def gru(params: Any, x: Any, h: Any = None) -> tuple[Any, Any]:
 
 def lstm(params: Any, x: Any, state: LSTMState | None = None) -> tuple[Any, LSTMState]:
     """Layers of `lstm_cell`, as `rnn`; states are LSTMState.
+
+    Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> params = nn.init_cell("lstm", 3, 5, rune.random.key(0))

@@ -8,6 +8,7 @@ refused by name. Sizes and axes must be Python integers, since shapes are known 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import Any, TypeVar
 
 import numpy as np
@@ -156,10 +157,30 @@ def rank(x: Any) -> int:
     return len(type_of(x).shape)
 
 
-def documented(function: Function, name: str, doc: str, call: str, shown: str) -> Function:
-    """`function` under its public name, its docstring made of a sentence and an example."""
+def elementwise(types: str = "", refused: str = "") -> str:
+    """The lines of a docstring that hold of each function of one array's elements."""
+    return _facts("any, kept", types, refused)
+
+
+def broadcast(types: str = "", refused: str = "") -> str:
+    """The lines of a docstring that hold of each function of several arrays' elements."""
+    return _facts("broadcast together", types, refused, "ShapeError for shapes that do not fit")
+
+
+def _facts(shapes: str, types: str, *refused: str) -> str:
+    errors = ["ArgumentError for what is no array", *filter(None, refused)]
+    lines = [f"Shapes: {shapes}." + (f" Types: {types}." if types else "")]
+    lines += wrap(f"Errors: {'; '.join(errors)}.", 92, subsequent_indent=" " * 8)
+    return "\n    ".join(lines)
+
+
+def documented(
+    function: Function, name: str, doc: str, call: str, shown: str, facts: str
+) -> Function:
+    """`function` under its public name, with a sentence, what holds of its kind, an example."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"{doc}\n\n    >>> import rune.numpy as rnp\n    >>> rnp.{call}\n    {shown}\n"
+        f"{doc}\n\n    {facts}\n\n"
+        f"    >>> import rune.numpy as rnp\n    >>> rnp.{call}\n    {shown}\n"
     )
     return function

@@ -14,7 +14,16 @@ import numpy as np
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
-from rune.numpy.arguments import documented, floating, inexact, refuse, static_int, value
+from rune.numpy.arguments import (
+    broadcast,
+    documented,
+    elementwise,
+    floating,
+    inexact,
+    refuse,
+    static_int,
+    value,
+)
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted
@@ -23,18 +32,25 @@ Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
 
 
-def _binary(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
+_NO_COMPLEX, _NO_BOOLS = "DtypeError for complex numbers", "DtypeError for bools"
+
+
+def _binary(
+    name: str, primitive: Primitive, doc: str, call: str, shown: str, refused: str = ""
+) -> Binary:
     def function(x1: Any, x2: Any, /) -> Any:
         return apply(primitive, x1, x2)
 
-    return documented(function, name, doc, call, shown)
+    return documented(function, name, doc, call, shown, broadcast(refused=refused))
 
 
-def _convention(name: str, rule: Binary, doc: str, call: str, shown: str) -> Binary:
+def _convention(
+    name: str, rule: Binary, doc: str, call: str, shown: str, refused: str = ""
+) -> Binary:
     def function(x1: Any, x2: Any, /) -> Any:
         return rule(x1, x2)
 
-    return documented(function, name, doc, call, shown)
+    return documented(function, name, doc, call, shown, broadcast(refused=refused))
 
 
 add = _binary(
@@ -42,8 +58,8 @@ add = _binary(
     "add(rnp.arange(2), 1)", "Array([1, 2], i32[2], cpu:0)",
 )  # fmt: skip
 subtract = _binary(
-    "subtract", ops.sub, "x1 - x2. Errors: DtypeError for bools.",
-    "subtract(rnp.arange(2), 1)", "Array([-1,  0], i32[2], cpu:0)",
+    "subtract", ops.sub, "x1 - x2.",
+    "subtract(rnp.arange(2), 1)", "Array([-1,  0], i32[2], cpu:0)", _NO_BOOLS,
 )  # fmt: skip
 multiply = _binary(
     "multiply", ops.mul, "Product of x1 and x2; of bools, their logical and.",
@@ -56,32 +72,36 @@ divide = _convention(
 true_divide = divide
 floor_divide = _convention(
     "floor_divide", c.floor_divide, "Quotient rounded towards minus infinity.",
-    "floor_divide(rnp.array([7, -7]), 2)", "Array([ 3, -4], i32[2], cpu:0)",
+    "floor_divide(rnp.array([7, -7]), 2)", "Array([ 3, -4], i32[2], cpu:0)", _NO_COMPLEX,
 )  # fmt: skip
 remainder = _convention(
     "remainder", c.remainder, "Remainder of x1 / x2 with the sign of x2.",
-    "remainder(rnp.array([7, -7]), 3)", "Array([1, 2], i32[2], cpu:0)",
+    "remainder(rnp.array([7, -7]), 3)", "Array([1, 2], i32[2], cpu:0)", _NO_COMPLEX,
 )  # fmt: skip
 mod = remainder
 power = _convention(
     "power", c.power,
-    "x1 ** x2. A Python integer exponent becomes repeated multiplication.\n\n"
-    "    Errors: DtypeError for an integer to a negative Python integer.",
+    "x1 ** x2. A Python integer exponent becomes repeated multiplication.",
     "power(rnp.arange(3), 2)", "Array([0, 1, 4], i32[3], cpu:0)",
+    "DtypeError for an integer to a negative Python integer",
 )  # fmt: skip
 pow = power
 maximum = _binary(
     "maximum", ops.max, "The larger of x1 and x2; NaN if either is NaN.",
-    "maximum(rnp.arange(3), 1)", "Array([1, 1, 2], i32[3], cpu:0)",
+    "maximum(rnp.arange(3), 1)", "Array([1, 1, 2], i32[3], cpu:0)", _NO_COMPLEX,
 )  # fmt: skip
 minimum = _binary(
     "minimum", ops.min, "The smaller of x1 and x2; NaN if either is NaN.",
-    "minimum(rnp.arange(3), 1)", "Array([0, 1, 1], i32[3], cpu:0)",
+    "minimum(rnp.arange(3), 1)", "Array([0, 1, 1], i32[3], cpu:0)", _NO_COMPLEX,
 )  # fmt: skip
 
 
 def fmod(x1: Any, x2: Any, /) -> Any:
     """Remainder of x1 / x2 with the sign of x1.
+
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmod(rnp.array([7, -7]), 3)
@@ -93,6 +113,8 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """(floor_divide, remainder).
 
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> import rune.numpy as rnp
     >>> rnp.divmod(rnp.array([-7]), 3)
     (Array([-3], i32[1], cpu:0), Array([2], i32[1], cpu:0))
@@ -103,6 +125,9 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
 def float_power(x1: Any, x2: Any, /) -> Any:
     """x1 ** x2 in floats.
 
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> rnp.float_power(rnp.array([2, 4]), -1)
     Array([0.5 , 0.25], f32[2], cpu:0)
@@ -112,6 +137,10 @@ def float_power(x1: Any, x2: Any, /) -> Any:
 
 def fmax(x1: Any, x2: Any, /) -> Any:
     """The larger of x1 and x2; a NaN loses to a number.
+
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmax(rnp.array([1.0, rnp.nan]), 0.0)
@@ -124,6 +153,10 @@ def fmax(x1: Any, x2: Any, /) -> Any:
 def fmin(x1: Any, x2: Any, /) -> Any:
     """The smaller of x1 and x2; a NaN loses to a number.
 
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> rnp.fmin(rnp.array([1.0, rnp.nan]), 0.0)
     Array([0., 0.], f32[2], cpu:0)
@@ -135,11 +168,11 @@ def fmin(x1: Any, x2: Any, /) -> Any:
 # --- one argument -----------------------------------------------------------------------------
 
 
-def _unary(name: str, rule: Unary, doc: str, call: str, shown: str) -> Unary:
+def _unary(name: str, rule: Unary, doc: str, call: str, shown: str, refused: str = "") -> Unary:
     def function(x: Any, /) -> Any:
         return rule(value(name, x))
 
-    return documented(function, name, doc, call, shown)
+    return documented(function, name, doc, call, shown, elementwise(refused=refused))
 
 
 def _rounding(primitive: Primitive) -> Unary:
@@ -162,8 +195,8 @@ positive = _unary(
     "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)",
 )  # fmt: skip
 negative = _unary(
-    "negative", ops.neg, "-x; unsigned integers wrap. Errors: DtypeError for bools.",
-    "negative(rnp.array([1, -2]))", "Array([-1,  2], i32[2], cpu:0)",
+    "negative", ops.neg, "-x; unsigned integers wrap.",
+    "negative(rnp.array([1, -2]))", "Array([-1,  2], i32[2], cpu:0)", _NO_BOOLS,
 )  # fmt: skip
 absolute = _unary(
     "absolute", c.absolute, "Magnitude; the derivative at 0 is 1.",
@@ -172,11 +205,11 @@ absolute = _unary(
 abs = absolute
 fabs = _unary(
     "fabs", lambda x: ops.abs(floating("fabs", x)), "Magnitude, as a float.",
-    "fabs(rnp.array([1, -2]))", "Array([1., 2.], f32[2], cpu:0)",
+    "fabs(rnp.array([1, -2]))", "Array([1., 2.], f32[2], cpu:0)", _NO_COMPLEX,
 )  # fmt: skip
 sign = _unary(
     "sign", ops.sign, "-1, 0 or 1; NaN of NaN. The derivative is 0.",
-    "sign(rnp.array([3, 0, -2]))", "Array([ 1,  0, -1], i32[3], cpu:0)",
+    "sign(rnp.array([3, 0, -2]))", "Array([ 1,  0, -1], i32[3], cpu:0)", _NO_BOOLS,
 )  # fmt: skip
 square = _unary(
     "square", _square, "x times x.",
@@ -188,15 +221,15 @@ reciprocal = _unary(
 )  # fmt: skip
 floor = _unary(
     "floor", _rounding(ops.floor), "The largest whole number not above x; integers as they are.",
-    "floor(rnp.array([1.5, -1.5]))", "Array([ 1., -2.], f32[2], cpu:0)",
+    "floor(rnp.array([1.5, -1.5]))", "Array([ 1., -2.], f32[2], cpu:0)", _NO_COMPLEX,
 )  # fmt: skip
 ceil = _unary(
     "ceil", _rounding(ops.ceil), "The smallest whole number not below x; integers as they are.",
-    "ceil(rnp.array([1.5, -1.5]))", "Array([ 2., -1.], f32[2], cpu:0)",
+    "ceil(rnp.array([1.5, -1.5]))", "Array([ 2., -1.], f32[2], cpu:0)", _NO_COMPLEX,
 )  # fmt: skip
 trunc = _unary(
     "trunc", _rounding(ops.trunc), "x without its fraction; integers as they are.",
-    "trunc(rnp.array([1.5, -1.5]))", "Array([ 1., -1.], f32[2], cpu:0)",
+    "trunc(rnp.array([1.5, -1.5]))", "Array([ 1., -1.], f32[2], cpu:0)", _NO_COMPLEX,
 )  # fmt: skip
 fix = trunc
 rint = _unary(
@@ -207,11 +240,15 @@ rint = _unary(
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """`a` to so many decimals, halves to even; integers as they are.
+    """`a` to so many decimals, halves to even; of integers, only negative ones change anything.
+
+    Shapes: any, kept. Types: that of `a`.
+    Errors: ArgumentError for what is no array and `decimals` that is no integer; DtypeError for
+            bools.
 
     >>> import rune.numpy as rnp
-    >>> rnp.round(rnp.array([1.24, 2.5]), 1)
-    Array([1.2, 2.5], f32[2], cpu:0)
+    >>> rnp.round(rnp.array([1.24, 2.5]), 1), rnp.round(rnp.array([15, 25]), -1)
+    (Array([1.2, 2.5], f32[2], cpu:0), Array([20, 20], i32[2], cpu:0))
     """
     refuse("round", out=out)
     return c.round(value("round", a), static_int("round", "a number of decimals", decimals))
@@ -223,6 +260,10 @@ around = round
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """`arr` kept within [min, max]; None is no bound. At a bound the derivative is 1/2.
 
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> rnp.clip(rnp.arange(4), 1, 2)
     Array([1, 1, 2, 2], i32[4], cpu:0)
@@ -232,6 +273,10 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
 
 def copysign(x1: Any, x2: Any, /) -> Any:
     """The magnitude of x1 with the sign of x2, as floats.
+
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.copysign(rnp.array([1.0, 2.0]), -0.0)
@@ -243,6 +288,10 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 def nextafter(x1: Any, x2: Any, /) -> Any:
     """The float after x1 towards x2.
 
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> float(rnp.nextafter(rnp.float32(1), 2)) - 1 == 2.0**-23
     True
@@ -252,6 +301,10 @@ def nextafter(x1: Any, x2: Any, /) -> Any:
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 below zero, 1 above, x2 at zero; NaN of NaN.
+
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.heaviside(rnp.array([-1.0, 0.0, 1.0]), 0.5)
@@ -265,6 +318,8 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
 def modf(x: Any, /) -> tuple[Any, Any]:
     """(fraction, whole part), both with the sign of x.
+
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.modf(-1.5)
@@ -281,6 +336,8 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.nan_to_num(rnp.array([rnp.nan, rnp.inf]), posinf=9.0)

@@ -25,6 +25,10 @@ def mean(
 ) -> Any:  # fmt: skip
     """Arithmetic mean of the elements where the mask is true; integers as floats.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.mean(rnp.array([[1, 2], [3, 4]]), axis=0)
     Array([2., 3.], f32[2], cpu:0)
@@ -56,6 +60,11 @@ def var(
     keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: float | None = None,
 ) -> Any:  # fmt: skip
     """Mean squared distance from the mean; the divisor is the count minus `ddof` (`correction`).
+
+    Shapes: any -> [] unless an axis is given.
+    Types:  bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.var(rnp.array([1.0, 3.0]))
@@ -92,6 +101,11 @@ def std(
     keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: float | None = None,
 ) -> Any:  # fmt: skip
     """Square root of `var`; its derivative is NaN where all elements are equal.
+
+    Shapes: any -> [] unless an axis is given.
+    Types:  bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.std(rnp.array([1.0, 3.0]))
@@ -159,6 +173,10 @@ def nansum(
 ) -> Any:  # fmt: skip
     """Sum of the elements that are numbers.
 
+    Shapes: any -> [] unless an axis is given.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.nansum(rnp.array([1.0, rnp.nan]))
     Array(1., f32[], cpu:0)
@@ -173,6 +191,10 @@ def nanprod(
     initial: Any = None, where: Any = None,
 ) -> Any:  # fmt: skip
     """Product of the elements that are numbers.
+
+    Shapes: any -> [] unless an axis is given.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanprod(rnp.array([3.0, rnp.nan]))
@@ -189,6 +211,10 @@ def nanmean(
 ) -> Any:  # fmt: skip
     """Mean of the elements that are numbers; NaN where there is none.
 
+    Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.nanmean(rnp.array([1.0, rnp.nan, 3.0]))
     Array(2., f32[], cpu:0)
@@ -204,6 +230,11 @@ def nanvar(
 ) -> Any:  # fmt: skip
     """Variance of the elements that are numbers.
 
+    Shapes: any -> [] unless an axis is given.
+    Types:  bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.nanvar(rnp.array([1.0, rnp.nan, 3.0]))
     Array(1., f32[], cpu:0)
@@ -218,6 +249,11 @@ def nanstd(
     keepdims: bool = False, where: Any = None,
 ) -> Any:  # fmt: skip
     """Standard deviation of the elements that are numbers.
+
+    Shapes: any -> [] unless an axis is given.
+    Types:  bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanstd(rnp.array([1.0, rnp.nan, 3.0]))
@@ -240,6 +276,10 @@ def _nan_extremum(reduce: Any, fill: float, x: Any, mask: Any, axis: Axis, keepd
 def nanmax(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
     """Largest of the elements that are numbers; NaN where there is none.
 
+    Shapes: any -> [] unless an axis is given. Types: that of `a`.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            no elements; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.nanmax(rnp.array([1.0, rnp.nan]))
     Array(1., f32[], cpu:0)
@@ -250,6 +290,10 @@ def nanmax(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) 
 
 def nanmin(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
     """Smallest of the elements that are numbers; NaN where there is none.
+
+    Shapes: any -> [] unless an axis is given. Types: that of `a`.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            no elements; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanmin(rnp.array([1.0, rnp.nan]))
@@ -275,6 +319,10 @@ def nanargmax(
 ) -> Any:
     """Position of the largest number; -1 where there is none.
 
+    Shapes: any -> [] unless an axis is given. Types: i32.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            no elements; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.nanargmax(rnp.array([rnp.nan, 2.0]))
     Array(1, i32[], cpu:0)
@@ -288,6 +336,10 @@ def nanargmin(
 ) -> Any:
     """Position of the smallest number; -1 where there is none.
 
+    Shapes: any -> [] unless an axis is given. Types: i32.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            no elements; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.nanargmin(rnp.array([rnp.nan, 2.0]))
     Array(1, i32[], cpu:0)
@@ -298,6 +350,9 @@ def nanargmin(
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running sum with NaN counted as 0.
+
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nancumsum(rnp.array([1.0, rnp.nan, 2.0]))
@@ -311,6 +366,9 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running product with NaN counted as 1.
+
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nancumprod(rnp.array([2.0, rnp.nan, 3.0]))

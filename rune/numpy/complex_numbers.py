@@ -21,6 +21,9 @@ from rune.ops.promote import constant
 def real(val: Any, /) -> Any:
     """The real part; a real array itself.
 
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.real(rnp.array([1 + 2j, 3j]))
     Array([1., 0.], f32[2], cpu:0)
@@ -31,6 +34,9 @@ def real(val: Any, /) -> Any:
 def imag(val: Any, /) -> Any:
     """The imaginary part; zeros of a real array.
 
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.imag(rnp.array([1 + 2j, 3j]))
     Array([2., 3.], f32[2], cpu:0)
@@ -40,6 +46,9 @@ def imag(val: Any, /) -> Any:
 
 def conj(x: Any, /) -> Any:
     """The complex conjugate; a real array itself.
+
+    Shapes: any, kept. Types: that of `x`.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.conj(rnp.array([1 + 2j]))
@@ -54,6 +63,9 @@ conjugate = conj
 def angle(z: Any, deg: bool = False) -> Any:
     """The angle from the positive real axis, in [-π, π]; in degrees if `deg`.
 
+    Shapes: any, kept. Types: bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.angle(rnp.array([1j, -1.0]), deg=True)
     Array([ 90., 180.], f32[2], cpu:0)
@@ -66,6 +78,9 @@ def angle(z: Any, deg: bool = False) -> Any:
 def iscomplex(x: Any) -> Any:
     """Where the imaginary part is not zero.
 
+    Shapes: any, kept. Types: bool.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.iscomplex(rnp.array([1j, 1.0]))
     Array([ True, False], bool[2], cpu:0)
@@ -77,6 +92,9 @@ def iscomplex(x: Any) -> Any:
 def isreal(x: Any) -> Any:
     """Where the imaginary part is zero.
 
+    Shapes: any, kept. Types: bool.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.isreal(rnp.array([1j, 1.0]))
     Array([False,  True], bool[2], cpu:0)
@@ -87,6 +105,8 @@ def isreal(x: Any) -> Any:
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex, whatever the values.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.iscomplexobj(rnp.array([1 + 0j])), rnp.iscomplexobj(1.0)
     (True, False)
@@ -96,6 +116,8 @@ def iscomplexobj(x: Any) -> bool:
 
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.isrealobj(rnp.ones(2))

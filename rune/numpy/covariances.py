@@ -104,6 +104,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     """Pearson's correlation of every two variables, within [-1, 1]; arguments as of `cov`.
 
     NaN for a variable that does not vary.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; ShapeError for
+            another rank.
 
     >>> import rune.numpy as rnp
     >>> rnp.corrcoef(rnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

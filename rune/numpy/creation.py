@@ -69,6 +69,9 @@ def asarray(
 def copy(a: Any, order: str | None = None) -> Any:
     """`a` as an array of its own memory.
 
+    Shapes: any, kept. Types: that of `a`.
+    Errors: DtypeError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.copy(rnp.arange(2))
     Array([0, 1], i32[2], cpu:0)
@@ -78,6 +81,8 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 def asanyarray(a: Any, dtype: Any = None, order: str | None = None) -> Any:
     """`asarray`: there is one class of arrays.
+
+    Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.asanyarray([1, 2])
@@ -162,6 +167,9 @@ def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros.
 
+    Errors: ArgumentError for a size that is no integer; ShapeError for a negative one;
+            DtypeError for an unknown dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.zeros((2,), int)
     Array([0, 0], i32[2], cpu:0)
@@ -172,6 +180,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones.
+
+    Errors: ArgumentError for `shape` that is no integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.ones(2)
@@ -184,6 +194,8 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros: memory is never left undefined.
 
+    Errors: ArgumentError for `shape` that is no integer; DtypeError for an unknown dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.empty(2)
     Array([0., 0.], f32[2], cpu:0)
@@ -195,6 +207,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
 
     Types:  a Python scalar without dtype gives a weak result.
+    Errors: ArgumentError for what is no array and `shape` that is no integer; DtypeError for
+            complex numbers and an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.full(2, 7, "int8")
@@ -220,6 +234,9 @@ def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any, device: Any) -> 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Zeros of the shape and dtype of `a`, unless given.
 
+    Shapes: any, kept. Types: that of `a`.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.zeros_like(rnp.ones(2, "int8"))
     Array([0, 0], i8[2], cpu:0)
@@ -230,6 +247,9 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Ones of the shape and dtype of `a`, unless given.
 
+    Shapes: any, kept. Types: bool.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.ones_like(rnp.zeros(2), bool)
     Array([ True,  True], bool[2], cpu:0)
@@ -239,6 +259,9 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Zeros of the shape and dtype of `prototype`, unless given.
+
+    Shapes: any, kept. Types: that of `prototype`.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.empty_like(rnp.ones(2))
@@ -251,6 +274,8 @@ def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
 ) -> Any:
     """`fill_value` in the shape and dtype of `a`, unless given.
+
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.full_like(rnp.zeros(2), 0.5)
@@ -322,6 +347,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     """Coordinate arrays of the grid that vectors span; with `sparse`, broadcastable ones.
 
     Shapes: xi [N_i] -> each [N_1, N_0, N_2, …] ("xy") or [N_0, N_1, N_2, …] ("ij").
+    Errors: ArgumentError for what is no array and another `indexing`.
 
     >>> import rune.numpy as rnp
     >>> rnp.meshgrid(rnp.arange(2), rnp.arange(1), indexing="ij")[0]

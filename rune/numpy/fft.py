@@ -21,13 +21,14 @@ from typing import Any
 from rune import dtypes, ops
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size, product
-from rune.errors import ArgumentError, DimensionError, ShapeError
+from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import floating, inexact, static_size, value
 from rune.numpy.creation import arange
 from rune.numpy.shapes import roll
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
+from rune.ops.fourier import weighted
 from rune.transforms.placement import device_put
 
 _NORMS = ("backward", "ortho", "forward")
@@ -53,6 +54,10 @@ def fft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) 
 def ifft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `fft`: y[j] = 1/n sum_k a[k] exp(2πi jk/n).
 
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
+
     >>> import rune.numpy as rnp
     >>> rnp.fft.ifft(rnp.array([4.0, 0.0, 0.0, 0.0]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], c64[4], cpu:0)
@@ -64,6 +69,7 @@ def rfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
     """The transform of real numbers: frequencies 0 to n//2; the others are their conjugates.
 
     Errors: DtypeError for complex numbers; else as `fft`.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.rfft(rnp.array([1.0, 2.0, 3.0, 4.0]))
@@ -76,6 +82,10 @@ def irfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None
     """The inverse of `rfft`: n real numbers, by default 2(m - 1) from m frequencies.
 
     What cannot be in a spectrum of real numbers, imaginary parts at 0 and n/2, is ignored.
+    Types:  bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array, another `norm` and `n` that is no integer;
+            AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.irfft(rnp.fft.rfft(rnp.array([1.0, 2.0, 3.0])), n=3)
@@ -88,6 +98,10 @@ def hfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
     """The real spectrum of a signal that is Hermitian in time, given by its first half.
 
     Shapes: m numbers along the axis -> n frequencies, by default 2(m - 1).
+    Types:  bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.hfft(rnp.array([1.0, 1.0, 1.0]))
@@ -99,6 +113,10 @@ def hfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
 
 def ihfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `hfft`: the first n//2 + 1 numbers of a Hermitian signal.
+
+    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
+            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.ihfft(rnp.array([4.0, 0.0, 0.0, 0.0])).real
@@ -117,6 +135,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
     s:      the length along each of `axes`; -1 keeps what there is.
     axes:   by default all, or the last len(s).
     Errors: as `fft`; ArgumentError where `s` and `axes` differ in number.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.fftn(rnp.ones((2, 2)))
@@ -129,6 +148,11 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The inverse of `fftn`.
 
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
+
     >>> import rune.numpy as rnp
     >>> rnp.fft.ifftn(rnp.ones((2, 2)))
     Array([[1.+0.j, 0.+0.j],
@@ -139,6 +163,11 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The transform of real numbers along several axes; the last one is halved.
+
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
+            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.rfftn(rnp.ones((2, 2)))
@@ -151,6 +180,11 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The inverse of `rfftn`.
 
+    Types:  bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array and another `norm`; AxisError for an axis out of
+            range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
+
     >>> import rune.numpy as rnp
     >>> rnp.fft.irfftn(rnp.fft.rfftn(rnp.ones((2, 3))), s=(2, 3))
     Array([[1., 1., 1.],
@@ -161,6 +195,10 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
 
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`fftn` along two axes.
+
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.fft2(rnp.eye(2)).real
@@ -173,6 +211,10 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`ifftn` along two axes.
 
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
+
     >>> import rune.numpy as rnp
     >>> rnp.fft.ifft2(2.0 * rnp.eye(2)).real
     Array([[1., 0.],
@@ -184,6 +226,10 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`rfftn` along two axes.
 
+    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
+            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
+
     >>> import rune.numpy as rnp
     >>> rnp.fft.rfft2(rnp.eye(2)).real
     Array([[2., 0.],
@@ -194,6 +240,11 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`irfftn` along two axes.
+
+    Types:  bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.irfft2(rnp.ones((1, 3)))
@@ -231,18 +282,18 @@ def _along(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) ->
     if kind == "irfft":
         held[-1] = sizes[-1] // 2 + 1
     x = _resized(x, dict(zip(numbers, held, strict=True)))
-    odd = kind == "irfft" and _is_odd(name, x, sizes[-1])
-    return _normed(ops.fft(x, kind=kind, axes=numbers, odd=odd), kind, product(sizes), norm)
-
-
-def _is_odd(name: str, x: Any, size: Size) -> bool:
-    parity = size % 2
+    parity = sizes[-1] % 2 if kind == "irfft" else 0
     if isinstance(parity, int):
-        return parity == 1
-    raise DimensionError(
-        f"{name}: cannot transform {type_of(x)} to length {size} (which may be even or odd)",
-        "declare the size as 2*k or 2*k + 1 in dims",
-    )
+        found = ops.fft(x, kind=kind, axes=numbers, odd=parity == 1)
+    else:
+        found = _to_real(x, numbers, sizes[-1])
+    return _normed(found, kind, product(sizes), norm)
+
+
+def _to_real(x: Any, axes: tuple[int, ...], n: Size) -> Any:
+    """irfft to a length that may be odd or not: the doubled half, transformed among zeros."""
+    whole = _resized(weighted(x, axes[-1], n, 2), {axes[-1]: n})
+    return c.real(ops.fft(whole, kind="ifft", axes=axes, odd=False))
 
 
 def checked_norm(name: str, norm: str | None) -> str:
@@ -341,6 +392,9 @@ def fftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 def rfftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequency of each result of `rfft`: 0, 1, … n//2, over n times the sample spacing d.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for `n` that is no integer; DtypeError for an unknown dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.fft.rfftfreq(5, 0.2)
     Array([0., 1., 2.], f32[3], cpu:0)
@@ -357,7 +411,8 @@ def _positive(name: str, n: Any) -> Size:
 
 
 def _frequencies(k: Any, n: Size, d: Any, dtype: Any, device: Any) -> Any:
-    found = c.astype(k, dtypes.as_dtype(float if dtype is None else dtype)) / (n * d)
+    kind = dtypes.as_dtype(float if dtype is None else dtype)
+    found = c.astype(k, kind) / ((n if isinstance(n, int) else size_value(n, kind)) * d)
     return found if device is None else device_put(found, device)
 
 
@@ -365,6 +420,8 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     """The frequency 0 moved from the beginning of the axes to their middle, n//2.
 
     axes: an axis or several; by default all.
+    Shapes: any, kept. Types: that of `x`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.fftshift(rnp.arange(5))
@@ -375,6 +432,9 @@ def fftshift(x: Any, axes: Any = None) -> Any:
 
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """The inverse of `fftshift`.
+
+    Shapes: any, kept. Types: that of `x`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.ifftshift(rnp.arange(5))

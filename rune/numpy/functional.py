@@ -32,6 +32,7 @@ def apply_along_axis(
     """func1d(slice, *args, **kwargs) of every slice along an axis, which its results replace.
 
     Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B].
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.apply_along_axis(lambda row: row[::-1].cumsum(), 1, rnp.array([[1, 2], [3, 4]]))
@@ -77,6 +78,7 @@ def fromfunction(
     """function(i, j, ...) of the positions in an array of a shape; elementwise in its arguments.
 
     Shapes: the function is called on scalars and mapped over each axis, as in JAX.
+    Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.fromfunction(lambda i, j: i + 10 * j, (2, 2), dtype=int)
@@ -260,6 +262,8 @@ def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs:
 
 def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """A ufunc of a function of scalars, which is broadcast over arrays.
+
+    Errors: ArgumentError for no arguments or no results.
 
     >>> import rune.numpy as rnp
     >>> length = rnp.frompyfunc(lambda x, y: (x * x + y * y) ** 0.5, 2, 1, identity=0.0)

@@ -14,7 +14,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.numpy.arguments import rank, shape_of, static_int, static_ints, value
+from rune.numpy.arguments import rank, shape_of, static_int, static_ints, static_size, value
 from rune.numpy.creation import arange, array, meshgrid
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import nonzero
@@ -30,6 +30,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     """The position along each axis, of every element of an array of a shape.
 
     Shapes: (N_0, N_1, ...) -> [axes, N_0, N_1, ...]; with `sparse` [1, ..., N_i, ..., 1] each.
+    Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.indices((2, 2))[1]
@@ -79,10 +80,13 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 def diag_indices(n: Size, ndim: int = 2) -> tuple[Any, ...]:
     """The positions of the diagonal of an array with `ndim` axes of size n.
 
+    Errors: ArgumentError for sizes that are no integers.
+
     >>> import rune.numpy as rnp
     >>> rnp.diag_indices(2)
     (Array([0, 1], i32[2], cpu:0), Array([0, 1], i32[2], cpu:0))
     """
+    n = static_size("diag_indices", "a size", n)
     if n < 0 or ndim < 0:
         raise ArgumentError(f"diag_indices: cannot use n={n} and ndim={ndim} (one is negative)")
     return (arange(n),) * static_int("diag_indices", "a number of axes", ndim)
@@ -114,6 +118,8 @@ def _of_matrix(name: str, arr: Any) -> tuple[int, int]:
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """`tril_indices` for a matrix.
 
+    Errors: ArgumentError for what is no array; ShapeError for another rank.
+
     >>> import rune.numpy as rnp
     >>> len(rnp.tril_indices_from(rnp.zeros((3, 3)))[0])
     6
@@ -125,6 +131,8 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """`triu_indices` for a matrix.
 
+    Errors: ArgumentError for what is no array; ShapeError for another rank.
+
     >>> import rune.numpy as rnp
     >>> len(rnp.triu_indices_from(rnp.zeros((3, 3)), 1)[0])
     3
@@ -135,6 +143,8 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any, ...]:
     """The positions that mask_func(ones((n, n)), k) leaves nonzero.
+
+    Errors: ArgumentError for `n` that is no integer.
 
     >>> import rune.numpy as rnp
     >>> rnp.mask_indices(2, rnp.triu)[1]
@@ -181,6 +191,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The position along each axis that a flat (row-major) position means; clipped to the array.
+
+    Errors: ArgumentError for what is no array; DtypeError for anything but integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.unravel_index(rnp.array([5, -1]), (2, 3))
@@ -265,7 +277,14 @@ def _counted(name: str, part: Any) -> Any:
 
 
 class _Grid:
-    """mgrid (dense) and ogrid (sparse): coordinates of the grid that slices span."""
+    """mgrid (dense) and ogrid (sparse): coordinates of the grid that slices span.
+
+    Errors: ArgumentError for what is no slice start:stop:step.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.mgrid[0:2, 0:3].shape, [x.shape for x in rnp.ogrid[0:2, 0:3]]
+    ((2, 2, 3), [(2, 1), (1, 3)])
+    """
 
     def __init__(self, name: str, *, sparse: bool):
         self.name, self.sparse = name, sparse
@@ -287,6 +306,11 @@ class _Joined:
     """r_ and c_: arrays, numbers and slices joined along an axis.
 
     A string first is NumPy's directive, "axis", "axis,rank" or "axis,rank,place of the new axes".
+    Errors: ArgumentError for another string; ShapeError for parts that do not fit.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.r_[1.0, 2:4], rnp.c_[rnp.zeros(1), rnp.ones(1)].shape
+    (Array([1., 2., 3.], f32*[3], cpu:0), (1, 2))
     """
 
     def __init__(self, name: str, axis: int, least: int, start: int):
@@ -324,7 +348,12 @@ class _Joined:
 
 
 class _Index:
-    """s_ and index_exp: the index itself, to be kept and used later."""
+    """s_ and index_exp: the index itself, to be kept and used later. Errors: none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.s_[1:], rnp.index_exp[0], rnp.arange(3)[rnp.s_[1:]].shape
+    (slice(1, None, None), (0,), (2,))
+    """
 
     def __init__(self, name: str, *, tuples: bool):
         self.name, self.tuples = name, tuples

@@ -78,6 +78,8 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
     """The numbers of a file, as bytes or (with a separator) as text.
 
+    Errors: DtypeError for an unknown dtype; OSError for a file that cannot be read.
+
     >>> import rune.numpy as rnp, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(bytes([1, 2]))
@@ -92,6 +94,8 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
 def loadtxt(fname: Any, dtype: Any = float, **options: Any) -> Any:
     """The numbers of a text file by rows; options as of NumPy's function.
 
+    Errors: DtypeError for an unknown dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.loadtxt(["1 2", "3 4"])
     Array([[1., 2.],
@@ -103,6 +107,8 @@ def loadtxt(fname: Any, dtype: Any = float, **options: Any) -> Any:
 
 def savetxt(fname: Any, X: Any, *args: Any, **options: Any) -> None:
     """A vector or matrix as text; options as of NumPy's function.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.StringIO()
@@ -144,6 +150,8 @@ def savez(file: Any, *args: Any, **kwds: Any) -> None:
 
 def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
     """`savez`, compressed.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()

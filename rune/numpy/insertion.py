@@ -120,6 +120,9 @@ def _with_size(shape: tuple, axis: int, size: Any) -> tuple:
 def resize(a: Any, new_shape: Any) -> Any:
     """Another shape of any size: the elements repeated from the start, or the first of them.
 
+    Types:  that of `a`.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.resize(rnp.arange(3), (2, 2))
     Array([[0, 1],

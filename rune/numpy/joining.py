@@ -49,6 +49,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     """`concatenate` under the name of the array API standard.
 
+    Errors: AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.concat([rnp.zeros(1), rnp.ones(1)])
     Array([0., 1.], f32[2], cpu:0)
@@ -58,6 +60,8 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Arrays of one shape joined along a new axis.
+
+    Errors: DtypeError for an unknown dtype; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.stack([rnp.zeros(2), rnp.ones(2)], axis=1)
@@ -75,6 +79,8 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices along an axis, as a tuple.
+
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.unstack(rnp.arange(2))
@@ -94,6 +100,8 @@ def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: Any) -> Any:
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Rows on top of each other; a vector is one row.
 
+    Errors: DtypeError for an unknown dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.vstack([rnp.zeros(2), rnp.ones((1, 2))]).shape
     (2, 2)
@@ -103,6 +111,8 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays side by side, along axis 1; vectors along axis 0.
+
+    Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.hstack([rnp.zeros(2), rnp.ones(1)])
@@ -114,6 +124,8 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along axis 2.
 
+    Errors: DtypeError for an unknown dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.dstack([rnp.zeros(2), rnp.ones(2)]).shape
     (1, 2, 2)
@@ -123,6 +135,9 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
 
 def column_stack(tup: Any) -> Any:
     """Columns side by side; a vector is one column.
+
+    Errors: ArgumentError for what is no sequence of arrays; ShapeError for columns of different
+            lengths.
 
     >>> import rune.numpy as rnp
     >>> rnp.column_stack([rnp.zeros(2), rnp.ones((2, 2))]).shape
@@ -137,6 +152,8 @@ def column_stack(tup: Any) -> Any:
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """`values` joined behind `arr`, both flattened for axis None.
+
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.append(rnp.zeros(1), 1.0)
@@ -192,6 +209,9 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Like `split`; the first parts may be one longer.
 
+    Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
+            AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> [len(x) for x in rnp.array_split(rnp.arange(5), 2)]
     [3, 2]
@@ -201,6 +221,9 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along axis 0.
+
+    Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
+            AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> [x.shape for x in rnp.vsplit(rnp.zeros((2, 3)), 2)]
@@ -212,6 +235,9 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along axis 1, of a vector along axis 0.
 
+    Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
+            AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> [x.shape for x in rnp.hsplit(rnp.zeros((2, 4)), 2)]
     [(2, 2), (2, 2)]
@@ -222,6 +248,9 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along axis 2.
+
+    Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
+            AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> [x.shape for x in rnp.dsplit(rnp.zeros((1, 1, 2)), 2)]
@@ -289,6 +318,9 @@ def _scaled(shape: tuple, axis: int, times: Size) -> tuple:
 
 def tile(A: Any, reps: Any) -> Any:
     """The whole array repeated along each axis; missing axes lead.
+
+    Types:  that of `A`.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.tile(rnp.arange(2), (2, 2))

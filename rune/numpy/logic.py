@@ -11,7 +11,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import documented, floating, refuse, value, values
+from rune.numpy.arguments import broadcast, documented, elementwise, floating, refuse, value, values
 from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -29,21 +29,29 @@ Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
 
 
-def _compare(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
+_NO_COMPLEX, _NO_FLOATS = "DtypeError for complex numbers", "DtypeError for floats"
+
+
+def _compare(name: str, primitive: Primitive, doc: str, shown: str, refused: str = "") -> Binary:
     def function(x1: Any, x2: Any, /) -> Any:
         return apply(primitive, x1, x2)
 
     return documented(
-        function, name, doc, f"{name}(rnp.arange(3), 1)", f"Array({shown}, bool[3], cpu:0)"
-    )
+        function, name, doc, f"{name}(rnp.arange(3), 1)", f"Array({shown}, bool[3], cpu:0)",
+        broadcast("bool", refused),
+    )  # fmt: skip
 
 
 equal = _compare("equal", ops.eq, "Whether x1 == x2; False for NaN.", "[False,  True, False]")
 not_equal = _compare("not_equal", ops.ne, "Whether x1 != x2.", "[ True, False,  True]")
-less = _compare("less", ops.lt, "Whether x1 < x2.", "[ True, False, False]")
-less_equal = _compare("less_equal", ops.le, "Whether x1 <= x2.", "[ True,  True, False]")
-greater = _compare("greater", ops.gt, "Whether x1 > x2.", "[False, False,  True]")
-greater_equal = _compare("greater_equal", ops.ge, "Whether x1 >= x2.", "[False,  True,  True]")
+less = _compare("less", ops.lt, "Whether x1 < x2.", "[ True, False, False]", _NO_COMPLEX)
+less_equal = _compare(
+    "less_equal", ops.le, "Whether x1 <= x2.", "[ True,  True, False]", _NO_COMPLEX
+)
+greater = _compare("greater", ops.gt, "Whether x1 > x2.", "[False, False,  True]", _NO_COMPLEX)
+greater_equal = _compare(
+    "greater_equal", ops.ge, "Whether x1 >= x2.", "[False,  True,  True]", _NO_COMPLEX
+)
 
 
 def _truths(name: str, xs: Sequence[Any]) -> list[Any]:
@@ -56,8 +64,9 @@ def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
         return primitive(*_truths(name, (x1, x2)))
 
     return documented(
-        function, name, doc, f"{name}(rnp.arange(2), True)", f"Array({shown}, bool[2], cpu:0)"
-    )
+        function, name, doc, f"{name}(rnp.arange(2), True)", f"Array({shown}, bool[2], cpu:0)",
+        broadcast("bool"),
+    )  # fmt: skip
 
 
 logical_and = _logical(
@@ -72,6 +81,9 @@ logical_xor = _logical(
 def logical_not(x: Any, /) -> Any:
     """Whether x is zero.
 
+    Shapes: any, kept. Types: bool.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.logical_not(rnp.arange(2))
     Array([ True, False], bool[2], cpu:0)
@@ -83,14 +95,16 @@ def _bits(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> B
     def function(x1: Any, x2: Any, /) -> Any:
         return apply(primitive, x1, x2)
 
-    return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)")
+    facts = broadcast(refused=_NO_FLOATS)
+    return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)", facts)
 
 
 def _shift(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
     def function(x1: Any, x2: Any, /) -> Any:
         return primitive(*promoted(name, x1, x2, kind="numeric"))
 
-    return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)")
+    facts = broadcast(refused=_NO_FLOATS)
+    return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)", facts)
 
 
 bitwise_and = _bits(
@@ -119,6 +133,9 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 def invert(x: Any, /) -> Any:
     """All bits flipped; of bools, the logical not.
 
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; DtypeError for anything but integers and bools.
+
     >>> import rune.numpy as rnp
     >>> rnp.invert(rnp.array([0, 5]))
     Array([-1, -6], i32[2], cpu:0)
@@ -131,6 +148,9 @@ bitwise_not = bitwise_invert = invert
 
 def bitwise_count(x: Any, /) -> Any:
     """Number of one bits in the magnitude of x, as u8.
+
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; DtypeError for anything but integers and bools.
 
     >>> import rune.numpy as rnp
     >>> rnp.bitwise_count(rnp.array([7, -1]))
@@ -145,7 +165,9 @@ def bitwise_count(x: Any, /) -> Any:
 # --- tests of floats --------------------------------------------------------------------------
 
 
-def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str) -> Unary:
+def _test(
+    name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = ""
+) -> Unary:
     """A test that has one answer for all integers and bools."""
 
     def function(x: Any, /) -> Any:
@@ -156,7 +178,7 @@ def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str) -> Unar
 
     return documented(
         function, name, doc, f"{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))",
-        f"Array({shown}, bool[3], cpu:0)",
+        f"Array({shown}, bool[3], cpu:0)", elementwise("bool", refused),
     )  # fmt: skip
 
 
@@ -183,16 +205,19 @@ isinf = _test(
 )  # fmt: skip
 isposinf = _test(
     "isposinf", _equals("isposinf", np.inf), False, "Whether x is +infinity.",
-    "[False, False, False]",
+    "[False, False, False]", _NO_COMPLEX,
 )  # fmt: skip
 isneginf = _test(
     "isneginf", _equals("isneginf", -np.inf), False, "Whether x is -infinity.",
-    "[ True, False, False]",
+    "[ True, False, False]", _NO_COMPLEX,
 )  # fmt: skip
 
 
 def signbit(x: Any, /) -> Any:
     """Whether the sign bit is set, of zeros and NaN too.
+
+    Shapes: any, kept. Types: bool.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.signbit(rnp.array([-0.0, 1.0]))
@@ -206,6 +231,9 @@ def signbit(x: Any, /) -> Any:
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol |b|; infinities are close only to themselves.
+
+    Shapes: broadcast together.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.isclose(rnp.array([1.0, 2.0]), 1.000001)
@@ -228,6 +256,8 @@ def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close, see `isclose`; a bool array of rank 0.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> bool(rnp.allclose(rnp.ones(2), 1.000001))
     True
@@ -237,6 +267,9 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and all elements are equal.
+
+    Types:  bool.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> bool(rnp.array_equal(rnp.ones(2), rnp.ones(3)))
@@ -253,6 +286,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether all elements are equal after broadcasting; False where shapes do not broadcast.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> bool(rnp.array_equiv(rnp.ones(2), 1.0))
@@ -299,6 +334,8 @@ def where(
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """The choice of the first condition that holds, else `default`.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> x = rnp.arange(3)

@@ -31,6 +31,8 @@ def _matrix_sizes(name: str, rows: Any, columns: Any) -> Shape:
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones on diagonal `k` of an N by M matrix, zeros elsewhere.
 
+    Errors: ArgumentError for `N` that is no integer; DtypeError for an unknown dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.eye(2)
     Array([[1., 0.],
@@ -45,6 +47,8 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
 def identity(n: Any, dtype: Any = None) -> Any:
     """The identity matrix.
 
+    Errors: ArgumentError for `n` that is no integer; DtypeError for an unknown dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.identity(1)
     Array([[1.]], f32[1,1], cpu:0)
@@ -54,6 +58,8 @@ def identity(n: Any, dtype: Any = None) -> Any:
 
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones at and below diagonal `k`, zeros above.
+
+    Errors: ArgumentError for `N` that is no integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.tri(2, dtype=int)
@@ -78,6 +84,8 @@ def _masked(name: str, m: Any, k: int, lower: bool) -> Any:
 def tril(m: Any, k: int = 0) -> Any:
     """`m` with zeros above diagonal `k` of the last two axes.
 
+    Errors: ArgumentError for what is no array; ShapeError below rank 2.
+
     >>> import rune.numpy as rnp
     >>> rnp.tril(rnp.ones((2, 2)))
     Array([[1., 0.],
@@ -88,6 +96,8 @@ def tril(m: Any, k: int = 0) -> Any:
 
 def triu(m: Any, k: int = 0) -> Any:
     """`m` with zeros below diagonal `k` of the last two axes.
+
+    Errors: ArgumentError for what is no array; ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.triu(rnp.ones((2, 2)))
@@ -102,6 +112,9 @@ def triu(m: Any, k: int = 0) -> Any:
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of two axes, as the last axis of the result; `offset` counts to the right.
+
+    Types:  that of `a`.
+    Errors: ArgumentError for what is no array; ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.diagonal(rnp.arange(4).reshape(2, 2))
@@ -133,6 +146,9 @@ def trace(
 ) -> Any:
     """Sum of a diagonal. Types: as `sum`.
 
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; ShapeError for
+            rank 0.
+
     >>> import rune.numpy as rnp
     >>> rnp.trace(rnp.eye(3))
     Array(3., f32[], cpu:0)
@@ -143,6 +159,9 @@ def trace(
 
 def diag(v: Any, k: int = 0) -> Any:
     """A matrix with `v` on diagonal k, or diagonal k of a matrix.
+
+    Types:  that of `v`.
+    Errors: ArgumentError for what is no array; ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.diag(rnp.array([1, 2]))
@@ -166,6 +185,9 @@ def diag(v: Any, k: int = 0) -> Any:
 def diagflat(v: Any, k: int = 0) -> Any:
     """A matrix with the flattened `v` on diagonal k.
 
+    Types:  that of `v`.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.diagflat(rnp.array([[1, 2]])).shape
     (2, 2)
@@ -173,23 +195,32 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(c.reshape(value("diagflat", v), -1), k)
 
 
+def _sizes(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int | None]:
+    rows, diagonal = static_int(name, "a size", n), static_int(name, "a diagonal", k)
+    return rows, diagonal, None if m is None else static_int(name, "a size", m)
+
+
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Rows and columns of the entries at and below diagonal k.
+
+    Errors: ArgumentError for sizes that are no integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.tril_indices(2)
     (Array([0, 1, 1], i32[3], cpu:0), Array([0, 0, 1], i32[3], cpu:0))
     """
-    rows, columns = np.tril_indices(n, k, m)
+    rows, columns = np.tril_indices(*_sizes("tril_indices", n, k, m))
     return value("tril_indices", rows), value("tril_indices", columns)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Rows and columns of the entries at and above diagonal k.
 
+    Errors: ArgumentError for sizes that are no integers.
+
     >>> import rune.numpy as rnp
     >>> rnp.triu_indices(2)
     (Array([0, 0, 1], i32[3], cpu:0), Array([0, 1, 1], i32[3], cpu:0))
     """
-    rows, columns = np.triu_indices(n, k, m)
+    rows, columns = np.triu_indices(*_sizes("triu_indices", n, k, m))
     return value("triu_indices", rows), value("triu_indices", columns)

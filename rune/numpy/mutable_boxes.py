@@ -68,6 +68,23 @@ def _through(function: Callable[..., Any]) -> Callable[..., Any]:
     return through
 
 
+_WRITERS = frozenset({"fill_diagonal", "place", "put", "put_along_axis"})
+
+
+def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that changes its first argument: a box takes the changed copy."""
+
+    @wraps(function)
+    def write(x: Any, /, *args: Any, **kwargs: Any) -> None:
+        given, named = _opened(args), _opened(kwargs)
+        if not isinstance(x, Box):
+            function(x, *given, **named)  # refuses: only boxes can be written
+        else:
+            x._put(function(x.value, *given, **named, inplace=False))
+
+    return write
+
+
 class Namespace(ModuleType):
     """A module of rune whose functions take boxes and give boxes."""
 
@@ -81,6 +98,8 @@ class Namespace(ModuleType):
             made = Namespace(found)
         elif name in MOVEMENTS:
             made = _movement(found)
+        elif name in _WRITERS:
+            made = _writing(found)
         elif callable(found) and not isinstance(found, ScalarType | type):
             made = _through(found)
         else:
@@ -361,6 +380,8 @@ def mutable(x: Any) -> Box:
     """`x` in a box that can be assigned to: what libraries of the array API standard work on.
 
     Shapes, dtypes and devices are those of the array, which is `.value` of the box at any time.
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> x = rnp.mutable(rnp.zeros(2))

@@ -292,6 +292,9 @@ def percentile(
 ) -> Any:  # fmt: skip
     """`quantile` with q in hundredths.
 
+    Errors: ArgumentError for what is no array and another `method`; DtypeError for complex
+            numbers; ShapeError for no elements; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.percentile(rnp.array([1.0, 2.0, 4.0]), 75)
     Array(3., f32[], cpu:0)
@@ -307,6 +310,9 @@ def nanquantile(
 ) -> Any:  # fmt: skip
     """`quantile` of the elements that are not NaN; NaN where there are none.
 
+    Errors: ArgumentError for what is no array and another `method`; DtypeError for complex
+            numbers; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.nanquantile(rnp.array([1.0, rnp.nan, 3.0]), 0.5)
     Array(2., f32[], cpu:0)
@@ -320,6 +326,9 @@ def nanpercentile(
     method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
     """`percentile` of the elements that are not NaN; NaN where there are none.
+
+    Errors: ArgumentError for what is no array and another `method`; DtypeError for complex
+            numbers; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanpercentile(rnp.array([1.0, rnp.nan, 3.0]), 50)
@@ -335,6 +344,10 @@ def median(
 ) -> Any:  # fmt: skip
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; AxisError for an
+            axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.median(rnp.array([[3, 1], [2, 9]]), axis=1)
     Array([2. , 5.5], f32[2], cpu:0)
@@ -348,6 +361,10 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Any:  # fmt: skip
     """The median of the elements that are not NaN; NaN where there are none.
+
+    Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; AxisError for an
+            axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanmedian(rnp.array([1.0, rnp.nan, 3.0]))

@@ -1,61 +1,107 @@
-"""pad: constants around an array, or its own elements continued. Movement only."""
+"""pad: constants around an array, its own elements continued, or a statistic of them.
+
+Axes go one after the other, so that corners continue what the axes before have added.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rune import ops
+from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, UndecidedComparison, at_most
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, value
+from rune.numpy.averages import mean
 from rune.numpy.joining import repeated
+from rune.numpy.order_statistics import median
+from rune.numpy.reductions import max as amax
+from rune.numpy.reductions import min as amin
+from rune.numpy.sequences import linspace
 from rune.numpy.shapes import cut_out
+from rune.ops import conventions as c
 from rune.ops import promote
 
-_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+_STATISTICS = {"maximum": amax, "mean": mean, "median": median, "minimum": amin}
+_OPTIONS: Mapping[str, frozenset[str]] = {
+    "constant": frozenset({"constant_values"}),
+    "edge": frozenset(),
+    "empty": frozenset(),
+    "linear_ramp": frozenset({"end_values"}),
+    "reflect": frozenset({"reflect_type"}),
+    "symmetric": frozenset({"reflect_type"}),
+    "wrap": frozenset(),
+    **dict.fromkeys(_STATISTICS, frozenset({"stat_length"})),
+}
 
 
-def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One axis, what to add at its ends, and the options' value for either end."""
+
+    axis: int
+    low: Size
+    high: Size
+    options: tuple[Any, Any]
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """`array` with elements added at both ends of each axis.
 
-    pad_width: an integer, (before, after), or such a pair per axis.
-    mode:      constant (constant_values=0), edge, reflect, symmetric, wrap.
-    Errors:    ArgumentError for another mode or option.
+    pad_width: an integer, (before, after), such a pair per axis, or a dict from axes to these.
+    mode:      constant (constant_values=0), edge, empty (zeros, here), linear_ramp (end_values=0),
+               maximum, mean, median, minimum (stat_length=None: how many elements from the end),
+               reflect, symmetric (reflect_type="even" or "odd": the latter keeps on rising), wrap.
+    Errors:    ArgumentError for another mode or option, or a width that is negative.
 
     >>> import rune.numpy as rnp
     >>> rnp.pad(rnp.arange(3), (1, 2)), rnp.pad(rnp.arange(3), 2, mode="reflect")
     (Array([0, 0, 1, 2, 0, 0], i32[6], cpu:0), Array([2, 1, 0, 1, 2, 1, 0], i32[7], cpu:0))
+    >>> rnp.pad(rnp.arange(3), 2, mode="maximum")
+    Array([2, 2, 0, 1, 2, 2, 2], i32[7], cpu:0)
     """
     x = value("pad", array)
-    if mode not in _MODES:
-        raise ArgumentError(f"pad: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
-    unknown = set(kwargs) - ({"constant_values"} if mode == "constant" else set())
+    if not isinstance(mode, str) or mode not in _OPTIONS:
+        raise ArgumentError(f"pad: cannot use mode={mode!r} (one of {', '.join(_OPTIONS)})")
+    unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
         raise ArgumentError(f"pad: cannot use {', '.join(sorted(unknown))} with mode={mode!r}")
-    widths = _pairs(pad_width, x)
+    widths = _pairs("pad_width", pad_width, x)
     if any(w < 0 for pair in widths for w in pair):
         raise ArgumentError(f"pad: cannot pad by {pad_width} (a width is negative)")
-    if mode == "constant":
+    if mode in ("constant", "empty"):
         return _pad_constant(x, widths, kwargs.get("constant_values", 0))
-    for axis, (low, high) in enumerate(widths):
-        x = _pad_axis(x, axis, low, high, mode)
+    for place in _places(widths, kwargs, x):
+        if not (place.low == place.high == 0):
+            x = _pad_axis(x, place, mode, kwargs.get("reflect_type", "even"))
     return x
 
 
-def _pairs(pad_width: Any, x: Any) -> list[list[Size]]:
+def _places(widths: list[list[Size]], options: Mapping[str, Any], x: Any) -> list[_Place]:
+    ends = [(0, 0)] * rank(x)
+    if "end_values" in options:
+        ends = np.broadcast_to(np.asarray(options["end_values"]), (rank(x), 2)).tolist()
+    if options.get("stat_length") is not None:
+        ends = _pairs("stat_length", options["stat_length"], x)
+    return [_Place(i, *widths[i], tuple(ends[i])) for i in range(rank(x))]
+
+
+def _pairs(name: str, pad_width: Any, x: Any) -> list[list[Size]]:
     """(before, after) for each axis of x."""
     if isinstance(pad_width, dict):
-        raise ArgumentError("pad: cannot use a dict as pad_width (pairs per axis required)")
+        by_axis = {c.normalised_axis("pad", k, type_of(x)): w for k, w in pad_width.items()}
+        pad_width = [np.broadcast_to(by_axis.get(i, 0), 2).tolist() for i in range(rank(x))]
     found = np.asarray(pad_width)
     symbolic = found.dtype == object and all(isinstance(w, int | Dim) for w in found.flat)
     if found.dtype.kind not in "iu" and not symbolic:
-        raise ArgumentError(f"pad: cannot use pad_width={pad_width!r} (integers required)")
+        raise ArgumentError(f"pad: cannot use {name}={pad_width!r} (integers required)")
     if found.shape not in {(), (1,), (2,), (1, 1), (1, 2), (rank(x), 1), (rank(x), 2)}:
         raise ArgumentError(
-            f"pad: cannot pad {type_of(x)} by pad_width={pad_width!r} "
+            f"pad: cannot pad {type_of(x)} by {name}={pad_width!r} "
             f"(a number, a pair or {rank(x)} pairs required)"
         )
     return np.broadcast_to(found, (rank(x), 2)).tolist()
@@ -78,18 +124,95 @@ def _pad_constant(x: Any, widths: list, fill: Any) -> Any:
     return x
 
 
-def _pad_axis(x: Any, axis: int, low: Size, high: Size, mode: Any) -> Any:
-    """NumPy says which element goes where; runs of neighbours become slices of x."""
-    if low == high == 0:
-        return x
-    size = type_of(x).shape[axis]
+def _pad_axis(x: Any, place: _Place, mode: str, reflect_type: str) -> Any:
+    """x with one axis padded, by a statistic, by a ramp, or by its own elements."""
+    size = type_of(x).shape[place.axis]
+    if mode == "linear_ramp":
+        return _joined(x, place, _ramp)
+    if mode in _STATISTICS:
+        return _joined(x, place, _statistic(_STATISTICS[mode]))
     if size == 0:
-        raise ShapeError(f"pad: cannot pad {type_of(x)} with mode={mode!r} (axis {axis} is empty)")
-    if isinstance(size, Dim) or isinstance(low, Dim) or isinstance(high, Dim):
-        return _pad_once(x, axis, low, high, mode)
-    source = np.pad(np.arange(size), (low, high), mode=mode).tolist()
+        raise ShapeError(
+            f"pad: cannot pad {type_of(x)} with mode={mode!r} (axis {place.axis} is empty)"
+        )
+    if reflect_type not in ("even", "odd"):
+        raise ArgumentError(f"pad: cannot use reflect_type={reflect_type!r} (even or odd)")
+    symbolic = any(isinstance(n, Dim) for n in (size, place.low, place.high))
+    if symbolic and reflect_type == "even":
+        return _pad_once(x, place.axis, place.low, place.high, mode)
+    if symbolic:
+        raise ArgumentError(f"pad: cannot use reflect_type='odd' for {type_of(x)} (known sizes)")
+    moved = _moved(x, place, mode)
+    return moved if reflect_type == "even" else _odd(x, moved, place, mode)
+
+
+def _moved(x: Any, place: _Place, mode: Any) -> Any:
+    """NumPy says which element goes where; runs of neighbours become slices of x."""
+    axis, size = place.axis, type_of(x).shape[place.axis]
+    source = np.pad(np.arange(size), (place.low, place.high), mode=mode).tolist()
     parts = [_run(x, axis, run) for run in _runs(source)]
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
+
+
+def _odd(x: Any, moved: Any, place: _Place, mode: str) -> Any:
+    """Reflection in the points at the ends: every second copy is turned over, each is shifted."""
+    axis, size = place.axis, type_of(x).shape[place.axis]
+    period = size - 1 if mode == "reflect" else size
+    if period == 0:
+        return moved
+    copy = np.arange(-place.low, size + place.high) // period
+    shape = [1] * rank(x)
+    shape[axis] = -1
+    turned, shift = (copy % 2).reshape(shape), (copy // 2 * 2).reshape(shape)
+    first, last = cut_out(x, axis, 0, 1), cut_out(x, axis, size - 1, size)
+    dtype = type_of(x).dtype
+    signs, flips, shifts = (n.astype(dtype) for n in (1 - 2 * turned, 2 * turned, shift))
+    return moved * signs + last * flips + (last - first) * shifts
+
+
+def _joined(x: Any, place: _Place, end: Callable[[Any, _Place, int], Any]) -> Any:
+    """x between what `end` makes of it for the low side, 0, and the high one, 1."""
+    widths = (place.low, place.high)
+    sides = [end(x, place, side) if widths[side] != 0 else None for side in (0, 1)]
+    parts = [v for v in (sides[0], x, sides[1]) if v is not None]
+    return ops.concatenate(*parts, axis=place.axis)
+
+
+def _ramp(x: Any, place: _Place, side: int) -> Any:
+    axis, size = place.axis, type_of(x).shape[place.axis]
+    start = 0 if side == 0 else size - 1
+    edge = cut_out(x, axis, start, start + 1)
+    width, dtype = (place.low, place.high)[side], type_of(x).dtype
+    end = promote.as_type(place.options[side], dtype, False, "pad")
+    if dtype in dtypes.INTEGER and not isinstance(width, Dim):
+        made = _integer_ramp(end, edge, width, axis)
+    else:
+        edge = c.squeeze(edge, axis)
+        made = linspace(end, edge, width, endpoint=False, dtype=dtype, axis=axis)
+    return made if side == 0 else ops.reverse(made, axes=(axis,))
+
+
+def _integer_ramp(end: Any, edge: Any, width: int, axis: int) -> Any:
+    """floor(end + (edge - end) * k / width): rounded only there, and nothing overflows."""
+    shape = [width if i == axis else 1 for i in range(rank(edge))]
+    k = ops.iota(shape=tuple(shape), axis=axis, dtype=type_of(edge).dtype)
+    way = edge - end
+    whole = way // width
+    return end + whole * k + (way - whole * width) * k // width
+
+
+def _statistic(reduce: Callable[..., Any]) -> Callable[[Any, _Place, int], Any]:
+    def end(x: Any, place: _Place, side: int) -> Any:
+        axis, size = place.axis, type_of(x).shape[place.axis]
+        count = place.options[side] or size
+        count = count if isinstance(size, Dim) else min(count, size)
+        start = 0 if side == 0 else size - count
+        found = reduce(cut_out(x, axis, start, start + count), axis=axis, keepdims=True)
+        if type_of(x).dtype in dtypes.INTEGER:
+            found = c.round(found)
+        return repeated(c.astype(found, type_of(x).dtype), (place.low, place.high)[side], axis)
+
+    return end
 
 
 def _pad_once(x: Any, axis: int, low: Size, high: Size, mode: str) -> Any:

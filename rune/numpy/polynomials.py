@@ -63,6 +63,8 @@ def _aligned(name: str, a: Any, b: Any) -> tuple[Any, Any]:
 def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)].
 
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> rnp.polyadd(rnp.array([1, 2]), rnp.array([9, 5, 4]))
     Array([9, 6, 6], i32[3], cpu:0)
@@ -73,6 +75,8 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 def polysub(a1: Any, a2: Any) -> Any:
     """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)].
+
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.polysub(rnp.array([2, 10, -2]), rnp.array([3, 10, -4]))
@@ -86,6 +90,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """The product of two polynomials. Shapes: [M], [N] -> [M + N - 1].
 
     trim_leading_zeros: of the factors; outside of transformations only.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.polymul(rnp.array([1, 2, 3]), rnp.array([9, 5, 1]))
@@ -113,6 +118,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 
     Shapes: [M], [N] -> [max(M - N + 1, 1)], [M]; the remainder begins with zeros, which
             trim_leading_zeros removes, outside of transformations only.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.polydiv(rnp.array([3.0, 5.0, 2.0]), rnp.array([2.0, 1.0]))
@@ -145,6 +151,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
     Shapes: [N], [*S] -> [*S].
     unroll: how many coefficients one step of the compiled loop takes.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.polyval(rnp.array([3, 0, 1]), rnp.array([5, 2]))
@@ -187,6 +194,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The m-th antiderivative of a polynomial. Shapes: [N] -> [N + m].
 
     k: the constants of integration, m of them or one for all; by default zero.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for another rank.
 
     >>> import rune.numpy as rnp
     >>> rnp.polyint(rnp.array([3.0, 2.0, 1.0]))
@@ -207,6 +216,9 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The matrix of powers of x, from N-1 down to 0. Shapes: [M] -> [M, N]; N is M by default.
+
+    Errors: ArgumentError for what is no array and `N` that is no integer; ShapeError for
+            another rank.
 
     >>> import rune.numpy as rnp
     >>> rnp.vander(rnp.array([1, 2, 3]), 3)

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from rune.numpy.arguments import value
+from rune.numpy.arguments import static_int, value
 
 
 def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
     """The elements as text; options as of NumPy's function.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.array2string(rnp.array([1.0, 2.5]), precision=1)
@@ -28,6 +30,8 @@ def array_str(
     suppress_small: bool | None = None,
 ) -> str:  # fmt: skip
     """The elements as text, as print shows them.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.array_str(rnp.arange(3))
@@ -43,6 +47,8 @@ def array_repr(
 ) -> str:  # fmt: skip
     """An array as its `repr` shows it, with NumPy's options for the numbers.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.array_repr(rnp.array([1 / 3]), precision=2)
     'Array([0.33], f32[1], cpu:0)'
@@ -57,6 +63,8 @@ def array_repr(
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
     """NumPy's function: how arrays of both libraries print from now on.
 
+    Errors: TypeError for an unknown option.
+
     >>> import rune.numpy as rnp
     >>> old = rnp.get_printoptions()
     >>> rnp.set_printoptions(precision=2)
@@ -70,6 +78,8 @@ def set_printoptions(*args: Any, **kwargs: Any) -> None:
 def get_printoptions() -> dict[str, Any]:
     """How arrays print, by the names of `set_printoptions`.
 
+    Errors: none.
+
     >>> import rune.numpy as rnp
     >>> rnp.get_printoptions()["precision"]
     8
@@ -79,6 +89,8 @@ def get_printoptions() -> dict[str, Any]:
 
 def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
     """`set_printoptions` for the length of a `with` block.
+
+    Errors: TypeError, on entering, for an unknown option.
 
     >>> import rune.numpy as rnp
     >>> with rnp.printoptions(precision=1):
@@ -91,6 +103,8 @@ def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
 def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
     """A number in decimal notation; options as of NumPy's function.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.format_float_positional(rnp.float32(0.1))
     '0.1'
@@ -101,6 +115,8 @@ def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
 
 def format_float_scientific(x: Any, *args: Any, **kwargs: Any) -> str:
     """A number in scientific notation; options as of NumPy's function.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.format_float_scientific(rnp.float32(1200.0))
@@ -113,15 +129,20 @@ def format_float_scientific(x: Any, *args: Any, **kwargs: Any) -> str:
 def binary_repr(num: int, width: int | None = None) -> str:
     """The binary digits of an integer; with a width, a negative one in two's complement.
 
+    Errors: ArgumentError for what is no integer.
+
     >>> import rune.numpy as rnp
     >>> rnp.binary_repr(5), rnp.binary_repr(-3, width=4)
     ('101', '1101')
     """
-    return np.binary_repr(num.__index__(), width)
+    return np.binary_repr(static_int("binary_repr", "a number", num), width)
 
 
 def base_repr(number: int, base: int = 2, padding: int = 0) -> str:
     """The digits of an integer in a base from 2 to 36.
+
+    Errors: DtypeError for anything but integers as `number` and anything but integers and bools
+            as `base`.
 
     >>> import rune.numpy as rnp
     >>> rnp.base_repr(255, 16)

@@ -45,6 +45,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     """Sum of products over the last axis of `a` and the last but one of `b`.
 
     Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.dot(rnp.array([1, 2]), rnp.array([3, 4]))
@@ -55,6 +56,9 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Inner product of the flattened arrays, the first one conjugated.
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.vdot(rnp.ones((2, 2)), rnp.ones((2, 2)))
@@ -70,6 +74,10 @@ def vecdot(
 ) -> Any:  # fmt: skip
     """Inner products along one axis, the first array conjugated, the other axes broadcast.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit; AxisError
+            for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.vecdot(rnp.ones((2, 3)), rnp.arange(3.0))
     Array([3., 3.], f32[2], cpu:0)
@@ -83,6 +91,9 @@ def vecdot(
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Matrix times vector. Shapes: [*B, M, N], [*B, N] -> [*B, M].
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> rnp.matvec(rnp.eye(2), rnp.array([1.0, 2.0]))
     Array([1., 2.], f32[2], cpu:0)
@@ -92,6 +103,10 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Vector, conjugated, times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.vecmat(rnp.array([1.0, 2.0]), rnp.eye(2))
@@ -103,6 +118,9 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products over both last axes. Shapes: [*A, K], [*B, K] -> [*A, *B].
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.inner(rnp.ones((2, 3)), rnp.ones((4, 3))).shape
@@ -127,6 +145,8 @@ def _contract(name: str, x: Any, y: Any, of_x: tuple, of_y: tuple) -> Any:
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """Products of all pairs from the flattened arrays. Shapes: [M], [N] -> [M, N].
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.outer(rnp.array([1, 2]), rnp.array([3, 4]))
     Array([[3, 4],
@@ -145,6 +165,8 @@ def tensordot(
 
     axes:   an integer n (the last n of `a` with the first n of `b`), or a pair of axis lists.
     Shapes: the axes of `a` that are left, then those of `b`.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.tensordot(rnp.ones((2, 3)), rnp.ones((3, 4)), axes=1).shape
@@ -175,6 +197,8 @@ def _tensordot_axes(
 def kron(a: Any, b: Any) -> Any:
     """Kronecker product: every element of `a` times the whole of `b`.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.kron(rnp.array([1, 10]), rnp.array([1, 2]))
     Array([ 1,  2, 10, 20], i32[4], cpu:0)
@@ -191,7 +215,10 @@ def kron(a: Any, b: Any) -> Any:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """Cross product of vectors with 3 components. Errors: ShapeError for another number.
+    """Cross product of vectors with 3 components, or 2: those have 0 as the third.
+
+    The product of two vectors with 2 components is its third component alone.
+    Errors: ShapeError for another number of components.
 
     >>> import rune.numpy as rnp
     >>> rnp.cross(rnp.array([1, 0, 0]), rnp.array([0, 1, 0]))
@@ -200,9 +227,15 @@ def cross(
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     x, y = _pair("cross", a, b, None)
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
-    if type_of(x).shape[-1] != 3 or type_of(y).shape[-1] != 3:
-        raise ShapeError(f"cross: cannot multiply {type_of(x)} and {type_of(y)} (size 3 required)")
-    p, q = ([v[..., i] for i in range(3)] for v in (x, y))
+    sizes = [type_of(v).shape[-1] for v in (x, y)]
+    if any(size not in (2, 3) for size in sizes):
+        raise ShapeError(
+            f"cross: cannot multiply {type_of(x)} and {type_of(y)} (2 or 3 components required)"
+        )
+    p, q = ([v[..., i] for i in range(size)] for v, size in zip((x, y), sizes, strict=True))
+    if sizes == [2, 2]:
+        return p[0] * q[1] - p[1] * q[0]
+    p, q = ([*v, v[0] * 0][:3] for v in (p, q))
     parts = [p[i - 2] * q[i - 1] - p[i - 1] * q[i - 2] for i in range(3)]
     joined = ops.concatenate(*(c.expand_dims(v, -1) for v in parts), axis=rank(parts[0]))
     return moveaxis(joined, -1, axisc)

@@ -65,6 +65,8 @@ def sum(
 
     Types:  i8, i16 and bool sum as i32, u8 and u16 as u32, unless dtype is given; all integers as
             i64 or u64 under `enable_x64`.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.sum(rnp.ones((2, 3)), axis=0)
@@ -80,6 +82,10 @@ def prod(
     initial: Any = None, where: Any = None, promote_integers: bool = True,
 ) -> Any:  # fmt: skip
     """Product of elements; its derivative is right where there are zeros. Types: as `sum`.
+
+    Shapes: any -> [] unless an axis is given.
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.prod(rnp.array([2, 3]))
@@ -168,6 +174,10 @@ amax, amin = max, min
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
     """Largest minus smallest element.
 
+    Shapes: any -> [] unless an axis is given. Types: that of `a`.
+    Errors: ArgumentError for what is no array; DtypeError for bools and complex numbers;
+            ShapeError for no elements; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.ptp(rnp.array([3, 9, 4]))
     Array(6, i32[], cpu:0)
@@ -179,6 +189,10 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Position of the first maximum, or of the first NaN; in the flattened array for axis None.
 
+    Shapes: any -> [] unless an axis is given. Types: i32.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            no elements; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.argmax(rnp.array([1, 7, 7]))
     Array(1, i32[], cpu:0)
@@ -189,6 +203,10 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Position of the first minimum, or of the first NaN; in the flattened array for axis None.
+
+    Shapes: any -> [] unless an axis is given. Types: i32.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            no elements; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.argmin(rnp.array([3, 1, 1]))
@@ -202,6 +220,9 @@ def any(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
     """Whether some element is nonzero.
+
+    Shapes: any -> [] unless an axis is given. Types: bool.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> bool(rnp.any(rnp.array([0, 2])))
@@ -217,6 +238,9 @@ def all(
 ) -> Any:
     """Whether every element is nonzero.
 
+    Shapes: any -> [] unless an axis is given. Types: bool.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> bool(rnp.all(rnp.array([0, 2])))
     False
@@ -228,6 +252,9 @@ def all(
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """Number of nonzero elements, as i32.
+
+    Shapes: any -> [] unless an axis is given. Types: i32.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.count_nonzero(rnp.array([0, 5, 7]))
@@ -243,6 +270,9 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running sum along an axis, of the flattened array for None. Types: as `sum`.
 
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.cumsum(rnp.array([1, 2, 3]))
     Array([1, 3, 6], i32[3], cpu:0)
@@ -253,6 +283,9 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running product along an axis, of the flattened array for None. Types: as `sum`.
+
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.cumprod(rnp.array([1, 2, 3]))
@@ -308,6 +341,9 @@ def diff(
 ) -> Any:  # fmt: skip
     """Differences of neighbours, n times over; of bools, whether they differ.
 
+    Types:  that of `a`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.diff(rnp.array([1, 4, 9]))
     Array([3, 5], i32[2], cpu:0)
@@ -352,6 +388,8 @@ def _difference(x: Any, axis: int) -> Any:
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of the flattened array, with values put before and after them.
+
+    Errors: ArgumentError for what is no array; DtypeError for bools.
 
     >>> import rune.numpy as rnp
     >>> rnp.ediff1d(rnp.array([1, 4, 9]), to_begin=0)

@@ -27,6 +27,9 @@ def linspace(
     """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and `num` that is no integer; DtypeError for an
+            unknown dtype; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.linspace(0.0, 1.0, 3)
@@ -35,16 +38,17 @@ def linspace(
     num = static_size("linspace", "a count", num)
     if num < 0:
         raise ArgumentError(f"linspace: cannot make {num} values")
+    ends = (start, stop)
     start, stop = (value("linspace", x) for x in (start, stop))
     start, stop = promoted("linspace", start, stop, kind="inexact")
     if dtype is not None and dtypes.as_dtype(dtype) in dtypes.INEXACT:
         start, stop = (c.astype(x, dtypes.as_dtype(dtype)) for x in (start, stop))
     parts = num - 1 if endpoint else num
     found = type_of(start).dtype
-    made = _between(start, stop, num, parts, endpoint)
     target = found if dtype is None else dtypes.as_dtype(dtype)
+    made = _between(start, stop, num, parts, endpoint)
     if target in dtypes.INTEGER:
-        made = ops.floor(made)
+        made = _whole(ends, num, parts) if _are_small((*ends, num)) else ops.floor(made)
     at = c.normalised_axis("linspace", axis, type_of(made))
     order = list(range(1, type_of(made).ndim))
     order.insert(at, 0)
@@ -57,6 +61,18 @@ def linspace(
 
 def _number(size: Size, dtype: np.dtype) -> Any:
     return family.size_value(size, dtype) if isinstance(size, Dim) else as_type(size, dtype)
+
+
+def _are_small(numbers: Sequence[Any]) -> bool:
+    """Integers that are known, and whose products with a few of their kind fit 32 bits."""
+    return all(isinstance(n, int) and abs(n) < 2**15 for n in numbers)
+
+
+def _whole(ends: tuple[int, int], num: int, parts: int) -> Any:
+    """floor(start + (stop - start) * k / parts) in integers: floats fall below whole numbers."""
+    whole, rest = divmod(ends[1] - ends[0], max(parts, 1))
+    k = ops.iota(shape=(num,), axis=0, dtype=dtypes.i32)
+    return ends[0] + whole * k + rest * k // max(parts, 1)
 
 
 def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:
@@ -80,6 +96,10 @@ def logspace(
 ) -> Any:  # fmt: skip
     """Values evenly spaced on a log scale, from base**start to base**stop.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and `num` that is no integer; DtypeError for an
+            unknown dtype; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.logspace(0.0, 2.0, 3)
     Array([  1.,  10., 100.], f32[3], cpu:0)
@@ -95,6 +115,8 @@ def geomspace(
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`. Neither may be 0: NaN.
     Types:  real ends of different signs give NaN; complex ends go along a spiral.
+    Errors: ArgumentError for what is no array and `num` that is no integer; DtypeError for an
+            unknown dtype; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.geomspace(1.0, 8.0, 4)

@@ -38,6 +38,9 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
 def ravel(a: Any, order: str = "C") -> Any:
     """All elements along one axis.
 
+    Types:  that of `a`.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.ravel(rnp.zeros((2, 1)))
     Array([0., 0.], f32[2], cpu:0)
@@ -57,6 +60,9 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
 
 def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
     """Axes permuted.
+
+    Types:  that of `a`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.permute_dims(rnp.zeros((2, 3, 4)), (2, 0, 1)).shape
@@ -78,6 +84,9 @@ def matrix_transpose(x: Any, /) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged.
 
+    Types:  that of `a`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.swapaxes(rnp.zeros((2, 3, 4)), 0, -1).shape
     (4, 3, 2)
@@ -87,6 +96,9 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Axes moved to new places, the others kept in order.
+
+    Types:  that of `a`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.moveaxis(rnp.zeros((2, 3, 4)), 0, -1).shape
@@ -107,6 +119,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Axis moved to stand before `start`; `moveaxis` says it more clearly.
 
+    Types:  that of `a`.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.rollaxis(rnp.zeros((2, 3, 4)), 2).shape
     (4, 2, 3)
@@ -122,6 +137,9 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 def expand_dims(a: Any, axis: Any) -> Any:
     """Axes of size 1 inserted, so that they stand at `axis` of the result.
+
+    Types:  that of `a`.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.expand_dims(rnp.zeros(3), (0, -1)).shape
@@ -158,6 +176,8 @@ def broadcast_to(array: Any, shape: Any) -> Any:
 def broadcast_shapes(*shapes: Any) -> tuple:
     """The shape that arrays of these shapes broadcast to.
 
+    Errors: ShapeError for shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> rnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -168,6 +188,8 @@ def broadcast_shapes(*shapes: Any) -> tuple:
 
 def broadcast_arrays(*args: Any) -> list[Any]:
     """The arrays, each stretched to their common shape.
+
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> [x.shape for x in rnp.broadcast_arrays(rnp.zeros((2, 1)), rnp.zeros(3))]
@@ -186,6 +208,9 @@ def _at_least(name: str, arrays: Sequence[Any], spread: Any) -> Any:
 def atleast_1d(*arys: Any) -> Any:
     """Arrays of rank 1 or more; one array for one argument, else a list.
 
+    Types:  that of `arys`.
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.atleast_1d(2.0).shape
     (1,)
@@ -195,6 +220,9 @@ def atleast_1d(*arys: Any) -> Any:
 
 def atleast_2d(*arys: Any) -> Any:
     """Arrays of rank 2 or more, new axes in front.
+
+    Types:  that of `arys`.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.atleast_2d(rnp.zeros(3)).shape
@@ -209,6 +237,9 @@ def atleast_2d(*arys: Any) -> Any:
 
 def atleast_3d(*arys: Any) -> Any:
     """Arrays of rank 3 or more: [] -> [1,1,1], [N] -> [1,N,1], [M,N] -> [M,N,1].
+
+    Types:  that of `arys`.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.atleast_3d(rnp.zeros(3)).shape
@@ -228,6 +259,8 @@ def atleast_3d(*arys: Any) -> Any:
 def flip(m: Any, axis: Any = None) -> Any:
     """Order reversed along axes, all for None.
 
+    Errors: AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.flip(rnp.arange(3))
     Array([2, 1, 0], i32[3], cpu:0)
@@ -246,6 +279,8 @@ def _ranked(name: str, x: Any, least: int) -> Any:
 def flipud(m: Any) -> Any:
     """Order of rows (axis 0) reversed.
 
+    Errors: ArgumentError for what is no array; ShapeError of rank 0.
+
     >>> import rune.numpy as rnp
     >>> rnp.flipud(rnp.arange(3))
     Array([2, 1, 0], i32[3], cpu:0)
@@ -256,6 +291,8 @@ def flipud(m: Any) -> Any:
 def fliplr(m: Any) -> Any:
     """Order of columns (axis 1) reversed.
 
+    Errors: ArgumentError for what is no array; ShapeError below rank 2.
+
     >>> import rune.numpy as rnp
     >>> rnp.fliplr(rnp.array([[1, 2]]))
     Array([[2, 1]], i32[1,2], cpu:0)
@@ -265,6 +302,8 @@ def fliplr(m: Any) -> Any:
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Rotated by k quarter turns from the first of `axes` towards the second.
+
+    Errors: AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.rot90(rnp.array([[1, 2], [3, 4]]))
@@ -285,6 +324,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Elements moved by `shift` along an axis, those that leave coming back at the other end.
 
     `axis` None rolls the flattened array; tuples roll several axes. Shifts are Python integers.
+    Shapes: any, kept. Types: that of `a`.
+    Errors: ArgumentError for what is no array and `shift` that is no integer; AxisError for an
+            axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.roll(rnp.arange(4), 1)

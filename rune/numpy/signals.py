@@ -137,6 +137,9 @@ def interp(
             "extrapolate" for the line's own continuation.
     period: of the function; xp and x are taken modulo it, and left and right are not used.
     Shapes: [*S], [N], [N] -> [*S].
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.interp(rnp.array([0.5, 9.0]), rnp.array([0.0, 1.0, 2.0]), rnp.array([3.0, 5.0, 8.0]))
@@ -253,6 +256,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of a sampled function by the trapezoidal rule.
 
     x: where the samples are, of y's shape or a vector; by default they are dx apart.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.trapezoid(rnp.array([1.0, 2.0, 3.0]))
@@ -270,6 +275,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     """Phases without jumps: each is moved by periods to within half a period of the one before.
 
     discont: jumps below this stay; by default, and at least, half a period.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; AxisError for an
+            axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.unwrap(rnp.array([0, 1, 2, -1, 0]), period=4)

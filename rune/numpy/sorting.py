@@ -70,6 +70,9 @@ def argsort(
 def sort_complex(a: Any) -> Any:
     """The elements as complex numbers, in order of their real and then their imaginary parts.
 
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> rnp.sort_complex(rnp.array([2, 1]))
     Array([1.+0.j, 2.+0.j], c64[2], cpu:0)

@@ -16,18 +16,25 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import DtypeError
-from rune.numpy.arguments import documented, inexact
+from rune.numpy.arguments import documented, elementwise, inexact
 from rune.numpy.types import finfo
 from rune.ops.promote import constant, promoted
 
 Unary = Callable[[Any], Any]
 
 
-def _real(name: str, primitive: Primitive | Unary, doc: str, call: str, shown: str) -> Unary:
+_FLOATS = "bools and integers become floats"
+_NO_COMPLEX = "DtypeError for complex numbers"
+
+
+def _real(
+    name: str, primitive: Primitive | Unary, doc: str, call: str, shown: str, refused: str = ""
+) -> Unary:
     def function(x: Any, /) -> Any:
         return primitive(inexact(name, x))
 
-    return documented(function, name, doc, call, f"Array({shown}, f32*[], cpu:0)")
+    facts = elementwise(_FLOATS, refused)
+    return documented(function, name, doc, call, f"Array({shown}, f32*[], cpu:0)", facts)
 
 
 def _scaled(factor: float) -> Unary:
@@ -43,7 +50,7 @@ def _log10(x: Any) -> Any:
 
 
 sqrt = _real("sqrt", ops.sqrt, "Square root; NaN of negatives.", "sqrt(4)", "2.")
-cbrt = _real("cbrt", ops.cbrt, "Cube root, of negatives too.", "cbrt(-8)", "-2.")
+cbrt = _real("cbrt", ops.cbrt, "Cube root, of negatives too.", "cbrt(-8)", "-2.", _NO_COMPLEX)
 exp = _real("exp", ops.exp, "e to the power x.", "exp(0)", "1.")
 exp2 = _real("exp2", ops.exp2, "2 to the power x.", "exp2(3)", "8.")
 expm1 = _real("expm1", ops.expm1, "exp(x) - 1, accurate near 0.", "expm1(0)", "0.")
@@ -72,6 +79,10 @@ radians, degrees = deg2rad, rad2deg
 def arctan2(x1: Any, x2: Any, /) -> Any:
     """Angle of the point (x2, x1), in [-π, π].
 
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> float(rnp.arctan2(0.0, 1.0))
     0.0
@@ -84,6 +95,10 @@ atan2 = arctan2
 
 def hypot(x1: Any, x2: Any, /) -> Any:
     """sqrt(x1² + x2²) without overflow on the way.
+
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.hypot(3.0, 4.0)
@@ -118,6 +133,9 @@ def _ordered(x1: Any, x2: Any) -> tuple[Any, Any]:
 def logaddexp(x1: Any, x2: Any, /) -> Any:
     """log(exp(x1) + exp(x2)) without overflow.
 
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp(1000.0, -1000.0)
     Array(1000., f32*[], cpu:0)
@@ -129,6 +147,9 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2**x1 + 2**x2) without overflow.
 
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp2(3.0, 3.0)
     Array(4., f32*[], cpu:0)
@@ -139,6 +160,9 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
 
 def sinc(x: Any, /) -> Any:
     """sin(πx) / (πx), and 1 at 0; derivatives up to the seventh hold there and around it.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> rnp.sinc(0.0)

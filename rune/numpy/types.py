@@ -25,7 +25,10 @@ ndarray = Operators  # what concrete arrays and traced ones share
 
 
 class ScalarType:
-    """A dtype that is also a constructor of arrays.
+    """A dtype that is also a constructor of arrays, from numbers, lists, NumPy data or arrays.
+
+    Shapes: those of the data, [] of 0 for none. Types: the dtype itself, NumPy's `dtype` of it.
+    Errors: OverflowError for a Python integer that the dtype does not hold; ValueError for text.
 
     >>> import rune.numpy as rnp
     >>> rnp.bfloat16(1.5), rnp.float32 == rnp.dtype("float32")
@@ -105,6 +108,8 @@ _PYTHON: dict[Any, tuple[np.dtype, bool]] = {
 def dtype(x: Any) -> np.dtype:
     """The dtype object for a name, type or dtype.
 
+    Errors: DtypeError for another `x`.
+
     >>> import rune.numpy as rnp
     >>> rnp.dtype("bfloat16") == rnp.bfloat16
     True
@@ -138,6 +143,8 @@ def result_type(*args: Any) -> np.dtype:
 def promote_types(a: Any, b: Any) -> np.dtype:
     """The dtype to which two dtypes promote.
 
+    Errors: DtypeError for another `a` and another `b`.
+
     >>> import rune.numpy as rnp
     >>> rnp.promote_types("int8", "uint8")
     dtype('int16')
@@ -148,6 +155,8 @@ def promote_types(a: Any, b: Any) -> np.dtype:
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Whether a cast keeps NumPy's rule `casting`.
 
+    Errors: DtypeError for another `from_` and another `to`.
+
     >>> import rune.numpy as rnp
     >>> rnp.can_cast("bfloat16", "float32"), rnp.can_cast("int32", "int8")
     (True, False)
@@ -157,6 +166,8 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether a dtype belongs to an abstract kind such as `rnp.floating`, or is the same dtype.
+
+    Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.issubdtype(rnp.bfloat16, rnp.floating), rnp.issubdtype(int, rnp.floating)
@@ -197,6 +208,8 @@ def _dtype_of(x: Any) -> np.dtype:
 def finfo(dtype: Any) -> Any:
     """Limits of a floating dtype: bits, eps, max, min, tiny.
 
+    Errors: DtypeError for what is no floating dtype.
+
     >>> import rune.numpy as rnp
     >>> float(rnp.finfo(rnp.bfloat16).eps)
     0.0078125
@@ -209,6 +222,8 @@ def finfo(dtype: Any) -> Any:
 
 def iinfo(dtype: Any) -> Any:
     """Limits of an integer dtype: bits, min, max.
+
+    Errors: DtypeError for what is no integer dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.iinfo(rnp.int8).max
@@ -223,6 +238,10 @@ def iinfo(dtype: Any) -> Any:
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers and an unknown
+            dtype.
+
     >>> import rune.numpy as rnp
     >>> rnp.astype(rnp.array([1.7, -300.0]), "int8")
     Array([   1, -128], i8[2], cpu:0)
@@ -234,6 +253,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 def shape(a: Any) -> tuple:
     """Sizes of the axes.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.shape(rnp.zeros((2, 3)))
     (2, 3)
@@ -244,6 +265,8 @@ def shape(a: Any) -> tuple:
 def ndim(a: Any) -> int:
     """Number of axes.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp
     >>> rnp.ndim(1.0)
     0
@@ -253,6 +276,8 @@ def ndim(a: Any) -> int:
 
 def size(a: Any, axis: Any = None) -> Any:
     """Number of elements, in all or along some axes.
+
+    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.size(rnp.zeros((2, 3))), rnp.size(rnp.zeros((2, 3)), 1)
@@ -266,6 +291,8 @@ def size(a: Any, axis: Any = None) -> Any:
 
 def iterable(y: Any) -> bool:
     """Whether one can iterate over `y`; not over an array of rank 0.
+
+    Errors: none.
 
     >>> import rune.numpy as rnp
     >>> rnp.iterable(rnp.zeros(2)), rnp.iterable(rnp.float32(1))
@@ -298,6 +325,8 @@ def common_type(*arrays: Any) -> np.dtype:
 
 def isscalar(element: Any) -> bool:
     """Whether `element` is a Python scalar or has rank 0.
+
+    Errors: none.
 
     >>> import rune.numpy as rnp
     >>> rnp.isscalar(3.0), rnp.isscalar(rnp.zeros(1))

@@ -26,6 +26,11 @@ def _positions(name: str, M: Any) -> tuple[Any, Size]:
     return (zeros(0), 0) if size < 1 else (arange(size, dtype=float), size)
 
 
+_SHAPE = """Shapes: M points -> [M], in f32.
+    Errors: ArgumentError for an `M` that is no integer.
+    Source: Harris 1978, Proc. IEEE 66(1)."""
+
+
 def _cosines(name: str, doc: str, *weights: float) -> Callable[[Any], Any]:
     """The window that is a sum of cosines, sum_k (-1)^k weights[k] cos(2πkn/(M-1))."""
 
@@ -42,17 +47,18 @@ def _cosines(name: str, doc: str, *weights: float) -> Callable[[Any], Any]:
         "hamming": "Array([0.08, 1.  , 0.08], f32[3], cpu:0)",
         "blackman": "Array([0., 1., 0.], f32[3], cpu:0)",
     }[name]
-    return documented(window, name, doc, f"{name}(3).round(5) + 0", shown)
+    return documented(window, name, doc, f"{name}(3).round(5) + 0", shown, _SHAPE)
 
 
-_SHAPE = "Shapes: M points -> [M], in f32. Source: Harris 1978, Proc. IEEE 66(1)."
-hanning = _cosines("hanning", f"A raised cosine that ends in zeros.\n\n    {_SHAPE}", 0.5, 0.5)
-hamming = _cosines("hamming", f"A raised cosine on a pedestal.\n\n    {_SHAPE}", 0.54, 0.46)
-blackman = _cosines("blackman", f"Three cosine terms.\n\n    {_SHAPE}", 0.42, 0.5, 0.08)
+hanning = _cosines("hanning", "A raised cosine that ends in zeros.", 0.5, 0.5)
+hamming = _cosines("hamming", "A raised cosine on a pedestal.", 0.54, 0.46)
+blackman = _cosines("blackman", "Three cosine terms.", 0.42, 0.5, 0.08)
 
 
 def bartlett(M: Any) -> Any:
     """A triangle that ends in zeros. Shapes: M points -> [M], in f32.
+
+    Errors: ArgumentError for `M` that is no integer.
 
     >>> import rune.numpy as rnp
     >>> rnp.bartlett(5)
@@ -67,6 +73,9 @@ def kaiser(M: Any, beta: Any) -> Any:
 
     Shapes: M points -> [M], in f32.
     Source: Kaiser & Schafer 1980, IEEE Trans. ASSP 28(1).
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and `M` that is no integer; DtypeError for
+            complex numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.kaiser(3, 0.0)
@@ -86,6 +95,8 @@ def i0(x: Any) -> Any:
     """The modified Bessel function I0.
 
     Source: DLMF 10.25.2 (power series, |x| up to 20) and 10.40.1 (asymptotic series beyond).
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.i0(rnp.array([0.0, 1.0]))

@@ -87,27 +87,51 @@ class AtIndex:
         "wrap" it counts round and round.
 
         Without a value that is NaN, the least signed or the largest unsigned integer, True.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.arange(3.0).at[5].get(mode="fill", fill_value=-1.0)
+        Array(-1., f32[], cpu:0)
         """
         fill = absent(self._x, fill_value)
         how: How = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
         return read(self._x, self._within(how), _mode(mode), fill, wrap_negative_indices)
 
     def set(self, values: Any, **how: Unpack[How]) -> Any:
-        """A copy with the elements replaced; of those named twice the last value stays."""
+        """A copy with the elements replaced; of those named twice the last value stays.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.arange(3).at[rnp.array([0, 0])].set(rnp.array([7, 8]))
+        Array([8, 1, 2], i32[3], cpu:0)
+        """
         _check(how)
         values = as_type(operand("at", values), type_of(self._x).dtype, name="at")
         return self._write(None, indexing.scatter, values, how)
 
     def add(self, values: Any, **how: Unpack[How]) -> Any:
-        """A copy with `values` added."""
+        """A copy with `values` added.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.arange(3).at[rnp.array([0, 0])].add(5)
+        Array([10,  1,  2], i32[3], cpu:0)
+        """
         return self._combine(a.add, indexing.scatter_add, values, how)
 
     def subtract(self, values: Any, **how: Unpack[How]) -> Any:
-        """A copy with `values` subtracted."""
+        """A copy with `values` subtracted.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.arange(3).at[1:].subtract(1)
+        Array([0, 0, 1], i32[3], cpu:0)
+        """
         return self._combine(a.sub, _scatter_sub, values, how)
 
     def multiply(self, values: Any, **how: Unpack[How]) -> Any:
-        """A copy with the elements multiplied."""
+        """A copy with the elements multiplied.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.arange(3).at[rnp.array([1, 1])].multiply(3)
+        Array([0, 9, 2], i32[3], cpu:0)
+        """
         if self._is_distinct(how):
             return self._changed(lambda old: apply(a.mul, old, values), how)
         return self._combine(a.mul, scatters.multiply_at, values, how)
@@ -115,17 +139,31 @@ class AtIndex:
     mul = multiply
 
     def min(self, values: Any, **how: Unpack[How]) -> Any:
-        """A copy with the smaller of element and value; NaN wins."""
+        """A copy with the smaller of element and value; NaN wins.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.arange(3).at[:].min(1)
+        Array([0, 1, 1], i32[3], cpu:0)
+        """
         return self._combine(a.min, scatters.scatter_min, values, how)
 
     def max(self, values: Any, **how: Unpack[How]) -> Any:
-        """A copy with the larger of element and value; NaN wins."""
+        """A copy with the larger of element and value; NaN wins.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.arange(3).at[:].max(1)
+        Array([1, 1, 2], i32[3], cpu:0)
+        """
         return self._combine(a.max, scatters.scatter_max, values, how)
 
     def divide(self, values: Any, **how: Unpack[How]) -> Any:
         """A copy with the elements divided; of integers, all elements as floats.
 
         An element named several times is divided by the product of its values.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.ones(2).at[0].divide(4.0)
+        Array([0.25, 1.  ], f32[2], cpu:0)
         """
         if type_of(self._x).dtype in dtypes.INEXACT and self._is_distinct(how):
             return self._changed(lambda old: true_divide(old, values), how)
@@ -135,6 +173,10 @@ class AtIndex:
         """A copy with the elements raised to a power.
 
         An element named several times is raised to the product of its values.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.array([3, 2]).at[0].power(2)
+        Array([9, 2], i32[2], cpu:0)
         """
         if self._is_distinct(how):
             return self._changed(lambda old: power(old, values), how)
@@ -145,6 +187,10 @@ class AtIndex:
 
         An element named k times is changed k times.
         Errors: MissingRule for more than MOST_TIMES traced indices, which may all be equal.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.array([4.0, 9.0]).at[1].apply(rnp.sqrt)
+        Array([4., 3.], f32[2], cpu:0)
         """
         if self._is_distinct(how):
             return self._changed(function, how)

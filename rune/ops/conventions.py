@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from rune import dtypes
@@ -179,14 +180,14 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
 
 
 def round(x: Any, decimals: int = 0) -> Any:
-    """x to so many decimals, halves to even; integers as they are."""
+    """x to so many decimals, halves to even; integers to tens, hundreds, ... by negative ones."""
     x = operand("round", x)
     if cn.is_complex(x):
         return by_parts(lambda part: round(part, decimals), x)
     if type_of(x).dtype not in dtypes.FLOATING:
-        if decimals < 0 or type_of(x).dtype == dtypes.bool_:
+        if type_of(x).dtype == dtypes.bool_:
             raise DtypeError(f"round: cannot round {type_of(x)} to {decimals} decimals")
-        return x
+        return x if decimals >= 0 else _round_integer(x, 10**-decimals)
     if decimals == 0:
         return a.round(x)
     found = type_of(x)
@@ -194,6 +195,18 @@ def round(x: Any, decimals: int = 0) -> Any:
     out, back = (a.mul, a.div) if decimals > 0 else (a.div, a.mul)
     whole = a.round(out(a.cast(x, f.wide(found.dtype)), factor))
     return a.cast(back(whole, factor), found.dtype)
+
+
+def _round_integer(x: Any, unit: int) -> Any:
+    """The nearest multiple of unit, of two the even one, in integers alone."""
+    if unit > ml_dtypes.iinfo(type_of(x).dtype).max:
+        return a.mul(x, constant(0, x))
+    whole = floor_divide(x, constant(unit, x))
+    rest = a.sub(x, a.mul(whole, constant(unit, x)))
+    other = a.sub(constant(unit, x), rest)  # the way up; 2 * rest may overflow
+    odd = a.ne(a.logical_and(whole, constant(1, x)), constant(0, x))
+    up = a.logical_or(a.gt(rest, other), a.logical_and(a.eq(rest, other), odd))
+    return a.mul(a.add(whole, a.convert(up, dtype=type_of(x).dtype)), constant(unit, x))
 
 
 def astype(x: Any, dtype: np.dtype) -> Any:

@@ -6,15 +6,13 @@ kernel is not flipped. Padding may be negative; gaps of zeros are laid into the 
 `lhs_dilation`, into the kernel by `rhs_dilation`. With groups, each group of features (or of
 batches) meets its own part of the kernel.
 
-One equation until lowering; then the windows are a view of the padded array (sliding.py), and the
-sum is a dot_general over the kernel's axes and the input features: the matrix of patches is never
-made where the reader of a dot can walk a view. Derivatives are convolutions with axes renamed.
+One equation until lowering, which makes products of matrices of it that walk views
+(conv_expansion.py). Derivatives are convolutions with axes renamed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,62 +22,11 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size, product
 from rune.errors import ShapeError
-from rune.ops.arithmetic import zero_like
-from rune.ops.contraction import dot_general
-from rune.ops.family import KINDS, Batched, broadcast, require, reshape, same_dtype, wide, zeros_of
-from rune.ops.movement import inverse, move_axis, pad, reverse, transpose
-from rune.ops.sliding import reach, shear, window_count, windows
-
-Ints = tuple[int, ...]
-Pads = tuple[tuple[Size, Size], ...]
-Specs = tuple[Ints, Ints, Ints]
-
-
-@dataclass(frozen=True, slots=True)
-class Conv:
-    """All parameters of a convolution. `groups` = (of features, of batches), one of them 1."""
-
-    strides: Ints
-    padding: Pads
-    lhs_dilation: Ints
-    rhs_dilation: Ints
-    specs: Specs
-    groups: tuple[Size, Size] = (1, 1)
-
-    @property
-    def rank(self) -> int:
-        """The number of spatial axes."""
-        return len(self.strides)
-
-    @property
-    def pads(self) -> dict[str, tuple]:
-        """The parameters of `pad` for the array in the order batch, feature, spatial."""
-        return {
-            "low": (0, 0, *(lo for lo, _ in self.padding)),
-            "high": (0, 0, *(hi for _, hi in self.padding)),
-            "interior": (0, 0, *(d - 1 for d in self.lhs_dilation)),
-        }
-
-    @property
-    def is_padded(self) -> bool:
-        """Whether anything is added to the array, or cropped."""
-        return any(v != 0 for values in self.pads.values() for v in values)
-
-
-def fields_of(conv: Conv) -> dict[str, Any]:
-    """The parameters of the primitive."""
-    names = ("strides", "padding", "lhs_dilation", "rhs_dilation", "specs", "groups")
-    return {name: getattr(conv, name) for name in names}
-
-
-def _pick(shape: Shape, spec: Ints) -> Shape:
-    return tuple(shape[a] for a in spec)
-
-
-def _arranged(shape: Sequence[Size], spec: Ints) -> Shape:
-    """Sizes given by role, in the order of the axes."""
-    return tuple(shape[k] for k in inverse(spec))
-
+from rune.ops import conv_expansion
+from rune.ops.conv_parameters import Conv, Ints, arranged, counts, fields_of, pick
+from rune.ops.family import KINDS, Batched, require, reshape, same_dtype, wide, zeros_of
+from rune.ops.movement import inverse, move_axis, pad, reverse
+from rune.ops.sliding import reach, shear
 
 # --- type -------------------------------------------------------------------------------------
 
@@ -101,8 +48,8 @@ def _check_ranks(lhs: ArrayType, rhs: ArrayType, conv: Conv) -> None:
 
 
 def _check_groups(lhs: ArrayType, rhs: ArrayType, conv: Conv) -> None:
-    batch, features = _pick(lhs.shape, conv.specs[0])[:2]
-    out_features, in_features = _pick(rhs.shape, conv.specs[1])[:2]
+    batch, features = pick(lhs.shape, conv.specs[0])[:2]
+    out_features, in_features = pick(rhs.shape, conv.specs[1])[:2]
     of_features, of_batches = conv.groups
     if features != in_features * of_features:
         raise _refuse(
@@ -123,107 +70,13 @@ def _type_rule(lhs: ArrayType, rhs: ArrayType, **params: Any) -> ArrayType:
     dtype = same_dtype("conv_general_dilated", lhs, rhs)
     _check_ranks(lhs, rhs, conv)
     _check_groups(lhs, rhs, conv)
-    batch = _pick(lhs.shape, conv.specs[0])[0] // conv.groups[1]
-    out_features = _pick(rhs.shape, conv.specs[1])[0]
-    spatial = _counts(lhs.shape, rhs.shape, conv)
+    batch = pick(lhs.shape, conv.specs[0])[0] // conv.groups[1]
+    out_features = pick(rhs.shape, conv.specs[1])[0]
+    spatial = counts(lhs.shape, rhs.shape, conv)
     if any(isinstance(size, int) and size < 0 for size in spatial):
         raise _refuse(lhs, rhs, f"padding {conv.padding} crops more than there is")
-    shape = _arranged((batch, out_features, *spatial), conv.specs[2])
+    shape = arranged((batch, out_features, *spatial), conv.specs[2])
     return ArrayType(shape, dtype, lhs.weak and rhs.weak)
-
-
-def _counts(lhs: Shape, rhs: Shape, conv: Conv) -> Shape:
-    """The spatial sizes of the result."""
-    found = []
-    for k in range(conv.rank):
-        low, high = conv.padding[k]
-        whole = reach(lhs[conv.specs[0][k + 2]], conv.lhs_dilation[k]) + low + high
-        size = rhs[conv.specs[1][k + 2]]
-        if isinstance(whole, int) and whole < 0:
-            return (-1,)
-        found.append(window_count(whole, size, conv.strides[k], conv.rhs_dilation[k]))
-    return tuple(found)
-
-
-# --- expansion --------------------------------------------------------------------------------
-
-
-def _transposed(x: Any, permutation: Ints) -> Any:
-    return x if permutation == tuple(range(len(permutation))) else transpose(
-        x, permutation=permutation
-    )  # fmt: skip
-
-
-def _grouped(x: Any, axis: int, groups: Size) -> Any:
-    """`x` with `axis` divided into groups, which are given an axis of their own in front."""
-    shape = type_of(x).shape
-    divided = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
-    return move_axis(reshape(x, shape=divided), axis, 0)
-
-
-def _expand(lhs: Any, rhs: Any, **params: Any) -> Any:
-    conv = Conv(**params)
-    x, w = _transposed(lhs, conv.specs[0]), _transposed(rhs, conv.specs[1])
-    if conv.is_padded:
-        x = pad(x, zero_like(x), **conv.pads)
-    groups = product(conv.groups)
-    if groups != 1:  # x [g, n, c, *S], w [g, o, c, *K]
-        x = _grouped(x, 0 if conv.groups[1] != 1 else 1, groups)
-        w = _grouped(w, 0, groups)
-    lead = int(groups != 1)
-    axes = tuple(range(2 + lead, 2 + lead + conv.rank))
-    sizes = type_of(w).shape[2 + lead :]
-    patches = windows(x, axes, sizes, conv.strides, conv.rhs_dilation)
-    return _product(patches, w, conv, lead)
-
-
-def _product(patches: Any, w: Any, conv: Conv, lead: int) -> Any:
-    """The dot of patches [g?, n, c, *O, *K] with w [g?, o, c, *K] in the order nearest to the
-    result's, and from there to the result.
-    """
-    batch, feature, *spatial = conv.specs[2]
-    rank, first = conv.rank, min(spatial, default=len(conv.specs[2]))
-    inner = (1 + lead, *range(2 + lead + rank, 2 + lead + 2 * rank))  # c, *K of the patches
-    of_kernel = tuple(range(1 + lead, 2 + lead + rank))  # c, *K of w
-    group = tuple(range(lead))
-    if batch < feature < first:
-        return _batch_first(patches, w, conv, lead, inner, of_kernel)
-    if feature < first:
-        numbers = ((of_kernel, inner), (group, group))
-        found = dot_general(w, patches, dimension_numbers=numbers)  # [g?, o, n, *O]
-        roles = (1, 0, *range(2, 2 + rank))  # where n, o, *O stand
-    else:
-        numbers = ((inner, of_kernel), (group, group))
-        found = dot_general(patches, w, dimension_numbers=numbers)  # [g?, n, *O, o]
-        roles = (0, 1 + rank, *range(1, 1 + rank))
-    return _placed(found, lead, roles, conv.specs[2])
-
-
-def _batch_first(patches: Any, w: Any, conv: Conv, lead: int, inner: Ints, of_kernel: Ints) -> Any:
-    """[n, g?, o, *O]: one product for each batch, all of which share the kernel."""
-    batches, ndim = type_of(patches).shape[lead], type_of(w).ndim
-    shape = (batches, *type_of(w).shape)
-    shared = broadcast(w, shape=shape, axes=tuple(range(1, ndim + 1)))
-    at = ((0, *range(1, 1 + lead)), (lead, *range(lead)))
-    numbers = ((tuple(a + 1 for a in of_kernel), inner), at)
-    found = dot_general(shared, patches, dimension_numbers=numbers)
-    if lead:
-        n, g, o, *rest = type_of(found).shape
-        found = reshape(found, shape=(n, g * o, *rest))
-    return _transposed(found, inverse(conv.specs[2]))
-
-
-def _placed(found: Any, lead: int, roles: Ints, spec: Ints) -> Any:
-    """[g?, …] to the order of `spec`, groups joined with the features; `roles` says what is
-    where without the groups.
-    """
-    if lead:
-        feature = roles[1]
-        found = move_axis(found, 0, feature)
-        shape = type_of(found).shape
-        joined = shape[feature] * shape[feature + 1]
-        found = reshape(found, shape=(*shape[:feature], joined, *shape[feature + 2 :]))
-    return _transposed(found, tuple(roles[k] for k in inverse(spec)))
 
 
 # --- meaning ----------------------------------------------------------------------------------
@@ -316,12 +169,12 @@ def _groups_moved(x: Any, source: int, target: int, groups: Size) -> Any:
 def _wrt_rhs(ct: Any, lhs: Any, shape: Shape, conv: Conv) -> Any:
     """The array convolved with ct: batches are what is summed over, and features are batches."""
     x_spec, w_spec, y_spec = conv.specs
-    sizes, counts = type_of(lhs).shape, type_of(ct).shape
+    sizes, results = type_of(lhs).shape, type_of(ct).shape
     padding = []
     for k in range(conv.rank):
         low = conv.padding[k][0]
         spread = reach(shape[w_spec[k + 2]], conv.rhs_dilation[k]) - 1
-        window = reach(counts[y_spec[k + 2]], conv.strides[k])
+        window = reach(results[y_spec[k + 2]], conv.strides[k])
         whole = reach(sizes[x_spec[k + 2]], conv.lhs_dilation[k])
         padding.append((low, spread + window - whole - low))
     swapped = (
@@ -393,7 +246,7 @@ conv_general_dilated: Primitive = Primitive(
     ),
     transpose=_transpose,
     batch=_batch,
-    expand=_expand,
+    expand=conv_expansion.expand,
 )  # fmt: skip
 
 PRIMITIVES = (conv_general_dilated,)

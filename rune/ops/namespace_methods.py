@@ -54,7 +54,11 @@ class NamespaceMethods:
     argsort = _method("argsort", "Positions that would sort the array.")
     choose = _method("choose", "Elements of several choices, by number.")
     clip = _method("clip", "The elements kept within bounds.")
-    compress = _method("compress", "The slices where a vector of conditions holds.")
+
+    def compress(self, condition: Any, axis: int | None = None, **kwargs: Any) -> Any:
+        """The slices where a vector of conditions holds, as `rune.numpy.compress` takes them."""
+        return namespace().compress(condition, self, axis=axis, **kwargs)
+
     cumprod = _method("cumprod", "Running product.")
     cumsum = _method("cumsum", "Running sum.")
     diagonal = _method("diagonal", "The diagonal of two axes.")

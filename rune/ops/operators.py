@@ -80,7 +80,12 @@ def _pair(primitive: Primitive) -> Callable[[Any, Any], Any]:
 
 
 class Operators(NamespaceMethods):
-    """Arithmetic, comparison, indexing and methods. Subclasses have a `type`."""
+    """Arithmetic, comparison, indexing and methods. Subclasses have a `type`.
+
+    >>> import rune, rune.numpy as rnp
+    >>> isinstance(rnp.ones(2), rnp.ndarray), rune.jit(lambda x: isinstance(x, rnp.ndarray))(1.0)
+    (True, Array(True, bool[], cpu:0))
+    """
 
     __slots__ = ()
     __array_priority__ = 1000  # NumPy arrays on the left defer to us

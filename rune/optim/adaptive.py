@@ -61,6 +61,7 @@ def scale_by_belief(
     """The running mean over the root of the gradient's mean squared distance from it.
 
     Source: Zhuang et al. 2020, arXiv:2010.07468, algorithm 2.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_belief(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -93,6 +94,7 @@ def adabelief(
     """Adam whose steps are long where gradients are as foreseen.
 
     Source: Zhuang et al. 2020, arXiv:2010.07468.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adabelief(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -111,6 +113,7 @@ def scale_by_amsgrad(
     """Adam's direction over the largest root of squares so far, so that rates never grow.
 
     Source: Reddi et al. 2018, arXiv:1904.09237, with both means corrected for their start.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_amsgrad(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -140,6 +143,8 @@ def amsgrad(
     eps_root: float = 0.0,
 ) -> Optimizer:  # fmt: skip
     """Adam with rates that never grow. Source: Reddi et al. 2018, arXiv:1904.09237.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.amsgrad(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -218,6 +223,8 @@ def radam(
 ) -> Optimizer:  # fmt: skip
     """Adam that needs no warm-up. Source: Liu et al. 2019, arXiv:1908.03265.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.radam(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -271,6 +278,8 @@ def novograd(
 ) -> Optimizer:  # fmt: skip
     """Momentum of gradients normed layer by layer. Source: Ginsburg et al., arXiv:1905.11286.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.novograd(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -288,6 +297,7 @@ def scale_by_adan(
     """Nesterov's momentum from running means of gradients and of their changes.
 
     Source: Xie et al. 2022, arXiv:2208.06677, algorithm 1.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_adan(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -322,6 +332,8 @@ def adan(
     eps_root: float = 1e-8, weight_decay: float = 0.0, mask: Any = None,
 ) -> Optimizer:  # fmt: skip
     """Adam with Nesterov's momentum of changes. Source: Xie et al. 2022, arXiv:2208.06677.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adan(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])

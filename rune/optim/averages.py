@@ -18,7 +18,12 @@ from rune.optim.transforms import (
 
 
 class LookaheadParams(NamedTuple):
-    """The parameters that gradients are taken of, and the slow ones, to evaluate with."""
+    """The parameters that gradients are taken of, and the slow ones, to evaluate with.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> optim.LookaheadParams(fast=rnp.ones(1), slow=rnp.zeros(1)).slow
+    Array([0.], f32[1], cpu:0)
+    """
 
     fast: Tree
     slow: Tree
@@ -46,6 +51,7 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
 
     Of parameters after every step: Polyak's average, or a target network that follows slowly.
     Source: Polyak & Juditsky 1992, SIAM J. Control Optim. 30.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers as `new_tensors`.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.incremental_update(rnp.array([4.0]), rnp.array([2.0]), 0.5)

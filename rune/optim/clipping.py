@@ -24,6 +24,7 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
     """Updates scaled down together so that their global norm is at most `max_norm`.
 
     Source: Pascanu et al. 2012, arXiv:1211.5063.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.clip_by_global_norm(1.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -44,6 +45,8 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
 def clip(max_delta: float) -> Optimizer:
     """Every element kept within ±max_delta.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.clip(1.0).update(rnp.array([-3.0, 0.5]), ())[0]
     Array([-1. ,  0.5], f32[2], cpu:0)
@@ -56,6 +59,7 @@ def clip_by_block_rms(threshold: float) -> Optimizer:
     """Each leaf scaled down so that its root mean square is at most `threshold`.
 
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 6.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.clip_by_block_rms(1.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -121,6 +125,7 @@ def centralize() -> Optimizer:
     """Gradients of matrices and kernels minus their mean over all axes but the last.
 
     Source: Yong et al. 2020, arXiv:2004.01461.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.centralize().update(rnp.array([[1.0, 3.0], [3.0, 5.0]]), ())[0]
@@ -136,6 +141,8 @@ def centralize() -> Optimizer:
 
 def zero_nans() -> Optimizer:
     """NaN elements replaced by 0.
+
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.zero_nans().update(rnp.array([rnp.nan, 1.0]), ())[0]
@@ -153,6 +160,8 @@ class EmaState(NamedTuple):
 
 def ema(decay: float, debias: bool = True) -> Optimizer:
     """The running mean of the updates, by default corrected for its start.
+
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.ema(0.9), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])

@@ -58,6 +58,8 @@ def scale_by_factored_rms(
 ) -> Optimizer:  # fmt: skip
     """Updates over the root of the estimated means of squares, whose decay grows with the step.
 
+    Errors: ArgumentError, when it is used, for trees that are not alike.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_factored_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)

@@ -37,6 +37,8 @@ from rune.optim.wrappers import masked
 def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = False) -> Optimizer:
     """Stochastic gradient descent, with momentum if given.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optimizer = optim.sgd(0.5)
     >>> updates, _ = optimizer.update(rnp.array([2.0]), optimizer.init(rnp.zeros(1)))
@@ -51,6 +53,8 @@ def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = Fal
 def momentum(learning_rate: Rate, decay: float = 0.9, nesterov: bool = False) -> Optimizer:
     """Gradient descent with momentum: `sgd(learning_rate, decay, nesterov)`.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.momentum(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -64,6 +68,8 @@ def adam(
     eps_root: float = 0.0, *, nesterov: bool = False,
 ) -> Optimizer:  # fmt: skip
     """Adam. Source: Kingma & Ba 2014, arXiv:1412.6980.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optimizer = optim.adam(0.5)
@@ -81,6 +87,8 @@ def adamw(
     eps_root: float = 0.0, weight_decay: float = 1e-4, mask: Any = None, *, nesterov: bool = False,
 ) -> Optimizer:  # fmt: skip
     """Adam with decay of the weights beside it. Source: Loshchilov & Hutter, arXiv:1711.05101.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adamw(0.5, weight_decay=0.1), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -100,6 +108,8 @@ def nadam(
 ) -> Optimizer:  # fmt: skip
     """Adam with Nesterov momentum. Source: Dozat 2016, Incorporating Nesterov momentum, ICLR.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.nadam(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -114,6 +124,8 @@ def nadamw(
 ) -> Optimizer:  # fmt: skip
     """`adamw` with Nesterov momentum.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.nadamw(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -124,6 +136,8 @@ def nadamw(
 
 def adamax(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Optimizer:
     """Adam by the largest gradient. Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adamax(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -138,6 +152,8 @@ def adamaxw(
     weight_decay: float = 1e-4, mask: Any = None,
 ) -> Optimizer:  # fmt: skip
     """`adamax` with decay of the weights beside it.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adamaxw(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -159,6 +175,7 @@ def rmsprop(
 
     centered: squares are taken about the running mean.   eps_in_sqrt: eps below the root.
     Source: Hinton 2012, lecture 6a; centered, Graves 2013, arXiv:1308.0850.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.rmsprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -174,6 +191,8 @@ def adagrad(
     learning_rate: Rate, initial_accumulator_value: float = 0.1, eps: float = 1e-7
 ) -> Optimizer:
     """Gradients over the root of the sum of their squares. Source: Duchi et al. 2011, JMLR 12.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adagrad(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -191,6 +210,8 @@ def adadelta(
 ) -> Optimizer:  # fmt: skip
     """Updates in the unit of the parameters. Source: Zeiler 2012, arXiv:1212.5701.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adadelta(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -205,6 +226,8 @@ def adadelta(
 def yogi(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-3) -> Optimizer:
     """Adam whose mean of squares moves additively. Source: Zaheer et al. 2018, NeurIPS.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.yogi(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -218,6 +241,8 @@ def lion(
     mask: Any = None,
 ) -> Optimizer:  # fmt: skip
     """Steps of one size, by the momentum's sign. Source: Chen et al. 2023, arXiv:2302.06675.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.lion(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -239,6 +264,8 @@ def lamb(
 ) -> Optimizer:  # fmt: skip
     """Adam, each leaf's step as long as its parameter. Source: You et al., arXiv:1904.00962.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.lamb(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -258,6 +285,7 @@ def lars(
     """Momentum with every leaf's step in proportion to its parameter.
 
     Source: You et al. 2017, arXiv:1708.03888.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o = optim.lars(0.5, trust_coefficient=0.1)
@@ -282,6 +310,7 @@ def adafactor(
     """Adam with second moments of matrices kept as rows and columns.
 
     Source: Shazeer & Stern 2018, arXiv:1804.04235.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adafactor(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])

@@ -54,6 +54,8 @@ class LionState(NamedTuple):
 def scale(step_size: float) -> Optimizer:
     """Updates times a number.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale(2.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -65,6 +67,8 @@ def scale(step_size: float) -> Optimizer:
 
 def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
     """Updates times a schedule's value at the step, from 0.
+
+    Errors: ArgumentError for what is no function of the step.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o = optim.scale_by_schedule(optim.constant_schedule(0.5))
@@ -96,6 +100,7 @@ def scale_by_rms(
 
     eps_in_sqrt: eps is added below the root, else beside it.
     Source: Hinton 2012, Neural networks for machine learning, lecture 6a.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -121,6 +126,8 @@ def scale_by_stddev(
 ) -> Optimizer:
     """`scale_by_rms` with the squares taken about the running mean.
 
+    Errors: ArgumentError, when it is used, for trees that are not alike.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_stddev(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
@@ -145,6 +152,7 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> O
     """Updates over the root of the sum of all squares so far; 0 while that sum is 0.
 
     Source: Duchi et al. 2011, JMLR 12.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_rss(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -168,6 +176,7 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
     """Updates times the running size of past updates over that of gradients: no unit is left.
 
     Source: Zeiler 2012, arXiv:1212.5701.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_adadelta(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -196,6 +205,7 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
     """Adam with the largest gradient so far, fading, in the place of the root of squares.
 
     Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_adamax(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -221,6 +231,7 @@ def scale_by_yogi(
     """Adam whose mean of squares moves by a step of the square's size, up or down.
 
     Source: Zaheer et al. 2018, Adaptive methods for nonconvex optimization, NeurIPS.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_yogi(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -246,6 +257,8 @@ def scale_by_yogi(
 
 def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
     """The sign of the gradient's running mean. Source: Chen et al. 2023, arXiv:2302.06675.
+
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_lion(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -295,6 +308,7 @@ def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
     """Each leaf's update times the root mean square of its parameter, at least `min_scale`.
 
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 8.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_param_block_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])

@@ -22,6 +22,8 @@ def _steps(name: str, what: str, count: int) -> int:
 def constant_schedule(value: float) -> Schedule:
     """The same rate at every step.
 
+    Errors: none.
+
     >>> import rune.optim as optim
     >>> optim.constant_schedule(0.5)(3)
     0.5
@@ -33,6 +35,8 @@ def linear_schedule(
     init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
     """A straight line from `init_value`, after `transition_begin` steps, to `end_value`, then flat.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
     >>> float(optim.linear_schedule(1.0, 0.0, 4)(1))
@@ -52,6 +56,8 @@ def polynomial_schedule(
     transition_begin: int = 0,
 ) -> Schedule:  # fmt: skip
     """end + (init - end) (1 - t)**power, t going from 0 to 1 after `transition_begin` steps.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
     >>> float(optim.polynomial_schedule(1.0, 0.0, 2, 4)(2))
@@ -151,6 +157,7 @@ def cosine_onecycle_schedule(
     peak / div_factor / final_div_factor at the last, by half cosines.
 
     Source: Smith & Topin 2017, arXiv:1708.07120.
+    Errors: ArgumentError for fewer than one step.
 
     >>> import rune.optim as optim
     >>> round(float(optim.cosine_onecycle_schedule(10, 1.0)(3)), 6)
@@ -169,6 +176,7 @@ def linear_onecycle_schedule(
     """Up, down again until `pct_final` of the steps, and on to the final value, by lines.
 
     Source: Smith & Topin 2017, arXiv:1708.07120.
+    Errors: ArgumentError for fewer than one step.
 
     >>> import rune.optim as optim
     >>> schedule = optim.linear_onecycle_schedule(20, 1.0)
@@ -222,6 +230,7 @@ def exponential_decay(
     """init_value decay_rate**(count / transition_steps), in whole powers if `staircase`.
 
     transition_begin: the step that counting starts at.   end_value: not beyond this value.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
     >>> float(optim.exponential_decay(1.0, 2, 0.25)(1))
@@ -247,6 +256,7 @@ def cosine_decay_schedule(
     """Half a cosine from `init_value` down to alpha times it. Source: arXiv:1608.03983.
 
     exponent: the power of the cosine.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
     >>> float(optim.cosine_decay_schedule(1.0, 10)(10))
@@ -264,6 +274,8 @@ def cosine_decay_schedule(
 
 def warmup_constant_schedule(init_value: float, peak_value: float, warmup_steps: int) -> Schedule:
     """A line from `init_value` up to `peak_value`, then flat.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
     >>> float(optim.warmup_constant_schedule(0.0, 1.0, 4)(2))
@@ -298,6 +310,8 @@ def warmup_exponential_decay_schedule(
     end_value: float | None = None,
 ) -> Schedule:  # fmt: skip
     """A line up to `peak_value`, then `exponential_decay` from there.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
     >>> float(optim.warmup_exponential_decay_schedule(0.0, 1.0, 2, 1, 0.5)(3))

@@ -50,6 +50,8 @@ class NoiseState(NamedTuple):
 def scale_by_sign() -> Optimizer:
     """The sign of every element.
 
+    Errors: ArgumentError, when it is used, for trees that are not alike.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.scale_by_sign().update(rnp.array([3.0, -4.0]), ())[0]
     Array([ 1., -1.], f32[2], cpu:0)
@@ -59,6 +61,8 @@ def scale_by_sign() -> Optimizer:
 
 def sign_sgd(learning_rate: Rate) -> Optimizer:
     """Steps of one size, by the gradient's sign. Source: Bernstein et al. 2018, arXiv:1802.04434.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.sign_sgd(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -70,6 +74,8 @@ def sign_sgd(learning_rate: Rate) -> Optimizer:
 
 def signum(learning_rate: Rate, beta: float = 0.9) -> Optimizer:
     """Steps of one size, by the sign of the running mean. Source: as `sign_sgd`.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.signum(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -87,6 +93,7 @@ def scale_by_rprop(
 
     An element whose sign has turned rests for a step.
     Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_rprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -125,6 +132,7 @@ def rprop(
     """Resilient propagation, for whole batches; `learning_rate` is the length of the first step.
 
     Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.rprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -140,6 +148,8 @@ def rprop(
 
 def normalize_by_update_norm(scale_factor: float = 1.0, eps: float = 1e-6) -> Optimizer:
     """Updates over their global norm, times `scale_factor`.
+
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.normalize_by_update_norm(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -188,6 +198,7 @@ def polyak_sgd(
 
     scaling: a number or schedule that the step is multiplied by.
     Source: Loizou et al. 2021, arXiv:2002.10542.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.polyak_sgd(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -204,6 +215,7 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
     """(alpha + beta) times the gradient, minus beta times the last one.
 
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_optimistic_gradient(), rnp.array([3.0]), rnp.array([1.0])
@@ -233,6 +245,7 @@ def optimistic_gradient_descent(
     """Gradient descent that foresees the next gradient, for games of two losses.
 
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o = optim.optimistic_gradient_descent(0.5)
@@ -248,6 +261,7 @@ def add_noise(eta: float, gamma: float, key: Any) -> Optimizer:
 
     key: a key of `rune.random`, or a seed; the state holds what follows it.
     Source: Neelakantan et al. 2015, arXiv:1511.06807.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g = optim.add_noise(0.0, 0.55, 0), rnp.array([3.0, -4.0])
@@ -280,6 +294,8 @@ def noisy_sgd(
     learning_rate: Rate, eta: float = 0.01, gamma: float = 0.55, key: Any = 0
 ) -> Optimizer:
     """Gradient descent with noise that fades. Source: Neelakantan et al. 2015, arXiv:1511.06807.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g = optim.noisy_sgd(0.5, eta=0.0), rnp.array([3.0, -4.0])

@@ -22,7 +22,13 @@ Rate = Any  # a number, an array, or a function of the step count
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """init(params) -> state;  update(grads, state, params) -> (updates, state)."""
+    """init(params) -> state;  update(grads, state, params) -> (updates, state).
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> halved = optim.GradientTransformation(lambda params: (), lambda g, s, p: (g / 2, s))
+    >>> halved.update(rnp.ones(1), halved.init(rnp.ones(1)), None)[0]
+    Array([0.5], f32[1], cpu:0)
+    """
 
     init: Callable[[Tree], Tree]
     update: Callable[..., tuple[Tree, Tree]]
@@ -37,6 +43,11 @@ class ExtraArgsOptimizer(Optimizer):
     """An optimizer whose update also takes what the step knows, by name: `value`, `value_fn`, …
 
     Source: Optax's GradientTransformationExtraArgs.
+
+    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> by_loss = optim.ExtraArgsOptimizer(lambda p: (), lambda g, s, p, *, value: (g * value, s))
+    >>> by_loss.update(rnp.ones(1), (), None, value=3.0)[0]
+    Array([3.], f32[1], cpu:0)
     """
 
 
@@ -63,6 +74,8 @@ class CountState(NamedTuple):
 def apply_updates(params: Tree, updates: Tree) -> Tree:
     """params + updates, leaf by leaf, each in the dtype of its parameter.
 
+    Errors: ArgumentError for trees that are not alike; ShapeError for leaves that do not fit.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.apply_updates({"w": rnp.ones(1)}, {"w": rnp.ones(1)})
     {'w': Array([2.], f32[1], cpu:0)}
@@ -72,6 +85,8 @@ def apply_updates(params: Tree, updates: Tree) -> Tree:
 
 def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
     """`inner` with an update that takes further arguments by name, and leaves out those unknown.
+
+    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.with_extra_args_support(optim.sgd(0.5)), rnp.array([3.0]), rnp.array([1.0])
@@ -93,6 +108,8 @@ def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
 
 def chain(*parts: Optimizer) -> ExtraArgsOptimizer:
     """The parts one after another: the updates of one are the gradients of the next.
+
+    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o = optim.chain(optim.clip(1.0), optim.sgd(0.5))
@@ -150,6 +167,8 @@ def named_chain(*parts: tuple[str, Optimizer]) -> ExtraArgsOptimizer:
 def stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
     """An optimizer of `rule(grads, params) -> updates`, which remembers nothing.
 
+    Errors: ArgumentError, when it is used, for trees that are not alike.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.stateless(lambda grads, params: -0.5 * grads).update(rnp.array([3.0]), ())[0]
     Array([-1.5], f32[1], cpu:0)
@@ -163,6 +182,8 @@ def stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
 
 def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
     """Updates times minus the learning rate; of a schedule, its value at the step, from 0.
+
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_learning_rate(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -182,6 +203,8 @@ def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
 
 def identity() -> Optimizer:
     """Updates as they are.
+
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.identity(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -205,6 +228,7 @@ def trace(decay: float, nesterov: bool = False) -> Optimizer:
     """Momentum: v = g + decay v; the update is v, or g + decay v with `nesterov`.
 
     Source: Sutskever et al. 2013, On the importance of initialization and momentum, ICML.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.trace(0.9), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -230,6 +254,7 @@ def scale_by_adam(
 
     nesterov: the mean as it will be after one more step with this gradient.
     Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 1; nesterov, Dozat 2016.
+    Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_adam(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -336,6 +361,8 @@ def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
 
 def global_norm(updates: Tree) -> Any:
     """The Euclidean norm of all leaves together.
+
+    Errors: ArgumentError for leaves that are no arrays.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.global_norm([rnp.array([3.0]), rnp.array([4.0])])

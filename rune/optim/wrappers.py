@@ -63,6 +63,7 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
     """`inner` on the leaves where the mask is True; the others' updates pass as they are.
 
     mask: a tree of bools like the parameters (or a prefix of it), or a function from them to one.
+    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> part = optim.masked(optim.sgd(1.0), {"a": True, "b": False})
@@ -149,6 +150,8 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
 def set_to_zero() -> Optimizer:
     """Updates of 0: the parameters stay as they are.
 
+    Errors: ArgumentError, when it is used, for trees that are not alike.
+
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.set_to_zero().update(rnp.array([3.0, -4.0]), ())[0]
     Array([0., 0.], f32[2], cpu:0)
@@ -158,6 +161,8 @@ def set_to_zero() -> Optimizer:
 
 def freeze(mask: Mask) -> ExtraArgsOptimizer:
     """Updates of 0 where the mask is True; the others pass as they are.
+
+    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> grads = {"a": rnp.ones(1), "b": rnp.ones(1)}
@@ -187,6 +192,7 @@ def conditionally_transform(
     """`inner` in the steps where the function of the step count says so; else nothing is done.
 
     In the other steps updates and the inner state pass as they are.
+    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> part = optim.conditionally_transform(optim.scale(2.0), lambda step: step % 2 == 1)

@@ -107,6 +107,9 @@ def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: Any = None) -
 
     Shapes: lam broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default. -1 for a lam that is negative, infinite or NaN.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Hörmann 1993, Insurance: Mathematics and Economics 12(1), algorithm PTRS.
 
     >>> import rune
     >>> rune.random.poisson(rune.random.key(0), 4.0, (3,))
@@ -192,6 +195,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = 
     Shapes: n and p broadcast to `shape`, which is their own by default.
     Types:  floating, f32 by default. NaN for n < 0, or p outside of 0…1 or NaN; the part of n
             behind the point is cut off.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Hörmann 1993, Journal of Statistical Computation and Simulation 46, BTRS.
 
     >>> import rune
     >>> rune.random.binomial(rune.random.key(0), 10, 0.3, (3,))
@@ -231,6 +237,7 @@ def multinomial(
     Types:  floating, f32 by default.
     unroll: as in rune.scan, over the outcomes.
     Errors: ShapeError.
+    Source: Hörmann 1993, Journal of Statistical Computation and Simulation 46, BTRS.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.random.multinomial(rune.random.key(0), 10.0, rnp.array([0.2, 0.3, 0.5]))

@@ -164,6 +164,9 @@ def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
 
     Shapes: a broadcasts to `shape`, which is its own by default.
     The derivative in a is that with the distribution function held fixed.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
     >>> import rune
     >>> rune.random.gamma(rune.random.key(0), 2.0, (2,))
@@ -178,6 +181,9 @@ def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) ->
     """Logarithms of gamma numbers, also of those that are too small to be told from 0.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
     >>> import rune
     >>> rune.random.loggamma(rune.random.key(0), 1e-3, (2,))
@@ -195,6 +201,9 @@ def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None
     """Density x**(a - 1) (1 - x)**(b - 1), up to a factor, for 0 <= x <= 1.
 
     Shapes: a and b broadcast to `shape`, which is their own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
     >>> import rune
     >>> rune.random.beta(rune.random.key(0), 2.0, 3.0, (2,))
@@ -214,6 +223,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = Non
 
     Shapes: alpha [*B, N]; B broadcasts to `shape`, which is B by default -> [*shape, N].
     Errors: ShapeError for alpha of rank 0.
+    Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
     >>> import rune, rune.numpy as rnp
     >>> rune.random.dirichlet(rune.random.key(0), rnp.array([1.0, 2.0, 3.0]))
@@ -235,6 +245,9 @@ def chisquare(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) 
     """The sum of the squares of `df` normal numbers.
 
     Shapes: df broadcasts to `shape`, which is its own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
     >>> import rune
     >>> rune.random.chisquare(rune.random.key(0), 4.0, (2,))
@@ -251,6 +264,9 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any =
     """The ratio of two chi-square numbers, each over its degrees of freedom.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
     >>> import rune
     >>> rune.random.f(rune.random.key(0), 4.0, 6.0, (2,))
@@ -268,6 +284,9 @@ def t(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
     """Student's t: a normal number over the root of a chi-square number by its degrees of freedom.
 
     Shapes: df broadcasts to `shape`, which is its own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
     >>> import rune
     >>> rune.random.t(rune.random.key(0), 4.0, (2,))
@@ -284,6 +303,10 @@ def t(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
 @Sampler
 def generalized_normal(key: Any, p: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density exp(-|x|**p), up to a factor.
+
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
     >>> import rune
     >>> rune.random.generalized_normal(rune.random.key(0), 3.0, (2,))
@@ -302,6 +325,8 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Shape = (), dtype: Any = None) -
 
     Shapes: [*shape, d].
     Source: Barthe, Guédon, Mendelson & Naor 2005, The Annals of Probability 33(2).
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind.
 
     >>> import rune
     >>> rune.random.ball(rune.random.key(0), 3)

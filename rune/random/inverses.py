@@ -31,6 +31,11 @@ from rune.random.uniforms import uniform, unit_interval
 def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Waiting times of mean 1: density exp(-x) for x >= 0.
 
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
+
     >>> import rune
     >>> rune.random.exponential(rune.random.key(0), (2,))
     Array([2.950128 , 3.8434246], f32[2], cpu:0)
@@ -45,6 +50,8 @@ def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = No
 
     mode:   "high" takes twice the bits: the largest number is about 32 instead of 16 in f32.
     Errors: ArgumentError for another mode.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
 
     >>> import rune
     >>> rune.random.gumbel(rune.random.key(0), (2,))
@@ -66,6 +73,11 @@ def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = No
 def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density exp(-|x|) / 2.
 
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
+
     >>> import rune
     >>> rune.random.laplace(rune.random.key(0), (2,))
     Array([-2.2569816, -3.1502788], f32[2], cpu:0)
@@ -80,6 +92,11 @@ def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density exp(-x) / (1 + exp(-x))².
 
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
+
     >>> import rune
     >>> rune.random.logistic(rune.random.key(0), (2,))
     Array([2.896376 , 3.8217716], f32[2], cpu:0)
@@ -92,6 +109,11 @@ def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 @Sampler
 def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density 1 / (π (1 + x²)): no mean.
+
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
 
     >>> import rune
     >>> rune.random.cauchy(rune.random.key(0), (2,))
@@ -107,6 +129,10 @@ def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> A
     """Density b / x**(b + 1) for x >= 1.
 
     Shapes: b broadcasts to `shape`, which is its own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
 
     >>> import rune
     >>> rune.random.pareto(rune.random.key(0), 2.0, (2,))
@@ -122,6 +148,10 @@ def power(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
     """Density a x**(a - 1) for 0 <= x <= 1: the largest of `a` uniform numbers.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
 
     >>> import rune
     >>> rune.random.power(rune.random.key(0), 2.0, (2,))
@@ -139,6 +169,10 @@ def weibull_min(
     """scale e**(1/concentration), with e of the exponential distribution.
 
     Shapes: the parameters broadcast to `shape`.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
 
     >>> import rune
     >>> rune.random.weibull_min(rune.random.key(0), 1.0, 2.0, (2,))
@@ -157,6 +191,10 @@ def triangular(
     """Density that rises from left to its mode and falls to right.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
 
     >>> import rune
     >>> rune.random.triangular(rune.random.key(0), 0.0, 0.5, 1.0, (2,))
@@ -177,6 +215,10 @@ def geometric(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -
 
     Shapes: p broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
+            Generation, II.2.
 
     >>> import rune
     >>> rune.random.geometric(rune.random.key(0), 0.1, (2,))

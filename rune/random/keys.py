@@ -40,7 +40,12 @@ DEFAULT = "threefry2x32"
 
 @dataclass(frozen=True, slots=True)
 class KeyDtype:
-    """The dtype of keys of one generator. It prints as `key<fry>`."""
+    """The dtype of keys of one generator. It prints as `key<fry>`.
+
+    >>> import rune
+    >>> rune.random.key(0).dtype, rune.random.key(0).dtype == rune.random.KeyDtype("threefry2x32")
+    (key<fry>, True)
+    """
 
     impl: str
 
@@ -195,6 +200,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
 
     impl, dtype:  the generator, "threefry2x32" (the default) or "philox4x32".
     Errors: ArgumentError for a seed that is no single integer; OverflowError over 64 bits.
+    Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
     >>> rune.random.key(2**40 + 5)
@@ -259,6 +265,7 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
 
     The first keys do not depend on how many there are: split(k, 4)[:2] == split(k, 2).
     Errors: ArgumentError for an array of keys.
+    Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
     >>> first, second = rune.random.split(rune.random.key(0))
@@ -275,6 +282,7 @@ def fold_in(key: KeyLike, data: Any) -> Any:
 
     data: an integer, Python's (64 bits count) or an array's.
     Errors: ArgumentError for an array of keys or data; OverflowError for a negative int.
+    Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
     >>> rune.random.fold_in(rune.random.key(0), 1)
@@ -312,6 +320,8 @@ def _is_size(size: Any) -> bool:
 def key_data(keys: KeyLike) -> Any:
     """The words of keys, u32[..., 2].
 
+    Errors: ArgumentError for what is no key.
+
     >>> import rune
     >>> rune.random.key_data(rune.random.key(42))
     Array([ 0, 42], u32[2], cpu:0)
@@ -340,6 +350,8 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 def key_impl(keys: KeyLike) -> str:
     """The name of the generator of keys.
 
+    Errors: ArgumentError for what is no key.
+
     >>> import rune
     >>> rune.random.key_impl(rune.random.key(0))
     'threefry2x32'
@@ -350,6 +362,8 @@ def key_impl(keys: KeyLike) -> str:
 def key_dtype(impl: Any = None) -> KeyDtype:
     """The dtype of the keys of a generator.
 
+    Errors: ArgumentError for an unknown generator.
+
     >>> import rune
     >>> rune.random.key_dtype()
     key<fry>
@@ -359,6 +373,8 @@ def key_dtype(impl: Any = None) -> KeyDtype:
 
 def clone(key: KeyLike) -> Any:
     """The same key, as one that has not been used: the check for reuse lets it pass.
+
+    Errors: ArgumentError for what is no key.
 
     >>> import rune
     >>> rune.random.clone(rune.random.key(3))

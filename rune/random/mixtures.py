@@ -27,6 +27,9 @@ def negative_binomial(
 
     Shapes: n and p broadcast to `shape`, which is their own by default.
     Types:  integer, i32 by default. -1 for n < 0, or p outside of 0…1 or 0.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: mixtures, Johnson, Kotz & Balakrishnan, Univariate Distributions.
 
     >>> import rune
     >>> rune.random.negative_binomial(rune.random.key(0), 3.0, 0.4, (3,))
@@ -48,6 +51,8 @@ def logseries(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -
     Shapes: p broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default. -1 for p outside of 0…1, or 1.
     Source: Kemp 1981, Applied Statistics 30(3).
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune
     >>> rune.random.logseries(rune.random.key(0), 0.6, (4,))
@@ -73,6 +78,8 @@ def noncentral_chisquare(
     Shapes: df and nonc broadcast to `shape`, which is their own by default.
     The derivative in nonc is that of the numbers for df > 1, and 0 below, where it is counted.
     Source: Johnson, Kotz & Balakrishnan 1995, Continuous Univariate Distributions 2, 29.3.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune
     >>> rune.random.noncentral_chisquare(rune.random.key(0), 3.0, 2.0, (2,))
@@ -98,6 +105,9 @@ def noncentral_f(
     """A noncentral chi-square number over a chi-square number, each over its degrees of freedom.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: mixtures, Johnson, Kotz & Balakrishnan, Univariate Distributions.
 
     >>> import rune
     >>> rune.random.noncentral_f(rune.random.key(0), 3.0, 20.0, 2.0, (2,))

@@ -38,6 +38,7 @@ def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
     Types:  floating, f32 by default; or complex, each part then of variance 1/2.
     Errors: DtypeError for another dtype.
+    Source: the inverse error function of a uniform number, as in JAX.
 
     >>> import rune
     >>> rune.random.normal(rune.random.key(0), (2,))
@@ -59,6 +60,7 @@ def truncated_normal(
 
     Shapes: the bounds broadcast to `shape`, which is their own by default.
     Errors: DtypeError, ShapeError.
+    Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
     >>> import rune
     >>> rune.random.truncated_normal(rune.random.key(0), -1.0, 1.0, (2,))
@@ -81,6 +83,9 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any
     """exp(sigma z) for normal z.
 
     Shapes: sigma broadcasts to `shape`, which is its own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
     >>> import rune
     >>> rune.random.lognormal(rune.random.key(0), 0.5, (2,))
@@ -95,6 +100,10 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any
 @Sampler
 def maxwell(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Lengths of vectors of three normal numbers: the speeds in a gas.
+
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
     >>> import rune
     >>> rune.random.maxwell(rune.random.key(0), (2,))
@@ -112,6 +121,9 @@ def double_sided_maxwell(
     """loc + scale s m, with a sign s and m of the Maxwell distribution.
 
     Shapes: `shape` before the joint shape of the parameters; for () that shape twice, as in JAX.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: Devroye 1986, Non-Uniform Random Variate Generation, IV.
 
     >>> import rune
     >>> rune.random.double_sided_maxwell(rune.random.key(0), 0.0, 1.0, (2,))
@@ -131,6 +143,9 @@ def rayleigh(key: Any, scale: Any, shape: Shape | None = None, dtype: Any = None
     """Lengths of vectors of two normal numbers, times scale.
 
     Shapes: scale broadcasts to `shape`, which is its own by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
+    Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
     >>> import rune
     >>> rune.random.rayleigh(rune.random.key(0), 2.0, (2,))
@@ -148,6 +163,8 @@ def wald(key: Any, mean: Any, shape: Shape | None = None, dtype: Any = None) -> 
 
     Shapes: mean broadcasts to `shape`, which is its own by default.
     Source: Michael, Schucany & Haas 1976, The American Statistician 30(2).
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune
     >>> rune.random.wald(rune.random.key(0), 1.0, (2,))

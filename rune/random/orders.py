@@ -137,6 +137,7 @@ def permutation(
     independent:  every line along the axis gets an order of its own.
     Cost:   a radix sort: 32 passes over the elements, or 64 for more than 2000.
     Errors: ArgumentError for what is no array and no integer; AxisError.
+    Source: sorting by random words, as in JAX.
 
     >>> import rune
     >>> rune.random.permutation(rune.random.key(0), 5)
@@ -208,6 +209,7 @@ def choice(
     mode:     as in `gumbel`, without replacement and with p.
     Errors: ArgumentError where there are fewer than asked for without replacement, or none;
             ShapeError for p of another shape.
+    Source: sorting by random words, as in JAX.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.random.choice(rune.random.key(0), 5, (3,), replace=False)

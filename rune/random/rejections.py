@@ -112,6 +112,8 @@ def zipf(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any
     Shapes: a broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default; numbers that it does not hold are not drawn. -1 for another a.
     Source: Devroye 1986, Non-Uniform Random Variate Generation, X.6.1.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune
     >>> rune.random.zipf(rune.random.key(0), 2.0, (4,))
@@ -152,6 +154,8 @@ def hypergeometric(
     Types:  integer, i32 by default. -1 for numbers below 0, or more taken than there are.
             Numbers are counted in f32, exact up to 2**24; in f64 where a parameter has 64 bits.
     Source: Stadlober 1990, Journal of Computational and Applied Mathematics 31(1), HRUA*.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune
     >>> rune.random.hypergeometric(rune.random.key(0), 5, 8, 6, (4,))

@@ -38,6 +38,7 @@ def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
     Types:  u8, u16, u32 (the default) or u64.
     Errors: DtypeError for another dtype.
+    Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
     >>> rune.random.bits(rune.random.key(42), (2,))
@@ -59,6 +60,7 @@ def uniform(
     Shapes: minval and maxval broadcast to `shape`.
     Types:  floating, f32 by default.
     Errors: DtypeError, ShapeError.
+    Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
     >>> rune.random.uniform(rune.random.key(0), (3,))
@@ -106,6 +108,7 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None)
     Shapes: minval and maxval broadcast to `shape`. An empty range gives minval.
     Types:  integer, i32 by default; narrower ones are drawn as i32.
     Errors: DtypeError, ShapeError.
+    Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
     >>> rune.random.randint(rune.random.key(0), (4,), 0, 10)
@@ -165,6 +168,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None, mode: str = "l
     Shapes: p broadcasts to `shape`, which is that of p by default.
     mode:   "high" takes twice the bits, for probabilities below 1e-6.
     Errors: DtypeError for p that is not floating; ArgumentError for another mode.
+    Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
     >>> rune.random.bernoulli(rune.random.key(0), 0.5, (3,))
@@ -189,6 +193,9 @@ def rademacher(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """-1 or 1, equally likely.
 
     Types:  any numeric one, i32 by default.
+    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+            kind.
+    Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
     >>> rune.random.rademacher(rune.random.key(0), (4,))

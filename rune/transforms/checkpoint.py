@@ -104,6 +104,8 @@ def _statics(numbers: Sequence[int], args: Sequence[Any]) -> dict[int, Any]:
 def checkpoint_name(value: Any, name: str) -> Any:
     """The value under a name, for the policies of checkpoint that go by names.
 
+    Errors: ArgumentError for what is no array.
+
     >>> import rune, rune.numpy as rnp
     >>> rune.checkpoint_name(rnp.ones(2), "activations")
     Array([1., 1.], f32[2], cpu:0)

@@ -42,6 +42,12 @@ def _compiler() -> Any:
     return import_module("rune.lowering.pipeline")
 
 
+@functools.cache
+def cached() -> Any:
+    """What describes calls for native code, loaded when one is made for the second time."""
+    return import_module("rune.transforms.cached")
+
+
 @per_program
 def _compiled(
     program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool

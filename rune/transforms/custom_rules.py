@@ -34,7 +34,20 @@ from rune.transforms.linearize import Partial
 
 @dataclass(frozen=True, slots=True)
 class SymbolicZero:
-    """A tangent or cotangent that is known to be zero; given to rules with `symbolic_zeros`."""
+    """A tangent or cotangent that is known to be zero; given to rules with `symbolic_zeros`.
+
+    >>> import rune
+    >>> seen = []
+    >>> @rune.custom_jvp
+    ... def f(x, y):
+    ...     return x * y
+    >>> def rule(primals, tangents):
+    ...     seen.append([type(t).__name__ for t in tangents])
+    ...     return f(*primals), tangents[0] * primals[1]
+    >>> _ = f.defjvp(rule, symbolic_zeros=True)
+    >>> float(rune.grad(f)(2.0, 3.0)), seen[0][1]
+    (3.0, 'SymbolicZero')
+    """
 
     type: ArrayType
 

@@ -53,6 +53,8 @@ def _directions(name: str, leaves: Sequence[Any], treedef: Any, tangents: Sequen
 def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(outputs, the linear map from tangents to tangents) at `primals`; with `has_aux`, also aux.
 
+    Errors: TransformError, when the map is called, for a tangent unlike its primal.
+
     >>> import rune, rune.numpy as rnp
     >>> rune.linearize(lambda x: x * x, 3.0)[1](1.0)
     Array(6., f32[], cpu:0)

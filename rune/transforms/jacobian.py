@@ -236,6 +236,7 @@ def jacobian(
 
     mode: "forward", "reverse", or None: forward where no more numbers go in than come out, which
           the one linearization at the point tells before anything is computed.
+    Errors: TransformError for arguments that are no floats; else those of the function.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jacobian(lambda x: rnp.sum(x * x))(rnp.arange(2.0))
@@ -255,6 +256,8 @@ def hessian(
 ) -> Callable[..., Any]:
     """The Hessian, forward over reverse.
 
+    Errors: TransformError for arguments that are no floats; else those of the function.
+
     >>> import rune, rune.numpy as rnp
     >>> rune.hessian(lambda x: rnp.sum(x ** 3))(rnp.arange(2.0)).tolist()
     [[0.0, 0.0], [0.0, 6.0]]
@@ -269,6 +272,7 @@ def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     Forward over reverse: about as dear as two gradients, whatever the number of arguments.
 
     Shapes: as the primals, which is also the result's tree; of one argument, its product alone.
+    Errors: TransformError where `f` gives no scalar or the vector is not like the primal.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.hvp(lambda x: rnp.sum(x ** 3), (rnp.arange(2.0),), (rnp.ones(2),)).tolist()

@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,7 @@ from rune.transforms import automatic
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
 from rune.transforms.boundary import recorder
 from rune.transforms.compile import (
+    cached,
     compiled,
     device_for,
     place_of_call,
@@ -103,7 +103,7 @@ class Jitted:
     """A function compiled on first call for each kind of arguments; see `jit`.
 
     Calls of kinds that were met before are made by native code (cached.py), which takes the place
-    of `__call__` once there is such a kind. What it does not know comes back to `_call`.
+    of `__call__` once there is such a kind. What it does not know comes back to the one here.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_native_calls")
@@ -130,9 +130,6 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, tracing and compiling where this is needed."""
-        return self._call(*args, **kwargs)
-
-    def _call(self, *args: Any, **kwargs: Any) -> Any:
         if self.general or kwargs:
             return self._call_general(args, kwargs)
         leaves, treedef = args, None  # arrays alone are their own leaves
@@ -145,9 +142,7 @@ class Jitted:
         key = (treedef, config.current(), *types)
         traced = self._plain.get(key)
         if traced is not None:
-            if traced.on_cpu is not None and traced.descriptions < NATIVE_CALLS:
-                self._describe(traced, args, kwargs)
-            return traced.out_tree.unflatten(self._run(traced, leaves))
+            return self._run_again(traced, leaves, args, kwargs)
         full, full_tree = tree.flatten((args, kwargs))
         traced, leaves = self._find(full, full_tree, ())
         if not (traced.serves_one_call or traced.needs or traced.axes):
@@ -158,14 +153,22 @@ class Jitted:
 
     def _call_general(self, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         traced, leaves = self._lookup(args, kwargs)
-        if traced.on_cpu is not None and traced.descriptions < NATIVE_CALLS:
+        if traced.on_cpu is None:
+            return self._finish(traced, leaves)
+        return self._run_again(traced, leaves, args, kwargs)
+
+    def _run_again(
+        self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]
+    ) -> Any:
+        result = self._finish(traced, leaves)
+        if traced.descriptions < NATIVE_CALLS:
             self._describe(traced, args, kwargs)
-        return self._finish(traced, leaves)
+        return result
 
     def _finish(self, traced: Traced, leaves: Sequence[Any]) -> Any:
         for need in traced.needs:
             need.tell()
-        return tree.unflatten(traced.out_tree, self._run(traced, leaves))
+        return traced.out_tree.unflatten(self._run(traced, leaves))
 
     def _lookup(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Traced, list[Any]]:
         dynamic, statics = (
@@ -206,20 +209,22 @@ class Jitted:
 
     def _describe(self, traced: Traced, args: tuple, kwargs: Mapping[str, Any]) -> None:
         """Let native code make calls like this one from now on, if it can."""
-        traced.descriptions += 1
-        if len(self._native_calls) >= NATIVE_CALLS or not self._is_described(traced):
+        if traced.on_cpu is None or not is_evaluating():
             return
-        found = _cached().described(
+        traced.descriptions += 1
+        if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced):
+            return
+        found = cached().described(
             args, kwargs, self.marked.static_test(len(args)), traced.captured, traced.on_cpu,
             traced.out_types, traced.out_tree, self._home,
         )  # fmt: skip
         if found is not None and _native_call():
             self._native_calls = (*self._native_calls, found)
 
-    def _is_described(self, traced: Traced) -> bool:
+    def _is_describable(self, traced: Traced) -> bool:
         """Whether all that the trace and its run depend on is in the description of a call."""
-        is_general = traced.serves_one_call or traced.needs or traced.axes
-        return not is_general and is_evaluating() and self._is_plain(traced) and not is_watching()
+        is_special = traced.serves_one_call or traced.needs or traced.axes
+        return not is_special and self._is_plain(traced) and not is_watching()
 
     def _forget_calls(self) -> None:
         self._plain.clear()
@@ -362,6 +367,9 @@ class Jitted:
         return not (traced.donated or is_checked)
 
 
+_GENERAL = Jitted.__call__
+
+
 class _Bound:
     """A jitted method bound to its instance."""
 
@@ -398,23 +406,13 @@ def _run_on_cpu(
 
 
 @functools.cache
-def _cached() -> Any:
-    """What describes calls, loaded when one is made again, so that `import rune` stays light."""
-    return import_module("rune.transforms.cached")
-
-
-@functools.cache
 def _native_call() -> bool:
     """Whether native code makes calls; it takes the place of `Jitted.__call__`, once."""
-    method = _cached().native_method(Jitted, "_native_calls", Jitted._call)
+    method = cached().native_method(Jitted, "_native_calls", _GENERAL)
     if method is None:
         return False
-    Jitted.__call__ = method.descriptor
-    _kept_alive.append(method)
+    Jitted.__call__ = method
     return True
-
-
-_kept_alive: list[Any] = []  # the machine code of `Jitted.__call__`
 
 
 def _release(value: Any, device: Device | None) -> None:

@@ -47,6 +47,7 @@ def no_grad() -> Iterator[None]:
 
     Values are the same as outside, and what is computed from other things is differentiated as
     always. Also a decorator. `rune.lax.stop_gradient` does the same for one value.
+    Errors: none.
 
     >>> import rune
     >>> def f(x):

@@ -115,6 +115,8 @@ def device(device: str | Device) -> Iterator[Device]:
 def device_get(values: Any) -> Any:
     """A tree with every array as a NumPy array; all copies are begun before one is waited for.
 
+    Errors: none of its own; leaves that are no arrays become NumPy data.
+
     >>> import rune, rune.numpy as rnp
     >>> rune.device_get([rnp.arange(3)])
     [array([0, 1, 2], dtype=int32)]
@@ -129,6 +131,8 @@ def _start_numpy(value: Any) -> Callable[[], np.ndarray]:
 
 def block_until_ready(values: Any) -> Any:
     """Wait until every array of the tree is computed; returns the tree.
+
+    Errors: those of the work that is waited for: DeviceError, OutOfMemory, NaNError.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.block_until_ready({"x": rnp.ones(2) + 1})

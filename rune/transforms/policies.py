@@ -40,7 +40,15 @@ _SIMPLE: Mapping[str, Callable[[Primitive, Mapping[str, Any]], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """A policy that has a word for what it keeps."""
+    """A policy that has a word for what it keeps: everything, nothing, dots, or those unbatched.
+
+    Errors: none.
+
+    >>> import rune, rune.numpy as rnp
+    >>> keeps = rune.checkpoint_policies.dots_saveable
+    >>> float(rune.grad(rune.checkpoint(lambda x: rnp.sin(x) @ x, policy=keeps))(rnp.ones(1))[0])
+    1.3817732334136963
+    """
 
     what: str
 
@@ -126,6 +134,8 @@ dots_with_no_batch_dims_saveable = checkpoint_dots_with_no_batch_dims = Simple("
 def save_only_these_names(*names: str) -> Policy:
     """Keep the values that `checkpoint_name` gave one of these names, and no others.
 
+    Errors: none.
+
     >>> import rune, rune.numpy as rnp
     >>> def f(x):
     ...     return rune.checkpoint_name(rnp.sin(x), "a") * rnp.cos(x)
@@ -138,6 +148,8 @@ def save_only_these_names(*names: str) -> Policy:
 
 def save_any_names_but_these(*names: str) -> Policy:
     """Keep the values that `checkpoint_name` gave any other name, and no others.
+
+    Errors: none.
 
     >>> import rune, rune.numpy as rnp
     >>> def f(x):
@@ -152,6 +164,8 @@ def save_any_names_but_these(*names: str) -> Policy:
 def save_anything_except_these_names(*names: str) -> Policy:
     """Keep every value but those that `checkpoint_name` gave one of these names.
 
+    Errors: none.
+
     >>> import rune, rune.numpy as rnp
     >>> def f(x):
     ...     return rune.checkpoint_name(rnp.sin(x), "a") * rnp.cos(x)
@@ -164,6 +178,8 @@ def save_anything_except_these_names(*names: str) -> Policy:
 
 def save_from_both_policies(first: Saves, second: Saves) -> Policy:
     """Keep what one or the other policy keeps.
+
+    Errors: TransformError for what is no policy.
 
     >>> import rune, rune.numpy as rnp
     >>> named = rune.checkpoint_policies.save_only_these_names("a")
@@ -184,12 +200,28 @@ def _refuse_offload(*_: Any, **__: Any) -> NoReturn:
 
 
 def offload_dot_with_no_batch_dims(*args: Any, **options: Any) -> NoReturn:
-    """Refused: residuals stay on their device."""
+    """Refused: residuals stay on their device.
+
+    Errors: TransformError, always.
+
+    >>> import rune
+    >>> rune.checkpoint_policies.offload_dot_with_no_batch_dims()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.TransformError: checkpoint: cannot offload residuals ...
+    """
     _refuse_offload(*args, **options)
 
 
 def save_and_offload_only_these_names(*args: Any, **options: Any) -> NoReturn:
-    """Refused: residuals stay on their device."""
+    """Refused: residuals stay on their device.
+
+    Errors: TransformError, always.
+
+    >>> import rune
+    >>> rune.checkpoint_policies.save_and_offload_only_these_names()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.TransformError: checkpoint: cannot offload residuals ...
+    """
     _refuse_offload(*args, **options)
 
 

@@ -34,6 +34,8 @@ _log = logging.getLogger("rune")
 def explain_cache_misses() -> Iterator[list[str]]:
     """Inside the block, say for each trace that jit makes why: in the list, and as a warning.
 
+    Errors: none.
+
     >>> import rune, rune.numpy as rnp
     >>> f = rune.jit(lambda x: x + 1)
     >>> _ = f(rnp.ones(3))

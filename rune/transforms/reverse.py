@@ -50,6 +50,8 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
 
     Types: the cotangent of an integer is float0, in and out.
+    Errors: ArgumentError for results that are no arrays; TransformError, when the pullback is
+            called, for a cotangent unlike its output.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vjp(lambda x, y: x * y, 2.0, 3.0)[1](1.0)

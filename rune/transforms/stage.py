@@ -29,6 +29,8 @@ def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
 
     Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over arrays are the
     program's explicit constants.
+    Errors: ArgumentError for arguments that are no arrays; TransformError for what is no
+            function.
 
     >>> import rune, rune.numpy as rnp
     >>> print(rune.make_program(lambda x: rnp.sin(x) * 2.0)(rnp.ones(3)))

@@ -122,6 +122,8 @@ def flatten_with_path(
 ) -> tuple[list[tuple[KeyPath, Any]], TreeDef]:
     """The (key path, leaf) pairs of a tree, and its structure.
 
+    Errors: none: what is no container is a leaf.
+
     >>> [(keystr(path), leaf) for path, leaf in flatten_with_path({"a": [7, 8]})[0]]
     [("['a'][0]", 7), ("['a'][1]", 8)]
     """
@@ -145,6 +147,8 @@ def _walk_with_path(
 def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of this structure with these leaves; ArgumentError when their number is wrong.
 
+    Errors: ArgumentError for another number of leaves.
+
     >>> unflatten(structure({"a": 0, "b": (0, None)}), [1, 2])
     {'a': 1, 'b': (2, None)}
     """
@@ -153,6 +157,8 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
 
 def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     """The leaves of a tree.
+
+    Errors: none: what is no container is a leaf.
 
     >>> from rune import tree
     >>> tree.leaves({"b": 2, "a": (1, None)})
@@ -164,6 +170,8 @@ def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
 def structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeDef:
     """The structure of a tree.
 
+    Errors: none: what is no container is a leaf.
+
     >>> structure({"a": 1, "b": (2, None)})
     PyTreeDef({'a': *, 'b': (*, None)})
     """
@@ -172,6 +180,8 @@ def structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeDef:
 
 def leaves_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> list[tuple[KeyPath, Any]]:
     """The (key path, leaf) pairs of a tree.
+
+    Errors: none: what is no container is a leaf.
 
     >>> from rune import tree
     >>> [(tree.keystr(path), leaf) for path, leaf in tree.leaves_with_path({"a": [5]})]
@@ -198,6 +208,8 @@ def map_with_path(
 ) -> Any:
     """As `map`, where f takes the key path first.
 
+    Errors: ArgumentError for trees that do not match, with the path.
+
     >>> from rune import tree
     >>> tree.map_with_path(lambda path, x: (tree.keystr(path), x), {"a": 1})
     {'a': ("['a']", 1)}
@@ -214,6 +226,8 @@ def reduce(
     is_leaf: IsLeaf | None = None,
 ) -> Any:
     """Fold the leaves from the left.
+
+    Errors: TypeError for no leaves and no `initializer`.
 
     >>> reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)})
     6
@@ -248,6 +262,8 @@ def reduce_associative(
 def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
     """Whether every leaf is true.
 
+    Errors: none: what is no container is a leaf.
+
     >>> from rune import tree
     >>> tree.all({"a": True, "b": [True, False]})
     False
@@ -277,6 +293,8 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) 
 def all_leaves(values: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     """Whether all values are leaves.
 
+    Errors: none: what is no container is a leaf.
+
     >>> all_leaves([1, "a"]), all_leaves([1, None])
     (True, False)
     """
@@ -286,6 +304,8 @@ def all_leaves(values: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
 def flatten_up_to(prefix: TreeDef, tree: Any) -> list[Any]:
     """The subtrees of `tree` where `prefix` has leaves; ArgumentError where the two differ.
 
+    Errors: ArgumentError for trees that do not match, with the path.
+
     >>> flatten_up_to(structure((0, 0)), ({"a": 1}, [2, 3]))
     [{'a': 1}, [2, 3]]
     """
@@ -294,6 +314,8 @@ def flatten_up_to(prefix: TreeDef, tree: Any) -> list[Any]:
 
 def is_tree_node(cls: type) -> bool:
     """Whether instances of a class are nodes: containers, namedtuples, None, registered classes.
+
+    Errors: none: what is no container is a leaf.
 
     >>> is_tree_node(dict), is_tree_node(type(None)), is_tree_node(set)
     (True, True, False)

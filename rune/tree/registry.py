@@ -25,7 +25,12 @@ Children = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class DictKey:
-    """The step to a dict's value: ['a']."""
+    """The step to a dict's value: ['a'].
+
+    >>> import rune
+    >>> rune.tree.leaves_with_path({"a": 1})
+    [((DictKey(key='a'),), 1)]
+    """
 
     key: Any
 
@@ -35,7 +40,12 @@ class DictKey:
 
 @dataclass(frozen=True, slots=True)
 class SequenceKey:
-    """The step to an element of a tuple or list: [0]."""
+    """The step to an element of a tuple or list: [0].
+
+    >>> import rune
+    >>> rune.tree.leaves_with_path([1])
+    [((SequenceKey(idx=0),), 1)]
+    """
 
     idx: int
 
@@ -45,7 +55,13 @@ class SequenceKey:
 
 @dataclass(frozen=True, slots=True)
 class GetAttrKey:
-    """The step to a field of a dataclass or namedtuple: .x."""
+    """The step to a field of a dataclass or namedtuple: .x.
+
+    >>> import rune, typing
+    >>> Point = typing.NamedTuple("Point", [("x", float)])
+    >>> rune.tree.leaves_with_path(Point(1.0))
+    [((GetAttrKey(name='x'),), 1.0)]
+    """
 
     name: str
 
@@ -55,7 +71,12 @@ class GetAttrKey:
 
 @dataclass(frozen=True, slots=True)
 class FlattenedIndexKey:
-    """The step to a child of a class registered without keys: [<flat index 0>]."""
+    """The step to a child of a class registered without keys: [<flat index 0>].
+
+    >>> import rune
+    >>> rune.tree.keystr((rune.tree.FlattenedIndexKey(2),))
+    '[<flat index 2>]'
+    """
 
     key: int
 
@@ -68,6 +89,8 @@ KeyPath = tuple[Any, ...]
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """The text of a key path; `simple` leaves out brackets, quotes and dots.
+
+    Errors: none for a path of keys.
 
     >>> path = (DictKey("a"), SequenceKey(1), GetAttrKey("x"))
     >>> keystr(path), keystr(path, simple=True, separator="/")
@@ -200,6 +223,8 @@ def register_node_with_keys(
 ) -> C:
     """As register_node, where the children come as (key entry, child) pairs.
 
+    Errors: ArgumentError for a class that is registered already.
+
     >>> from rune import tree
     >>> class Point:
     ...     def __init__(self, x):
@@ -220,6 +245,8 @@ def register_node_with_keys(
 
 def register_node_class(cls: C) -> C:
     """Register, as a decorator, a class with methods tree_flatten and tree_unflatten.
+
+    Errors: ArgumentError for a class that is registered already.
 
     >>> from rune import tree
     >>> @tree.register_node_class
@@ -245,6 +272,8 @@ def register_node_class(cls: C) -> C:
 
 def register_static(cls: C) -> C:
     """Make the instances of `cls` nodes without leaves: all of it is data. Usable as decorator.
+
+    Errors: ArgumentError for a class that is registered already.
 
     >>> from rune import tree
     >>> @tree.register_static

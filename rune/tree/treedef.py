@@ -19,6 +19,11 @@ class TreeDef:
     """The structure of a tree: immutable, hashable, compared by value.
 
     It prints as JAX's does: PyTreeDef({'a': *, 'b': (*, None)}).
+
+    >>> import rune
+    >>> structure = rune.tree.structure({"a": 1, "b": (2, None)})
+    >>> structure, structure.num_leaves, structure.unflatten([3, 4])
+    (PyTreeDef({'a': *, 'b': (*, None)}), 2, {'a': 3, 'b': (4, None)})
     """
 
     kind: Kind | None  # None for a leaf

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
@@ -15,20 +17,60 @@ import pytest
 from rune import dtypes
 from rune.backends import cpu_blas, cpu_pool
 from rune.backends.cpu_compile import Code, compile_module, machine
-from rune.backends.cpu_gemm import DEPTH, HEIGHT, SCALARS, gemm_address, module_text
+from rune.backends.cpu_gemm import DEPTH, HEIGHT
+from rune.backends.cpu_gemm_library import (
+    SCALARS,
+    Library,
+    Product,
+    gemm_address,
+    new_library,
+    pieces_for,
+)
 from rune.backends.cpu_gemm_tile import shape_for
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm import Machine
 
 MACHINES = {"host": machine(), "avx2": Machine(32, False), "sse": Machine(16, False)}
 SIZES = (0, 1, 2, 5, 8, 17, 50)
+LISTED = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    8,
+    9,
+    16,
+    17,
+    31,
+    48,
+    49,
+    64,
+    65,
+    80,
+    96,
+    100,
+    129,
+    176,
+    200,
+    385,
+    400,
+    460,
+)
+HARD = [(1, 400, 600), (49, 64, 64), (129, 64, 64), (400, 1, 64), (257, 120, 80), (16, 400, 64)]
+
+
+def empty_library(on: str, dtype: np.dtype, cores: int = 1) -> Library:
+    parallel = cpu_pool.parallel_address(cores) if cores > 1 else 0
+    return new_library(shape_for(MACHINES[on], SCALARS[dtype]), cores, parallel)
 
 
 @functools.cache
-def code(on: str, dtype: np.dtype, cores: int = 1) -> Code:
-    parallel = cpu_pool.parallel_address(cores) if cores > 1 else 0
-    shape = shape_for(MACHINES[on], SCALARS[dtype])
-    return compile_module("gemm", module_text(shape, cores, parallel))
+def library(on: str, dtype: np.dtype, cores: int = 1) -> Library:
+    """All pieces."""
+    made = empty_library(on, dtype, cores)
+    made.need(made.shape.pieces)
+    return made
 
 
 def multiply(address: int, a: np.ndarray, b: np.ndarray, ta: bool, tb: bool) -> np.ndarray:
@@ -59,7 +101,7 @@ def check(address: int, extents: tuple[int, int, int, int], ta: bool, tb: bool, 
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
 def test_every_small_product_in_every_layout(dtype, on):
-    address = code(on, dtype).address("dot")
+    address = library(on, dtype).address("dot")
 
     for m, n, k in product(SIZES, SIZES, SIZES):
         for ta, tb in product((False, True), (False, True)):
@@ -69,7 +111,7 @@ def test_every_small_product_in_every_layout(dtype, on):
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
 def test_panels_of_every_width_under_every_number_of_rows(dtype, on):
-    address = code(on, dtype).address("dot")
+    address = library(on, dtype).address("dot")
 
     for m, n, k in product((6, 7, 8, 16, 33), (64, 65, 96, 112, 200), (1, 41)):
         for ta, tb in product((False, True), (False, True)):
@@ -80,7 +122,7 @@ def test_panels_of_every_width_under_every_number_of_rows(dtype, on):
 @pytest.mark.parametrize("ta", [False, True])
 @pytest.mark.parametrize("tb", [False, True])
 def test_products_beyond_every_block(ta, tb, on):
-    address = code(on, dtypes.f32).address("dot")
+    address = library(on, dtypes.f32).address("dot")
 
     check(address, (1, HEIGHT + 9, 40, DEPTH + 3), ta, tb, dtypes.f32)
     check(address, (1, 20, 1000, 2 * DEPTH + 17), ta, tb, dtypes.f32)
@@ -91,7 +133,7 @@ def test_products_beyond_every_block(ta, tb, on):
                                      (1, 1, 2000, 300), (1, 2000, 1, 300)])  # fmt: skip
 def test_a_product_split_between_cores_is_the_same(extents):
     for ta, tb in product((False, True), (False, True)):
-        check(code("host", dtypes.f32, 2).address("dot"), extents, ta, tb, dtypes.f32)
+        check(library("host", dtypes.f32, 2).address("dot"), extents, ta, tb, dtypes.f32)
 
 
 def test_the_bits_do_not_depend_on_the_cores():
@@ -99,7 +141,7 @@ def test_the_bits_do_not_depend_on_the_cores():
     a = rng.normal(size=(1, 300, 700)).astype(np.float32)
     b = rng.normal(size=(1, 700, 200)).astype(np.float32)
 
-    one, two = (multiply(code("host", dtypes.f32, n).address("dot"), a, b, False, False)
+    one, two = (multiply(library("host", dtypes.f32, n).address("dot"), a, b, False, False)
                 for n in (1, 2))  # fmt: skip
 
     assert one.tobytes() == two.tobytes()
@@ -109,7 +151,7 @@ def test_a_nan_stays_in_its_row_and_column():
     a, b = np.ones((1, 9, 9), np.float32), np.ones((1, 9, 9), np.float32)
     a[0, 2, 3] = np.nan
 
-    c = multiply(code("host", dtypes.f32).address("dot"), a, b, False, False)
+    c = multiply(library("host", dtypes.f32).address("dot"), a, b, False, False)
 
     assert np.isnan(c[0, 2]).all()
     assert np.isfinite(np.delete(c[0], 2, axis=0)).all()
@@ -117,7 +159,60 @@ def test_a_nan_stays_in_its_row_and_column():
 
 def test_other_dtypes_are_refused():
     with pytest.raises(CompileError, match="dot: cannot multiply i32"):
-        gemm_address(dtypes.i32, 1, 0)
+        gemm_address(dtypes.i32, 1, 0, [])
+
+
+@functools.cache
+def counting() -> tuple[Code, ctypes.c_int64]:
+    """A function @missed of any arguments that sets a number to 1."""
+    calls = ctypes.c_int64(0)
+    word = f"inttoptr (i64 {ctypes.addressof(calls)} to ptr)"
+    text = f"define void @missed() {{\n  store i64 1, ptr {word}\n  ret void\n}}"
+    return compile_module("missed", text), calls
+
+
+@contextmanager
+def only(whole: Library, pieces: set[str]) -> Iterator[ctypes.c_int64]:
+    """The library without other pieces than these, and whether another was called."""
+    code, calls = counting()
+    calls.value, before = 0, list(whole.table)
+    for place, name in enumerate(whole.shape.pieces):
+        if name not in pieces and name != "dot":
+            whole.table[place] = code.address("missed")
+    yield calls
+    whole.table[:] = before
+
+
+@pytest.mark.parametrize("on", MACHINES)
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_product_calls_no_piece_that_its_sizes_do_not_list(on, cores):
+    whole = library(on, dtypes.f32, cores)
+    rng = np.random.default_rng(cores)
+    drawn = [tuple(map(int, rng.choice(LISTED, 3))) for _ in range(100)]
+
+    for (m, n, k), ta, tb in product([*drawn, *HARD], (False, True), (False, True)):
+        pieces = pieces_for(whole.shape, cores, Product(m, n, k, ta, tb))
+        with only(whole, pieces) as missed:
+            check(whole.address("dot"), (1, m, n, k), ta, tb, dtypes.f32)
+            assert not missed.value, (m, n, k, ta, tb, pieces)
+
+
+@pytest.mark.parametrize("on", MACHINES)
+def test_unknown_sizes_list_what_any_size_would(on):
+    shape = shape_for(MACHINES[on], SCALARS[dtypes.f32])
+
+    for m, n, k, ta, tb in product(LISTED, LISTED, (1, 9), (False, True), (False, True)):
+        wanted = pieces_for(shape, 2, Product(m, n, k, ta, tb))
+        for known in ((None, n, k), (m, None, k), (m, n, None), (None, n, None)):
+            assert wanted <= pieces_for(shape, 2, Product(*known, ta, tb)), (m, n, ta, tb, known)
+
+
+def test_ten_columns_need_one_tile():
+    shape = shape_for(Machine(64, True), SCALARS[dtypes.f32])
+
+    pieces = pieces_for(shape, 2, Product(128, 10, 512))
+
+    assert pieces == {"tiles", "tile1", "copy1"}
 
 
 def test_a_blas_routine_serves_in_the_same_place():

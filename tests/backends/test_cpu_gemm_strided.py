@@ -13,24 +13,22 @@ import numpy as np
 import pytest
 
 from rune import dtypes
-from rune.backends import cpu_pool
 from rune.backends.cpu_compile import Code, compile_module
-from rune.backends.cpu_gemm import DEPTH, HEIGHT, SCALARS
+from rune.backends.cpu_gemm import DEPTH, HEIGHT
 from rune.backends.cpu_gemm_packing import DIGITS, ROLES, WORDS
 from rune.backends.cpu_gemm_strided import gemm_address, module_text
-from rune.backends.cpu_gemm_tile import shape_for
 from rune.errors import CompileError
 from rune.lowering.kernelize.walks import SIZES, extent, strided_product
-from tests.backends.test_cpu_gemm import MACHINES
+from tests.backends.test_cpu_gemm import MACHINES, library
 
 Digits = tuple[tuple[int, int], ...]
 
 
 @functools.cache
 def code(on: str, dtype: np.dtype, cores: int = 1) -> Code:
-    parallel = cpu_pool.parallel_address(cores) if cores > 1 else 0
-    shape = shape_for(MACHINES[on], SCALARS[dtype])
-    return compile_module("strided_gemm", module_text(shape, cores, parallel))
+    """The module; the pieces that it calls are kept with those of dense products."""
+    pieces = library(on, dtype, cores)
+    return compile_module("strided_gemm", module_text(pieces.shape, cores, pieces.parallel))
 
 
 def total(digits: Digits) -> int:
@@ -162,7 +160,7 @@ def test_nothing_to_sum_is_zero():
 
 def test_other_dtypes_are_refused():
     with pytest.raises(CompileError, match="strided_dot: cannot multiply i32"):
-        gemm_address(dtypes.i32, 1, 0)
+        gemm_address(dtypes.i32, 1, 0, [])
 
 
 def test_an_index_has_no_more_digits_than_there_are_words():

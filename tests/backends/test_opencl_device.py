@@ -118,6 +118,22 @@ def test_switched_off_nothing_is_kept(builds):
     assert len(builds) == 2
 
 
+def test_switched_off_no_binary_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    cl = pytest.importorskip("pyopencl")
+    asked: list[Any] = []
+    original = cl.Program.get_info
+
+    def noted(program: Any, what: Any) -> Any:
+        asked.append(what)
+        return original(program, what)
+
+    monkeypatch.setattr(cl.Program, "get_info", noted)
+    with rune.configure(cache_dir=""):
+        compute()
+
+    assert cl.program_info.BINARIES not in asked
+
+
 # --- waiting ----------------------------------------------------------------------------------
 
 

@@ -36,6 +36,8 @@ ELEMENTWISE = [
     case("integer power", lambda xp, x, y: xp.power(x, y), i(2, 3), n(3), smooth=False),
     case("integer floor_divide", lambda xp, x: xp.floor_divide(x, 3), i(20), smooth=False),
     case("integer remainder", lambda xp, x: xp.remainder(x, -3), i(20), smooth=False),
+    case("round integers to tens", lambda xp, x: xp.round(x * 5, -1), i(4, 7)),
+    case("round integers to hundreds", lambda xp, x: xp.around(x * 50, -2), i(4, 7)),
     case("round to 1", lambda xp, x: xp.round(x, 1), f(2, 3), smooth=False),
     case("clip", lambda xp, x: xp.clip(x, -1.0, 1.5), f(4, 5)),
     case("clip below", lambda xp, x, y: xp.clip(x, y, None), f(4, 5), f(5)),
@@ -142,8 +144,20 @@ SHAPES = [
     *[
         case(f"pad {mode}",
              lambda xp, x, mode=mode: xp.pad(x, ((1, 2), (0, 7)), mode=mode), f(3, 4))
-        for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
+        for mode in ("constant", "edge", "reflect", "symmetric", "wrap", "maximum", "mean",
+                     "median", "minimum", "linear_ramp")
     ],
+    *[
+        case(f"pad {mode} odd", lambda xp, x, mode=mode: xp.pad(
+             x, ((1, 2), (0, 9)), mode=mode, reflect_type="odd"), f(3, 4))
+        for mode in ("reflect", "symmetric")
+    ],
+    case("pad with statistics of the ends",
+         lambda xp, x: xp.pad(x, ((1, 2), (3, 0)), "mean", stat_length=((2, 1), (3, 9))), f(3, 4)),
+    case("pad with a ramp", lambda xp, x: xp.pad(x, 3, "linear_ramp", end_values=(2, -1)), f(2, 3)),
+    case("pad integers with a ramp",
+         lambda xp, x: xp.pad(x, (7, 3), "linear_ramp", end_values=(-3, 9)), i(5)),
+    case("pad integers with a mean", lambda xp, x: xp.pad(x, 1, "mean"), i(5, 2)),
     case("pad with a number", lambda xp, x: xp.pad(x, 1, constant_values=5.0), f(2, 3)),
     case("pad with numbers",
          lambda xp, x: xp.pad(x, (1, 2), constant_values=((1.0, 2.0), (3.0, 4.0))), f(2, 3)),
@@ -187,6 +201,9 @@ PRODUCTS = [
     *named("inner", f(2, 3), f(4, 3)),
     *named("kron", f(2, 3), f(3, 1, 2)),
     *named("cross", f(4, 3), f(3)),
+    *named("cross", f(4, 3), f(2)),
+    case("cross in the plane", lambda xp, x, y: xp.cross([*x, 0.0], [*y, 0.0])[..., 2]
+         if xp is np else xp.cross(x, y), f(2), f(2)),
     case("cross of columns", lambda xp, x, y: xp.cross(x, y, axis=0), f(3, 4), f(3, 4)),
     case("vecdot", lambda xp, x, y: xp.vecdot(x, y), f(4, 3), f(3)),
     case("matvec", lambda xp, x, y: xp.matvec(x, y), f(4, 2, 3), f(3)),

@@ -210,6 +210,27 @@ def test_a_list_in_an_index_is_an_array_as_in_numpy(index: Any):
     same(theirs, box.value)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda xp, x: xp.put_along_axis(x, xp.asarray([[1], [0]]), -1.0, axis=1),
+        lambda xp, x: xp.put(x, xp.asarray([0, 3]), -1.0),
+        lambda xp, x: xp.place(x, x > 2, xp.asarray([-1.0])),
+        lambda xp, x: xp.fill_diagonal(x, -1.0),
+    ],
+    ids=range(4),
+)
+def test_a_function_that_writes_in_numpy_writes_a_box_and_no_array(write: Any):
+    theirs, array = np.arange(4.0).reshape(2, 2), rnp.arange(4.0).reshape(2, 2)
+    box = in_a_box(array)
+
+    assert write(np, theirs) is write(box.__array_namespace__(), box) is None
+
+    same(theirs.astype(np.float32), box.value)
+    with pytest.raises(TypeError, match="immutable"):
+        write(box.__array_namespace__(), array)
+
+
 @pytest.mark.parametrize("index", [0, rnp.array([True, False])], ids=type)
 def test_a_complex_number_does_not_become_real_in_a_box(index: Any):
     box = in_a_box(rnp.zeros(2))

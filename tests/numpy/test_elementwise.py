@@ -171,3 +171,10 @@ def test_an_integer_to_a_negative_power_is_refused_or_truncated():
     with pytest.raises(TypeError, match="integers have no negative powers"):
         rnp.power(x, -1)
     same(np.array([0, 1, -1, 0], np.int32), rnp.power(x, array(np.full(4, -3, np.int32))))
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("f4", 10), ("f8", 22)])
+def test_the_decimal_logarithm_of_a_power_of_ten_is_a_whole_number(dtype: str, most: int):
+    k = np.arange(-most, most + 1)
+
+    same(k.astype(dtype), rnp.log10(array((10.0**k).astype(dtype))))

@@ -69,7 +69,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.subtract(X > 0, X > 0), r"sub: cannot take bool\[2,3\], bool\[2,3\]"),
     (lambda: rnp.bitwise_and(X, 1), r"and: cannot take .* \(bool or integer dtype required\)"),
     (lambda: rnp.float8_e5m2(1) + rnp.float16(1), r"promote: cannot promote f16 and f8_e5m2"),
-    (lambda: rnp.round(I, -1), r"round: cannot round i32\[3\] to -1 decimals"),
+    (lambda: rnp.round(I > 0, -1), r"round: cannot round bool\[3\] to -1 decimals"),
     (lambda: rnp.finfo("i32"), r"finfo: cannot describe i32 \(floating dtype required\)"),
     (lambda: rnp.isdtype("f32", "real"), r"isdtype: cannot use the kind 'real'"),
     (lambda: rnp.sum([1.0]), r"sum: cannot take list as an array\nhint: convert with"),

@@ -7,12 +7,16 @@ programs of the CPU compute by kernels, and the identities by which one checks a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import scipy.fft
 
 import rune
 import rune.numpy as rnp
-from rune.errors import ArgumentError, DimensionError, DtypeError, ShapeError
+import rune.scipy
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops.fourier import GENERATED_FROM
 from rune.ops.fourier.expansion import expand
 from rune.ops.fourier.lengths import prime_factors, radices
@@ -168,10 +172,65 @@ def test_sizes_and_axes_are_as_many():
         rnp.fft.fftn(rnp.ones((4, 4)), (2, 2), (0,))
 
 
-def test_the_length_of_a_real_inverse_must_be_known_to_be_even_or_odd():
-    compiled = rune.jit(
-        lambda x: rnp.fft.irfft(rnp.fft.rfft(x), x.shape[0]), dims={"n": (2, 64)}, in_dims=("n",)
-    )
+# What NumPy and SciPy say of a vector, and the least length that it may have.
+OF_ANY_SIZE: dict[str, tuple[Any, Any, int]] = {
+    **{
+        name: (getattr(rnp.fft, name), getattr(np.fft, name), 1)
+        for name in ("fft", "ifft", "rfft", "ihfft", "fftshift", "ifftshift")
+    },
+    **{name: (getattr(rnp.fft, name), getattr(np.fft, name), 2) for name in ("irfft", "hfft")},
+    **{
+        f"{name} {type}": (
+            lambda x, name=name, type=type: getattr(rune.scipy.fft, name)(x, type),
+            lambda x, name=name, type=type: getattr(scipy.fft, name)(x, type),
+            2 if type == 1 else 1,
+        )
+        for name in ("dct", "idct", "dst", "idst")
+        for type in (1, 2, 3, 4)
+    },
+    "irfft of rfft": (
+        lambda x: rnp.fft.irfft(rnp.fft.rfft(x), x.shape[0]),
+        lambda x: np.fft.irfft(np.fft.rfft(x), x.shape[0]),
+        1,
+    ),
+    "irfftn ortho": (
+        lambda x: rnp.fft.irfftn(rnp.outer(x, x), (2, x.shape[0]), norm="ortho"),
+        lambda x: np.fft.irfftn(np.outer(x, x), (2, x.shape[0]), (0, 1), "ortho"),
+        2,
+    ),
+    "dctn": (
+        lambda x: rune.scipy.fft.dctn(rnp.outer(x, x), norm="ortho"),
+        lambda x: scipy.fft.dctn(np.outer(x, x), norm="ortho"),
+        1,
+    ),
+    "fftfreq": (
+        lambda x: rnp.fft.fftfreq(x.shape[0], 0.5), lambda x: np.fft.fftfreq(x.shape[0], 0.5), 1,
+    ),
+    "rfftfreq": (lambda x: rnp.fft.rfftfreq(x.shape[0]), lambda x: np.fft.rfftfreq(x.shape[0]), 1),
+}  # fmt: skip
 
-    with pytest.raises(DimensionError, match="may be even or odd"):
-        compiled(rnp.ones(4))
+
+@pytest.mark.parametrize("name", OF_ANY_SIZE)
+def test_a_transform_compiled_once_is_that_of_every_size(name: str):
+    ours, theirs, least = OF_ANY_SIZE[name]
+    compiled = rune.jit(ours, dims={"n": (least, 64)}, in_dims=("n",))
+
+    for n in (least, 4, 7):
+        x = np.random.default_rng(n).normal(size=n).astype(np.float32)
+        expected = theirs(x.astype(np.float64))
+        np.testing.assert_allclose(compiled(rnp.array(x)), expected, atol=3e-5, err_msg=str(n))
+    assert compiled.cache_size() == 1
+
+
+@pytest.mark.parametrize("name", ["rfft", "irfft of rfft", "idct 2", "dct 2", "dst 3"])
+def test_the_gradient_of_a_transform_compiled_once_is_that_of_every_size(name: str):
+    ours = OF_ANY_SIZE[name][0]
+
+    def gradient(x: Any) -> Any:
+        return rune.grad(lambda x: rnp.sum(rnp.abs(ours(x)) ** 2))(x)
+
+    compiled = rune.jit(gradient, dims={"n": (1, 64)}, in_dims=("n",))
+
+    for n in (1, 4, 7):
+        x = rnp.array(np.random.default_rng(n).normal(size=n).astype(np.float32))
+        np.testing.assert_allclose(compiled(x), gradient(x), rtol=3e-5, atol=3e-5)

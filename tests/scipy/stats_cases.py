@@ -192,6 +192,22 @@ SAMPLES = [
     _case("mode", lambda sp, x: list(sp.stats.mode(x, axis=1)), n(3, 6), smooth=False),
     _case("mode kept", lambda sp, x: list(sp.stats.mode(x, axis=0, keepdims=True)), n(3, 6),
           smooth=False),
+    _case("mode of all kept", lambda sp, x: list(sp.stats.mode(x, axis=None, keepdims=True)),
+          n(3, 6), smooth=False),
+    _case("rankdata of all", lambda sp, x: sp.stats.rankdata(x, axis=None), n(3, 4), smooth=False),
+    *[
+        _case(f"{name} kept", lambda sp, x, name=name: getattr(sp.stats, name)(
+              x, axis=1, keepdims=True), pos(3, 6))
+        for name in ("skew", "kurtosis", "moment", "sem", "gmean", "hmean", "iqr")
+    ],
+    _case("sem of all kept", lambda sp, x: sp.stats.sem(x, axis=None, keepdims=True), f(3, 4)),
+    _case("zscore of all", lambda sp, x: sp.stats.zscore(x, axis=None), f(3, 4)),
+    _case("gmean weighted", lambda sp, x, w: sp.stats.gmean(x, axis=1, weights=w), pos(2, 5),
+          pos(2, 5)),
+    _case("hmean weighted", lambda sp, x, w: sp.stats.hmean(x, axis=None, weights=w), pos(2, 5),
+          pos(2, 5)),
+    _case("iqr scaled", lambda sp, x: sp.stats.iqr(
+          x, axis=1, rng=(10, 80), scale="normal", interpolation="lower"), f(2, 7)),
     _case("pearsonr", lambda sp, x, y: list(sp.stats.pearsonr(x, y)), f(6), f(6)),
     _case("spearmanr", lambda sp, x, y: sp.stats.spearmanr(x, y).statistic, f(6), f(6),
           smooth=False),

@@ -14,6 +14,7 @@ import scipy.special
 import scipy.stats
 
 import rune
+from rune.errors import ArgumentError
 from rune.scipy import special, stats
 from tests.support.arrays import array
 from tests.support.close import near
@@ -137,6 +138,25 @@ def test_a_variance_with_a_closed_form_is_given(name: str, shapes: Any):
     found = getattr(stats, name).var(*(array(np.float64(s)) for s in shapes))
 
     near(expected, found, relative=1e-12, why="differences of SciPy's moments")
+
+
+@pytest.mark.parametrize("policy", ["propagate", "omit"])
+@pytest.mark.parametrize(
+    "name", ["skew", "kurtosis", "moment", "sem", "gmean", "hmean", "iqr", "zscore", "rankdata"]
+)
+def test_a_statistic_does_with_nan_what_scipy_does(name: str, policy: str):
+    x = np.array([[0.5, np.nan, 2.0, 0.5, 4.0], [1.0, 2.0, 4.0, 7.0, 7.5]])
+    expected = getattr(scipy.stats, name)(x, axis=1, nan_policy=policy)
+
+    found = getattr(stats, name)(array(x), axis=1, nan_policy=policy)
+
+    near(expected, found, relative=1e-12, why="f64, by the same formulas")
+
+
+@pytest.mark.parametrize("name", ["sem", "rankdata", "mode"])
+def test_a_statistic_refuses_to_raise_for_nan(name: str):
+    with pytest.raises(ArgumentError, match=f"{name}: cannot use nan_policy='raise'"):
+        getattr(stats, name)(array(np.ones(3)), nan_policy="raise")
 
 
 def test_a_gradient_of_densities_does_not_see_the_end_of_the_support():

@@ -4,6 +4,8 @@ end, wherever they are asked for.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -61,6 +63,25 @@ def test_a_sum_of_masses_ends_where_none_of_them_adds_anything(dtype: str):
     k, p = (rnp.asarray(x, dtype) for x in (1e12, 0.999))
 
     assert stats.logser.cdf(k, p).item() == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("quantile", ["ppf", "isf"])
+@pytest.mark.parametrize("family", [stats.logser, stats.betabinom], ids=str)
+def test_a_quantile_of_a_sum_is_one_walk(family: Any, quantile: str):
+    shapes = [rnp.ones(3)] * len(family.shapes)
+
+    text = str(rune.make_program(getattr(family, quantile))(rnp.ones(3), *shapes))
+
+    assert text.count("= while ") == 1
+
+
+def test_a_walk_finds_the_numbers_whose_shares_it_is_asked_for():
+    k = np.array([1, 2, 7, 8, 9, 100, 4321], np.float32)
+
+    shares = stats.logser.cdf(k, np.float32(0.9999))
+
+    np.testing.assert_array_equal(k, np.asarray(stats.logser.ppf(shares, np.float32(0.9999))))
+    np.testing.assert_array_equal(k, np.asarray(stats.logser.isf(1 - shares, np.float32(0.9999))))
 
 
 def test_a_sum_of_thousands_of_masses_does_not_drift():

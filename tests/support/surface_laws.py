@@ -64,9 +64,9 @@ def silently(case: Case, library: Any, data: Sequence[Any]) -> Any:
         return case.call(library, *data)
 
 
-def rounded(case: Case) -> list[np.ndarray]:
+def rounded(case: Case, lanes: tuple[int, ...] = ()) -> list[np.ndarray]:
     """What the case draws, in numbers that 32 bits hold."""
-    return [d.astype(_NARROW.get(d.dtype, d.dtype)) for d in drawn(case)]
+    return [d.astype(_NARROW.get(d.dtype, d.dtype)) for d in drawn(case, lanes)]
 
 
 def widened(data: list[np.ndarray]) -> list[np.ndarray]:
@@ -191,6 +191,7 @@ _CHOICES: dict[str, Callable[[type[Laws]], Sequence[object]]] = {
     "symbolic": lambda room: one_in(room.sample, dynamic(room.cases)),
     "compiled": lambda room: one_in(8, dynamic(room.cases)),
     "placed": lambda room: one_in(64, placed(room.cases)),
+    "batched": lambda room: one_in(256, placed(dynamic(room.cases))),
     "derived": lambda room: one_in(128, placed(smooth(room.cases))),
 }
 
@@ -218,6 +219,15 @@ class Laws:
         found = rune.jit(bound(case), device=device.name)(*single(rounded(case)))
 
         near(answer(case), found, relative=2e-5 * case.slack, why="f32 against f64")
+
+    @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
+    def test_a_batch_on_an_executor_is_the_loop_over_lanes_in_64_bits(self, batched: Placed):
+        case, data = batched.case, rounded(batched.case, (2,))
+        expected = looped(case, [array(d) for d in widened(data)], 2)
+
+        found = rune.jit(rune.vmap(bound(case)), device=batched.device.name)(*single(data))
+
+        near(expected, found, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
     def test_a_gradient_on_an_executor_is_that_of_the_cpu_in_64_bits(self, derived: Placed):

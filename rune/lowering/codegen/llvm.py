@@ -13,22 +13,25 @@ Not done:  workgroups with barriers (a workgroup is one thread here).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rune.dims import Size, product
 from rune.lowering.codegen.llvm_body import Body
 from rune.lowering.codegen.llvm_lanes import choose, instructions, trip_count
+from rune.lowering.codegen.llvm_math import FUNCTIONS
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.codegen.llvm_tiles import Transposed, find_transposed, tile_range
 from rune.lowering.codegen.llvm_types import register_type, require_supported
 from rune.lowering.codegen.llvm_values import Env, Memory
-from rune.lowering.kernel.expr import Cast, Const, Op
+from rune.lowering.kernel.expr import Cast, Const, Expr, Op
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind
 from rune.lowering.kernel.rewrite import expressions, perfect_nest, walk, walk_expr
 
 MOST_REGISTERS = 4
+MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called
 CHEAP = 24.0  # instructions of a loop body of which several copies fit the registers
 LONG_AXIS = 2048  # points of the last axis from which it may be split between cores
 
@@ -64,14 +67,15 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     """
     for param in code.params:
         require_supported(param.dtype)
-    lanes = _lanes(code, machine)
+    parts = [part for s in walk(code.body) for e in expressions(s) for part in walk_expr(e)]
+    lanes = _lanes(code, parts, machine)
     aliases = frozenset(name for pair in code.aliases for name in pair)
     choice = choose(code.body, lanes, aliases)
     transposed = find_transposed(code, *perfect_nest(code.body, Kind.GRID))
     if transposed is not None:
         choice = replace(choice, loops=frozenset({id(transposed.last)}))
     lanes *= _registers(code, choice.loops, lanes)
-    writer = Writer(scalef=machine.scalef)
+    writer = Writer(scalef=machine.scalef, called=_used_often(parts))
     env, parameters = _parameters(writer, code)
     body = Body(writer, lanes, machine.masked, choice.loops)
     extent, grain = _emit_range(body, code, transposed, env)
@@ -80,20 +84,22 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     return Rendered(code.name, text, frozenset(writer.declared), extent, choice.cost / units, grain)
 
 
-def _lanes(code: KernelCode, machine: Machine) -> int:
+def _lanes(code: KernelCode, parts: Sequence[Expr], machine: Machine) -> int:
     """As many lanes as the widest value that is computed fits in one register."""
-    widest = 1
+    widest = max([1, *(p.dtype.itemsize for p in code.params)])
     for stmt in walk(code.body):
         if isinstance(stmt, Alloc):
             widest = max(widest, stmt.dtype.itemsize)
-        for expr in expressions(stmt):
-            for part in walk_expr(expr):
-                if isinstance(part, (Op, Cast, Const)):
-                    bits = register_type(part.dtype)
-                    widest = max(widest, {"double": 8, "i64": 8, "float": 4}.get(bits, 1))
-                    widest = max(widest, part.dtype.itemsize)
-    widest = max([widest, *(p.dtype.itemsize for p in code.params)])
+    for dtype in {part.dtype for part in parts if isinstance(part, (Op, Cast, Const))}:
+        bits = register_type(dtype)
+        widest = max(widest, {"double": 8, "i64": 8, "float": 4}.get(bits, 1), dtype.itemsize)
     return max(2, machine.vector_bytes // widest)
+
+
+def _used_often(parts: Sequence[Expr]) -> frozenset[str]:
+    """The mathematical functions of which the kernel would have very many copies."""
+    uses = Counter(part.name for part in parts if isinstance(part, Op))
+    return frozenset(name for name in FUNCTIONS if uses[name] > MOST_COPIES)
 
 
 def _registers(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:

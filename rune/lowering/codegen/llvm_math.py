@@ -2,19 +2,22 @@
 
 Names are those of SCALAR_OPS; values are of type float or double, scalars or vectors of any
 number of lanes. A function appends its instructions to the writer of its arguments: it is part of
-the loop that calls it, and runs in all lanes at once. Error: at most 2 ulp, where f64 leaves the
-hardest to the C library.
+the loop that calls it, and runs in all lanes at once. A kernel that uses one very often calls it,
+since LLVM's time grows with the text. Error: at most 2 ulp, where f64 leaves the hardest to the C
+library.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from rune.lowering.codegen import llvm_math_error as error
 from rune.lowering.codegen import llvm_math_exp as e
 from rune.lowering.codegen import llvm_math_power as power
 from rune.lowering.codegen import llvm_math_trig as trig
-from rune.lowering.codegen.llvm_text import Value
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value, Writer
 
 Function = Callable[..., Value]
 
@@ -31,5 +34,29 @@ FUNCTIONS = UNARY | BINARY
 
 
 def apply(name: str, *args: Value) -> Value:
-    """Append the function to the writer of its arguments."""
-    return FUNCTIONS[name](*args)
+    """Append the function, or a call of it, to the writer of its arguments."""
+    writer = args[0].writer
+    if name not in writer.called:
+        return FUNCTIONS[name](*args)
+    types = tuple(a.type for a in args)
+    text, declared = _function(name, types, writer.scalef)
+    writer.declared |= {text, *declared}
+    return writer.call(types[0], _symbol(name, types[0]), *args)
+
+
+@functools.cache
+def _function(
+    name: str, types: tuple[str, ...], scalef: frozenset[str]
+) -> tuple[str, frozenset[str]]:
+    """A mathematical function out of line, and the declarations that it needs."""
+    writer = Writer(scalef=scalef, block="start")
+    args = [Value(writer, type, f"%x{k}") for k, type in enumerate(types)]
+    value = FUNCTIONS[name](*args)
+    parameters = ", ".join(f"{a.type} {a.text}" for a in args)
+    head = f"define internal {value.type} {_symbol(name, types[0])}({parameters}) #0 {{"
+    lines = [head, "entry:", *writer.entry, "  br label %start", "start:", *writer.lines]
+    return "\n".join([*lines, f"  ret {value.type} {value.text}", "}"]), frozenset(writer.declared)
+
+
+def _symbol(name: str, type: str) -> str:
+    return f"@math.{name}.{suffix(type)}"

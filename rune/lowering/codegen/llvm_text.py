@@ -33,7 +33,8 @@ class Writer:
     `entry` holds the allocas: they belong to the first block, so that LLVM makes registers of them.
     `scalef` are the vector types that the processor scales by powers of two.
     A pure instruction written twice is one value: `known` has those that reach the current block,
-    one table for each region of blocks that is being written.
+    one table for each region of blocks that is being written. `called` names the mathematical
+    functions that are called here instead of being written out.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Writer:
     known: list[dict[str, Value]] = field(default_factory=lambda: [{}])
     scalef: frozenset[str] = frozenset()
     slots: dict[tuple[str, int], Value] = field(default_factory=dict)
+    called: frozenset[str] = frozenset()
 
     def name(self, stem: str) -> str:
         """A fresh name, without the sigil."""

@@ -51,7 +51,6 @@ from rune.lowering.kernel.rewrite import (
     names_assigned,
     size_names,
     walk,
-    walk_expr,
 )
 from rune.lowering.kernel.scalar import bit_width
 from rune.lowering.kernel.types import type_error
@@ -171,10 +170,13 @@ class _Checker:
                 self.fail(f"{s.name} in [{x}] has bounds {s.low}..{s.high} here, {elsewhere}")
 
     def expr(self, expr: Expr, scope: _Scope) -> None:
-        depth, nodes = _measure(expr)
-        if depth > MAX_DEPTH or nodes > MAX_NODES:
-            self.fail(f"an expression of {depth} levels and {nodes} nodes")
-        for part in walk_expr(expr):
+        pending, count = [(expr, 1)], 0
+        while pending:
+            part, depth = pending.pop()
+            count += 1
+            if depth > MAX_DEPTH or count > MAX_NODES:
+                self.fail("an expression of {} levels and {} nodes".format(*_measure(expr)))
+            pending += [(inner, depth + 1) for inner in operands(part)]
             wrong = type_error(part)
             if wrong is not None:
                 self.fail(wrong)

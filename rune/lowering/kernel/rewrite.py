@@ -1,13 +1,15 @@
 """Walks over kernel code: read what statements use and write, and rebuild them changed.
 
-Everything is a function from frozen nodes to frozen nodes. Walks over statements and expressions
-are iterative or as deep as the loops nest; an expression is bounded in depth by `check`.
+Everything is a function from frozen nodes to frozen nodes, and what does not change is the node
+itself, so that comparing before and after costs nothing. Walks over statements and expressions are
+iterative or as deep as the loops nest; an expression is bounded in depth by `check`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import is_
 
 from rune import dims, dtypes
 from rune.dims import Dim, Size, symbols_within
@@ -226,13 +228,15 @@ def loop_symbol(loop: For) -> Dim:
 
 def with_operands(expr: Expr, args: tuple[Expr, ...]) -> Expr:
     """The node with other operands, in the order of `operands`."""
+    if all(map(is_, args, operands(expr))):
+        return expr
     match expr:
-        case Op():
-            return replace(expr, args=args)
-        case Cast():
-            return replace(expr, arg=args[0])
-        case Load() if args:
-            return replace(expr, guard=args[0])
+        case Op(name=name, dtype=dtype):
+            return Op(name, args, dtype)
+        case Cast(dtype=dtype):
+            return Cast(args[0], dtype)
+        case Load(buffer=buffer, indices=indices, dtype=dtype) if args:
+            return Load(buffer, indices, dtype, args[0])
         case _:
             return expr
 
@@ -242,35 +246,47 @@ def map_expr(function: Callable[[Expr], Expr], expr: Expr) -> Expr:
     args = operands(expr)
     if not args:
         return function(expr)
-    mapped = tuple(map_expr(function, a) for a in args)
-    changed = any(new is not old for new, old in zip(mapped, args, strict=True))
-    return function(with_operands(expr, mapped) if changed else expr)
+    return function(with_operands(expr, tuple(map_expr(function, a) for a in args)))
 
 
 def with_sizes(function: Callable[[Size], Size], expr: Expr) -> Expr:
     """This node with its index expressions changed."""
     match expr:
         case Index(dim=dim):
-            return replace(expr, dim=function(dim))
+            changed = function(dim)
+            return expr if changed is dim else replace(expr, dim=changed)
         case Load(indices=indices):
-            return replace(expr, indices=tuple(function(i) for i in indices))
+            found = tuple(map(function, indices))
+            return expr if is_same(found, indices) else replace(expr, indices=found)
         case _:
             return expr
+
+
+def is_same(after: tuple[object, ...], before: tuple[object, ...]) -> bool:
+    """Whether the two hold the same objects."""
+    return len(after) == len(before) and all(map(is_, after, before))
+
+
+def _with(stmt: Stmt, **fields: object) -> Stmt:
+    """The statement with these fields; itself if it has them already."""
+    if all(getattr(stmt, name) is value for name, value in fields.items()):
+        return stmt
+    return replace(stmt, **fields)
 
 
 def map_parts(stmt: Stmt, on_expr: Callable[[Expr], Expr], on_size: Callable[[Size], Size]) -> Stmt:
     """The statement with its own expressions and sizes changed; bodies stay."""
     match stmt:
         case Let(value=value) | Assign(value=value) | Accumulate(value=value):
-            return replace(stmt, value=on_expr(value))
+            return _with(stmt, value=on_expr(value))
         case Var(init=init):
-            return replace(stmt, init=on_expr(init))
+            return _with(stmt, init=on_expr(init))
         case Store(index=index, value=value):
-            return replace(stmt, index=on_size(index), value=on_expr(value))
+            return _with(stmt, index=on_size(index), value=on_expr(value))
         case If(condition=condition):
-            return replace(stmt, condition=on_expr(condition))
+            return _with(stmt, condition=on_expr(condition))
         case For(extent=extent):
-            return replace(stmt, extent=on_size(extent))
+            return _with(stmt, extent=on_size(extent))
         case Alloc() | Barrier():
             return stmt
 
@@ -279,11 +295,18 @@ def map_bodies(stmt: Stmt, function: Callable[[Body], Body]) -> Stmt:
     """The statement with its bodies changed."""
     match stmt:
         case For(body=body):
-            return replace(stmt, body=function(body))
+            return with_bodies(stmt, function(body))
         case If(body=body, orelse=orelse):
-            return replace(stmt, body=function(body), orelse=function(orelse))
+            return with_bodies(stmt, function(body), function(orelse))
         case _:
             return stmt
+
+
+def with_bodies(stmt: Stmt, *made: Body) -> Stmt:
+    """The loop or branch with other bodies, in the order of `bodies`."""
+    if all(map(is_same, made, bodies(stmt))):
+        return stmt
+    return replace(stmt, **dict(zip(("body", "orelse"), made)))
 
 
 def map_stmts(function: Callable[[Stmt], Iterable[Stmt]], body: Body) -> Body:

@@ -76,15 +76,21 @@ def _operation_error(op: Op) -> str | None:
     if SCALAR_OPS.get(op.name) != len(op.args):
         wanted = SCALAR_OPS.get(op.name, "no such operation")
         return f"{op.name} with {len(op.args)} operands, not {wanted}"
-    given = ", ".join(dtypes.short(a.dtype) for a in op.args)
     values = op.args[1:] if op.name == "select" else op.args
     operand = values[0].dtype
     if op.name == "select" and op.args[0].dtype != dtypes.bool_:
-        return f"select({given}): the condition is not bool"
-    if any(v.dtype != operand for v in values) or operand not in OPERAND_DTYPES[op.name]:
-        return f"{op.name}({given})"
+        return f"select({_given(op)}): the condition is not bool"
+    if operand not in OPERAND_DTYPES[op.name]:
+        return f"{op.name}({_given(op)})"
+    for other in values[1:]:
+        if other.dtype != operand:
+            return f"{op.name}({_given(op)})"
     result = result_dtype(op.name, operand)
     if result is None:
         same = operand.itemsize == op.dtype.itemsize
-        return None if same else f"bitcast of {given} to {dtypes.short(op.dtype)}: other size"
-    return None if result == op.dtype else f"{op.name}({given}) -> {dtypes.short(op.dtype)}"
+        return None if same else f"bitcast of {_given(op)} to {dtypes.short(op.dtype)}: other size"
+    return None if result == op.dtype else f"{op.name}({_given(op)}) -> {dtypes.short(op.dtype)}"
+
+
+def _given(op: Op) -> str:
+    return ", ".join(dtypes.short(a.dtype) for a in op.args)

@@ -220,12 +220,12 @@ class _Sharer:
             value = self.parts(stmt.value, table, front)
             table[key] = next(self.entries)
             table[key].local = Local(stmt.name, value.dtype)
-            return replace(stmt, value=value)
+            return stmt if value is stmt.value else replace(stmt, value=value)
         value = self.expr(stmt.value, table, front)
         if isinstance(value, Local) and value.name not in self.versions.numbers:
             if self.rename(stmt.name, value):
                 return None
-        return replace(stmt, value=value)
+        return stmt if value is stmt.value else replace(stmt, value=value)
 
     def rename(self, name: str, to: Local) -> bool:
         """Let readers of `name` read `to`; False where their index symbols differ in bounds."""

@@ -40,6 +40,7 @@ from rune.lowering.kernel.rewrite import (
     size_names,
     stmt_sizes,
     unique_names,
+    with_bodies,
 )
 from rune.lowering.passes import Pass
 
@@ -76,12 +77,14 @@ class _Round:
         if not self.is_needed(stmt):
             return ()
         if isinstance(stmt, For):
-            stmt = replace(stmt, body=self.body(stmt.body))
+            stmt = with_bodies(stmt, self.body(stmt.body))
+            assert isinstance(stmt, For)
             if not stmt.body and stmt.kind not in (Kind.GRID, Kind.WORKGROUP):
                 return ()
         elif isinstance(stmt, If):
             orelse = self.body(stmt.orelse)
-            stmt = replace(stmt, body=self.body(stmt.body), orelse=orelse)
+            stmt = with_bodies(stmt, self.body(stmt.body), orelse)
+            assert isinstance(stmt, If)
             if not stmt.body and not stmt.orelse:
                 return ()
         for expr in expressions(stmt):

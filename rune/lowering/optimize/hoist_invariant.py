@@ -45,6 +45,7 @@ from rune.lowering.kernel.rewrite import (
     unique_names,
     walk,
     walk_expr,
+    with_bodies,
     with_operands,
 )
 from rune.lowering.passes import Pass
@@ -85,7 +86,7 @@ class _Hoister:
                 varying.discard(stmt.name)
             else:
                 kept.append(self.parts(stmt, is_invariant, front))
-        return [*front, replace(loop, body=tuple(kept))]
+        return [*front, with_bodies(loop, tuple(kept))]
 
     def in_bounds(self, load: Load) -> bool:
         if load.buffer not in self.read_only:

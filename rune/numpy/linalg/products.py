@@ -38,6 +38,9 @@ def matrix_transpose(x: Any, /) -> Any:
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonal of the last two axes; `offset` counts to the right.
 
+    Types:  that of `x`.
+    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+
     >>> import rune.numpy as rnp
     >>> rnp.linalg.diagonal(rnp.arange(4).reshape(2, 2))
     Array([0, 3], i32[2], cpu:0)
@@ -47,6 +50,9 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sum of the diagonal of the last two axes.
+
+    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; ShapeError for
+            rank 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.trace(rnp.ones((5, 3, 3))).shape

@@ -227,6 +227,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
     Shapes: [*P, *Q] -> [*Q, *P] with `ind` axes P, and as many elements in P as in Q.
     Errors: ArgumentError for ind < 1; ShapeError where the two sides differ in size.
+    Source: one `solve` of the reshaped system.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.tensorinv(rnp.eye(4).reshape(2, 2, 4)).shape
@@ -251,6 +252,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
     Shapes: a [*B, *Q], b [*B] -> [*Q], and as many elements in B as in Q.
     Errors: ShapeError where the two sides differ in size.
+    Source: one `solve` of the reshaped system.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.tensorsolve(rnp.eye(4).reshape(2, 2, 4), rnp.ones((2, 2)))

@@ -104,7 +104,7 @@ def _transpose_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
     parity = n % 2
     if not isinstance(parity, int):
         return _transpose_real_whole(ct, axes, n)
-    found = fft(_weighted(conj(ct), last, n, 0.5), kind="irfft", axes=axes, odd=parity == 1)
+    found = fft(weighted(conj(ct), last, n, 0.5), kind="irfft", axes=axes, odd=parity == 1)
     return mul(found, size_value(product(x.shape[axis] for axis in axes), x.dtype))
 
 
@@ -121,13 +121,13 @@ def _transpose_inverse_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
     """Of irfft: the conjugate of the transform, each frequency that stands for two doubled."""
     found = type_of(ct)
     spectrum = conj(fft(ct, kind="rfft", axes=axes, odd=False))
-    weighted = _weighted(spectrum, axes[-1], found.shape[axes[-1]], 2)
+    doubled = weighted(spectrum, axes[-1], found.shape[axes[-1]], 2)
     total = size_value(product(found.shape[axis] for axis in axes), found.dtype)
-    return _scaled(weighted, div(literal(1, found.dtype), total))
+    return _scaled(doubled, div(literal(1, found.dtype), total))
 
 
-def _weighted(x: Any, axis: int, n: Size, weight: float) -> Any:
-    """x times `weight`, but for frequencies 0 and n/2."""
+def weighted(x: Any, axis: int, n: Size, weight: float) -> Any:
+    """x, half of the frequencies of n numbers, times `weight` but for 0 and n/2."""
     dtype = PART[type_of(x).dtype]
     k = iota(shape=type_of(x).shape, axis=axis, dtype=dtypes.i32)
     is_last = eq(add(k, k), size_value(n, dtypes.i32))

@@ -20,6 +20,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Shapes: obs [M, N], code_book [K, N] (or both of rank 1, for N = 1) -> [M], [M].
     Types:  i32, and floating. Of equal distances the first code is taken.
     Errors: ShapeError where they do not fit, and for no codes.
+    Source: Lloyd 1982, IEEE Transactions on Information Theory 28(2).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.cluster.vq import vq
@@ -41,6 +42,9 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 def whiten(obs: Any, check_finite: bool = True) -> Any:
     """Observations [M, N] over the deviation of each column; a column without any stays.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.cluster.vq import whiten

@@ -12,6 +12,10 @@ def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     """The real spectrum of a signal that is Hermitian, given by half of its last axis.
 
     Arguments are those of `rune.numpy.fft.irfftn`.
+    Shapes: any, kept. Types: bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
@@ -25,6 +29,11 @@ def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The inverse of `hfftn`: half of a Hermitian signal, from its real spectrum.
 
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
+            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
     >>> fft.ihfftn(rnp.ones((2, 2))).real
@@ -37,6 +46,11 @@ def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
 def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`hfftn` along two axes.
 
+    Types:  bools and integers become floats; complex numbers give reals.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
     >>> fft.hfft2(rnp.ones((2, 2))).shape
@@ -47,6 +61,10 @@ def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 
 def ihfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`ihfftn` along two axes.
+
+    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
+            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft

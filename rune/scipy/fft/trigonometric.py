@@ -66,7 +66,7 @@ def _signs(x: Any) -> Any:
 
 
 def _dct1(x: Any) -> Any:
-    return real(rfft(concatenate([x, x[..., -2:0:-1]], axis=-1)))
+    return real(rfft(concatenate([x, x[..., 1:-1][..., ::-1]], axis=-1)))
 
 
 def _dct2(x: Any) -> Any:
@@ -151,6 +151,7 @@ def dct(
     orthogonalize: whether the first (and last) terms are weighted so; by default for "ortho".
     Errors: ArgumentError for another type; ShapeError for an n below 1, and for type 1 of fewer
             than two elements.
+    Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
@@ -166,6 +167,11 @@ def idct(
 ) -> Any:  # fmt: skip
     """The inverse of `dct` of the same type and norm.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: by Fourier transforms of reordered numbers, Makhoul 1980.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
     >>> fft.idct(fft.dct(rnp.array([1.0, 2.0, 3.0]))).round(5)
@@ -180,6 +186,11 @@ def dst(
 ) -> Any:  # fmt: skip
     """The discrete sine transform of a type from 1 to 4, along one axis. Arguments as `dct`.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array, another `norm` and `type` that is no integer;
+            ShapeError for no elements; AxisError for an axis out of range.
+    Source: by Fourier transforms of reordered numbers, Makhoul 1980.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
     >>> fft.dst(rnp.array([1.0, 1.0]), 2).round(4)
@@ -193,6 +204,11 @@ def idst(
     orthogonalize: bool | None = None,
 ) -> Any:  # fmt: skip
     """The inverse of `dst` of the same type and norm.
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
@@ -209,6 +225,10 @@ def dctn(
     """`dct` along several axes: by default all, or the last len(s).
 
     s:      the length along each of the axes; -1 keeps what there is.
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
@@ -225,6 +245,11 @@ def idctn(
 ) -> Any:  # fmt: skip
     """The inverse of `dctn`.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: by Fourier transforms of reordered numbers, Makhoul 1980.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
     >>> fft.idctn(fft.dctn(rnp.eye(2))).round(4) + 0
@@ -240,6 +265,11 @@ def dstn(
 ) -> Any:  # fmt: skip
     """`dst` along several axes: by default all, or the last len(s).
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: by Fourier transforms of reordered numbers, Makhoul 1980.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft
     >>> fft.dstn(rnp.ones((2, 2))).shape
@@ -253,6 +283,11 @@ def idstn(
     orthogonalize: bool | None = None,
 ) -> Any:  # fmt: skip
     """The inverse of `dstn`.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
+            AxisError for an axis out of range.
+    Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import fft

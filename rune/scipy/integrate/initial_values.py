@@ -38,7 +38,14 @@ _METHODS = {m.name: m for m in (DORMAND_PRINCE, BOGACKI_SHAMPINE, DORMAND_PRINCE
 
 class OdeResult(NamedTuple):
     """Times t [T], solution y [N, T], the solution as a function (or None), calls of the function,
-    status 0 (done) or -1 (the step became too small), and whether it is done."""
+    status 0 (done) or -1 (the step became too small), and whether it is done.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.integrate import solve_ivp
+    >>> found = solve_ivp(lambda t, y: -y, (0.0, 1.0), rnp.array([1.0]))
+    >>> found.success, found.status, found.y.shape[0]
+    (True, 0, 1)
+    """
 
     t: Any
     y: Any
@@ -50,7 +57,14 @@ class OdeResult(NamedTuple):
 
 @dataclass(frozen=True)
 class OdeSolution:
-    """A solution between the steps: times ts [S + 1], and of each step start, length, stages."""
+    """A solution between the steps: times ts [S + 1], and of each step start, length, stages.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.integrate import solve_ivp
+    >>> found = solve_ivp(lambda t, y: -y, (0.0, 1.0), rnp.array([1.0]), dense_output=True)
+    >>> found.sol(rnp.array([0.0, 0.5])).shape
+    (1, 2)
+    """
 
     method: Method
     ts: Any

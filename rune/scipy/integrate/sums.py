@@ -34,6 +34,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
     Shapes: y with the axis gone; x has one axis, or those of y.
     Errors: ShapeError where x and y differ in length.
+    Source: DLMF 3.5(i) and 3.5(ii).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import trapezoid
@@ -51,6 +52,7 @@ def cumulative_trapezoid(
 
     Shapes: y with one place less along the axis, or with `initial` as many.
     Errors: ShapeError for no values along the axis.
+    Source: DLMF 3.5(i) and 3.5(ii).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import cumulative_trapezoid
@@ -86,6 +88,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
 
     Of an even number of values the last step is that of the parabola through the last three.
     Errors: ShapeError where x and y differ in length.
+    Source: DLMF 3.5(i) and 3.5(ii).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import simpson

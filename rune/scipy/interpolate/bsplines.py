@@ -122,6 +122,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0)
     t:      knots [N + k + 1]; by default those of "not a knot".
     Cost:   one dense system [N, N]. Differentiable in x and y.
     Errors: ShapeError where x, y and t do not fit; ArgumentError for known x that do not rise.
+    Source: de Boor 2001, A Practical Guide to Splines, chapter XIII.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import make_interp_spline

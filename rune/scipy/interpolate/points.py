@@ -197,6 +197,8 @@ class BarycentricInterpolator:
 
     xi: [N], distinct;  yi: [N, *S].  Well-conditioned at Chebyshev points alone.
     Source: Berrut & Trefethen 2004, SIAM Review 46(3).
+    Errors: ArgumentError for what is no array; ShapeError for values that are not as many as
+            points.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import BarycentricInterpolator
@@ -232,6 +234,10 @@ class BarycentricInterpolator:
 
 def barycentric_interpolate(xi: Any, yi: Any, x: Any) -> Any:
     """The polynomial through yi at xi, at x.
+
+    Errors: ArgumentError for what is no array; DtypeError for what is no array and complex
+            numbers; ShapeError for shapes that do not fit; AxisError for an axis out of range.
+    Source: Berrut & Trefethen 2004, SIAM Review 46(3).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import barycentric_interpolate

@@ -129,6 +129,7 @@ def solveh_banded(
 
     ab:     [*B, u + 1, N] with a[i, j] = ab[u + i - j, j], i <= j; if lower ab[i - j, j], i >= j.
     Errors: ShapeError where sizes do not fit. NaN where `a` is not positive definite.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.5, band Cholesky.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -147,6 +148,9 @@ def cholesky_banded(
 
     Shapes: [*B, u + 1, N] -> [*B, u + 1, N], with zeros outside of the matrix.
     NaN from the first column on that shows `ab` not to be positive definite.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.5, band Cholesky.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -162,6 +166,10 @@ def cho_solve_banded(
     cb_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """x with a x = b from the factor that `cholesky_banded` gives, and its side.
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.5, band Cholesky.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

@@ -38,6 +38,10 @@ def cholesky(
 
     Only the triangle of that name is read. NaN where `a` is not positive definite.
     Shapes: [*B, N, N] -> [*B, N, N].
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
+            arXiv:1602.07527.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -55,6 +59,10 @@ def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
     """The factor that `cholesky` gives, and which one it is, for `cho_solve`.
+
+    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
+            arXiv:1602.07527.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -75,6 +83,9 @@ def lu(
 
     permute_l:  gives P L and U instead; p_indices: gives numbers p with a = L[p] U instead of P.
     Shapes: [*B, M, N] -> [*B, M, M], [*B, M, K], [*B, K, N], K = min(M, N).
+    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
+            SIAM J. Matrix Anal. 18(4).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -106,6 +117,9 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     """L and U in one array, and the pivots, for `lu_solve`.
 
     Shapes: [*B, M, N] -> [*B, M, N], i32[*B, min(M, N)].
+    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
+            SIAM J. Matrix Anal. 18(4).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -126,6 +140,8 @@ def lu_solve(
 
     Shapes: factors [*B, N, N], pivots [*B, N], b [*B, N, K] or [N].
     Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
+            SIAM J. Matrix Anal. 18(4).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -204,6 +220,8 @@ def qr_multiply(
 
     pivoting:  as in `qr`, with the numbers of the columns as a third result.
     Errors: ArgumentError for another mode.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §5.2; Schreiber & Van Loan 1989,
+            SIAM J. Sci. Stat. Comput. 10(1).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

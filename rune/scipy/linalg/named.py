@@ -50,6 +50,8 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 def hilbert(n: int) -> Any:
     """1 / (i + j + 1), a matrix of very large condition.
 
+    Errors: ArgumentError for `n` that is no integer.
+
     >>> from rune.scipy import linalg
     >>> linalg.hilbert(2)[0]
     Array([1. , 0.5], f32[2], cpu:0)
@@ -167,6 +169,7 @@ def helmert(n: int, full: bool = False) -> Any:
     """Helmert's matrix of contrasts: orthonormal rows, each orthogonal to ones.
 
     full:   whether the row of 1/√n stands first.
+    Errors: ArgumentError for `n` that is no integer.
 
     >>> from rune.scipy import linalg
     >>> linalg.helmert(2).round(4)
@@ -187,6 +190,8 @@ def block_diag(*arrs: Any) -> Any:
     """The matrices along the diagonal of one that is zero elsewhere; vectors count as rows.
 
     Shapes: [*B, M_k, N_k] each -> [*B, ΣM, ΣN].
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

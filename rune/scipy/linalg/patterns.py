@@ -32,6 +32,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
     r:      conj(c) by default; its first element is not read.
     Shapes: [*B, M], [*B, N] -> [*B, M, N].
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -64,6 +65,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
     r:      zeros by default; its first element is not read.
     Shapes: [*B, M], [*B, N] -> [*B, M, N].
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -82,6 +84,9 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 def circulant(c: Any) -> Any:
     """A matrix whose columns are c turned round by one more place each. [*B, N] -> [*B, N, N].
+
+    Types:  that of `c`.
+    Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -180,6 +185,8 @@ def _with_subdiagonal(top: Any, below: Any) -> Any:
 
 def fiedler(a: Any) -> Any:
     """The matrix of distances |a_i - a_j|. Shapes: [*B, N] -> [*B, N, N].
+
+    Errors: ArgumentError for what is no array; DtypeError for bools.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

@@ -30,6 +30,8 @@ def solve_triangular(
 
     Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
     Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.1; inverted diagonal blocks:
+            Du Croz & Higham 1992.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -74,6 +76,10 @@ def cho_solve(
     """x with a x = b from `cho_factor`'s answer.
 
     Shapes: factor [*B, N, N], b [*B, N, K] or [N].
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
+            arXiv:1602.07527.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -98,6 +104,8 @@ def solve(
 
     Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
     Errors: ArgumentError for another assume_a; ShapeError where sizes do not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
+            SIAM J. Matrix Anal. 18(4).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -140,6 +148,11 @@ def _divided(a: Any, b: Any) -> Any:
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The inverse of square matrices, as `rune.numpy.linalg.inv`.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
+            SIAM J. Matrix Anal. 18(4).
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
     >>> linalg.inv(rnp.array([[4.0]]))
@@ -150,6 +163,11 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant of square matrices, as `rune.numpy.linalg.det`.
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
+            SIAM J. Matrix Anal. 18(4).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -167,6 +185,9 @@ def lstsq(
 
     cond:   singular values up to cond times the greatest count as zero; max(M, N) eps for None.
     There is one way, the singular values; the residuals are there for every rank.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
+            QR.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -184,6 +205,10 @@ def pinv(
 
     rtol:   max(M, N) eps by default, or 0 where atol is given.
     return_rank:  whether the number of the others is given as well.
+    Types:  bools and integers become floats.
+    Errors: DtypeError for what is no array; ShapeError for rank 0.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
+            QR.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

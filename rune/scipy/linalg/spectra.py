@@ -35,6 +35,8 @@ def svd(
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
     Errors: ShapeError below rank 2.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
+            QR.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -49,6 +51,8 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
     """Singular values, descending. Shapes: [*B, M, N] -> [*B, min(M, N)], real.
 
     Errors: ShapeError below rank 2.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
+            QR.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -155,6 +159,8 @@ def eigvalsh(
 
     Shapes: [*B, N, N] -> [*B, N], real.
     Errors: as `eigh`.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.5; derivative: Giles 2008,
+            §3.1.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -241,6 +247,7 @@ def eigvalsh_tridiagonal(
 
     Shapes: [*B, N], [*B, N-1] -> [*B, K].
     Errors: as `eigh_tridiagonal`.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.4.1 and §8.5.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -326,6 +333,8 @@ def eigvals(
 
     Shapes: [*B, N, N] -> [*B, N].
     Errors: as `eig`.
+    Source: Golub & Van Loan, Matrix Computations, 4th edition, §7.5 and §7.6; derivative:
+            Boeddeker et al. 2017, arXiv:1701.00392.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

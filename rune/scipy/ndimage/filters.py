@@ -70,6 +70,10 @@ def convolve1d(
 ) -> Any:  # fmt: skip
     """correlate1d with the weights reversed, none of them conjugated.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
+            shapes that do not fit; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import convolve1d
     >>> convolve1d(rnp.arange(4.0), rnp.array([1.0, 0.0, -1.0]))
@@ -116,6 +120,10 @@ def convolve(
 ) -> Any:  # fmt: skip
     """correlate with the weights reversed along every axis, none of them conjugated.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
+            shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import convolve
     >>> convolve(rnp.eye(2), rnp.ones((1, 1)))
@@ -138,6 +146,10 @@ def total(name: str, x: Any, one: Callable[[Any, int], Any]) -> Any:
 
 def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     """The sum of second differences along all axes.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
+            rank 0.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import laplace
@@ -165,6 +177,10 @@ def _edges(name: str, x: Any, axis: int, beside: Sequence[float], mode: str, cva
 def sobel(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) -> Any:
     """Sobel's differences along an axis, smoothed by (1, 2, 1) along the others.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array; AxisError for an
+            axis out of range.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import sobel
     >>> sobel(rnp.arange(3.0))
@@ -175,6 +191,10 @@ def sobel(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) ->
 
 def prewitt(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) -> Any:
     """Prewitt's differences along an axis, smoothed by (1, 1, 1) along the others.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array; AxisError for an
+            axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import prewitt
@@ -192,6 +212,10 @@ def uniform_filter1d(
 ) -> Any:
     """The mean of `size` elements around each along an axis.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array; AxisError for an
+            axis out of range.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import uniform_filter1d
     >>> uniform_filter1d(rnp.arange(3.0), 3)
@@ -208,6 +232,10 @@ def uniform_filter(
     axes: Any = None,
 ) -> Any:  # fmt: skip
     """The mean of a box of elements around each.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for another `mode` and another `size`; DtypeError for what is no
+            array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import uniform_filter
@@ -260,6 +288,10 @@ def maximum_filter(
 ) -> Any:  # fmt: skip
     """The largest of a box of elements around each; equal ones share the derivative.
 
+    Shapes: any, kept. Types: that of `input`.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array and complex
+            numbers; AxisError for an axis out of range.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import maximum_filter
     >>> maximum_filter(rnp.array([1, 5, 2, 0]), 3)
@@ -273,6 +305,10 @@ def minimum_filter(
     axes: Any = None,
 ) -> Any:  # fmt: skip
     """The smallest of a box of elements around each; equal ones share the derivative.
+
+    Shapes: any, kept. Types: that of `input`.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array and complex
+            numbers; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import minimum_filter

@@ -93,6 +93,9 @@ def _deviation(name: str, sigma: Any) -> float:
 def gaussian_laplace(input: Any, sigma: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     """The sum over axes of the second derivative of gaussian_filter.
 
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
+            rank 0.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import gaussian_laplace
     >>> gaussian_laplace(rnp.zeros(2), 1.0)
@@ -111,6 +114,9 @@ def gaussian_gradient_magnitude(
     input: Any, sigma: Any, mode: str = "reflect", cval: Any = 0.0
 ) -> Any:
     """The length of the gradient of gaussian_filter; its derivative is NaN where that is 0.
+
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
+            rank 0.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import gaussian_gradient_magnitude

@@ -143,6 +143,7 @@ def shift(input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: 
 
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import shift
@@ -195,6 +196,8 @@ def rotate(
     angle:   known while tracing.   reshape: the result is large enough for all of `input`.
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
+    Errors: ArgumentError for another `mode`; DtypeError for what is no array; AxisError for an
+            axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import rotate

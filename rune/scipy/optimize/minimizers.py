@@ -75,7 +75,14 @@ def minimize(
 
 
 class LeastSquaresResults(NamedTuple):
-    """The end of a fit: the point, half the sum of squares, residuals [M], Jacobian [M, N], …"""
+    """The end of a fit: the point, half the sum of squares, residuals [M], Jacobian [M, N], …
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.optimize import least_squares
+    >>> found = least_squares(lambda x: x - 3.0, rnp.array([0.0]))
+    >>> found.x, bool(found.success)
+    (Array([3.], f32[1], cpu:0), True)
+    """
 
     x: Any
     cost: Any

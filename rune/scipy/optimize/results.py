@@ -12,6 +12,12 @@ class OptimizeResults(NamedTuple):
     success: whether the gradient (or the simplex) became as small as asked for.
     status:  0 success, 1 too many steps, 2 too many calls, 3 no descent along the line.
     nfev, njev, nit: calls of the function, of its gradient, and steps.
+
+    >>> import rune.numpy as rnp
+    >>> from rune.scipy.optimize import minimize
+    >>> found = minimize(lambda x: rnp.sum((x - 3.0) ** 2), rnp.array([0.0]), method="BFGS")
+    >>> found.x, bool(found.success)
+    (Array([3.], f32[1], cpu:0), True)
     """
 
     x: Any
@@ -26,7 +32,13 @@ class OptimizeResults(NamedTuple):
 
 
 class RootResults(NamedTuple):
-    """The end of a search for a root."""
+    """The end of a search for a root.
+
+    >>> from rune.scipy.optimize import bisect
+    >>> root, found = bisect(lambda x: x * x - 4.0, 0.0, 3.0, full_output=True)
+    >>> bool(found.converged), round(float(found.root), 4)
+    (True, 2.0)
+    """
 
     root: Any
     converged: Any

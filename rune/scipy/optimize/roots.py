@@ -87,6 +87,8 @@ def brentq(
     rtol:   four times the precision of the dtype by default.
     Differentiable in `args`. NaN where f has one sign at both ends.
     Source: Brent 1973, Algorithms for Minimization Without Derivatives, chapter 4.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.optimize import brentq
     >>> brentq(lambda x: x * x - 2.0, 0.0, 2.0)
@@ -120,6 +122,9 @@ def bisect(
     """A root of f(x, *args) between a and b, where it has different signs, by halving.
 
     f, rtol, derivatives: as brentq.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 3.8(ii) and 3.8(iii).
 
     >>> from rune.scipy.optimize import bisect
     >>> bisect(lambda x: x * x - 2.0, 0.0, 2.0)
@@ -159,6 +164,9 @@ def newton(
     fprime:  its derivative; rune's by default.   fprime2: the second one: then Halley's method.
     tol:     how small a step ends the search (not below the precision of the dtype).
     Differentiable in `args`. NaN where it does not converge.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 3.8(ii) and 3.8(iii).
 
     >>> from rune.scipy.optimize import newton
     >>> newton(lambda x: x * x - 2.0, 1.0)
@@ -199,6 +207,7 @@ def golden(
 
     func: elementwise, with one minimum in the interval.   tol: √precision of the dtype by default.
     Not differentiable.  Source: Kiefer 1953.
+    Errors: ArgumentError for a bracket that is no numbers.
 
     >>> from rune.scipy.optimize import golden
     >>> bool(abs(golden(lambda x: (x - 0.3) ** 2) - 0.3) < 1e-3)
@@ -234,6 +243,8 @@ def root(
 
     Each step solves the system of the Jacobian, and is halved until the residual falls.
     Works under jit and vmap. Source: Nocedal & Wright 2006, section 11.2.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for a
+            shape that does not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.optimize import root

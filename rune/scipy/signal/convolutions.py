@@ -104,6 +104,8 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
     """The faster method of `convolve`: "direct" or "fft", by the number of multiplications.
 
     Integers are convolved directly, which is exact; so are arrays of symbolic sizes.
+    Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
+            not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -125,6 +127,9 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The cross-correlation of two arrays: `convolve` with in2 reversed and conjugated.
 
+    Errors: ArgumentError for what is no array, another `mode` and another `method`; ShapeError
+            for shapes that do not fit.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
     >>> signal.correlate(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]))
@@ -138,6 +143,8 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Any:
     """By how much in2 is moved for each result of `correlate` of two vectors.
 
     For mode "same" and an odd total length SciPy gives each of them one more than it is.
+    Errors: ArgumentError for what is no array and another `mode`; DtypeError for bools as
+            `in1_len`.
 
     >>> from rune.scipy import signal
     >>> signal.correlation_lags(3, 2)
@@ -163,6 +170,9 @@ def convolve2d(
     """The convolution of two matrices.
 
     boundary: what is around in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
+            not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -180,6 +190,10 @@ def correlate2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
 ) -> Any:
     """The cross-correlation of two matrices; arguments are those of `convolve2d`.
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
+            not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -218,6 +232,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
     axes:   by default all; along others the arrays broadcast.
     Types:  integers become floats.
+    Source: Fourier transforms, Oppenheim & Schafer 3e, §8.7.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -273,6 +288,10 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     """`fftconvolve` in blocks of the longer array, whose results overlap and are added.
 
     Cost: O(n log m) for n elements and a kernel of m, along the axis where they differ most.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
+            not fit; AxisError for an axis out of range.
+    Source: Fourier transforms, Oppenheim & Schafer 3e, §8.7.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal

@@ -94,6 +94,10 @@ def _filter_step(carry: tuple[Any, Any, Any], x: Any) -> tuple[tuple[Any, Any, A
 def lfilter_zi(b: Any, a: Any) -> Any:
     """The state in which `lfilter` stays while its input is one: its response to a step.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
     >>> signal.lfilter_zi(rnp.array([1.0]), rnp.array([1.0, -0.5]))
@@ -165,6 +169,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Shapes: sos [S, 6], each row b0 b1 b2 a0 a1 a2; zi [S, ..., 2, ...], the 2 along `axis`.
     Result: y; with zi, (y, the states at the end).
     Errors: ShapeError for other shapes.
+    Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -208,6 +213,8 @@ def savgol_coeffs(
     pos: where in the window, by default its middle;  use: "conv" for the order of a convolution,
          "dot" for that of the samples.
     Source: Savitzky & Golay 1964, Analytical Chemistry 36(8).
+    Errors: ArgumentError for what is no array; DtypeError for anything but integers as
+            `window_length` and complex numbers as `polyorder`.
 
     >>> from rune.scipy import signal
     >>> signal.savgol_coeffs(5, 2).round(4)
@@ -245,6 +252,7 @@ def savgol_filter(
     mode:   at the ends: "interp" evaluates the polynomial of the last whole window; "mirror",
             "nearest", "wrap" and "constant" (cval) continue the signal.
     Errors: ArgumentError for an even window or a window longer than the signal with "interp".
+    Source: Savitzky & Golay 1964, Analytical Chemistry 36(8).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal

@@ -145,6 +145,7 @@ def csd(
     average: "mean" or "median", which is corrected for its bias.
     Result:  frequencies, powers.
     Errors:  ArgumentError for segments that do not fit together.
+    Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -194,6 +195,10 @@ def welch(
 ) -> tuple[Any, Any]:  # fmt: skip
     """The power of a signal at each frequency, a mean over segments. Arguments as `csd`.
 
+    Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
+            no elements; AxisError for an axis out of range.
+    Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
     >>> frequencies, power = signal.welch(rnp.arange(16.0), nperseg=8)
@@ -212,6 +217,10 @@ def periodogram(
     axis: int = -1,
 ) -> tuple[Any, Any]:  # fmt: skip
     """The power of a signal at each frequency, by one transform of the whole of it.
+
+    Errors: ArgumentError for what is no array; ShapeError for no elements; AxisError for an
+            axis out of range.
+    Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -232,6 +241,10 @@ def coherence(
     axis: int = -1,
 ) -> tuple[Any, Any]:  # fmt: skip
     """How much of two signals' powers is common, from 0 to 1: |Pxy|² / (Pxx Pyy).
+
+    Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
+            no elements; AxisError for an axis out of range.
+    Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -258,6 +271,9 @@ def spectrogram(
     mode:   "psd": powers;  "complex", "magnitude", "angle", "phase" (without jumps).
     Result: frequencies, times, and an array with the frequencies in the place of the axis and the
             times behind all others.
+    Errors: ArgumentError for what is no array, another `mode` and `nperseg` that is no integer;
+            ShapeError for no elements; AxisError for an axis out of range.
+    Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -309,6 +325,9 @@ def stft(
     padded: whether zeros complete the last segment.
     Result: frequencies, times, and an array with the frequencies in the place of the axis and the
             times behind all others.
+    Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
+            no elements; AxisError for an axis out of range.
+    Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -353,6 +372,9 @@ def istft(
 
     Arguments are those of `stft`; boundary says whether it continued the signal.
     Result: times, signal.
+    Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
+            rank 0.
+    Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal

@@ -75,6 +75,9 @@ def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
     """The analytic signal: the same real part, and no negative frequencies.
 
     N: the length of the transform, by default that of the axis.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            no elements; AxisError for an axis out of range.
+    Source: one-sided spectra, Oppenheim & Schafer 3e, §12.4.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -100,6 +103,7 @@ def resample(
     window: weights of the spectrum: a name, or an array of as many frequencies, 0 first.
     domain: "time", or "freq" where x is a spectrum already.
     Errors: ArgumentError for another domain or a number below 1.
+    Source: the Fourier transform cut or filled with zeros, Oppenheim & Schafer 3e, §8.4.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal

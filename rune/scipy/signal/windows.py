@@ -185,6 +185,9 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
 def boxcar(M: int, sym: bool = True) -> Any:
     """No weighting: ones.
 
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.boxcar(2)
     Array([1., 1.], f32[2], cpu:0)
@@ -194,6 +197,9 @@ def boxcar(M: int, sym: bool = True) -> Any:
 
 def triang(M: int, sym: bool = True) -> Any:
     """A triangle whose ends are not zero.
+
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.triang(3)
@@ -205,6 +211,9 @@ def triang(M: int, sym: bool = True) -> Any:
 def parzen(M: int, sym: bool = True) -> Any:
     """Four pieces of cubes.
 
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.parzen(3).round(4)
     Array([0.0741, 1.    , 0.0741], f32[3], cpu:0)
@@ -214,6 +223,9 @@ def parzen(M: int, sym: bool = True) -> Any:
 
 def bohman(M: int, sym: bool = True) -> Any:
     """The product of a triangle and a cosine, smoothed.
+
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.bohman(3).round(4)
@@ -225,6 +237,9 @@ def bohman(M: int, sym: bool = True) -> Any:
 def blackman(M: int, sym: bool = True) -> Any:
     """Three cosine terms.
 
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.blackman(3).round(4) + 0
     Array([0., 1., 0.], f32[3], cpu:0)
@@ -234,6 +249,9 @@ def blackman(M: int, sym: bool = True) -> Any:
 
 def nuttall(M: int, sym: bool = True) -> Any:
     """Four cosine terms with least side lobes.
+
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.nuttall(3).round(4)
@@ -245,6 +263,9 @@ def nuttall(M: int, sym: bool = True) -> Any:
 def blackmanharris(M: int, sym: bool = True) -> Any:
     """Four cosine terms.
 
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.blackmanharris(3).round(4)
     Array([1.e-04, 1.e+00, 1.e-04], f32[3], cpu:0)
@@ -254,6 +275,9 @@ def blackmanharris(M: int, sym: bool = True) -> Any:
 
 def flattop(M: int, sym: bool = True) -> Any:
     """Five cosine terms, flat in the middle of the main lobe.
+
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.flattop(3).round(4)
@@ -265,6 +289,9 @@ def flattop(M: int, sym: bool = True) -> Any:
 def bartlett(M: int, sym: bool = True) -> Any:
     """A triangle that ends in zeros.
 
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.bartlett(3)
     Array([0., 1., 0.], f32[3], cpu:0)
@@ -274,6 +301,9 @@ def bartlett(M: int, sym: bool = True) -> Any:
 
 def barthann(M: int, sym: bool = True) -> Any:
     """A triangle and a cosine, mixed.
+
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.barthann(3).round(4) + 0
@@ -285,6 +315,9 @@ def barthann(M: int, sym: bool = True) -> Any:
 def hann(M: int, sym: bool = True) -> Any:
     """A raised cosine that ends in zeros.
 
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.hann(3)
     Array([0., 1., 0.], f32[3], cpu:0)
@@ -294,6 +327,9 @@ def hann(M: int, sym: bool = True) -> Any:
 
 def hamming(M: int, sym: bool = True) -> Any:
     """A raised cosine on a pedestal.
+
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.hamming(3).round(4)
@@ -305,6 +341,9 @@ def hamming(M: int, sym: bool = True) -> Any:
 def cosine(M: int, sym: bool = True) -> Any:
     """Half a wave.
 
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.cosine(2).round(4)
     Array([0.7071, 0.7071], f32[2], cpu:0)
@@ -314,6 +353,9 @@ def cosine(M: int, sym: bool = True) -> Any:
 
 def lanczos(M: int, sym: bool = True) -> Any:
     """The main lobe of sinc.
+
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.lanczos(3).round(4) + 0
@@ -325,6 +367,9 @@ def lanczos(M: int, sym: bool = True) -> Any:
 def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Any:
     """A plateau with cosine flanks; `alpha` is the share of the flanks.
 
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.tukey(5)
     Array([0., 1., 1., 1., 0.], f32[5], cpu:0)
@@ -334,6 +379,10 @@ def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Any:
 
 def kaiser(M: int, beta: float, sym: bool = True) -> Any:
     """I0(β sqrt(1 - x²)) / I0(β).
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.kaiser(3, 1.0).round(4)
@@ -345,6 +394,10 @@ def kaiser(M: int, beta: float, sym: bool = True) -> Any:
 def gaussian(M: int, std: float, sym: bool = True) -> Any:
     """A bell of standard deviation `std`, in samples.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.gaussian(3, 1.0).round(4)
     Array([0.6065, 1.    , 0.6065], f32[3], cpu:0)
@@ -354,6 +407,9 @@ def gaussian(M: int, std: float, sym: bool = True) -> Any:
 
 def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Any:
     """A bell of width `sig` and steepness p; p = 1 is Gauss's.
+
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.general_gaussian(3, 1.0, 1.0).round(4)
@@ -365,6 +421,10 @@ def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Any:
 def general_hamming(M: int, alpha: float, sym: bool = True) -> Any:
     """`alpha` plus 1 - alpha of a cosine.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.general_hamming(3, 0.75)
     Array([0.5, 1. , 0.5], f32[3], cpu:0)
@@ -375,6 +435,9 @@ def general_hamming(M: int, alpha: float, sym: bool = True) -> Any:
 def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
     """A sum of cosines with weights `a`.
 
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.general_cosine(3, (0.5, 0.5))
     Array([0., 1., 0.], f32[3], cpu:0)
@@ -384,6 +447,9 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
 
 def exponential(M: int, center: float | None = None, tau: float = 1.0, sym: bool = True) -> Any:
     """exp(-|n - center| / tau); only a symmetric one may have another center.
+
+    Errors: ArgumentError for `M` that is no integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.exponential(3).round(4)

@@ -82,6 +82,9 @@ def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
     """The distances of the rows of X from each other: of (0, 1), (0, 2), …, (1, 2), ….
 
     Shapes: [M, N] -> [M (M - 1) / 2].
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            another rank.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.spatial.distance import pdist

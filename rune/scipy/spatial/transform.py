@@ -107,6 +107,7 @@ class Rotation:
     """A rotation of space, or an array of them. Make one with Rotation.from_….
 
     quat: [*B, 4], unit quaternions (x, y, z, w).
+    Errors: ShapeError where there are not four numbers at the end.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.spatial.transform import Rotation
@@ -297,6 +298,7 @@ class Slerp:
     """Rotations between given ones, at constant speed along the shortest way.
 
     times: [N], rising;  rotations: N of them.  Beyond the ends the first and last pair continue.
+    Errors: ShapeError for times that are not as many as rotations.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.spatial.transform import Rotation, Slerp

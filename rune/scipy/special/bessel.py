@@ -82,6 +82,10 @@ _i1.defjvps(lambda t, y, x: t * (_i0(x) - odd_over(y, x)))
 def i0(x: Any) -> Any:
     """I0(x), the modified Bessel function of order 0.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
+
     >>> from rune.scipy.special import i0
     >>> i0(1.0)
     Array(1.2660658, f32*[], cpu:0)
@@ -92,6 +96,10 @@ def i0(x: Any) -> Any:
 @elementwise
 def i1(x: Any) -> Any:
     """I1(x), the modified Bessel function of order 1.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import i1
     >>> i1(0.0)
@@ -104,6 +112,10 @@ def i1(x: Any) -> Any:
 def i0e(x: Any) -> Any:
     """exp(-|x|) I0(x), which does not overflow.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
+
     >>> from rune.scipy.special import i0e
     >>> i0e(0.0)
     Array(1., f32*[], cpu:0)
@@ -114,6 +126,10 @@ def i0e(x: Any) -> Any:
 @elementwise
 def i1e(x: Any) -> Any:
     """exp(-|x|) I1(x), which does not overflow.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import i1e
     >>> i1e(0.0)
@@ -187,6 +203,10 @@ _k1e.defjvps(lambda t, y, x: t * (y - _k0e(x) - y / x))
 def k0(x: Any) -> Any:
     """K0(x), the modified Bessel function of the second kind; infinite at 0, NaN below.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
+
     >>> from rune.scipy.special import k0
     >>> k0(1.0)
     Array(0.4210244, f32*[], cpu:0)
@@ -197,6 +217,10 @@ def k0(x: Any) -> Any:
 @elementwise
 def k1(x: Any) -> Any:
     """K1(x); infinite at 0, NaN below.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import k1
     >>> k1(1.0)
@@ -209,6 +233,10 @@ def k1(x: Any) -> Any:
 def k0e(x: Any) -> Any:
     """exp(x) K0(x), which does not underflow.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
+
     >>> from rune.scipy.special import k0e
     >>> k0e(1.0)
     Array(1.1444631, f32*[], cpu:0)
@@ -219,6 +247,10 @@ def k0e(x: Any) -> Any:
 @elementwise
 def k1e(x: Any) -> Any:
     """exp(x) K1(x), which does not underflow.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import k1e
     >>> k1e(1.0)

@@ -103,6 +103,10 @@ _y1.defjvps(lambda t, y, x: t * (_y0(x) - y / x))
 def j0(x: Any) -> Any:
     """J0(x), the Bessel function of order 0.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
+
     >>> from rune.scipy.special import j0
     >>> j0(0.0)
     Array(1., f32*[], cpu:0)
@@ -113,6 +117,10 @@ def j0(x: Any) -> Any:
 @elementwise
 def j1(x: Any) -> Any:
     """J1(x), the Bessel function of order 1.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
     >>> from rune.scipy.special import j1
     >>> j1(0.0)
@@ -125,6 +133,10 @@ def j1(x: Any) -> Any:
 def y0(x: Any) -> Any:
     """Y0(x), the Bessel function of the second kind; -inf at 0, NaN below.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
+
     >>> from rune.scipy.special import y0
     >>> y0(1.0)
     Array(0.08825696, f32*[], cpu:0)
@@ -135,6 +147,10 @@ def y0(x: Any) -> Any:
 @elementwise
 def y1(x: Any) -> Any:
     """Y1(x); -inf at 0, NaN below.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
     >>> from rune.scipy.special import y1
     >>> y1(1.0)

@@ -57,6 +57,9 @@ def betaln(a: Any, b: Any) -> Any:
     """log |B(a, b)|, the logarithm of the beta function.
 
     Source: DLMF 5.12.1 and 5.11.1.
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> from rune.scipy.special import betaln
     >>> betaln(2.0, 3.0)
@@ -72,6 +75,11 @@ def _sign(x: Any) -> Any:
 @elementwise
 def beta(a: Any, b: Any) -> Any:
     """B(a, b) = Γ(a) Γ(b) / Γ(a + b).
+
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+    Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
     >>> from rune.scipy.special import beta
     >>> beta(2.0, 3.0)
@@ -103,6 +111,9 @@ def over_gamma(x: Any) -> Any:
 def binom(n: Any, k: Any) -> Any:
     """Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)), the number of choices of k out of n.
 
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
+
     >>> from rune.scipy.special import binom
     >>> binom(5.0, 2.0)
     Array(10., f32*[], cpu:0)
@@ -122,6 +133,7 @@ def comb(N: Any, k: Any, exact: bool = False, repetition: bool = False) -> Any:
 
     0 for k > N or negative numbers.
     Errors: ArgumentError for exact=True.
+    Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
     >>> from rune.scipy.special import comb
     >>> comb(5, 2)
@@ -139,6 +151,7 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
     """The number of ordered choices of k out of N, as a float; 0 for k > N or negative numbers.
 
     Errors: ArgumentError for exact=True.
+    Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
     >>> from rune.scipy.special import perm
     >>> perm(5, 2)
@@ -161,6 +174,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     """n! = Γ(n + 1), as a float; 0 for negative n.
 
     Errors: ArgumentError for exact=True.
+    Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
     >>> from rune.scipy.special import factorial
     >>> factorial(5)
@@ -174,6 +188,10 @@ def factorial(n: Any, exact: bool = False) -> Any:
 @elementwise
 def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol Γ(z + m) / Γ(z), the rising factorial z (z + 1) … for whole m.
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
     >>> from rune.scipy.special import poch
     >>> poch(3.0, 2.0)
@@ -209,6 +227,7 @@ def multigammaln(a: Any, d: int) -> Any:
     """log of the multivariate gamma function of dimension d, for a > (d - 1) / 2.
 
     Errors: ArgumentError for d < 1.
+    Source: DLMF 5.5.3 and 5.11.1.
 
     >>> from rune.scipy.special import multigammaln
     >>> multigammaln(2.0, 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.numpy.arguments import static_int
 from rune.scipy.special.arguments import elementwise
 from rune.scipy.special.densities import deviance
 from rune.transforms.custom_jvp import custom_jvp
@@ -15,6 +16,9 @@ from rune.transforms.custom_jvp import custom_jvp
 @elementwise
 def expit(x: Any) -> Any:
     """1 / (1 + exp(-x)).
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import expit
     >>> expit(0.0)
@@ -26,6 +30,9 @@ def expit(x: Any) -> Any:
 @elementwise
 def log_expit(x: Any) -> Any:
     """log(expit(x)), without underflow.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import log_expit
     >>> log_expit(-1e4)
@@ -49,6 +56,9 @@ _logit.defjvps(lambda t, y, p: t / (p * (1.0 - p)))
 @elementwise
 def logit(x: Any) -> Any:
     """log(x / (1 - x)): the inverse of expit; NaN outside [0, 1].
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import logit
     >>> logit(0.5)
@@ -80,6 +90,10 @@ _times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t *
 def xlogy(x: Any, y: Any) -> Any:
     """x log(y), and 0 where x is 0.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> from rune.scipy.special import xlogy
     >>> xlogy(0.0, 0.0)
     Array(0., f32*[], cpu:0)
@@ -90,6 +104,10 @@ def xlogy(x: Any, y: Any) -> Any:
 @elementwise
 def xlog1py(x: Any, y: Any) -> Any:
     """x log(1 + y), and 0 where x is 0.
+
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> from rune.scipy.special import xlog1py
     >>> xlog1py(0.0, -1.0)
@@ -102,6 +120,9 @@ def xlog1py(x: Any, y: Any) -> Any:
 def entr(x: Any) -> Any:
     """-x log(x), 0 at 0 and -inf below.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> from rune.scipy.special import entr
     >>> entr(0.5)
     Array(0.3465736, f32*[], cpu:0)
@@ -112,6 +133,10 @@ def entr(x: Any) -> Any:
 @elementwise
 def rel_entr(x: Any, y: Any) -> Any:
     """x log(x / y) for positive x and y, 0 for x = 0 <= y, else inf.
+
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> from rune.scipy.special import rel_entr
     >>> rel_entr(0.0, 1.0)
@@ -131,6 +156,10 @@ def rel_entr(x: Any, y: Any) -> Any:
 def kl_div(x: Any, y: Any) -> Any:
     """x log(x / y) - x + y for positive x and y, y for x = 0 <= y, else inf.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> from rune.scipy.special import kl_div
     >>> kl_div(1.0, 2.0)
     Array(0.30685282, f32*[], cpu:0)
@@ -149,6 +178,9 @@ def kl_div(x: Any, y: Any) -> Any:
 def exprel(x: Any) -> Any:
     """(exp(x) - 1) / x, and 1 at 0.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> from rune.scipy.special import exprel
     >>> exprel(0.0)
     Array(1., f32*[], cpu:0)
@@ -163,6 +195,9 @@ def exprel(x: Any) -> Any:
 def cosm1(x: Any) -> Any:
     """cos(x) - 1, exact near 0.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> from rune.scipy.special import cosm1
     >>> cosm1(1e-3)
     Array(-5.0000006e-07, f32*[], cpu:0)
@@ -175,6 +210,9 @@ def cosm1(x: Any) -> Any:
 def log1p(x: Any) -> Any:
     """log(1 + x), exact near 0.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+
     >>> from rune.scipy.special import log1p
     >>> log1p(0.0)
     Array(0., f32*[], cpu:0)
@@ -185,6 +223,9 @@ def log1p(x: Any) -> Any:
 @elementwise
 def expm1(x: Any) -> Any:
     """exp(x) - 1, exact near 0.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import expm1
     >>> expm1(0.0)
@@ -211,6 +252,10 @@ def _expm1_over(y: Any, power: Any) -> Any:
 def boxcox(x: Any, lmbda: Any) -> Any:
     """(x**lmbda - 1) / lmbda, and log(x) for lmbda = 0. Source: Box & Cox 1964.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> from rune.scipy.special import boxcox
     >>> boxcox(4.0, 0.5)
     Array(2., f32*[], cpu:0)
@@ -221,6 +266,10 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 @elementwise
 def boxcox1p(x: Any, lmbda: Any) -> Any:
     """((1 + x)**lmbda - 1) / lmbda, and log(1 + x) for lmbda = 0.
+
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> from rune.scipy.special import boxcox1p
     >>> boxcox1p(3.0, 0.5)
@@ -242,6 +291,10 @@ def _log1p_over(x: Any, power: Any) -> Any:
 def inv_boxcox(y: Any, lmbda: Any) -> Any:
     """The inverse of boxcox in x.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> from rune.scipy.special import inv_boxcox
     >>> inv_boxcox(2.0, 0.0)
     Array(7.3890557, f32*[], cpu:0)
@@ -253,6 +306,10 @@ def inv_boxcox(y: Any, lmbda: Any) -> Any:
 def inv_boxcox1p(y: Any, lmbda: Any) -> Any:
     """The inverse of boxcox1p in x.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+
     >>> from rune.scipy.special import inv_boxcox1p
     >>> inv_boxcox1p(2.0, 0.0)
     Array(6.389056, f32*[], cpu:0)
@@ -263,6 +320,11 @@ def inv_boxcox1p(y: Any, lmbda: Any) -> Any:
 @elementwise
 def huber(delta: Any, r: Any) -> Any:
     """r²/2 up to |r| = delta, and delta (|r| - delta/2) beyond; inf for negative delta.
+
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+    Source: Huber 1964, The Annals of Mathematical Statistics 35(1).
 
     >>> from rune.scipy.special import huber
     >>> huber(1.0, 3.0)
@@ -276,6 +338,11 @@ def huber(delta: Any, r: Any) -> Any:
 @elementwise
 def pseudo_huber(delta: Any, r: Any) -> Any:
     """delta² (sqrt(1 + (r/delta)²) - 1): a smooth kind of huber.
+
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
+    Source: Huber 1964, The Annals of Mathematical Statistics 35(1).
 
     >>> from rune.scipy.special import pseudo_huber
     >>> pseudo_huber(1.0, 0.0)
@@ -298,11 +365,13 @@ def bernoulli(n: int) -> Any:
     """The Bernoulli numbers B(0) … B(n), of which B(1) is -1/2, as a floating array.
 
     Source: DLMF 24.2.1, by the tangent numbers of Brent & Harvey 2011, arXiv:1108.0286.
+    Errors: ArgumentError for an `n` that is no integer.
 
     >>> from rune.scipy.special import bernoulli
     >>> bernoulli(2)
     Array([ 1.        , -0.5       ,  0.16666667], f32[3], cpu:0)
     """
+    n = static_int("bernoulli", "n", n)
     count = max(n // 2, 1)
     tangents = [math.factorial(k) for k in range(count)]
     for i in range(1, count):

@@ -73,6 +73,7 @@ def ellipk(m: Any) -> Any:
     """K(m), the integral of 1 / √(1 - m sin²t) from 0 to π/2; infinite at 1, NaN beyond.
 
     Source: DLMF 19.8.5.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import ellipk
     >>> ellipk(0.0)
@@ -84,6 +85,10 @@ def ellipk(m: Any) -> Any:
 @elementwise
 def ellipkm1(p: Any) -> Any:
     """K(1 - p), exact for small p.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 19.8.5.
 
     >>> from rune.scipy.special import ellipkm1
     >>> ellipkm1(1.0)
@@ -97,6 +102,7 @@ def ellipe(m: Any) -> Any:
     """E(m), the integral of √(1 - m sin²t) from 0 to π/2; NaN beyond 1.
 
     Source: DLMF 19.8.6.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import ellipe
     >>> ellipe(1.0)

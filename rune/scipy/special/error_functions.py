@@ -35,6 +35,10 @@ _ROOT_2 = math.sqrt(2)
 def erf(x: Any) -> Any:
     """The error function, 2/√π times the integral of exp(-t²) from 0 to x.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
+
     >>> from rune.scipy.special import erf
     >>> erf(0.5)
     Array(0.5204999, f32*[], cpu:0)
@@ -46,6 +50,10 @@ def erf(x: Any) -> Any:
 def erfc(x: Any) -> Any:
     """1 - erf(x), exact where that is small.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
+
     >>> from rune.scipy.special import erfc
     >>> erfc(3.0)
     Array(2.2090497e-05, f32*[], cpu:0)
@@ -56,6 +64,10 @@ def erfc(x: Any) -> Any:
 @elementwise
 def erfinv(x: Any) -> Any:
     """The inverse of erf: infinite at -1 and 1, NaN beyond.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
     >>> from rune.scipy.special import erfinv
     >>> erfinv(0.5)
@@ -98,6 +110,10 @@ _erfcx.defjvps(lambda t, y, x: t * (2.0 * x * y - 2.0 / _ROOT_PI))
 def erfcx(x: Any) -> Any:
     """exp(x²) erfc(x), which does not underflow.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
+
     >>> from rune.scipy.special import erfcx
     >>> erfcx(100.0)
     Array(0.00564161, f32*[], cpu:0)
@@ -136,6 +152,10 @@ _erfcinv.defjvps(lambda t, x, y: -0.5 * _ROOT_PI * t * exp_of_square(1.0, x))
 def erfcinv(y: Any) -> Any:
     """The inverse of erfc: infinite at 0 and 2, NaN beyond.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
+
     >>> from rune.scipy.special import erfcinv
     >>> erfcinv(1.0)
     Array(0., f32*[], cpu:0)
@@ -149,6 +169,10 @@ def erfcinv(y: Any) -> Any:
 @elementwise
 def ndtr(x: Any) -> Any:
     """Φ(x), the normal distribution function.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
     >>> from rune.scipy.special import ndtr
     >>> ndtr(0.0)
@@ -192,6 +216,10 @@ log_normal_cdf.defjvps(lambda t, y, x: t * math.sqrt(2 / math.pi) / _erfcx(x * (
 def log_ndtr(x: Any) -> Any:
     """log Φ(x), also where Φ underflows.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
+
     >>> from rune.scipy.special import log_ndtr
     >>> log_ndtr(-100.0)
     Array(-5005.5244, f32*[], cpu:0)
@@ -215,6 +243,10 @@ normal_ppf.defjvps(lambda t, x, p: t / normal_pdf(x))
 @elementwise
 def ndtri(p: Any) -> Any:
     """The inverse of Φ: infinite at 0 and 1, NaN beyond.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
     >>> from rune.scipy.special import ndtri
     >>> ndtri(0.975)
@@ -245,6 +277,10 @@ _ndtri_exp.defjvps(lambda t, x, y: t * math.sqrt(math.pi / 2) * _erfcx(-x * (1 /
 def ndtri_exp(y: Any) -> Any:
     """The inverse of log Φ.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
+
     >>> from rune.scipy.special import ndtri_exp
     >>> ndtri_exp(-100.0)
     Array(-13.888476, f32*[], cpu:0)
@@ -274,6 +310,10 @@ _dawsn.defjvps(lambda t, y, x: t * (1.0 - 2.0 * x * y))
 def dawsn(x: Any) -> Any:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
+
     >>> from rune.scipy.special import dawsn
     >>> dawsn(1.0)
     Array(0.5380795, f32*[], cpu:0)
@@ -284,6 +324,10 @@ def dawsn(x: Any) -> Any:
 @elementwise
 def erfi(x: Any) -> Any:
     """-i erf(ix), 2/√π times the integral of exp(t²) from 0 to x.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
     >>> from rune.scipy.special import erfi
     >>> erfi(1.0)

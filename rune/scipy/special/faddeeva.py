@@ -79,6 +79,9 @@ def wofz(z: Any) -> Any:
     """exp(-z²) erfc(-iz), the Faddeeva function, as complex numbers.
 
     Types: c64, or c128 of 64-bit numbers.
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array.
+    Source: Al Azah & Chandler-Wilde 2021, SIAM J. Numer. Anal. 59(5).
 
     >>> from rune.scipy.special import wofz
     >>> wofz(0.0)
@@ -137,6 +140,9 @@ def owens_t(h: Any, a: Any) -> Any:
     """Owen's T, 1/2π times the integral of exp(-h²(1 + t²)/2) / (1 + t²) from 0 to a.
 
     Source: Owen 1956, Annals of Mathematical Statistics 27(4).
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> from rune.scipy.special import owens_t
     >>> owens_t(0.0, 1.0)

@@ -76,6 +76,8 @@ def gamma(x: Any) -> Any:
 
     NaN at the negative integers, infinite at 0.
     Source: DLMF 5.5.3 and 5.11.3.
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import gamma
     >>> gamma(5.0)
@@ -128,6 +130,8 @@ def gammaln(x: Any) -> Any:
     """log |Γ(x)|; infinite at 0 and the negative integers.
 
     Source: DLMF 5.5.3 and 5.11.1.
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import gammaln
     >>> gammaln(5.0)
@@ -140,6 +144,10 @@ def gammaln(x: Any) -> Any:
 def loggamma(x: Any) -> Any:
     """log Γ(x) of a real x: NaN below 0, where it is complex.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 5.5.3 and 5.11.1.
+
     >>> from rune.scipy.special import loggamma
     >>> loggamma(2.0)
     Array(0., f32*[], cpu:0)
@@ -150,6 +158,10 @@ def loggamma(x: Any) -> Any:
 @elementwise
 def gammasgn(x: Any) -> Any:
     """The sign of Γ(x); NaN at the negative integers.
+
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 5.5.3 and 5.11.1.
 
     >>> from rune.scipy.special import gammasgn
     >>> gammasgn(-0.5)
@@ -204,6 +216,8 @@ def digamma(x: Any) -> Any:
     """ψ(x) = Γ'(x) / Γ(x); NaN at the negative integers.
 
     Source: DLMF 5.5.2, 5.5.4 and 5.11.2.
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import digamma
     >>> digamma(1.0)
@@ -220,6 +234,9 @@ def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of ψ, n a whole number, for x > 0.
 
     Not differentiable in n.
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 5.15.1 and 25.11.5.
 
     >>> from rune.scipy.special import polygamma
     >>> polygamma(1, 1.0)

@@ -53,6 +53,9 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     """Kummer's function 1F1(a; b; x), Σ (a)_n x^n / ((b)_n n!).
 
     Source: DLMF 13.2.2, 13.2.39 and 13.7.1.
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> from rune.scipy.special import hyp1f1
     >>> hyp1f1(1.0, 1.0, 1.0)
@@ -81,6 +84,9 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Gauss' function 2F1(a, b; c; x), Σ (a)_n (b)_n x^n / ((c)_n n!), for x <= 1; NaN beyond.
 
     Source: DLMF 15.2.1, 15.4.20, 15.8.1.
+    Shapes: broadcast together. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            shapes that do not fit.
 
     >>> from rune.scipy.special import hyp2f1
     >>> hyp2f1(1.0, 1.0, 2.0, 0.5)

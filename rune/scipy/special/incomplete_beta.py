@@ -134,6 +134,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     Types: for b < 1/2 and 1 - x < 1e-3 it is 1 minus its complement, to the digits of 1.
     Errors: NaN for negative a or b, and x outside [0, 1].
+    Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3).
 
     >>> from rune.scipy.special import betainc
     >>> betainc(1.0, 2.0, 0.5)
@@ -147,6 +148,7 @@ def betaincc(a: Any, b: Any, x: Any) -> Any:
     """1 - I_x(a, b), exact where that is small.
 
     Errors: as betainc.
+    Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3).
 
     >>> from rune.scipy.special import betaincc
     >>> betaincc(1.0, 2.0, 0.5)
@@ -221,6 +223,7 @@ def betaincinv(a: Any, b: Any, y: Any) -> Any:
     """The x with I_x(a, b) = y.
 
     Errors: NaN for y outside [0, 1], a <= 0 or b <= 0.
+    Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3).
 
     >>> from rune.scipy.special import betaincinv
     >>> betaincinv(1.0, 1.0, 0.25)
@@ -234,6 +237,7 @@ def betainccinv(a: Any, b: Any, y: Any) -> Any:
     """The x with 1 - I_x(a, b) = y.
 
     Errors: as betaincinv.
+    Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3).
 
     >>> from rune.scipy.special import betainccinv
     >>> betainccinv(1.0, 1.0, 0.25)

@@ -151,6 +151,7 @@ def gammainc(a: Any, x: Any) -> Any:
     """P(a, x), the integral of t**(a - 1) exp(-t) from 0 to x, over Γ(a).
 
     Errors: NaN for negative arguments.
+    Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 
     >>> from rune.scipy.special import gammainc
     >>> gammainc(1.0, 1.0)
@@ -164,6 +165,7 @@ def gammaincc(a: Any, x: Any) -> Any:
     """Q(a, x) = 1 - P(a, x), exact where that is small.
 
     Errors: NaN for negative arguments.
+    Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 
     >>> from rune.scipy.special import gammaincc
     >>> gammaincc(1.0, 10.0)
@@ -229,6 +231,7 @@ def gammaincinv(a: Any, y: Any) -> Any:
     """The x with P(a, x) = y.
 
     Errors: NaN for y outside [0, 1] or a <= 0.
+    Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 
     >>> from rune.scipy.special import gammaincinv
     >>> gammaincinv(1.0, 0.5)
@@ -242,6 +245,7 @@ def gammainccinv(a: Any, y: Any) -> Any:
     """The x with Q(a, x) = y.
 
     Errors: NaN for y outside [0, 1] or a <= 0.
+    Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 
     >>> from rune.scipy.special import gammainccinv
     >>> gammainccinv(1.0, 0.5)

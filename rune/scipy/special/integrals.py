@@ -50,6 +50,8 @@ def exp1(x: Any) -> Any:
     """E1(x), the integral of exp(-t) / t from x on; infinite at 0, NaN below (it is complex there).
 
     Source: DLMF 6.2.1 and 6.6.2.
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import exp1
     >>> exp1(1.0)
@@ -93,6 +95,8 @@ def expi(x: Any) -> Any:
 
     Types: relative to the result, except near its zero 0.3725.
     Source: DLMF 6.2.5 and 6.6.1.
+    Shapes: any, kept.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import expi
     >>> expi(1.0)
@@ -212,6 +216,9 @@ def _sici_jvp(primals: Any, tangents: Any) -> Any:
 def sici(x: Any) -> tuple[Any, Any]:
     """Si(x) and Ci(x); Ci is NaN below 0, where it is complex.
 
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 6.2.19 and 6.2.20.
+
     >>> from rune.scipy.special import sici
     >>> sici(0.0)[0]
     Array(0., f32*[], cpu:0)
@@ -281,6 +288,9 @@ def _fresnel_jvp(primals: Any, tangents: Any) -> Any:
 def fresnel(x: Any) -> tuple[Any, Any]:
     """S(x) and C(x), the integrals of sin(πt²/2) and cos(πt²/2) from 0 to x.
 
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Source: DLMF 7.5.3 and 7.5.4.
+
     >>> from rune.scipy.special import fresnel
     >>> fresnel(0.5)[1]
     Array(0.49234423, f32*[], cpu:0)
@@ -324,6 +334,8 @@ def spence(x: Any) -> Any:
     """The dilogarithm of 1 - x: minus the integral of log(t) / (t - 1) from 1 to x; NaN below 0.
 
     Source: DLMF 25.12.3, 25.12.4 and 25.12.6.
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import spence
     >>> spence(0.0)

@@ -30,6 +30,8 @@ def lambertw(z: Any, k: Any = 0) -> Any:
     Types:  c64, or c128 of 64-bit numbers. Differentiable in z, but at -1/e.
     Errors: DtypeError for a k that is not of integers. Within a few roundings, but near -1/e, where
             w moves by the root of what z does.
+    Source: Corless, Gonnet, Hare, Jeffrey & Knuth 1996, Advances in Computational Mathematics
+            5.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.special import lambertw

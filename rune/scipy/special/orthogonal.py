@@ -52,6 +52,7 @@ def eval_legendre(n: Any, x: Any) -> Any:
     """Legendre's polynomial of degree n at x.
 
     n: integers known while tracing, as for all polynomials here. Errors: ArgumentError for others.
+    Source: the recurrences of DLMF 18.9.1.
 
     >>> from rune.scipy.special import eval_legendre
     >>> eval_legendre(2, 1.0)
@@ -66,6 +67,11 @@ def eval_legendre(n: Any, x: Any) -> Any:
 def eval_chebyt(n: Any, x: Any) -> Any:
     """Chebyshev's polynomial of the first kind.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+            complex numbers.
+    Source: the recurrences of DLMF 18.9.1.
+
     >>> from rune.scipy.special import eval_chebyt
     >>> eval_chebyt(2, 0.5)
     Array(-0.5, f32*[], cpu:0)
@@ -76,6 +82,11 @@ def eval_chebyt(n: Any, x: Any) -> Any:
 def eval_chebyu(n: Any, x: Any) -> Any:
     """Chebyshev's polynomial of the second kind.
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+            complex numbers.
+    Source: the recurrences of DLMF 18.9.1.
+
     >>> from rune.scipy.special import eval_chebyu
     >>> eval_chebyu(2, 0.5)
     Array(0., f32*[], cpu:0)
@@ -85,6 +96,11 @@ def eval_chebyu(n: Any, x: Any) -> Any:
 
 def eval_hermite(n: Any, x: Any) -> Any:
     """Hermite's polynomial, of the weight exp(-x²).
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+            complex numbers.
+    Source: the recurrences of DLMF 18.9.1.
 
     >>> from rune.scipy.special import eval_hermite
     >>> eval_hermite(2, 1.0)
@@ -98,6 +114,11 @@ def eval_hermite(n: Any, x: Any) -> Any:
 def eval_hermitenorm(n: Any, x: Any) -> Any:
     """Hermite's polynomial, of the weight exp(-x²/2).
 
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+            complex numbers.
+    Source: the recurrences of DLMF 18.9.1.
+
     >>> from rune.scipy.special import eval_hermitenorm
     >>> eval_hermitenorm(2, 2.0)
     Array(3., f32[], cpu:0)
@@ -107,6 +128,11 @@ def eval_hermitenorm(n: Any, x: Any) -> Any:
 
 def eval_laguerre(n: Any, x: Any) -> Any:
     """Laguerre's polynomial.
+
+    Types:  bools and integers become floats.
+    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+            complex numbers.
+    Source: the recurrences of DLMF 18.9.1.
 
     >>> from rune.scipy.special import eval_laguerre
     >>> eval_laguerre(2, 2.0)
@@ -155,6 +181,7 @@ def sph_harm_y(
     Shapes: the arguments broadcast.
     n_max:  the largest degree, where n is traced.
     Errors: ArgumentError for diff_n (differentiate with rune.jvp), or a traced n without n_max.
+    Source: DLMF 14.30.1; Press et al., Numerical Recipes 6.7.
 
     >>> from rune.scipy.special import sph_harm_y
     >>> sph_harm_y(0, 0, 0.0, 0.0)

@@ -72,6 +72,10 @@ def masked_softmax(x: Any, axis: Axis, where: Any) -> Any:
 def log_softmax(x: Any, axis: Axis = None) -> Any:
     """log(softmax(x)) over axes (all by default), without underflow.
 
+    Shapes: any, kept. Types: bools and integers become floats.
+    Errors: DtypeError for what is no array and complex numbers; AxisError for an axis out of
+            range.
+
     >>> import rune.numpy as rnp
     >>> from rune.scipy.special import log_softmax
     >>> log_softmax(rnp.array([0.0, 1e4]))

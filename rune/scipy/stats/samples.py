@@ -1,7 +1,12 @@
-"""Statistics of samples: moments, standard scores, ranks, modes, correlation."""
+"""Statistics of samples: moments, standard scores, ranks, modes, correlation.
+
+nan_policy is SciPy's: "propagate" (a NaN makes its slice NaN) or "omit" (as if it were not there).
+"raise" is refused: a compiled program raises nothing.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
@@ -11,137 +16,244 @@ from rune.scipy.special import incomplete_beta
 from rune.scipy.special.arguments import reals, rounded, widened
 
 
-def _flat(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
-    """`a` as floating numbers, flattened for axis None; and the axis."""
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Floating numbers, the axis along which they are one sample, and which of them count."""
+
+    x: Any
+    axis: int
+    kept: Any = None
+
+    def mean(self, values: Any, keepdims: bool = True) -> Any:
+        return rnp.mean(values, self.axis, keepdims=keepdims, where=self.kept)
+
+    def sum(self, values: Any, keepdims: bool = True) -> Any:
+        return rnp.sum(values, self.axis, keepdims=keepdims, where=self.kept)
+
+    def size(self, keepdims: bool = True) -> Any:
+        """How many count: a number, or one for each slice."""
+        if self.kept is None:
+            return self.x.shape[self.axis]
+        return rnp.sum(self.kept, self.axis, keepdims=keepdims, dtype=self.x.dtype)
+
+    def central(self, power: int, keepdims: bool) -> Any:
+        return self.mean((self.x - self.mean(self.x)) ** power, keepdims)
+
+    def spread(self, ddof: int, keepdims: bool = True) -> Any:
+        return rnp.std(self.x, self.axis, ddof=ddof, keepdims=keepdims, where=self.kept)
+
+
+def _check(name: str, nan_policy: str) -> None:
+    if nan_policy not in ("propagate", "omit"):
+        raise ArgumentError(
+            f"{name}: cannot use nan_policy={nan_policy!r}",
+            hint="'propagate' or 'omit'; `rune.debug.checks(nans=True)` raises where NaN arises",
+        )
+
+
+def _sample(name: str, a: Any, axis: int | None, nan_policy: str) -> _Sample:
+    """`a` as floating numbers, flattened for axis None."""
+    _check(name, nan_policy)
     (x,) = reals(name, a)
-    return (rnp.ravel(x), 0) if axis is None else (x, axis)
+    x, axis = (rnp.ravel(x), 0) if axis is None else (x, axis)
+    return _Sample(x, axis, ~rnp.isnan(x) if nan_policy == "omit" else None)
 
 
-def _central(x: Any, axis: int, power: int, keepdims: bool = False) -> Any:
-    apart = x - rnp.mean(x, axis, keepdims=True)
-    return rnp.mean(apart**power, axis, keepdims=keepdims)
+def _flattened(found: Any, a: Any, axis: int | None, keepdims: bool) -> Any:
+    """With axis None and keepdims there are as many axes as before, all of size 1."""
+    return rnp.reshape(found, (1,) * rnp.asarray(a).ndim) if axis is None and keepdims else found
 
 
-def moment(a: Any, order: int = 1, axis: int | None = 0, *, center: Any = None) -> Any:
+def moment(
+    a: Any, order: int = 1, axis: int | None = 0, nan_policy: str = "propagate", *,
+    center: Any = None, keepdims: bool = False,
+) -> Any:  # fmt: skip
     """The mean of (a - center)**order along an axis; the center is the mean by default.
+
+    Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import moment
     >>> moment(rnp.array([1.0, 3.0]), 2)
     Array(1., f32[], cpu:0)
     """
-    x, axis = _flat("moment", a, axis)
-    around = rnp.mean(x, axis, keepdims=True) if center is None else center
-    return rnp.mean((x - around) ** order, axis)
+    s = _sample("moment", a, axis, nan_policy)
+    around = s.mean(s.x) if center is None else center
+    return _flattened(s.mean((s.x - around) ** order, keepdims), a, axis, keepdims)
 
 
-def skew(a: Any, axis: int | None = 0, bias: bool = True) -> Any:
+def skew(
+    a: Any, axis: int | None = 0, bias: bool = True, nan_policy: str = "propagate", *,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
     """The third central moment over the 3/2 power of the second; NaN for equal numbers.
 
-    bias: False corrects for the size of a sample of three or more.
+    bias:   False corrects for the size of a sample of three or more.
+    Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import skew
     >>> skew(rnp.array([1.0, 2.0, 3.0]))
     Array(0., f32[], cpu:0)
     """
-    x, axis = _flat("skew", a, axis)
-    found = _central(x, axis, 3) / _central(x, axis, 2) ** 1.5
-    n = x.shape[axis]
-    return found if bias or n < 3 else found * ((n * (n - 1)) ** 0.5 / (n - 2))
+    s = _sample("skew", a, axis, nan_policy)
+    found = s.central(3, keepdims) / s.central(2, keepdims) ** 1.5
+    if not bias:
+        n = rnp.maximum(s.size(keepdims), 3.0)
+        corrected = found * rnp.sqrt(n * (n - 1)) / (n - 2)
+        found = rnp.where(s.size(keepdims) < 3, found, corrected)
+    return _flattened(found, a, axis, keepdims)
 
 
-def kurtosis(a: Any, axis: int | None = 0, fisher: bool = True, bias: bool = True) -> Any:
+def kurtosis(
+    a: Any, axis: int | None = 0, fisher: bool = True, bias: bool = True,
+    nan_policy: str = "propagate", *, keepdims: bool = False,
+) -> Any:  # fmt: skip
     """The fourth central moment over the square of the second, less 3 if `fisher`.
 
-    bias: False corrects for the size of a sample of four or more.
+    bias:   False corrects for the size of a sample of four or more.
+    Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import kurtosis
     >>> kurtosis(rnp.array([-1.0, 1.0]))
     Array(-2., f32[], cpu:0)
     """
-    x, axis = _flat("kurtosis", a, axis)
-    found = _central(x, axis, 4) / rnp.square(_central(x, axis, 2))
-    n = x.shape[axis]
-    if not bias and n > 3:
-        found = ((n * n - 1.0) * found - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
-    return found - 3.0 if fisher else found
+    s = _sample("kurtosis", a, axis, nan_policy)
+    found = s.central(4, keepdims) / rnp.square(s.central(2, keepdims))
+    if not bias:
+        n = rnp.maximum(s.size(keepdims), 4.0)
+        corrected = ((n * n - 1.0) * found - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
+        found = rnp.where(s.size(keepdims) < 4, found, corrected)
+    return _flattened(found - 3.0 if fisher else found, a, axis, keepdims)
 
 
-def sem(a: Any, axis: int | None = 0, ddof: int = 1) -> Any:
+def sem(
+    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
     """The standard error of the mean, std / √n.
+
+    Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import sem
     >>> sem(rnp.array([1.0, 3.0]))
     Array(1., f32[], cpu:0)
     """
-    x, axis = _flat("sem", a, axis)
-    return rnp.std(x, axis, ddof=ddof) / x.shape[axis] ** 0.5
+    s = _sample("sem", a, axis, nan_policy)
+    return _flattened(s.spread(ddof, keepdims) / s.size(keepdims) ** 0.5, a, axis, keepdims)
 
 
-def zscore(a: Any, axis: int | None = 0, ddof: int = 0) -> Any:
+def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """(a - mean) / std along an axis; over all numbers for axis None.
+
+    Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import zscore
     >>> zscore(rnp.array([1.0, 3.0]))
     Array([-1.,  1.], f32[2], cpu:0)
     """
-    return zmap(a, a, axis, ddof)
+    return zmap(a, a, axis, ddof, nan_policy)
 
 
-def zmap(scores: Any, compare: Any, axis: int | None = 0, ddof: int = 0) -> Any:
+def zmap(
+    scores: Any, compare: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate"
+) -> Any:
     """(scores - mean) / std, of the mean and std of `compare`.
+
+    Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import zmap
     >>> zmap(rnp.array([5.0]), rnp.array([1.0, 3.0]))
     Array([3.], f32[1], cpu:0)
     """
-    (scores,), (x,) = reals("zmap", scores), reals("zmap", compare)
-    mean = rnp.mean(x, axis, keepdims=True)
-    return (scores - mean) / rnp.std(x, axis, ddof=ddof, keepdims=True)
+    (scores,) = reals("zmap", scores)
+    s = _sample("zmap", compare, axis, nan_policy)
+    if axis is None:
+        return (scores - s.mean(s.x, False)) / s.spread(ddof, False)
+    return (scores - s.mean(s.x)) / s.spread(ddof)
 
 
-def gmean(a: Any, axis: int | None = 0) -> Any:
-    """The geometric mean, exp(mean(log(a))).
+def _averaged(s: _Sample, values: Any, weights: Any, keepdims: bool) -> Any:
+    """The mean of the values that count, weighted or not."""
+    if weights is None:
+        return s.mean(values, keepdims)
+    (weights,) = reals("weights", weights)
+    if weights.ndim == 1:
+        weights = rnp.reshape(
+            weights, [-1 if i == s.axis % s.x.ndim else 1 for i in range(s.x.ndim)]
+        )
+    weights = rnp.broadcast_to(weights, s.x.shape)
+    return s.sum(values * weights, keepdims) / s.sum(weights, keepdims)
+
+
+def gmean(
+    a: Any, axis: int | None = 0, dtype: Any = None, weights: Any = None, *,
+    nan_policy: str = "propagate", keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """The geometric mean, exp(mean(log(a))), computed in `dtype` if that is given.
+
+    weights: one for each number, or a vector of them along the axis.
+    Errors:  ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import gmean
     >>> gmean(rnp.array([1.0, 4.0]))
     Array(2., f32[], cpu:0)
     """
-    x, axis = _flat("gmean", a, axis)
-    return rnp.exp(rnp.mean(rnp.log(x), axis))
+    s = _sample("gmean", a if dtype is None else rnp.asarray(a, dtype), axis, nan_policy)
+    if weights is not None and axis is None:
+        weights = rnp.ravel(rnp.asarray(weights))
+    return _flattened(rnp.exp(_averaged(s, rnp.log(s.x), weights, keepdims)), a, axis, keepdims)
 
 
-def hmean(a: Any, axis: int | None = 0) -> Any:
-    """The harmonic mean, 1 / mean(1 / a).
+def hmean(
+    a: Any, axis: int | None = 0, dtype: Any = None, *, weights: Any = None,
+    nan_policy: str = "propagate", keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """The harmonic mean, 1 / mean(1 / a), computed in `dtype` if that is given.
+
+    weights: one for each number, or a vector of them along the axis.
+    Errors:  ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import hmean
     >>> hmean(rnp.array([1.0, 1.0]))
     Array(1., f32[], cpu:0)
     """
-    x, axis = _flat("hmean", a, axis)
-    return 1.0 / rnp.mean(1.0 / x, axis)
+    s = _sample("hmean", a if dtype is None else rnp.asarray(a, dtype), axis, nan_policy)
+    if weights is not None and axis is None:
+        weights = rnp.ravel(rnp.asarray(weights))
+    return _flattened(1.0 / _averaged(s, 1.0 / s.x, weights, keepdims), a, axis, keepdims)
 
 
-def iqr(x: Any, axis: int | None = None, rng: tuple[float, float] = (25, 75)) -> Any:
-    """The distance of two percentiles, the quartiles by default; NaN of no numbers.
+def iqr(
+    x: Any, axis: int | None = None, rng: tuple[float, float] = (25, 75), scale: float = 1.0,
+    nan_policy: str = "propagate", interpolation: str = "linear", keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """The distance of two percentiles, the quartiles by default, over `scale`; NaN of no numbers.
+
+    scale:         a number, or "normal": the distance for a normal distribution of variance 1.
+    interpolation: a method of `rune.numpy.percentile`.
+    Errors:        ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import iqr
     >>> iqr(rnp.arange(5))
     Array(2., f32[], cpu:0)
     """
-    found, axis = _flat("iqr", x, axis)
-    if found.shape[axis] == 0:
-        return rnp.sum(found, axis) * rnp.nan
-    low, high = (rnp.percentile(found, p, axis=axis) for p in rng)
-    return high - low
+    s = _sample("iqr", x, axis, nan_policy)
+    if s.x.shape[s.axis] == 0:
+        return _flattened(s.sum(s.x, keepdims) * rnp.nan, x, axis, keepdims)
+    percentile = rnp.percentile if s.kept is None else rnp.nanpercentile
+    low, high = (
+        percentile(s.x, p, axis=s.axis, method=interpolation, keepdims=keepdims) for p in rng
+    )
+    unit = 1.3489795003921634 if scale == "normal" else scale  # 2 sqrt(2) erfinv(0.5)
+    return _flattened((high - low) / unit, x, axis, keepdims)
 
 
 class DescribeResult(NamedTuple):
@@ -155,35 +267,45 @@ class DescribeResult(NamedTuple):
     kurtosis: Any
 
 
-def describe(a: Any, axis: int | None = 0, ddof: int = 1, bias: bool = True) -> DescribeResult:
+def describe(
+    a: Any, axis: int | None = 0, ddof: int = 1, bias: bool = True, nan_policy: str = "propagate"
+) -> DescribeResult:
     """Size, extremes, mean, variance, skewness and kurtosis along an axis.
 
-    Errors: ShapeError for no numbers.
+    Errors: ShapeError for no numbers; ArgumentError for a nan_policy other than "propagate" and
+            "omit".
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import describe
     >>> describe(rnp.array([1.0, 3.0])).variance
     Array(2., f32[], cpu:0)
     """
-    x, axis = _flat("describe", a, axis)
+    s = _sample("describe", a, axis, nan_policy)
+    x, axis = s.x, s.axis
     if 0 in x.shape:
         raise ShapeError(f"describe: cannot tell anything of no numbers ({x.shape})")
+    least, most = (rnp.min, rnp.max) if s.kept is None else (rnp.nanmin, rnp.nanmax)
     return DescribeResult(
-        x.shape[axis], (rnp.min(x, axis), rnp.max(x, axis)), rnp.mean(x, axis),
-        rnp.var(x, axis, ddof=ddof), skew(x, axis, bias), kurtosis(x, axis, True, bias),
+        s.size(keepdims=False), (least(x, axis), most(x, axis)), s.mean(x, keepdims=False),
+        s.spread(ddof, keepdims=False) ** 2, skew(x, axis, bias, nan_policy),
+        kurtosis(x, axis, True, bias, nan_policy),
     )  # fmt: skip
 
 
 # --- ranks ------------------------------------------------------------------------------------
 
 
-def rankdata(a: Any, method: str = "average", *, axis: int | None = None) -> Any:
-    """The rank of each number, from 1 on; equal numbers share by `method`.
+def rankdata(
+    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Any:
+    """The rank of each number, from 1 on, of all for axis None; equal numbers share by `method`.
 
-    method: "average", "min", "max", "dense" or "ordinal" (none share).
-    Types:  floating for "average" (f32, of 64 bits f64), else integers, as SciPy's.  Not
-            differentiable.
-    Errors: ArgumentError for another method. NaN ranks last.
+    method:     "average", "min", "max", "dense" or "ordinal" (none share).
+    nan_policy: "propagate" (a NaN makes all ranks beside it NaN) or "omit" (its own alone). Ranks
+                that are integers cannot say so: there NaN ranks last.
+    Types:      floating for "average" (f32, of 64 bits f64), else integers, as SciPy's.  Not
+                differentiable.
+    Errors:     ArgumentError for another method or nan_policy.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import rankdata
@@ -195,11 +317,16 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None) -> Any
             f"rankdata: cannot use method={method!r}",
             hint="'average', 'min', 'max', 'dense' or 'ordinal'",
         )
+    _check("rankdata", nan_policy)
     x = rnp.asarray(a)
-    if axis is None:
-        return rnp.reshape(_ranks(rnp.reshape(x, (-1,)), method), x.shape)
-    rows = rnp.moveaxis(x, axis, -1)
-    return rnp.moveaxis(_ranks(rows, method), -1, axis)
+    rows = rnp.reshape(x, (-1,)) if axis is None else rnp.moveaxis(x, axis, -1)
+    ranks = _ranks(rows, method)
+    if method == "average" and rnp.issubdtype(rows.dtype, rnp.floating):
+        missing = rnp.isnan(rows)
+        if nan_policy == "propagate":
+            missing = rnp.any(missing, -1, keepdims=True)
+        ranks = rnp.where(missing, rnp.nan, ranks)
+    return ranks if axis is None else rnp.moveaxis(ranks, -1, axis)
 
 
 def _ranks(x: Any, method: str) -> Any:
@@ -242,27 +369,31 @@ class ModeResult(NamedTuple):
     count: Any
 
 
-def mode(a: Any, axis: int | None = 0, keepdims: bool = False) -> ModeResult:
+def mode(
+    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> ModeResult:
     """The most frequent number along an axis, the smallest of several; and its count.
 
-    Errors: ShapeError for no numbers along the axis.
+    nan_policy: "propagate" or "omit"; NaN, which equals nothing, is the mode of NaN alone.
+    Errors:     ShapeError for no numbers along the axis; ArgumentError for another nan_policy.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import mode
     >>> mode(rnp.array([1, 2, 2])).mode
     Array(2, i32[], cpu:0)
     """
+    _check("mode", nan_policy)
     x = rnp.asarray(a)
-    x, axis = (rnp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
-    if x.shape[axis] == 0:
+    x, along = (rnp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    if x.shape[along] == 0:
         raise ShapeError(f"mode: cannot find the most frequent of no numbers ({x.shape})")
-    rows = rnp.sort(rnp.moveaxis(x, axis, -1), axis=-1)
+    rows = rnp.sort(rnp.moveaxis(x, along, -1), axis=-1)
     ranks = _ranks(rows, "min")
     counts = _ranks(rows, "max") - ranks + 1
     at = rnp.argmax(counts, axis=-1, keepdims=True)
     found = [rnp.take_along_axis(v, at, -1) for v in (rows, counts)]
     if keepdims:
-        return ModeResult(*(rnp.moveaxis(v, -1, axis) for v in found))
+        return ModeResult(*(_flattened(rnp.moveaxis(v, -1, along), a, axis, True) for v in found))
     return ModeResult(*(v[..., 0] for v in found))
 
 
@@ -306,6 +437,8 @@ def _correlated(x: Any, y: Any) -> PearsonRResult:
 def spearmanr(x: Any, y: Any) -> PearsonRResult:
     """Spearman's correlation of two samples of rank 1: Pearson's of their ranks; with a p-value by
     Student's t distribution; NaN for fewer than two numbers.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+            samples of different sizes.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import spearmanr

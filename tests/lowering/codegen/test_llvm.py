@@ -104,6 +104,40 @@ def test_any_choice_of_lanes_gives_the_same_result(on, monkeypatch):
         np.testing.assert_array_equal(actual[2], wanted[2], err_msg=f"random_code({seed})")
 
 
+def sums_of(name: str, uses: int) -> KernelCode:
+    """A sum of so many values of one function."""
+    terms = " + ".join(f"{name}(x[i] * {k}.5_f32)" for k in range(uses))
+    return parse(f"""
+        code f(x: read f32[n], y: write f32[n]) sizes n in 0..4096 {{
+          for i in n grid {{
+            store y[i] = {terms}
+          }}
+        }}""")
+
+
+@pytest.mark.parametrize("on", MACHINES)
+@pytest.mark.parametrize("name", ["sin", "erf", "log"])
+def test_a_function_that_is_called_gives_the_bits_of_one_written_out(name, on, monkeypatch):
+    code, results = sums_of(name, 12), []
+    x = np.random.default_rng(0).normal(size=37).astype(np.float32) ** 9  # some beyond any limit
+
+    for most in (0, 12):
+        monkeypatch.setattr(llvm, "MOST_COPIES", most)
+        y = np.zeros_like(x)
+        run(code, [x, y], MACHINES[on], n=37)
+        results.append(y.tobytes())
+
+    assert results[0] == results[1]
+
+
+def test_a_kernel_calls_the_functions_of_which_it_would_have_many_copies():
+    few, many = (render(sums_of("sin", uses), machine()).text for uses in (3, 40))
+
+    assert "@math.sin" not in few
+    assert many.count("@math.sin") == 40
+    assert len(many) < 4 * len(few)
+
+
 @pytest.mark.parametrize("name", ["add", "mul", "max", "min"])
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64, dtypes.f16, dtypes.i32], ids=str)
 def test_reductions_of_any_length_are_exact_on_small_integers(name, dtype):

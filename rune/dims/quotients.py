@@ -1,0 +1,109 @@
+"""Sums of quotients of one number: y//k + (y + 1)//k + … + (y + k - 1)//k = y.
+
+The halves (n + 1)//2 and n//2 that even and odd places have are, put together, n again; and what
+the first half leaves, n - n//2, is (n + 1)//2. The identity is taken as often as makes a sum
+shorter: fewer terms, then fewer quotients, then smaller coefficients; so rewriting ends.
+
+Only for denominators that are numbers. A sum of few terms over a large k is left alone: the
+identity has k + 1 parts, and each that the sum lacks would be one more.
+Source: Hermite's identity; Graham, Knuth, Patashnik, "Concrete Mathematics", (3.26).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rune.dims.factors import Factor, FloorDiv, Term, collected, join, terms_of
+
+Divide = Callable[[Iterable[Term], int], Iterable[Term]]
+
+
+class _Family(NamedTuple):
+    """The quotients rest*((y + j)//k) for all j; y has no constant."""
+
+    rest: tuple[Factor, ...]
+    y: tuple[Term, ...]
+    k: int
+
+
+class _Parts(NamedTuple):
+    """The parts of rest*((y + c)//d) = the sum of rest*((y + c + d*i)//(d*count)), i < count.
+
+    (y + c)//d is y//k with y over a quotient, (y//d + i)//count, after nested divisions are one.
+    """
+
+    family: _Family
+    count: int
+    c: int
+
+    @property
+    def d(self) -> int:
+        return self.family.k // self.count
+
+
+def shortened(terms: list[Term], divide: Divide) -> list[Term]:
+    """The terms of an equal sum, the identity taken where that is shorter.
+
+    divide: the quotient of a sum by a number.
+    """
+    while True:
+        best = min(_equal_sums(terms, divide), key=_length, default=terms)
+        if _length(best) >= _length(terms):
+            return terms
+        terms = best
+
+
+def _equal_sums(terms: list[Term], divide: Divide) -> Iterator[list[Term]]:
+    """Those in which the identity makes one of its parts vanish."""
+    for parts, counts in _identities(terms):
+        whole = list(divide((*parts.family.y, Term(parts.c, ())), parts.d))
+        times = [*counts, -_times(terms, parts.family.rest, whole)]
+        if 2 * sum(map(bool, times)) > parts.count:
+            zero = [*whole, *_negative_parts(parts, divide)]
+            zero = [Term(c, join(parts.family.rest, factors)) for c, factors in zero]
+            for by in dict.fromkeys(filter(None, times)):
+                yield collected((*terms, *(Term(by * c, factors) for c, factors in zero)))
+
+
+def _identities(terms: Sequence[Term]) -> Iterator[tuple[_Parts, list[int]]]:
+    """Those that might shorten a sum, and the coefficients that their parts have in it."""
+    for family, members in _families(terms).items():
+        most = min(family.k, 2 * len(members) + 1)
+        for count in (n for n in range(2, most + 1) if family.k % n == 0):
+            d = family.k // count
+            for c in dict.fromkeys(j % d for j in members):
+                yield _Parts(family, count, c), [n for j, n in members.items() if j % d == c]
+
+
+def _families(terms: Sequence[Term]) -> dict[_Family, dict[int, int]]:
+    """The coefficient of each quotient of each family, by its j."""
+    found: dict[_Family, dict[int, int]] = {}
+    for coefficient, factors in terms:
+        for place, factor in enumerate(factors):
+            if type(factor) is FloorDiv and isinstance(factor.denominator, int):
+                parts = terms_of(factor.numerator)
+                y = tuple(t for t in parts if t.factors)
+                j = sum(t.coefficient for t in parts if not t.factors)
+                family = _Family((*factors[:place], *factors[place + 1 :]), y, factor.denominator)
+                found.setdefault(family, {})[j] = coefficient
+    return found
+
+
+def _times(terms: Sequence[Term], rest: tuple[Factor, ...], whole: Sequence[Term]) -> int:
+    """How often rest*whole is part of a sum, by its leading term."""
+    leading = whole[0]
+    factors = join(rest, leading.factors)
+    return sum(t.coefficient for t in terms if t.factors == factors) // leading.coefficient
+
+
+def _negative_parts(parts: _Parts, divide: Divide) -> Iterator[Term]:
+    for i in range(parts.count):
+        shift = Term(parts.c + parts.d * i, ())
+        for c, factors in divide((*parts.family.y, shift), parts.family.k):
+            yield Term(-c, factors)
+
+
+def _length(terms: Sequence[Term]) -> tuple[int, int, int]:
+    quotients = sum(any(type(f) is FloorDiv for f in t.factors) for t in terms)
+    return len(terms), quotients, sum(abs(t.coefficient) for t in terms)

@@ -1,0 +1,265 @@
+"""A convolution as products of matrices that walk views: the expansion of conv_general_dilated.
+
+Windows are a view of the padded array (sliding.py), and the sum is a dot_general over the kernel's
+axes and the input features. Which operand stands on the left, and in which order the sum runs, is
+chosen so that neighbours in the array's memory are neighbours in the product.
+
+Gaps laid into the array (a transposed convolution, the derivative of a strided one) are never
+multiplied by. Along an axis with gaps of d, the outputs o, o + P, … (P = d / gcd(stride, d)) meet
+the same elements of the kernel: those k for which o·stride + k·dilation - low divides by d. Each
+such phase is a convolution without gaps, and the results are laid one between the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rune.core.interpreter import type_of
+from rune.core.types import Shape
+from rune.dims import Size, product
+from rune.ops.arithmetic import convert, mul, zero_like
+from rune.ops.contraction import dot_general
+from rune.ops.conv_parameters import Conv, Ints, arranged, counts, pick
+from rune.ops.family import broadcast, reduce_sum, reshape, wide, zeros_of
+from rune.ops.movement import concatenate, inverse, move_axis, pad, slice_, transpose
+from rune.ops.sliding import reach, windows
+
+FEW = 4  # outputs of a group up to which a product of matrices would be too narrow
+PHASES = 16  # more of them are more code than the zeros are work
+
+
+def expand(lhs: Any, rhs: Any, **params: Any) -> Any:
+    """The convolution in products and movements."""
+    conv = Conv(**params)
+    phases = _phases(type_of(lhs).shape, type_of(rhs).shape, conv)
+    return _direct(lhs, rhs, conv) if phases is None else _interleaved(lhs, rhs, conv, phases)
+
+
+# --- without gaps -----------------------------------------------------------------------------
+
+
+def _transposed(x: Any, permutation: Ints) -> Any:
+    return x if permutation == tuple(range(len(permutation))) else transpose(
+        x, permutation=permutation
+    )  # fmt: skip
+
+
+def _grouped(x: Any, axis: int, groups: Size) -> Any:
+    """`x` with `axis` divided into groups, which are given an axis of their own in front."""
+    shape = type_of(x).shape
+    divided = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
+    return move_axis(reshape(x, shape=divided), axis, 0)
+
+
+def _direct(lhs: Any, rhs: Any, conv: Conv) -> Any:
+    if conv.is_padded:  # stored in the array's own order
+        pads = {name: arranged(given, conv.specs[0]) for name, given in conv.pads.items()}
+        lhs = pad(lhs, zero_like(lhs), **pads)
+    x, w = _transposed(lhs, conv.specs[0]), _transposed(rhs, conv.specs[1])
+    groups = product(conv.groups)
+    if groups != 1:  # x [g, n, c, *S], w [g, o, c, *K]
+        x = _grouped(x, 0 if conv.groups[1] != 1 else 1, groups)
+        w = _grouped(w, 0, groups)
+    lead = int(groups != 1)
+    axes = tuple(range(2 + lead, 2 + lead + conv.rank))
+    sizes = type_of(w).shape[2 + lead :]
+    patches = windows(x, axes, sizes, conv.strides, conv.rhs_dilation)
+    return _product(patches, w, conv, lead)
+
+
+def _product(patches: Any, w: Any, conv: Conv, lead: int) -> Any:
+    """The dot of patches [g?, n, c, *O, *K] with w [g?, o, c, *K] in the order nearest to the
+    result's, and from there to the result.
+    """
+    batch, feature, *spatial = conv.specs[2]
+    rank, first = conv.rank, min(spatial, default=len(conv.specs[2]))
+    is_alone = lead and type_of(w).shape[2] == 1 and _is_few(type_of(w).shape[1])
+    if is_alone and feature == rank + 1:
+        return _one_by_one(patches, w, conv)
+    inner = (1 + lead, *range(2 + lead + rank, 2 + lead + 2 * rank))  # c, *K of the patches
+    of_kernel = tuple(range(1 + lead, 2 + lead + rank))  # c, *K of w
+    last = len(conv.specs[0]) - 1
+    if conv.specs[0][1] == last:  # features lie side by side: the sum runs over them first
+        inner, of_kernel = (*inner[1:], inner[0]), (*of_kernel[1:], of_kernel[0])
+    group = tuple(range(lead))
+    if batch < feature < first:
+        return _batch_first(patches, w, conv, lead, inner, of_kernel)
+    if conv.specs[0][0] == last:  # batches lie side by side: columns run over them first
+        moved = move_axis(patches, lead, lead + rank + 1)  # [g?, c, *O, n, *K]
+        numbers = ((of_kernel, (*(a - (a == 1 + lead) for a in inner),)), (group, group))
+        found = dot_general(w, moved, dimension_numbers=numbers)  # [g?, o, *O, n]
+        roles = (1 + rank, 0, *range(1, 1 + rank))  # where n, o, *O stand
+    elif feature < first:
+        numbers = ((of_kernel, inner), (group, group))
+        found = dot_general(w, patches, dimension_numbers=numbers)  # [g?, o, n, *O]
+        roles = (1, 0, *range(2, 2 + rank))
+    else:
+        numbers = ((inner, of_kernel), (group, group))
+        found = dot_general(patches, w, dimension_numbers=numbers)  # [g?, n, *O, o]
+        roles = (0, 1 + rank, *range(1, 1 + rank))
+    return _placed(found, lead, roles, conv.specs[2])
+
+
+def _is_few(size: Size) -> bool:
+    return isinstance(size, int) and size <= FEW
+
+
+def _one_by_one(patches: Any, w: Any, conv: Conv) -> Any:
+    """Groups of one input feature (depthwise), which lie side by side: a sum over the window alone.
+
+    Shapes: patches [g, n, 1, *O, *K], w [g, o, 1, *K].
+    """
+    rank = conv.rank
+    g, o, _, *kernel = type_of(w).shape
+    n, counted = type_of(patches).shape[1], type_of(patches).shape[3 : 3 + rank]
+    # Roles by number: 0 is n, 1 is g, 2 is o, then *O and *K.
+    order: list[int] = []
+    for role in inverse(conv.specs[2]):
+        order += [1, 2] if role == 1 else [role + 1 if role else 0]
+    order += range(3 + rank, 3 + 2 * rank)
+    sizes = (n, g, o, *counted, *kernel)
+    shape = tuple(sizes[role] for role in order)
+    spatial = tuple(range(3, 3 + 2 * rank))
+    array, taps = (
+        reshape(patches, shape=(g, n, *counted, *kernel)),
+        reshape(w, shape=(g, o, *kernel)),
+    )
+    array = _spread_by_role(array, (1, 0, *spatial), order, shape)
+    taps = _spread_by_role(taps, (1, 2, *spatial[rank:]), order, shape)
+    dtype, whole = type_of(w).dtype, len(order)
+    array, taps = (convert(x, dtype=wide(dtype)) for x in (array, taps))
+    found = reduce_sum(mul(array, taps), axes=tuple(range(whole - rank, whole)))
+    joined = arranged((n, g * o, *counted), conv.specs[2])
+    return reshape(convert(found, dtype=dtype), shape=joined)
+
+
+def _spread_by_role(x: Any, roles: Ints, order: Sequence[int], shape: Shape) -> Any:
+    """`x`, whose axes have these roles, in the order of roles, repeated along those it lacks."""
+    present = [role for role in order if role in roles]
+    moved = _transposed(x, tuple(roles.index(role) for role in present))
+    return broadcast(moved, shape=shape, axes=tuple(order.index(role) for role in present))
+
+
+def _batch_first(patches: Any, w: Any, conv: Conv, lead: int, inner: Ints, of_kernel: Ints) -> Any:
+    """[n, g?, o, *O]: one product for each batch, all of which share the kernel."""
+    batches, ndim = type_of(patches).shape[lead], type_of(w).ndim
+    shape = (batches, *type_of(w).shape)
+    shared = broadcast(w, shape=shape, axes=tuple(range(1, ndim + 1)))
+    at = ((0, *range(1, 1 + lead)), (lead, *range(lead)))
+    numbers = ((tuple(a + 1 for a in of_kernel), inner), at)
+    found = dot_general(shared, patches, dimension_numbers=numbers)
+    if lead:
+        n, g, o, *rest = type_of(found).shape
+        found = reshape(found, shape=(n, g * o, *rest))
+    return _transposed(found, inverse(conv.specs[2]))
+
+
+def _placed(found: Any, lead: int, roles: Ints, spec: Ints) -> Any:
+    """[g?, …] to the order of `spec`, groups joined with the features; `roles` says what is
+    where without the groups.
+    """
+    if lead:
+        feature = roles[1]
+        found = move_axis(found, 0, feature)
+        shape = type_of(found).shape
+        joined = shape[feature] * shape[feature + 1]
+        found = reshape(found, shape=(*shape[:feature], joined, *shape[feature + 2 :]))
+    return _transposed(found, tuple(roles[k] for k in inverse(spec)))
+
+
+# --- gaps -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Along one axis, the convolution of the outputs first, first + P, …: `taken` elements of the
+    kernel from `tap` on, `apart` from each other, and what is padded. None taken: zeros.
+    """
+
+    tap: int
+    apart: int
+    taken: int
+    stride: int
+    dilation: int
+    padding: tuple[int, int]
+
+
+def _phases(lhs: Shape, rhs: Shape, conv: Conv) -> list[list[Phase]] | None:
+    """The phases of each spatial axis; None where there are no gaps, or too many."""
+    if math.prod(_period(conv, k) for k in range(conv.rank)) not in range(2, PHASES + 1):
+        return None
+    sizes, kernel = pick(lhs, conv.specs[0])[2:], pick(rhs, conv.specs[1])[2:]
+    results = counts(lhs, rhs, conv)
+    given = (*sizes, *kernel, *results, *itertools.chain(*conv.padding))
+    if not all(isinstance(d, int) for d in given) or 0 in (*sizes, *kernel, *results):
+        return None
+    return [_phases_along(conv, k, sizes[k], kernel[k], results[k]) for k in range(conv.rank)]
+
+
+def _period(conv: Conv, axis: int) -> int:
+    gap = conv.lhs_dilation[axis]
+    return gap // math.gcd(conv.strides[axis], gap)
+
+
+def _phases_along(conv: Conv, axis: int, size: Any, kernel: Any, result: Any) -> list[Phase]:
+    gap, stride, dilation = (
+        x[axis] for x in (conv.lhs_dilation, conv.strides, conv.rhs_dilation)
+    )  # fmt: skip
+    low: Any = conv.padding[axis][0]
+    period = _period(conv, axis)
+    apart = gap // math.gcd(dilation, gap)
+    step, spacing = stride * period // gap, dilation * apart // gap
+    found = []
+    for first in range(period):
+        at = first * stride - low
+        tap = next((k for k in range(min(apart, kernel)) if (at + k * dilation) % gap == 0), kernel)
+        taken = len(range(tap, kernel, apart))
+        before = -((at + tap * dilation) // gap)
+        spanned = (-(-result // period) - 1) * step + reach(max(taken, 1), spacing)
+        assert isinstance(spanned, int)
+        found.append(Phase(tap, apart, taken, step, spacing, (before, spanned - size - before)))
+    return found
+
+
+def _interleaved(lhs: Any, rhs: Any, conv: Conv, phases: Sequence[Sequence[Phase]]) -> Any:
+    """Results of all phases, [*B, q, …] each, as [*B, q, P, …] and so as [*B, q·P, …]."""
+    parts = [_phase(lhs, rhs, conv, chosen) for chosen in itertools.product(*phases)]
+    for k in reversed(range(conv.rank)):
+        axis, period = conv.specs[2][k + 2], len(phases[k])
+        parts = [_merged(parts[i : i + period], axis) for i in range(0, len(parts), period)]
+    shape = list(type_of(parts[0]).shape)
+    for axis, size in zip(conv.specs[2][2:], _results(lhs, rhs, conv), strict=True):
+        shape[axis] = size
+    none = (0,) * len(shape)
+    return slice_(parts[0], start=none, limit=tuple(shape), stride=tuple(1 for _ in shape))
+
+
+def _results(lhs: Any, rhs: Any, conv: Conv) -> Shape:
+    return counts(type_of(lhs).shape, type_of(rhs).shape, conv)
+
+
+def _merged(parts: Sequence[Any], axis: int) -> Any:
+    """Element i of part p becomes element i·P + p."""
+    shape = type_of(parts[0]).shape
+    single = (*shape[: axis + 1], 1, *shape[axis + 1 :])
+    joined = concatenate(*(reshape(x, shape=single) for x in parts), axis=axis + 1)
+    return reshape(joined, shape=(*shape[:axis], shape[axis] * len(parts), *shape[axis + 1 :]))
+
+
+def _phase(lhs: Any, rhs: Any, conv: Conv, chosen: Sequence[Phase]) -> Any:
+    own = replace(
+        conv,
+        strides=tuple(p.stride for p in chosen), padding=tuple(p.padding for p in chosen),
+        lhs_dilation=(1,) * conv.rank, rhs_dilation=tuple(p.dilation for p in chosen),
+    )  # fmt: skip
+    start, limit, stride = [0] * (conv.rank + 2), list(type_of(rhs).shape), [1] * (conv.rank + 2)
+    for axis, p in zip(conv.specs[1][2:], chosen, strict=True):
+        start[axis], stride[axis] = (p.tap, p.apart) if p.taken else (0, 1)
+        limit[axis] = limit[axis] if p.taken else 1
+    kernel = slice_(rhs, start=tuple(start), limit=tuple(limit), stride=tuple(stride))
+    found = _direct(lhs, kernel, own)
+    return found if all(p.taken for p in chosen) else zeros_of(type_of(found))

@@ -1,0 +1,105 @@
+"""Sums of quotients of one number: they shorten, and every value stays what it was."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rune import dims
+from rune.dims import Dim, Size, symbol
+
+N, M = symbol("n", 1), symbol("m", 1)
+Y: dict[str, Size] = {
+    "n": N, "3*n": 3 * N, "n + m": N + M, "n - 2*m": N - 2 * M, "n*m": N * M, "5 - n": 5 - N,
+    "n//2": N // 2, "n % 3 + m": N % 3 + M,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 7])
+@pytest.mark.parametrize("y", Y.values(), ids=Y)
+def test_the_quotients_of_all_shifts_add_up_to_the_number(y: Size, k: int):
+    total: Size = 0
+    for j in reversed(range(k)):
+        total = (y + j) // k + total
+
+    assert total == y
+    assert 2 * M * total - 2 * M * y == 0
+
+
+def test_what_the_first_half_leaves_is_the_second_half():
+    assert N - N // 2 == (N + 1) // 2
+    assert N - (N + 1) // 2 == N // 2
+    assert (N - 1) // 2 + N // 2 + 1 == N
+    assert 2 * N - N // 2 == N + (N + 1) // 2
+    assert N - (N + 1) // 3 - (N + 2) // 3 == N // 3
+
+
+def test_rounding_up_has_one_form():
+    assert -(-N // 4) == (N + 3) // 4
+    assert -((1 - N) // 2) == N // 2
+    assert str(-N // 2) == "-((n + 1)//2)"
+
+
+def test_a_sum_that_would_not_be_shorter_stays():
+    assert str(N // 2 + 1) == "n//2 + 1"
+    assert str(N - 2 * (N // 2)) == "n - 2*(n//2)"
+    assert str(N - N // 3) == "n - (n//3)"
+    assert str(N // 1000 + (N + 1) // 1000) == "(n + 1)//1000 + n//1000"
+
+
+def sums():
+    """Integer combinations of numbers and of their shifted quotients, by one or another factor."""
+    y = st.sampled_from(sorted(Y))
+    part = st.tuples(
+        st.integers(-2, 2), st.sampled_from(["1", "m", "n//2"]), y,
+        st.integers(-3, 6), st.integers(1, 4),
+    )  # fmt: skip
+    return st.lists(part, min_size=1, max_size=6)
+
+
+def plain(total: list, n: int, m: int) -> int:
+    values = {name: dims.evaluate(x, {"n": n, "m": m}) for name, x in Y.items()}
+    factors = {"1": 1, "m": m, "n//2": n // 2}
+    return sum(c * factors[f] * ((values[y] + j) // k) for c, f, y, j, k in total)
+
+
+def symbolic(total: list) -> Size:
+    factors: dict[str, Size] = {"1": 1, "m": M, "n//2": N // 2}
+    found: Size = 0
+    for c, f, y, j, k in total:
+        found = found + c * factors[f] * ((Y[y] + j) // k)
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(sums())
+def test_a_shortened_sum_has_every_value_that_it_had(total: list):
+    found = symbolic(total)
+
+    for n, m in itertools.product(range(1, 10), (1, 2, 5)):
+        assert dims.evaluate(found, {"n": n, "m": m}) == plain(total, n, m)
+
+
+@settings(max_examples=200, deadline=None)
+@given(sums())
+def test_a_sum_is_its_own_canonical_form(total: list):
+    found = symbolic(total)
+
+    assert dims.parse(str(found), {"n": N, "m": M}) == found
+    assert dims.substitute(found, {}) == found
+    if isinstance(found, Dim):
+        assert found + M * N - M * N == found
+
+
+@settings(max_examples=200, deadline=None)
+@given(sums())
+def test_the_bounds_of_a_shortened_sum_hold_its_values(total: list):
+    low, high = dims.bounds(symbolic(total))
+
+    for n, m in itertools.product(range(1, 10), (1, 4)):
+        value = plain(total, n, m)
+        assert low is None or low <= value
+        assert high is None or value <= high
