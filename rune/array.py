@@ -136,8 +136,8 @@ class Array(Operators):
         return _references(self) <= _REFERENCES_OF_ONE
 
     def make_dense(self) -> None:
-        """Store a CPU array that is a strided view as a contiguous one; the contents stay."""
-        if not self.buffer.flags.c_contiguous:
+        """Store a CPU array that is strided or not aligned as a dense one; the contents stay."""
+        if not (self.buffer.flags.c_contiguous and self.buffer.flags.aligned):
             self._buffer = np.array(self._buffer, order="C")
 
     def delete(self) -> None:
@@ -338,7 +338,7 @@ def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> A
     Errors: OverflowError for a Python integer out of range; DtypeError for what is no number, and
             for a complex number where `dtype` is real.
     """
-    host = np.asarray(value)
+    host = dtypes.native(np.asarray(value))
     target = dtype or (dtypes.canonical(host.dtype) if host.dtype in dtypes.ANY else None)
     if target is None:
         raise DtypeError(f"array: cannot hold {type(value).__name__} (dtype {host.dtype})")

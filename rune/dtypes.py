@@ -101,6 +101,12 @@ def _named(dtype: Any) -> np.dtype:
     return found
 
 
+def native(values: Any) -> Any:
+    """NumPy's values in this machine's order of bytes: files hold them in the other one, too."""
+    dtype = values.dtype
+    return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
+
+
 def canonical(dtype: np.dtype) -> np.dtype:
     """The 32-bit default that an array of unspecified width takes; itself under x64."""
     if config.current().x64:

@@ -1,8 +1,9 @@
 """What every test file gets: checked stages and plans, `expect` with --accept, the profiles.
 
 Whatever a test compiles is checked after every stage, its plan goes through `null`, and nothing
-comes from the disk cache of an earlier run: a run has one of its own, which its workers share. Where all executors have to be there, Vulkan runs under
-the validation layer, and what that says is an error.
+comes from the disk cache of an earlier run: a run has one of its own, which its workers share.
+Where all executors have to be there, Vulkan runs under the validation layer, and what that says is
+an error.
 
 The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
 many, and others each time; `fuzz` is that of tests/fuzz.py, in which a seed decides all.

@@ -55,6 +55,14 @@ def test_is_leaf_can_catch_none():
     assert tree.leaves([1, None], is_leaf=lambda x: x is None) == [1, None]
 
 
+def test_is_leaf_may_ask_for_the_path():
+    x = {"a": [1, 2], "b": 3}
+    stops = {"is_leaf": lambda path, node: len(path) == 1, "is_leaf_takes_path": True}
+
+    assert [v for _, v in tree.leaves_with_path(x, **stops)] == [[1, 2], 3]
+    assert tree.map_with_path(lambda path, v: len(path), x, **stops) == {"a": 1, "b": 1}
+
+
 def test_is_leaf_stops_at_a_container():
     leaves, treedef = tree.flatten([(1, 2), 3], is_leaf=lambda x: isinstance(x, tuple))
 

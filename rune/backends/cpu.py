@@ -229,7 +229,7 @@ class CpuExecutable:
         ordered = tuple(sizes[s.name] for s in self.plan.size_sources)
         code = cpu_call.Code(
             self.code.address("from_words"), ordered, layout.arena_bytes, self._arenas,
-            partial(cpu_memory.arena, layout.arena_bytes, self.plan.name), self._is_brief(sizes),
+            partial(cpu_memory.arena, layout.arena_bytes, self.plan.name), self._is_brief,
             self.work.addresses(), self,
         )  # fmt: skip
         takes = tuple(_memory(concrete_type(t, sizes)) for t in self.plan.arguments)
@@ -238,10 +238,11 @@ class CpuExecutable:
         makers = tuple(m if big else None for m, big in zip(layout.makers, large, strict=True))
         return Prepared(code, takes, gives, makers)
 
-    def _is_brief(self, sizes: Mapping[str, int]) -> bool:
+    @property
+    def _is_brief(self) -> bool:
         """Whether the plan is over so soon that other Python threads may wait for it."""
         cost = self.rendering.cost
-        return cost is not None and sum(c * evaluate(n, sizes) for c, n in cost) <= BRIEF_COST
+        return cost is not None and cost <= BRIEF_COST
 
     def sources(self) -> dict[str, str]:
         """The LLVM IR of each kernel."""

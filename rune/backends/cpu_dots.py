@@ -47,9 +47,9 @@ def compile_dots(plan: Plan, addresses: dict[str, Address]) -> None:
 def _product(step: Call) -> Product:
     """What is known of a product."""
     given = dict(step.parameters)
-    extents = (x if isinstance(x, int) else None for x in map(given.get, ("m", "n", "k")))
-    flags = (bool(given.get(x, False)) for x in ("trans_a", "trans_b"))
-    return Product(*extents, *flags)
+    m, n, k = (x if isinstance(x, int) else None for x in map(given.get, ("m", "n", "k")))
+    trans_a, trans_b = (bool(given.get(x, False)) for x in ("trans_a", "trans_b"))
+    return Product(m, n, k, trans_a, trans_b)
 
 
 def write_dot(run: Run, step: Call, address: Address) -> None:

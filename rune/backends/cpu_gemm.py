@@ -38,7 +38,6 @@ FIRST_CACHE = 40 << 10  # bytes of B that are not packed: they stay there, or ne
 FEW = 4  # rows of A up to which contiguous columns of B are not packed
 EVEN = 16  # panels for each core, from which it does not matter that one core has one more
 FEW_PANELS = 2  # by which a transposed A is read as it lies
-SEVERAL = 24  # rows of A from which it pays to pack B for the sake of its alignment
 PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores
 
 # What a task of the pool finds behind its pointer.
@@ -136,7 +135,6 @@ def block_function(shape: Shape) -> str:
     slack = shape.lanes * shape.vectors
     packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
     height, most = i1 - i0, widest(make, i1 - i0)
-    whole_steps = (brs & (shape.lanes - 1)).equals(0)
 
     def columns(block: Value) -> None:
         j = j0 + block * shape.width
@@ -157,10 +155,8 @@ def block_function(shape: Shape) -> str:
                 make.call("pack", make.at(start, first * bcs), brs, bcs, packed, depth, width, most)
                 groups(packed, make.number(0), first, width)
 
-            # Vectors across lines of the cache are read at half the speed.
-            even = whole_steps & _is_aligned(make, start)
             near = rest.equals(0) & (depth * brs <= FIRST_CACHE // shape.bytes)
-            in_place = bcs.equals(1) & ((near & (even | (height <= SEVERAL))) | (height <= ROWS))
+            in_place = bcs.equals(1) & (near | (height <= ROWS))
             direct = writer.select(in_place, wide - rest, 0)
             writer.either(direct > 0, lambda: groups(start, brs, make.number(0), direct))
             writer.either(direct < wide, lambda: by_packing(direct))
@@ -169,13 +165,6 @@ def block_function(shape: Shape) -> str:
 
     make.each(block_count(j1 - j0, shape.width), columns)
     return make.text(f"block({_STRIPE})")
-
-
-def _is_aligned(make: Maker, pointer: Value) -> Value:
-    """Whether a vector there lies within one line of the cache, if vectors are lines."""
-    vector_bytes = make.shape.lanes * make.shape.bytes
-    place = make.writer.emit("i64", f"ptrtoint ptr {pointer.text} to i64")
-    return (place & (vector_bytes - 1)).equals(0)
 
 
 def groups_function(shape: Shape) -> str:

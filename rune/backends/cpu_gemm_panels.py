@@ -137,16 +137,16 @@ def pack_rows_function(shape: Shape) -> str:
     step, to_step, depth, height = make.sizes("cs to_step depth height")
     places = writer.allocate("i64", lanes)
 
-    def some_rows(number: Value) -> None:
-        i = number * lanes
+    def lines(number: Value) -> None:  # of which all rows are used before the next ones
+        p = number * lanes
+        _put_places(make, places, p, depth, step)
 
         def square(number: Value) -> None:
-            p = number * lanes
-            _put_places(make, places, p, depth, step)
+            i = number * lanes
             at, count = make.at(target, i * to_step + p), least(height - i, lanes)
             make.call_piece("square", make.at(source, i), places, count, at, to_step)
 
-        make.each(block_count(depth, lanes), square)
+        make.each(block_count(height, lanes), square)
 
-    make.each(block_count(height, lanes), some_rows)
+    make.each(block_count(depth, lanes), lines)
     return make.text("pack_rows(ptr %a, i64 %cs, ptr %to, i64 %to_step, i64 %depth, i64 %height)")

@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 from rune.lowering.codegen.llvm import Machine
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
 
 BLOCK_BYTES = 1536  # of one row of a packed block of B
-FETCHING = 128  # steps of p from which the lines of C are fetched meanwhile
+FETCHING = 256  # steps of p from which the lines of C are fetched meanwhile
+FETCHED = 3  # rows of C that are fetched at once: what a processor asks for at a time
 LINE_BYTES = 64
 ROWS = 8  # of a tile, at most: each takes an address
 # Pieces of a product besides a tile and a copy for each number of vectors.
@@ -237,15 +239,16 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
             for column, slot in zip(columns, slots, strict=True):
                 writer.store(x.fma(column, writer.load(shape.vector, slot)), slot)
 
-    # A short product finds its C in the first cache, and its loop should not be interrupted.
-    fetches = depth >= FETCHING
-    some = writer.select(fetches, block_count(depth, rows), depth)
+    # A short product finds its C in the first cache; and each end of the loop is guessed wrong.
+    fetches, pauses = depth >= FETCHING, -(-rows // FETCHED)
+    some = writer.select(fetches, block_count(depth, pauses), depth)
 
     def steps(number: Value) -> None:
-        writer.either(fetches, lambda: _fetch_row(make, make.at(c, number * ldc), vectors))
+        first = make.at(c, number * ldc * FETCHED)
+        writer.either(fetches, partial(_fetch_rows, make, first, min(FETCHED, rows), vectors))
         writer.count_up(number * some, least(number * some + some, depth), 1, step)
 
-    make.each(writer.select(fetches, make.number(rows), 1), steps)
+    make.each(writer.select(fetches, make.number(pauses), 1), steps)
     put = partial(_put_tile, make, sums)
     writer.either(make.flag("add"), partial(put, True), partial(put, False))
     return make.text(
@@ -254,11 +257,12 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
     )
 
 
-def _fetch_row(make: Maker, line: Value, vectors: int) -> None:
-    """Have one row of the tile's C brought to the first cache, to be written."""
-    row_bytes = vectors * make.shape.lanes * make.shape.bytes
-    for first in range(0, row_bytes + 1, LINE_BYTES):
-        at = make.at(line, first // make.shape.bytes)
+def _fetch_rows(make: Maker, first: Value, rows: int, vectors: int) -> None:
+    """Have some rows of the tile's C brought to the first cache, to be written."""
+    shape, (ldc,) = make.shape, make.sizes("ldc")
+    row_bytes = vectors * shape.lanes * shape.bytes
+    for row, place in product(range(rows), range(0, row_bytes + 1, LINE_BYTES)):
+        at = make.at(make.at(first, ldc * row), place // shape.bytes)
         make.writer.do(f"call void @llvm.prefetch.p0(ptr {at.text}, i32 1, i32 3, i32 1)")
 
 

@@ -121,7 +121,8 @@ commit:
   br label %buffer
 buffer:
   %held = call ptr @field(ptr %object, i64 SLOT_BUFFER)
-  br label %memory
+  %unset = icmp eq ptr %held, null
+  br i1 %unset, label %no, label %memory
 numpy:
   br label %memory
 memory:

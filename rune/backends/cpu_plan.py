@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
@@ -62,10 +63,7 @@ class Rendering:
 
     text: str
     kernels: Mapping[str, str]
-    cost: Cost | None = None  # None where it cannot be told before the plan runs
-
-
-Cost = tuple[tuple[float, Size], ...]  # estimated instructions: the sum of the products
+    cost: float | None = None  # estimated instructions; None where sizes or data decide
 
 
 def render_plan(plan: Plan, host: Host) -> Rendering:
@@ -88,27 +86,28 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
     return Rendering(text, sources, _cost(plan, kernels))
 
 
-def _cost(plan: Plan, kernels: Mapping[str, Rendered]) -> Cost | None:
-    found: list[tuple[float, Size]] = []
+def _cost(plan: Plan, kernels: Mapping[str, Rendered]) -> float | None:
+    if plan.size_sources:
+        return None
+    total = 0.0
     for step in plan.steps:
         match step:
             case Launch():
                 kernel = kernels[step.kernel]
-                found.append((kernel.unit_cost, kernel.range))
+                total += kernel.unit_cost * dims.evaluate(kernel.range, {})
             case Copy():
-                found.append((_COPY_COST, dims.product(step.source.type.shape)))
+                total += _COPY_COST * dims.evaluate(dims.product(step.source.type.shape), {})
             case Call(routine="dot"):
-                found.append((_DOT_COST, _products(step)))
+                total += _DOT_COST * _products(step)
             case _:
                 return None
-    return tuple(found)
+    return total
 
 
-def _products(step: Call) -> Size:
+def _products(step: Call) -> int:
     """How many products a matrix product adds up."""
     given = dict(step.parameters)
-    sizes = [x for x in map(given.get, SIZES) if isinstance(x, int | dims.Dim)]
-    return dims.product(tuple(sizes))
+    return math.prod(x for x in map(given.get, SIZES) if isinstance(x, int))
 
 
 def _from_words(plan: Plan) -> str:

@@ -53,6 +53,11 @@ def _driver() -> Any:
         return pyopencl
 
 
+# Platforms that keep compiled kernels on disk themselves. pocl compiles every kernel of a program
+# to answer what its binary is, and each once more for the workgroup of its launch.
+CACHING = frozenset({"Portable Computing Language"})
+
+
 def _handles() -> list[Any]:
     """The devices that can compile and run, GPUs first; behind them the parts asked for."""
     _loaded.check()
@@ -247,7 +252,8 @@ class OpenCLBackend(QueuedBackend):
         cl: Any = self.cl
         # Without pyopencl's own cache, which compares no more than a hash.
         program = cl.Program(self.context, source).build(options, cache_dir=False)
-        if disk_cache.current() is not None:  # drivers may compile all kernels to answer
+        is_kept = self.device.platform.name in CACHING
+        if disk_cache.current() is not None and not is_kept:
             (binary,) = program.get_info(cl.program_info.BINARIES)
             disk_cache.store(key, binary)
         return program

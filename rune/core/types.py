@@ -15,6 +15,7 @@ class ArrayType:
 
     A weak type is that of a Python scalar: it adapts to the dtype it meets. Instances are
     interned, so that equality is identity and hashing is free on jit's call path.
+    Errors: none: programs are checked where types meet.
 
     >>> row = ArrayType((3,), dtypes.f32)
     >>> str(row), row is ArrayType((3,), dtypes.f32)

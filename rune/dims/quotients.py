@@ -28,18 +28,18 @@ class _Family(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """The parts of rest*((y + c)//d) = the sum of rest*((y + c + d*i)//(d*count)), i < count.
+    """rest times (y + c)//d, which is the sum of (y + c + d*i)//k for i below `ways`; k = d*ways.
 
-    (y + c)//d is y//k with y over a quotient, (y//d + i)//count, after nested divisions are one.
+    That is the identity for a number which is a quotient itself: nested divisions become one.
     """
 
     family: _Family
-    count: int
+    ways: int
     c: int
 
     @property
     def d(self) -> int:
-        return self.family.k // self.count
+        return self.family.k // self.ways
 
 
 def shortened(terms: list[Term], divide: Divide) -> list[Term]:
@@ -59,7 +59,7 @@ def _equal_sums(terms: list[Term], divide: Divide) -> Iterator[list[Term]]:
     for parts, counts in _identities(terms):
         whole = list(divide((*parts.family.y, Term(parts.c, ())), parts.d))
         times = [*counts, -_times(terms, parts.family.rest, whole)]
-        if 2 * sum(map(bool, times)) > parts.count:
+        if 2 * sum(map(bool, times)) > parts.ways:
             zero = [*whole, *_negative_parts(parts, divide)]
             zero = [Term(c, join(parts.family.rest, factors)) for c, factors in zero]
             for by in dict.fromkeys(filter(None, times)):
@@ -94,11 +94,12 @@ def _times(terms: Sequence[Term], rest: tuple[Factor, ...], whole: Sequence[Term
     """How often rest*whole is part of a sum, by its leading term."""
     leading = whole[0]
     factors = join(rest, leading.factors)
-    return sum(t.coefficient for t in terms if t.factors == factors) // leading.coefficient
+    found = sum(t.coefficient for t in terms if t.factors == factors)
+    return found // leading.coefficient if leading.coefficient else 0
 
 
 def _negative_parts(parts: _Parts, divide: Divide) -> Iterator[Term]:
-    for i in range(parts.count):
+    for i in range(parts.ways):
         shift = Term(parts.c + parts.d * i, ())
         for c, factors in divide((*parts.family.y, shift), parts.family.k):
             yield Term(-c, factors)

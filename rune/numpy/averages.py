@@ -11,12 +11,13 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import reductions as r
 from rune.numpy.arguments import inexact, refuse, value
+from rune.numpy.arithmetic import fmax, fmin
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.conventions import Axis
 from rune.ops.family import wide
-from rune.ops.promote import apply, broadcast_to, constant
+from rune.ops.promote import apply, as_type, broadcast_to, constant
 
 
 def mean(
@@ -264,43 +265,59 @@ def nanstd(
     return std(x, axis, dtype, None, ddof, keepdims, where=_both(mask, where))
 
 
-def _nan_extremum(reduce: Any, fill: float, x: Any, mask: Any, axis: Axis, keepdims: bool) -> Any:
-    """Over numbers only; NaN where a slice has none."""
+def _nan_extremum(
+    name: str, largest: bool, a: Any, axis: Axis, out: None, keepdims: bool, initial: Any,
+    where: Any,
+) -> Any:  # fmt: skip
+    """Over numbers only; NaN, or `initial`, where a slice has none."""
+    refuse(name, out=out)
+    x, mask = _number(name, a)
+    reduce, fill = (r.max, -np.inf) if largest else (r.min, np.inf)
     if mask is None:
-        return reduce(x, axis, keepdims)
-    found = reduce(ops.select(mask, x, constant(fill, x)), axis, keepdims)
-    some = st.any(mask, axis, keepdims)
-    return ops.select(some, found, constant(np.nan, found))
+        return reduce(x, axis, None, keepdims, initial, where)
+    if where is not None and initial is None:
+        raise ArgumentError(f"{name}: cannot use where= without initial= (a slice may be empty)")
+    among = None if initial is None else fill
+    found = reduce(ops.select(mask, x, constant(fill, x)), axis, None, keepdims, among, where)
+    some = r.any(mask, axis, None, keepdims, where=where)
+    found = ops.select(some, found, constant(np.nan, found))
+    if initial is None:
+        return found
+    return (fmax if largest else fmin)(found, as_type(initial, type_of(found).dtype, name=name))
 
 
-def nanmax(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
-    """Largest of the elements that are numbers; NaN where there is none.
+def nanmax(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Largest of the elements that are numbers, and of `initial`; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: ArgumentError for what is no array, and for where= without initial=; DtypeError for
+            complex numbers; ShapeError for no elements without initial=; AxisError for an axis
+            out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanmax(rnp.array([1.0, rnp.nan]))
     Array(1., f32[], cpu:0)
     """
-    refuse("nanmax", out=out)
-    return _nan_extremum(st.amax, -np.inf, *_number("nanmax", a), axis, keepdims)
+    return _nan_extremum("nanmax", True, a, axis, out, keepdims, initial, where)
 
 
-def nanmin(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
-    """Smallest of the elements that are numbers; NaN where there is none.
+def nanmin(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """Smallest of the elements that are numbers, and of `initial`; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: as for `nanmax`.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanmin(rnp.array([1.0, rnp.nan]))
     Array(1., f32[], cpu:0)
     """
-    refuse("nanmin", out=out)
-    return _nan_extremum(st.amin, np.inf, *_number("nanmin", a), axis, keepdims)
+    return _nan_extremum("nanmin", False, a, axis, out, keepdims, initial, where)
 
 
 def _nan_position(

@@ -1,6 +1,7 @@
 """Complex numbers: parts, conjugates, angles, and tests of them. Real arrays are taken, too.
 
-Complex numbers have no order: comparisons, extrema and sorting refuse them.
+Complex numbers have no order: comparisons and extrema refuse them. Sorting goes by real parts
+first.
 """
 
 from __future__ import annotations

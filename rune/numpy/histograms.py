@@ -48,11 +48,10 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     side, count = "left" if right else "right", type_of(edges).shape[0]
     if count == 0:
         return fit(value("digitize", np.zeros((), o.index_dtype())), type_of(wanted).shape)
-    ascending = o.searchsorted(edges, wanted, side)
+    ascends = edges[-1] >= edges[0]
+    found = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), wanted, side)
     # Among descending edges as many are reached as the reversed ones have left to reach.
-    turned = o.searchsorted(ops.reverse(edges, axes=(0,)), wanted, side)
-    descending = ops.sub(size_value(count, type_of(turned).dtype), turned)
-    return where(edges[-1] >= edges[0], ascending, descending)
+    return where(ascends, found, ops.sub(size_value(count, type_of(found).dtype), found))
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:

@@ -149,9 +149,7 @@ def savez(file: Any, *args: Any, **kwds: Any) -> None:
 
 
 def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
-    """`savez`, compressed.
-
-    Errors: ArgumentError for what is no array.
+    """`savez`, compressed. Errors: as `save`.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()
@@ -176,7 +174,8 @@ def _storable(name: str, x: Any) -> np.ndarray:
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """The array of a .npy file, or a dict of the arrays of a .npz file; dtypes as stored.
 
-    Errors: ArgumentError for what is no array of numbers: nothing is unpickled.
+    Errors: OSError for a file that cannot be read; ArgumentError for a file of Python objects:
+            nothing is unpickled.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()

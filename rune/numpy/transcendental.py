@@ -18,6 +18,7 @@ from rune.core.primitive import Primitive
 from rune.errors import DtypeError
 from rune.numpy.arguments import documented, elementwise, inexact
 from rune.numpy.types import finfo
+from rune.ops import conventions as c
 from rune.ops.promote import constant, promoted
 
 Unary = Callable[[Any], Any]
@@ -124,38 +125,47 @@ def _ordered(x1: Any, x2: Any) -> tuple[Any, Any]:
 
     Chosen by select, not by maximum, so that a tie differentiates as the smooth function does.
     """
-    above = ops.gt(x1, x2)
+    above = ops.gt(c.real(x1), c.real(x2))
     high, low = ops.select(above, x1, x2), ops.select(above, x2, x1)
-    same = ops.logical_and(ops.eq(high, low), ops.eq(ops.abs(high), constant(np.inf, high)))
+    size = ops.abs(high)
+    same = ops.logical_and(ops.eq(high, low), ops.eq(size, constant(np.inf, size)))
     return high, ops.select(same, constant(0, high), ops.sub(low, high))
 
 
 def logaddexp(x1: Any, x2: Any, /) -> Any:
-    """log(exp(x1) + exp(x2)) without overflow.
+    """log(exp(x1) + exp(x2)) without overflow; of complex numbers the principal value.
 
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp(1000.0, -1000.0)
     Array(1000., f32*[], cpu:0)
     """
     high, gap = _ordered(*promoted("logaddexp", x1, x2, kind="inexact"))
-    return ops.add(high, ops.log1p(ops.exp(gap)))
+    return _principal(ops.add(high, ops.log1p(ops.exp(gap))), 2 * math.pi)
+
+
+def _principal(x: Any, period: float) -> Any:
+    """A logarithm with its imaginary part within half a period of 0."""
+    if type_of(x).dtype not in dtypes.COMPLEX:
+        return x
+    angle = ops.imag(x)
+    turns = ops.round(ops.div(angle, constant(period, angle)))
+    return ops.complex(ops.real(x), ops.sub(angle, ops.mul(turns, constant(period, angle))))
 
 
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
-    """log2(2**x1 + 2**x2) without overflow.
+    """log2(2**x1 + 2**x2) without overflow; of complex numbers the principal value.
 
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp2(3.0, 3.0)
     Array(4., f32*[], cpu:0)
     """
     high, gap = _ordered(*promoted("logaddexp2", x1, x2, kind="inexact"))
-    return ops.add(high, _scaled(1 / math.log(2))(ops.log1p(ops.exp2(gap))))
+    whole = ops.add(high, _scaled(1 / math.log(2))(ops.log1p(ops.exp2(gap))))
+    return _principal(whole, 2 * math.pi / math.log(2))
 
 
 def sinc(x: Any, /) -> Any:

@@ -75,9 +75,33 @@ def _gather_reference(
     shape: Any = result_shape(type_of(indices), dims, slice_sizes)
     if 0 in shape or 0 in operand.shape:
         return np.broadcast_to(fill, shape)
+    rows = _rows_taken(operand, indices, dims, slice_sizes)
     at, inside = positions(operand, indices, dims, slice_sizes, mode != "fill")
-    found = np.broadcast_to(operand[np.broadcast_arrays(*at)] if at else operand, shape)
-    return np.where(inside, found, fill)
+    if rows is None:
+        rows = np.broadcast_to(operand[np.broadcast_arrays(*at)] if at else operand, shape)
+    return np.where(inside, rows, fill) if not inside.all() else np.ascontiguousarray(rows)
+
+
+def _rows_taken(
+    operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice_sizes: Any
+) -> np.ndarray | None:
+    """By np.take, whole rows together, where one axis is indexed and the others are whole.
+
+    Indices are clamped. None for other windows.
+    """
+    is_whole = all(
+        size == whole or axis in dims.start_map
+        for axis, (size, whole) in enumerate(zip(slice_sizes, operand.shape, strict=True))
+    )
+    if len(dims.start_map) != 1 or dims.collapsed != dims.start_map or not is_whole:
+        return None
+    (axis,) = dims.start_map
+    start = np.clip(indices[..., 0].astype(np.int64), 0, operand.shape[axis] - 1)
+    found = np.take(operand, start, axis=axis)
+    batch = [k for k in range(found.ndim) if k not in dims.offset]
+    # Where in the result the axes of `found` are wanted.
+    wanted = [*dims.offset[:axis], *batch, *dims.offset[axis:]]
+    return found.transpose(np.argsort(wanted))
 
 
 def _gather_transpose(

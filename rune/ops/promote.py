@@ -39,6 +39,8 @@ def operand(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
         with np.errstate(all="ignore"):
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.isnative:
+        return operand(name, dtypes.native(value))
     if isinstance(value, Dim):
         return convert(size_value(value, dtypes.i32), dtype=dtypes.i32, weak=True)
     if hasattr(value, "__rune_array__"):

@@ -36,6 +36,7 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
 def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> Any:
     if isinstance(value, Dim) or hasattr(value, "__rune_array__"):
         return operand(name, value)
+    value = dtypes.native(value) if isinstance(value, np.ndarray | np.generic) else value
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
         with np.errstate(all="ignore"):
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)

@@ -83,7 +83,9 @@ def buffer_on(value: Any, device: Device | None) -> Any:
         found = type_of(value)
         if type(value) is int:
             check_range(np.asarray(value), found.dtype)
-        return put(np.asarray(value, found.dtype, order="C"), found, free_on(device)).buffer
+        host = np.asarray(value, found.dtype, order="C")
+        host = host if host.flags.aligned else host.copy()  # a field of a file's records
+        return put(host, found, free_on(device)).buffer
     if device is None and value.place.device is None:
         value.make_dense()
     return value.buffer_on(device)

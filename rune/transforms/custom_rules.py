@@ -24,10 +24,9 @@ from rune.array import default_place, put
 from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
 from rune.core.types import ArrayType, Shape
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
-from rune.ops.family import zeros_of
 from rune.ops.promote import opened
 from rune.transforms.arguments import function_name, is_same_static, value_leaves
-from rune.transforms.flat import Flat, float0_zeros, is_layout
+from rune.transforms.flat import Flat, float0_zeros, is_layout, zeros
 from rune.transforms.jvp import Jvp
 from rune.transforms.linearize import Partial
 
@@ -66,7 +65,7 @@ def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:
     """What a rule is given for a zero of this type."""
     if type.dtype == dtypes.float0:
         return SymbolicZero(type) if symbolic else float0_zeros(type)
-    return SymbolicZero(type) if symbolic else zeros_of(type)
+    return SymbolicZero(type) if symbolic else zeros(type)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from rune.array import as_array
 from rune.core.interpreter import current, is_differentiable, type_of
 from rune.core.types import ArrayType
 from rune.errors import TransformError
-from rune.ops.family import zeros_like, zeros_of
+from rune.ops.family import zeros_of
 from rune.ops.promote import opened
 from rune.transforms.arguments import key_path, require_callable, value_leaves
 from rune.transforms.jvp import Jvp
@@ -122,7 +122,14 @@ def filled(primal: Any, tangent: Any) -> Any:
     """The tangent, or what stands for zero: zeros, or float0 for values without tangents."""
     if tangent is not None:
         return tangent
-    return zeros_like(primal) if is_differentiable(primal) else float0_zeros(type_of(primal))
+    type = type_of(primal)
+    return zeros(type) if is_differentiable(primal) else float0_zeros(type)
+
+
+def zeros(type: ArrayType) -> Any:
+    """Zeros as users are given them: an array, which keeps its dtype where a constant would not."""
+    made = zeros_of(type)
+    return made if type.shape else as_array(made, type.dtype, type.weak)
 
 
 def float0_zeros(type: ArrayType) -> np.ndarray:
@@ -134,7 +141,7 @@ def filled_cotangent(type: ArrayType, ct: Any) -> Any:
     """The cotangent of an input of this type, or what stands for zero."""
     if type.dtype not in dtypes.INEXACT:
         return float0_zeros(type)
-    return zeros_of(type) if ct is None else ct
+    return zeros(type) if ct is None else ct
 
 
 def cotangents_of(name: str, types: Sequence[ArrayType], treedef: Any, given: Any) -> list[Any]:

@@ -72,7 +72,7 @@ __all__ = [
     "unflatten",
 ]
 
-IsLeaf = Callable[[Any], bool]
+IsLeaf = Callable[..., bool]
 _MISSING = object()
 
 
@@ -118,9 +118,11 @@ def _walk(kind: Kind, tree: Any, found: list[Any]) -> TreeDef:
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: IsLeaf | None = None
+    tree: Any, is_leaf: IsLeaf | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], TreeDef]:
     """The (key path, leaf) pairs of a tree, and its structure.
+
+    is_leaf_takes_path: ask `is_leaf(path, node)` instead of `is_leaf(node)`.
 
     Errors: none: what is no container is a leaf.
 
@@ -128,19 +130,25 @@ def flatten_with_path(
     [("['a'][0]", 7), ("['a'][1]", 8)]
     """
     found: list[tuple[KeyPath, Any]] = []
-    return found, _walk_with_path(tree, (), is_leaf, found)
+    is_plain = is_leaf is not None and not is_leaf_takes_path
+    stops = functools.partial(_without_path, is_leaf) if is_plain else is_leaf
+    return found, _walk_with_path(tree, (), stops, found)
+
+
+def _without_path(is_leaf: IsLeaf, path: KeyPath, node: Any) -> bool:
+    return is_leaf(node)
 
 
 def _walk_with_path(
-    tree: Any, path: KeyPath, is_leaf: IsLeaf | None, found: list[tuple[KeyPath, Any]]
+    tree: Any, path: KeyPath, stops: IsLeaf | None, found: list[tuple[KeyPath, Any]]
 ) -> TreeDef:
     kind = kinds[type(tree)]
-    if kind is None or (is_leaf is not None and is_leaf(tree)):
+    if kind is None or (stops is not None and stops(path, tree)):
         found.append((path, tree))
         return LEAF
     children, data = kind.split(tree)
     steps = zip(keys_of(kind, tree, len(children)), children)
-    parts = [_walk_with_path(child, (*path, key), is_leaf, found) for key, child in steps]
+    parts = [_walk_with_path(child, (*path, key), stops, found) for key, child in steps]
     return node_of(kind, data, tuple(parts))
 
 
@@ -178,7 +186,9 @@ def structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeDef:
     return flatten(tree, is_leaf)[1]
 
 
-def leaves_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> list[tuple[KeyPath, Any]]:
+def leaves_with_path(
+    tree: Any, is_leaf: IsLeaf | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
     """The (key path, leaf) pairs of a tree.
 
     Errors: none: what is no container is a leaf.
@@ -187,7 +197,7 @@ def leaves_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> list[tuple[Key
     >>> [(tree.keystr(path), leaf) for path, leaf in tree.leaves_with_path({"a": [5]})]
     [("['a'][0]", 5)]
     """
-    return flatten_with_path(tree, is_leaf)[0]
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
@@ -204,7 +214,11 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = N
 
 
 def map_with_path(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: IsLeaf | None = None,
+    is_leaf_takes_path: bool = False,
 ) -> Any:
     """As `map`, where f takes the key path first.
 
@@ -214,7 +228,7 @@ def map_with_path(
     >>> tree.map_with_path(lambda path, x: (tree.keystr(path), x), {"a": 1})
     {'a': ("['a']", 1)}
     """
-    pairs, treedef = flatten_with_path(tree, is_leaf)
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [treedef.flatten_up_to(other) for other in rest]
     return treedef.unflatten([f(*pair, *row) for pair, *row in zip(pairs, *columns)])
 

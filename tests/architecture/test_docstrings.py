@@ -1,57 +1,174 @@
-"""Every public name says what it does, and shows it: its example runs and prints what it shows.
+"""Every public name says what it does, what it takes and refuses, and shows it by an example.
 
-Functions made from tables are no functions of their module to doctest, so all are run here.
+Functions made from tables are no functions of their module to doctest, so all examples are run
+here. What a docstring says of errors is held against the function: it is called with a text.
 """
 
 from __future__ import annotations
 
+import builtins
+import dataclasses
 import doctest
+import enum
 import inspect
+import re
 import sys
 from typing import Any
 
 import pytest
 
 import rune
-from docs.site import ROOMS, members, public_names, room
+import rune.numpy as rnp
+from docs.site import ROOMS, members
+from rune import errors
+from rune.array import Array
 
-CALLABLE = [
+# What has no docstring of its own: numbers, and names for other libraries' types.
+VALUES = (float, type(None))
+FOREIGN = {"rune.float0", "rune.tree.KeyPath", "rune.tree_util.KeyEntry", "rune.tree_util.KeyPath"}
+EVERY = [
     (f"{place}.{name}", found)
     for place, name, found in members()
-    if inspect.isfunction(found) or (inspect.isclass(found) and not issubclass(found, Exception))
+    if not isinstance(found, VALUES) and f"{place}.{name}" not in FOREIGN
 ]
+# Rooms of algorithms: each name says where its own is from, but for what is its own definition.
+ALGORITHMS = (
+    "rune.numpy.linalg", "rune.numpy.fft", "rune.lax.linalg", "rune.scipy.fft",
+    "rune.scipy.integrate", "rune.scipy.interpolate", "rune.scipy.linalg", "rune.scipy.optimize",
+    "rune.scipy.signal.windows", "rune.scipy.special", "rune.random",
+)  # fmt: skip
+DEFINITIONS = frozenset(
+    """
+    cross diagonal matmul matrix_transpose outer tensordot trace vecdot symmetric_product
+    fftfreq fftshift ifftshift rfftfreq next_fast_len prev_fast_len
+    BSpline CubicHermiteSpline PPoly RegularGridInterpolator interp1d get_window
+    OdeResult OdeSolution OptimizeResults LeastSquaresResults RootResults
+    bandwidth block_diag circulant companion convolution_matrix dft diagsvd fiedler hadamard hankel
+    helmert hilbert invpascal ishermitian issymmetric khatri_rao kron leslie norm pascal toeplitz
+    tri tril triu SvdAlgorithm
+    boxcox1p cosm1 entr expit expm1 exprel inv_boxcox inv_boxcox1p kl_div log1p log_expit
+    log_softmax logit logsumexp rel_entr softmax xlog1py xlogy
+    Key KeyDtype PRNGKey clone draw key_data key_dtype key_impl seed wrap_key_data
+    """.split()
+)
+PROMISES = "ArgumentError for what is no array"
+
+
+def told(found: Any) -> str:
+    """The docstring."""
+    return (inspect.getdoc(found) or "").strip()
+
+
+def is_record(found: Any) -> bool:
+    """A class that only holds what it is given: an error, an enumeration, a protocol, fields."""
+    fields = dataclasses.is_dataclass(found) or hasattr(found, "_fields")
+    kinds = (BaseException, enum.Enum, rnp.ndarray, rune.random.Key)
+    if not inspect.isclass(found):
+        return False
+    return fields or issubclass(found, kinds) or found in HANDLES
+
+
+# Classes whose instances rune makes: nobody calls them.
+HANDLES = (rune.debug.Profile, rune.tree.Partial)
 
 
 @pytest.mark.parametrize("place", ROOMS)
-def test_every_public_name_of_a_room_has_a_docstring(place: str):
-    found = room(place)
-    silent = [n for n in public_names(found) if callable(getattr(found, n))
-              and not (inspect.getdoc(getattr(found, n)) or "").strip()]  # fmt: skip
+def test_every_public_name_begins_with_a_line_that_says_what_it_is(place: str):
+    mine = [(n, told(f).split("\n\n")[0]) for n, f in EVERY if n.rpartition(".")[0] == place]
 
-    assert silent == []
+    assert [name for name, first in mine if not first or len(first) > 400 or ">>>" in first] == []
 
 
 @pytest.mark.parametrize("place", ROOMS)
-def test_every_public_function_shows_an_example(place: str):
-    found = room(place)
-    bare = [n for n in public_names(found) if shows_nothing(getattr(found, n))]
+def test_every_public_name_shows_an_example(place: str):
+    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
+
+    assert [name for name, found in mine if ">>>" not in told(found)] == []
+
+
+@pytest.mark.parametrize("place", ROOMS)
+def test_every_public_name_that_can_be_called_says_its_errors_or_that_there_are_none(place: str):
+    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
+
+    assert [name for name, found in mine if not re.search(r"[Ee]rrors?\b", told(found))] == []
+
+
+@pytest.mark.parametrize("place", ALGORITHMS)
+def test_every_name_of_a_room_of_algorithms_says_its_source(place: str):
+    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
+    algorithms = [(n, f) for n, f in mine if n.rpartition(".")[2] not in DEFINITIONS]
+
+    assert [name for name, found in algorithms if not re.search(r"Sources?:", told(found))] == []
+
+
+def test_every_error_that_a_docstring_names_is_one():
+    named = {(n, e) for n, f in EVERY for e in re.findall(r"\b[A-Z]\w*Error\b", told(f))}
+    known = {*vars(errors), *vars(builtins), "LinAlgError", "ComplexWarning"}
+
+    assert sorted((n, e) for n, e in named if e not in known) == []
+
+
+def of_text(found: Any) -> BaseException | None:
+    """What comes of calling a function with a text in each place that must be given."""
+    given = inspect.signature(found).parameters.values()
+    required = [p for p in given if p.default is p.empty and p.kind in (0, 1)]
+    try:
+        found(*["text"] * max(len(required), 1))
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [(n, f) for n, f in EVERY if PROMISES in told(f) and callable(f)],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_a_docstring_that_promises_an_error_for_what_is_no_array_keeps_it(name: str, found: Any):
+    error = of_text(found)
+
+    assert isinstance(error, errors.RuneError | TypeError | ValueError), f"{name}: {error!r}"
+
+
+# --- methods of arrays ----------------------------------------------------------------------------
+
+METHODS = [n for n in dir(Array) if not n.startswith("_")]
+UPDATES = [n for n in dir(rnp.zeros(1).at[0]) if not n.startswith("_")]
+# Fields of an array, which pdoc and `help` list by themselves.
+FIELDS = {"place", "type"}
+
+
+def test_every_method_and_attribute_of_an_array_says_what_it_is():
+    assert [n for n in METHODS if n not in FIELDS and not told(getattr(Array, n))] == []
+
+
+def test_every_method_of_an_array_that_is_rune_numpys_says_so_and_is_there():
+    named = {n: re.findall(r"`rune\.numpy\.(\w+)`", told(getattr(Array, n))) for n in METHODS}
+
+    assert [(n, f) for n, found in named.items() for f in found if not hasattr(rnp, f)] == []
+
+
+def test_every_update_by_at_shows_an_example():
+    bare = [n for n in UPDATES if ">>>" not in told(getattr(type(rnp.zeros(1).at[0]), n))]
 
     assert bare == []
 
 
-def shows_nothing(function: Any) -> bool:
-    """A function that returns, without an example."""
-    if not inspect.isfunction(function):
-        return False
-    refuses = inspect.signature(function).return_annotation == "NoReturn"
-    return not refuses and ">>>" not in (inspect.getdoc(function) or "")
+# --- examples run ---------------------------------------------------------------------------------
+
+
+def shown(found: Any) -> Any:
+    """What holds the docstring of a public object: itself, what it wraps, or its class."""
+    if inspect.isfunction(found) or inspect.isclass(found):
+        return found
+    return inspect.unwrap(found) if hasattr(found, "__wrapped__") else type(found)
 
 
 def examples() -> list[Any]:
     """The examples of all public names, each object once."""
     seen: dict[int, tuple[str, Any]] = {}
-    for name, found in CALLABLE:
-        seen.setdefault(id(found), (name, found))
+    for name, found in EVERY:
+        seen.setdefault(id(shown(found)), (name, shown(found)))
     finder = doctest.DocTestFinder(recurse=False)
     return [
         test

@@ -15,7 +15,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune.backends import disk_cache, opencl, opencl_run
+from rune.backends import device_named, disk_cache, opencl, opencl_run
 from rune.errors import OutOfMemory
 from tests.support.close import close
 
@@ -83,6 +83,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return original(self, key, source, options)
 
     monkeypatch.setattr(opencl.OpenCLBackend, "_from_source", counted)
+    monkeypatch.setattr(opencl, "CACHING", frozenset())
     return seen
 
 
@@ -118,7 +119,10 @@ def test_switched_off_nothing_is_kept(builds):
     assert len(builds) == 2
 
 
-def test_switched_off_no_binary_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("keeps_its_own", [False, True])
+def test_no_binary_is_asked_for_where_none_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, keeps_its_own: bool
+):
     cl = pytest.importorskip("pyopencl")
     asked: list[Any] = []
     original = cl.Program.get_info
@@ -128,7 +132,10 @@ def test_switched_off_no_binary_is_asked_for(monkeypatch: pytest.MonkeyPatch):
         return original(program, what)
 
     monkeypatch.setattr(cl.Program, "get_info", noted)
-    with rune.configure(cache_dir=""):
+    opened: Any = device_named(OPENCL).backend
+    platform = opened.device.platform.name
+    monkeypatch.setattr(opencl, "CACHING", frozenset({platform} if keeps_its_own else ()))
+    with rune.configure(cache_dir=str(tmp_path) if keeps_its_own else ""):
         compute()
 
     assert cl.program_info.BINARIES not in asked

@@ -18,6 +18,8 @@ COMPLEX = [
     *named("iscomplex isreal isfinite isnan isinf logical_not", z(2, 3), smooth=False),
     *named("round rint around", z(2, 3), smooth=False),
     *named("add subtract multiply divide power float_power", z(2, 3), z(3)),
+    case("logaddexp", lambda xp, x, y: xp.log(xp.exp(3 * x) + xp.exp(y))
+         if xp.__name__ == "numpy" else xp.logaddexp(3 * x, y), z(2, 3), z(3)),
     *named("equal not_equal", z(2, 3), z(2, 3), smooth=False),
     *named("sum prod mean var std cumsum cumprod diff nansum nanmean nanvar", z(3, 4)),
     *named("count_nonzero any all", z(3, 4), smooth=False),

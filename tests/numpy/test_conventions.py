@@ -15,6 +15,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes
+from rune.errors import ArgumentError
 from rune.scipy import special
 from tests.support.arrays import array
 from tests.support.close import near, same
@@ -167,6 +168,22 @@ def test_ties_of_an_extremum_share_the_derivative(name: str):
     found = rune.grad(getattr(rnp, name))(rnp.array([5.0, 5.0, 5.0, 5.0]))
 
     assert found.tolist() == [0.25] * 4
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN")
+@pytest.mark.parametrize("name", ["nanmax", "nanmin"])
+def test_an_extremum_of_numbers_starts_from_initial_and_is_asked_where(name: str):
+    x = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]], np.float32)
+    where = np.array([[True, True, False], [True, False, True]])
+    ours, theirs = getattr(rnp, name), getattr(np, name)
+
+    for options in ({"initial": 2.0}, {"where": where, "initial": -5.0}, {"initial": np.nan}):
+        given = {k: rnp.array(v) if k == "where" else v for k, v in options.items()}
+        same(theirs(x, 1, **options), ours(rnp.array(x), 1, **given))
+    same(theirs(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3))
+    same(np.int32(5 if name == "nanmax" else 0), ours(rnp.arange(3), initial=5))
+    with pytest.raises(ArgumentError, match=f"{name}: cannot use where= without initial="):
+        ours(rnp.array(x), where=rnp.array(where))
 
 
 def test_products_with_zeros_have_the_right_derivative():

@@ -292,3 +292,14 @@ def test_a_mode_that_does_not_exist_is_refused():
 def test_primitives_take_the_dtypes_of_lapack_alone():
     with pytest.raises(DtypeError, match=r"lu: cannot take bf16\[2,2\] .*required"):
         lax_linalg.lu(rnp.ones((2, 2), "bf16"))
+
+
+def test_a_product_of_several_matrices_takes_the_cheapest_order():
+    from_the_right = [(20, 30), (30, 18), (18, 24), (24,)]
+    in_pairs = [(2, 30), (30, 3), (3, 40), (40, 2)]
+
+    for shapes, expected in ((from_the_right, [(18, 1), (30, 1), (20, 1)]),
+                             (in_pairs, [(3, 2), (2, 3), (2, 2)])):  # fmt: skip
+        program = rune.make_program(lambda *xs: rnp.linalg.multi_dot(xs))(*map(rnp.ones, shapes))
+        dots = [e for e in program.equations if e.primitive.name == "dot_general"]
+        assert [e.results[0].type.shape for e in dots] == expected

@@ -17,6 +17,7 @@ import scipy.special
 import rune
 import rune.numpy as rnp
 from rune.scipy import special
+from rune.scipy.special import arguments
 from tests.support.arrays import array
 from tests.support.close import near, same
 
@@ -236,3 +237,16 @@ def test_a_gradient_where_an_entropy_is_zero_is_not_nan():
     found = rune.grad(lambda x: rnp.sum(special.xlogy(x, 2.0)))(array(np.zeros(2)))
 
     near(np.full(2, np.log(2.0)), found, relative=1e-7, why="log(2) of a weak f32 number")
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_a_long_array_is_computed_by_one_program_and_gives_what_its_parts_give(dtype):
+    x = rnp.asarray(np.linspace(-3, 3, arguments.LARGE), dtype)
+    before = rune.work_stats("cpu").submitted
+    whole = special.ndtr(x)
+    runs = rune.work_stats("cpu").submitted - before
+
+    parts = [special.ndtr(p) for p in rnp.split(x, 4)]
+    assert (runs, rune.work_stats("cpu").submitted - before) == (1, 1)
+    limit = 2 * float(rnp.finfo(x.dtype).eps)
+    near(rnp.concatenate(parts), whole, relative=8 * limit, absolute=limit, why="another exp")

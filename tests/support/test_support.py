@@ -5,7 +5,9 @@ A helper that accepts everything would make every test that uses it worthless.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +16,13 @@ from rune import dtypes, ops
 from rune.core.lower import Position, Source, View
 from rune.core.types import ArrayType
 from rune.ops.family import view_of
+from tests.numpy.spelling import Case
 from tests.ops.meanings import meaning
 from tests.ops.samples import Sample, samples
 from tests.support.close import close, near, same, ulp_distance
 from tests.support.expect import rewritten
 from tests.support.oracle import reference
+from tests.support.order import by_case
 from tests.support.views import evaluate_position, evaluate_view
 
 
@@ -112,3 +116,28 @@ def test_samples_draw_the_same_values_every_time_and_no_ties():
     assert all((a == b).all() for a, b in zip(sample.draw(), sample.draw()))
     (x,) = samples(ops.reduce_max)[0].draw()
     assert len(np.unique(x)) == x.size
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """What the order looks at of a collected test."""
+
+    name: str
+    path: str = "a.py"
+    case: Case | None = None
+
+    @property
+    def callspec(self) -> SimpleNamespace:
+        return SimpleNamespace(params={"smooth": self.case})
+
+
+def test_tests_of_a_case_stand_where_its_first_one_in_the_file_stood():
+    one, other = (Case(name, lambda np: None, ()) for name in ("one", "other"))
+    items: Any = [
+        Item("plain"), Item("first", case=one), Item("second", case=other),
+        Item("elsewhere", "b.py", one), Item("third", case=one), Item("last"),
+    ]  # fmt: skip
+
+    found = [item.name for item in by_case(items)]
+
+    assert found == ["plain", "first", "third", "second", "elsewhere", "last"]

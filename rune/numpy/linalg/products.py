@@ -150,7 +150,7 @@ def _in_best_order(xs: Sequence[Any]) -> Any:
         for i in range(count - length):
             j = i + length
             costs = [
-                cost[i, k] + cost[k + 1, j] + product((sizes[i], sizes[k + 1], sizes[j]))
+                cost[i, k] + cost[k + 1, j] + product((sizes[i], sizes[k + 1], sizes[j + 1]))
                 for k in range(i, j)
             ]
             best = min(range(len(costs)), key=costs.__getitem__) if is_static(costs) else 0

@@ -30,12 +30,22 @@ def permutation_of(pivots: np.ndarray, rows: int) -> np.ndarray:
     """What the exchanges do to the numbers of the rows. Shapes: [*B, K] -> [*B, M]."""
     lead = pivots.shape[:-1]
     flat = pivots.reshape(math.prod(lead), pivots.shape[-1])
+    if len(flat) == 1:
+        return _permutation(flat[0].tolist(), rows).reshape(*lead, rows)
     out = np.tile(np.arange(rows, dtype=np.int32), (len(flat), 1))
     lanes = np.arange(len(flat))
     for k in range(flat.shape[1]):
         first, second = out[:, k].copy(), out[lanes, flat[:, k]]
         out[:, k], out[lanes, flat[:, k]] = second, first
     return out.reshape(*lead, rows)
+
+
+def _permutation(pivots: list[int], rows: int) -> np.ndarray:
+    """Of one matrix: elements of a list are exchanged sooner than those of an array."""
+    order = list(range(rows))
+    for k, chosen in enumerate(pivots):
+        order[k], order[chosen] = order[chosen], order[k]
+    return np.array(order, np.int32)
 
 
 def size(x: np.ndarray) -> np.ndarray:
@@ -103,7 +113,8 @@ def _eliminate_leaf(a: np.ndarray, pivots: np.ndarray) -> None:
         chosen = k + int(np.argmax(size(columns[k, k:])))
         pivots[k] = chosen
         if chosen != k:
-            columns[:, [k, chosen]] = columns[:, [chosen, k]]
+            row = columns[:, k].copy()
+            columns[:, k], columns[:, chosen] = columns[:, chosen], row
         pivot = columns[k, k]
         if pivot != 0:
             columns[k, k + 1 :] /= pivot

@@ -14,12 +14,15 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import tree
+from rune.core.interpreter import is_evaluating
 from rune.errors import ArgumentError, DtypeError, TracerArrayConversionError
 from rune.ops.promote import promoted
+from rune.transforms.jit import jit
 from rune.transforms.shapes import eval_shape
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Table = tuple[Sequence[float], Sequence[float]]
+LARGE = 1 << 16  # elements
 
 
 def reals(name: str, *xs: Any) -> list[Any]:
@@ -77,20 +80,27 @@ def seen(x: Any) -> np.ndarray | None:
 def elementwise(function: Function, name: str | None = None) -> Function:
     """A public function of real arrays, from one of arrays of one floating dtype and shape.
 
-    name: what messages call it, where that is not its own name.
+    name: what messages call it, where that is not its own name. Of LARGE arrays it is compiled,
+    since each of its many operations would pass over memory by itself.
     """
     known = name or function.__name__
+
+    def computed(*found: Any) -> Any:
+        dtype = found[0].dtype
+        if rnp.finfo(dtype).bits >= 32:
+            return function(*found)
+        out = function(*(rnp.astype(x, rnp.float32) for x in found))
+        return tree.map(lambda x: rnp.astype(x, dtype), out)
+
+    compiled = jit(computed)
 
     @functools.wraps(function)
     def public(*xs: Any) -> Any:
         if not xs:
             raise ArgumentError(f"{known}: cannot compute without operands")
         found = reals(known, *xs)
-        dtype = found[0].dtype
-        if rnp.finfo(dtype).bits >= 32:
-            return function(*found)
-        out = function(*(rnp.astype(x, rnp.float32) for x in found))
-        return tree.map(lambda x: rnp.astype(x, dtype), out)
+        is_long = is_evaluating() and found[0].size >= LARGE
+        return compiled(*found) if is_long else computed(*found)
 
     return public  # type: ignore[return-value]
 

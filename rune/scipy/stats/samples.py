@@ -434,7 +434,7 @@ def _correlated(x: Any, y: Any) -> PearsonRResult:
     return PearsonRResult(rounded(r, kept), rounded(chance, kept))
 
 
-def spearmanr(x: Any, y: Any) -> PearsonRResult:
+def spearmanr(a: Any, b: Any) -> PearsonRResult:
     """Spearman's correlation of two samples of rank 1: Pearson's of their ranks; with a p-value by
     Student's t distribution; NaN for fewer than two numbers.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
@@ -445,4 +445,4 @@ def spearmanr(x: Any, y: Any) -> PearsonRResult:
     >>> spearmanr(rnp.array([1.0, 2.0, 3.0]), rnp.array([2.0, 4.0, 9.0])).statistic
     Array(1., f32[], cpu:0)
     """
-    return _correlated(*reals("spearmanr", rankdata(x), rankdata(y)))
+    return _correlated(*reals("spearmanr", rankdata(a), rankdata(b)))

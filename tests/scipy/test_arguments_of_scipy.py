@@ -1,0 +1,130 @@
+"""Arguments that SciPy's functions take by name and rune's of the same name do not, with reasons.
+
+The page docs/guide/missing-arguments.md is made from the table (pytest --accept). Signatures are
+asked of the SciPy that is installed; its universal functions are left out (the page says why).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.absent import Table, listed, page
+from tests.support.expect import expect_file
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "guide" / "missing-arguments.md"
+INTRODUCTION = """\
+What functions of SciPy take by name and those of `rune.scipy` do not, with the reasons; the tests
+compare this page with SciPy's signatures, so it is complete. `*` stands for any name. An argument
+that is not taken is an error, never left unheard. Give what comes after it by name.
+
+SciPy's universal functions (most of `scipy.special`) have NumPy's `out`, `where`, `casting`,
+`order`, `dtype`, `subok` and `signature` besides; here they take their operands alone, as all
+elementwise functions do ([from NumPy](from-numpy.md)). For JAX see
+[missing-jax.md](missing-jax.md)."""
+
+MODULES = """special linalg signal fft ndimage optimize integrate interpolate stats cluster.vq
+spatial.distance spatial.transform"""
+
+MISSING: Table = {
+    "Arrays are values: nothing is written in place, and results are returned.":
+        "*(overwrite_a) *(overwrite_b) *(overwrite_x) *(overwrite_data) *(output) special.*(out) "
+        "interpolate.interp1d(copy) spatial.transform.Rotation(copy)",
+    "How work is divided, and on which device, is not said in each call.":
+        "*(workers) fft.*(plan) signal.*(device)",
+    "There is one kind of array to make.": "*(xp)",
+    "They choose or tune LAPACK's routines.":
+        "*(driver) *(lapack_driver) *(lwork) linalg.inv(assume_a) linalg.inv(lower)",
+    "Compiled programs print nothing, and look at no value to complain of it.":
+        "*(disp) *(check_finite) integrate.odeint(ixpr) integrate.odeint(printmessg) "
+        "integrate.odeint(mxhnil) optimize.least_squares(verbose) signal.*(measure) "
+        "interpolate.interp1d(bounds_error) spatial.distance.squareform(checks) "
+        "spatial.distance.squareform(force)",
+    "Derivatives are exact, by `rune.grad` and its like: nobody has to give them.":
+        "optimize.*(jac) optimize.*(hess) optimize.*(hessp) optimize.*(diff_step) "
+        "optimize.*(jac_sparsity) integrate.odeint(Dfun) integrate.odeint(col_deriv) "
+        "integrate.odeint(ml) integrate.odeint(mu)",
+    "What is sought has no bounds and no constraints (jax.scipy.optimize has none either).":
+        "optimize.*(bounds) optimize.*(constraints)",
+    "There is one method, and its steps are not told one by one.":
+        "optimize.root(method) optimize.root(options) optimize.least_squares(method) "
+        "optimize.least_squares(x_scale) optimize.least_squares(loss) "
+        "optimize.least_squares(f_scale) optimize.least_squares(tr_*) "
+        "optimize.least_squares(kwargs) optimize.*(callback) optimize.newton(x1) "
+        "optimize.newton(rtol) optimize.golden(full_output) special.lambertw(tol) "
+        "signal.filtfilt(method) signal.filtfilt(irlen) interpolate.Akima1DInterpolator(method) "
+        "interpolate.RegularGridInterpolator(solver*)",
+    "Dormand and Prince's steps of `odeint` are chosen by the tolerances, as in JAX; the arguments "
+    "of its function follow by position.":
+        "integrate.odeint(args) integrate.odeint(tfirst) integrate.odeint(full_output) "
+        "integrate.odeint(h0) integrate.odeint(hmin) integrate.odeint(tcrit) "
+        "integrate.odeint(mxord*)",
+    "A fixed number of points, so that it is compiled and differentiated.":
+        "integrate.quad(epsabs) integrate.quad(epsrel) integrate.quad(points) "
+        "integrate.quad(weight) integrate.quad(wvar) integrate.quad(wopts) integrate.quad(maxp1) "
+        "integrate.quad(limlst) integrate.quad(full_output) integrate.quad(complex_func)",
+    "Not written: how many steps there are would depend on values.":
+        "integrate.solve_ivp(events) integrate.solve_ivp(vectorized)",
+    "Fields of a result, which only the library makes.":
+        "optimize.RootResults(*) integrate.OdeSolution(*)",
+    "`order` is 0 or 1, and needs no filter before.": "ndimage.*(prefilter)",
+    "Not written: a shape of the neighbourhood, or only some of the axes (`vmap` over the others).":
+        "ndimage.*(footprint) ndimage.*(axes)",
+    "Not written; the rest of the function is here.":
+        "linalg.*(subset_by_value) linalg.schur(sort) special.factorial(extend) "
+        "interpolate.make_interp_spline(bc_type) interpolate.Barycentric*(*) "
+        "interpolate.barycentric_interpolate(*) stats.pearsonr(axis) stats.pearsonr(method) "
+        "stats.pearsonr(alternative) stats.spearmanr(axis) stats.spearmanr(nan_policy) "
+        "stats.spearmanr(alternative) spatial.transform.Rotation(normalize) "
+        "spatial.transform.Rotation(scalar_first)",
+    "Other names for what is given by position: NumPy's (`a`), JAX's (`A`, `B`, `C`).":
+        "fft.*(x) linalg.solve_sylvester(*)",
+}  # fmt: skip
+
+
+def _taken(function: Any) -> set[str] | None:
+    """The arguments that a function takes by name; None where it takes any, or nobody knows."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+
+
+def _not_taken(module: str) -> Iterator[str]:
+    ours, theirs = (import_module(f"{m}.{module}") for m in ("rune.scipy", "scipy"))
+    for name in sorted(set(dir(ours)) & set(dir(theirs))):
+        mine, other = getattr(ours, name), getattr(theirs, name)
+        if name.startswith("_") or isinstance(other, np.ufunc) or not callable(other):
+            continue
+        here, there = _taken(mine), _taken(other)
+        if here is not None and there is not None:
+            yield from (f"{module}.{name}({argument})" for argument in sorted(there - here))
+
+
+@pytest.mark.parametrize("module", MODULES.split())
+def test_an_argument_of_scipy_is_taken_or_listed_with_the_reason(module: str):
+    patterns = listed(MISSING)
+
+    assert [a for a in _not_taken(module) if not any(fnmatchcase(a, p) for p in patterns)] == []
+
+
+def test_no_argument_is_listed_that_is_taken():
+    absent = [a for module in MODULES.split() for a in _not_taken(module)]
+
+    assert [p for p in sorted(listed(MISSING)) if not any(fnmatchcase(a, p) for a in absent)] == []
+
+
+def test_the_page_shows_the_table():
+    text = page("Arguments that are not taken", INTRODUCTION, {"SciPy's": MISSING}) + "\n"
+
+    expect_file(PAGE, text)
