@@ -86,7 +86,8 @@ _MODEL = {"reloc": "static", "codemodel": "large"}
 
 
 def _target_machine(effort: int = 2) -> Any:
-    return library().Target.from_default_triple().create_target_machine(
+    host = library().Target.from_default_triple()
+    return host.create_target_machine(
         cpu=processor(), features=_features_text(), opt=effort, jit=True, **_MODEL
     )
 

@@ -33,7 +33,7 @@ from rune.dims.algebra import (
     rewrite,
     sides,
 )
-from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, symbols, terms_of
+from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, memo, symbols, terms_of
 from rune.dims.messages import UndecidedComparison, as_symbol, ranges, undecided
 from rune.errors import DimensionError
 
@@ -196,13 +196,22 @@ def symbols_within(*sizes: Size) -> dict[str, Dim]:
     {'i': i, 'n': n}
     """
     found: dict[str, Dim] = {}
-    pending = list(reversed(sizes))
+    for size in sizes:
+        for name, s in _within(size):
+            found.setdefault(name, s)
+    return found
+
+
+@memo
+def _within(size: Size) -> tuple[tuple[str, Dim], ...]:
+    found: dict[str, Dim] = {}
+    pending = [size]
     while pending:
         for s in symbols(pending.pop()):
             if s.name not in found:
                 found[s.name] = of_factor(s)
                 pending += [s.low, 0 if s.high is None else s.high]
-    return found
+    return tuple(found.items())
 
 
 def coefficient(x: Size, name: str) -> Size | None:

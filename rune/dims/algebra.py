@@ -142,6 +142,7 @@ def sides(a: Size, sign: str, b: Size) -> tuple[Size, str, Size]:
 # --- sums and products ------------------------------------------------------------------------
 
 
+@memo
 def of_factor(factor: Factor) -> Dim:
     """The polynomial that is just this factor."""
     return Dim((Term(1, (factor,)),))

@@ -32,10 +32,12 @@ class _Once(type):
 
     def __call__(cls: type[T], *values: Any) -> T:
         key = (cls, *values)
-        with _live_lock:
-            made = _live.get(key)
-            if made is None:
-                made = _live[key] = type.__call__(cls, *values)
+        made = _live.get(key)
+        if made is None:
+            with _live_lock:  # of two threads that make the same, both get the first one
+                made = _live.get(key)
+                if made is None:
+                    made = _live[key] = type.__call__(cls, *values)
         return made
 
 

@@ -79,7 +79,8 @@ def _gather_reference(
     at, inside = positions(operand, indices, dims, slice_sizes, mode != "fill")
     if rows is None:
         rows = np.broadcast_to(operand[np.broadcast_arrays(*at)] if at else operand, shape)
-    return np.where(inside, rows, fill) if not inside.all() else np.ascontiguousarray(rows)
+    # Of dense memory of its own: `rows` may be a view of the operand.
+    return np.require(rows, requirements="CO") if inside.all() else np.where(inside, rows, fill)
 
 
 def _rows_taken(

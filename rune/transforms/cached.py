@@ -148,7 +148,7 @@ class _Walk:
             return False
         numbers = {check: known for check, known in _NUMBERS.values()}
         for node, buffer, memory in zip(leaves, self.buffers, taken, strict=True):
-            if buffer.shape != memory.shape:
+            if buffer.shape != memory.shape or not buffer.flags.c_contiguous:
                 return False
             if node.check in numbers:
                 if memory.dtype not in numbers[node.check]:

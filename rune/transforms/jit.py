@@ -97,6 +97,7 @@ def clear_all() -> None:
 
 
 NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it tries each
+DESCRIPTIONS = 2  # attempts to describe a call of one trace of known sizes
 
 
 class Jitted:
@@ -210,6 +211,9 @@ class Jitted:
     def _describe(self, traced: Traced, args: tuple, kwargs: Mapping[str, Any]) -> None:
         """Let native code make calls like this one from now on, if it can."""
         if traced.on_cpu is None or not is_evaluating():
+            return
+        # Static values that are made anew for every call would be a kind each.
+        if self.symbolic is None and traced.descriptions >= DESCRIPTIONS:
             return
         traced.descriptions += 1
         if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced):

@@ -7,8 +7,8 @@ tests/support/surface_laws.py.
 from __future__ import annotations
 
 from tests.lax.cases import CASES
-from tests.support.surface_laws import Laws
+from tests.support.surface_second import SecondOrder
 
 
-class TestLax(Laws):
+class TestLax(SecondOrder):
     cases = CASES

@@ -1,14 +1,15 @@
 """Every name of rune.scipy against SciPy, then against itself compiled, batched and derived.
 
-The table of calls is cases.py; what holds of each is said in tests/support/surface_laws.py.
+The table of calls is cases.py; what holds of each is said in tests/support/surface_laws.py and
+surface_second.py.
 """
 
 from __future__ import annotations
 
 from tests.scipy.cases import CASES
-from tests.support.surface_laws import Laws
+from tests.support.surface_second import SecondOrder
 
 
-class TestSciPy(Laws):
+class TestSciPy(SecondOrder):
     cases = CASES
     sample = 16  # to compile these takes seconds each

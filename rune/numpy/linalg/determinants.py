@@ -12,27 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune import dtypes, ops
-from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.arguments import rank, value
+from rune.numpy.linalg.adjugates import determinant, sign_of
 from rune.numpy.linalg.arguments import computing, matrices, square
 from rune.numpy.linalg.norms import norm
 from rune.numpy.linalg.solves import cutoff, inv, significant
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import (
     diagonal,
-    eye,
-    from_diagonal,
     full,
-    matmul,
     number,
     part,
-    permuted_rows,
     real_part,
-    spread,
-    swapped,
-    upper_triangle,
 )
 from rune.ops.promote import apply
 from rune.transforms.custom_jvp import custom_jvp
@@ -43,16 +36,6 @@ class SlogdetResult(NamedTuple):
 
     sign: Any
     logabsdet: Any
-
-
-def _sign_of(pivots: Any, dtype: np.dtype) -> Any:
-    """1 for an even number of exchanges, -1 for an odd one. i32[*B, K] -> [*B]."""
-    shape = type_of(pivots).shape
-    own = ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
-    moved = ops.cast(ops.ne(pivots, own), dtypes.i32)
-    count = ops.reduce_sum(moved, axes=(len(shape) - 1,))
-    odd = ops.rem(count, np.int32(2))
-    return ops.cast(ops.sub(np.int32(1), ops.mul(np.int32(2), odd)), dtype)
 
 
 def det(a: Any) -> Any:
@@ -70,99 +53,7 @@ def det(a: Any) -> Any:
     """
     (x,), narrowed = computing("det", a)
     square("det", x)
-    return narrowed(_det(x))
-
-
-@custom_jvp
-def _det(a: Any) -> Any:
-    factors, pivots, _ = ops.linalg.lu(a)
-    pivot_product = ops.reduce_prod(diagonal(factors), axes=(rank(a) - 2,))
-    return ops.mul(_sign_of(pivots, type_of(a).dtype), pivot_product)
-
-
-def _det_jvp(primals: Any, tangents: Any) -> Any:
-    (a,), (da,) = primals, tangents
-    terms = ops.mul(swapped(adjugate(a)), da)
-    return _det(a), ops.reduce_sum(terms, axes=(rank(a) - 2, rank(a) - 1))
-
-
-_det.defjvp(_det_jvp)
-
-
-def adjugate(a: Any) -> Any:
-    """The transposed cofactors: adj(A) A = det(A) 1, for singular matrices as well.
-
-    With P A = L U it is det(P) adj(U) L⁻¹ P.
-    Shapes: [*B, N, N] -> [*B, N, N].
-    """
-    shape, dtype = type_of(a).shape, type_of(a).dtype
-    factors, pivots, order = ops.linalg.lu(a)
-    permuted = permuted_rows(eye(shape, dtype), order)
-    below = ops.linalg.triangular_solve(factors, permuted, lower=True, unit_diagonal=True)
-    sign = _sign_of(pivots, dtype)
-    scaled = ops.mul(ops.broadcast(sign, shape=shape, axes=tuple(range(len(shape) - 2))), below)
-    return matmul(_adjugate_of_upper(upper_triangle(factors)), scaled)
-
-
-def _adjugate_of_upper(u: Any) -> Any:
-    """Element (i, j) is d_0 … d_(i-1) g_ij d_(j+1) … d_(n-1), d the diagonal, with g_ii = 1 and
-    g_ij = -Σ_k g_ik u_kj d_(k+1) … d_(j-1): a Hessenberg determinant, expanded by its last column.
-    """
-    *lead, n, _ = type_of(u).shape
-    if n == 0:
-        return u
-    d = diagonal(u)
-    column = ops.iota(shape=(*lead, n), axis=len(lead), dtype=dtypes.i32)
-
-    def step(j: Any, carry: Any) -> Any:
-        g, between = carry  # between [*B, N]: d_(k+1) … d_(j-1) for k < j, else 0
-        j = c.astype(j, dtypes.i32)  # the counter has 64 bits under x64
-        before = ops.sub(j, np.int32(1))
-        last = _picked(d, column, before)
-        between = ops.mul(between, _over_last(last, between))
-        between = ops.select(ops.eq(column, before), number(1, u), between)
-        weights = ops.mul(between, _column_of(u, j))
-        new = ops.neg(matmul(g, c.expand_dims(weights, -1)))
-        here = ops.select(_is_column(j, u), spread(new, type_of(u).shape), number(0, u))
-        return ops.add(g, here), between
-
-    start = (eye(type_of(u).shape, type_of(u).dtype), full(number(0, u), (*lead, n)))
-    g, _ = fori_loop(1, n, step, start)
-    before, after = _exclusive_products(d)
-    return matmul(matmul(from_diagonal(before), upper_triangle(g)), from_diagonal(after))
-
-
-def _picked(d: Any, column: Any, j: Any) -> Any:
-    """Element j of the last axis. [*B, N] -> [*B]."""
-    here = ops.select(ops.eq(column, j), d, number(0, d))
-    return ops.reduce_sum(here, axes=(rank(d) - 1,))
-
-
-def _over_last(x: Any, like: Any) -> Any:
-    return ops.broadcast(x, shape=type_of(like).shape, axes=tuple(range(rank(like) - 1)))
-
-
-def _column_of(u: Any, j: Any) -> Any:
-    here = ops.select(_is_column(j, u), u, number(0, u))
-    return ops.reduce_sum(here, axes=(rank(u) - 1,))
-
-
-def _is_column(j: Any, u: Any) -> Any:
-    shape = type_of(u).shape
-    return ops.eq(ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32), j)
-
-
-def _exclusive_products(d: Any) -> tuple[Any, Any]:
-    """Of what stands before each element, and of what stands after it. [*B, N] each."""
-    axis = rank(d) - 1
-    none = (0,) * axis
-    one = number(1, d)
-    shifted = [
-        ops.pad(d, one, low=(*none, low), high=(*none, -low), interior=(*none, 0))
-        for low in (1, -1)
-    ]
-    before = ops.cumprod(shifted[0], axis=axis, reverse=False)
-    return before, ops.cumprod(shifted[1], axis=axis, reverse=True)
+    return narrowed(determinant(x))
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
@@ -191,7 +82,7 @@ def _slogdet(a: Any) -> tuple[Any, Any]:
     factors, pivots, _ = ops.linalg.lu(a)
     d = diagonal(factors)
     axes = (rank(a) - 2,)
-    sign = ops.mul(_sign_of(pivots, type_of(a).dtype), ops.reduce_prod(ops.sign(d), axes=axes))
+    sign = ops.mul(sign_of(pivots, type_of(a).dtype), ops.reduce_prod(ops.sign(d), axes=axes))
     return sign, ops.reduce_sum(ops.log(ops.abs(d)), axes=axes)
 
 

@@ -1,0 +1,224 @@
+"""The determinant of matrices in a dtype that is computed with, and its adjugate: derivatives.
+
+det' = tr(adj(A) A'), and adj(A) exists for singular matrices too: it is built without a division.
+Its own derivative is tr(adj(A) A') A⁻¹ - A⁻¹ A' adj(A), and where that would divide by nothing it
+is read in the bases of the singular values, of which it takes products but no quotients:
+
+    A = U S V*:   adj(A)' = det(U V*) V D U*,   E = U* A' V,
+    D_ij = -E_ij p_ij,   D_ii = sum_j E_jj p_ij,   p_ij = the product of all s but i and j
+
+A third derivative at a singular matrix is that of singular values, which has to be one of distinct
+ones.
+Source: Jacobi's formula, Giles 2008, §2.2.4; D is the derivative of the adjugate at a diagonal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.control import cond, fori_loop
+from rune.core.interpreter import type_of
+from rune.numpy.arguments import rank
+from rune.numpy.linalg.solves import inv
+from rune.ops import conventions as c
+from rune.ops.matrix_helpers import (
+    adjoint,
+    as_dtype_of,
+    columns,
+    diagonal,
+    eye,
+    from_diagonal,
+    full,
+    matmul,
+    number,
+    permuted_rows,
+    rows,
+    spread,
+    swapped,
+    upper_triangle,
+)
+from rune.transforms.custom_jvp import custom_jvp
+
+
+def sign_of(pivots: Any, dtype: np.dtype) -> Any:
+    """1 for an even number of exchanges, -1 for an odd one. i32[*B, K] -> [*B]."""
+    shape = type_of(pivots).shape
+    own = ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
+    moved = ops.cast(ops.ne(pivots, own), dtypes.i32)
+    count = ops.reduce_sum(moved, axes=(len(shape) - 1,))
+    odd = ops.rem(count, np.int32(2))
+    return ops.cast(ops.sub(np.int32(1), ops.mul(np.int32(2), odd)), dtype)
+
+
+@custom_jvp
+def determinant(a: Any) -> Any:
+    """The product of the pivots. [*B, N, N] -> [*B]."""
+    factors, pivots, _ = ops.linalg.lu(a)
+    pivot_product = ops.reduce_prod(diagonal(factors), axes=(rank(a) - 2,))
+    return ops.mul(sign_of(pivots, type_of(a).dtype), pivot_product)
+
+
+def _determinant_jvp(primals: Any, tangents: Any) -> Any:
+    (a,), (da,) = primals, tangents
+    terms = ops.mul(swapped(adjugate(a)), da)
+    return determinant(a), ops.reduce_sum(terms, axes=(rank(a) - 2, rank(a) - 1))
+
+
+determinant.defjvp(_determinant_jvp)
+
+
+@custom_jvp
+def adjugate(a: Any) -> Any:
+    """The transposed cofactors: adj(A) A = det(A) 1, for singular matrices as well.
+
+    With P A = L U it is det(P) adj(U) L⁻¹ P.
+    Shapes: [*B, N, N] -> [*B, N, N].
+    """
+    shape, dtype = type_of(a).shape, type_of(a).dtype
+    factors, pivots, order = ops.linalg.lu(a)
+    permuted = permuted_rows(eye(shape, dtype), order)
+    below = ops.linalg.triangular_solve(factors, permuted, lower=True, unit_diagonal=True)
+    sign = sign_of(pivots, dtype)
+    scaled = ops.mul(ops.broadcast(sign, shape=shape, axes=tuple(range(len(shape) - 2))), below)
+    return matmul(_adjugate_of_upper(upper_triangle(factors)), scaled)
+
+
+def _adjugate_jvp(primals: Any, tangents: Any) -> Any:
+    (a,), (da,) = primals, tangents
+    found = adjugate(a)
+    if type_of(a).shape[-1] in (0, 1):
+        return found, ops.mul(found, number(0, a))
+    is_safe = _is_safe(a)
+    like_one = eye(type_of(a).shape, type_of(a).dtype)
+    inverse = _by_inverse(ops.select(is_safe, a, like_one), found, da)
+    everywhere = ops.reduce_and(is_safe, axes=tuple(range(rank(is_safe))))
+    moved = cond(everywhere, lambda *_: inverse, _mixed, is_safe, a, da, inverse)
+    return found, moved
+
+
+adjugate.defjvp(_adjugate_jvp)
+
+
+def _is_safe(a: Any) -> Any:
+    """Whether A⁻¹ keeps half of its digits, by the pivots. [*B, N, N] -> bool, of that shape."""
+    factors, _, _ = ops.linalg.lu(a)
+    pivots, axes = ops.abs(diagonal(factors)), (rank(a) - 2,)
+    half = number(float(np.sqrt(np.finfo(type_of(pivots).dtype).eps)), pivots)
+    most = ops.reduce_max(pivots, axes=axes)
+    is_safe = ops.gt(ops.reduce_min(pivots, axes=axes), ops.mul(half, most))
+    return _each(is_safe, type_of(a).shape)
+
+
+def _each(x: Any, shape: Any) -> Any:
+    """A number for each matrix at all of its elements."""
+    return ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
+
+
+def _trace(a: Any) -> Any:
+    return ops.reduce_sum(diagonal(a), axes=(rank(a) - 2,))
+
+
+def _by_inverse(a: Any, adjugate: Any, da: Any) -> Any:
+    inverse = inv(a)
+    along = ops.mul(_each(_trace(matmul(adjugate, da)), type_of(a).shape), inverse)
+    return ops.sub(along, matmul(matmul(inverse, da), adjugate))
+
+
+def _mixed(is_safe: Any, a: Any, da: Any, inverse: Any) -> Any:
+    """By singular values where that by the inverse is not safe."""
+    shape, dtype = type_of(a).shape, type_of(a).dtype
+    count = ops.iota(shape=shape[:-1], axis=len(shape) - 2, dtype=dtypes.i32)
+    distinct = from_diagonal(ops.cast(ops.add(count, np.int32(1)), dtype))
+    return ops.select(is_safe, inverse, _by_singular_values(ops.select(is_safe, distinct, a), da))
+
+
+def _by_singular_values(a: Any, da: Any) -> Any:
+    u, s, vh = ops.linalg.svd(a, full_matrices=False, vectors=True)
+    e = matmul(matmul(adjoint(u), da), adjoint(vh))
+    products = as_dtype_of(_products_of_others(s), a)
+    at = ops.reduce_sum(ops.mul(products, _columns_of(diagonal(e))), axes=(rank(a) - 1,))
+    moved = ops.sub(from_diagonal(at), ops.mul(products, e))
+    turned = matmul(matmul(adjoint(vh), moved), adjoint(u))
+    return ops.mul(_each(ops.mul(determinant(u), determinant(vh)), type_of(a).shape), turned)
+
+
+def _columns_of(d: Any) -> Any:
+    """Element (i, j) is d_j. [*B, N] -> [*B, N, N]."""
+    *lead, n = type_of(d).shape
+    return ops.broadcast(d, shape=(*lead, n, n), axes=(*range(len(lead)), len(lead) + 1))
+
+
+def _products_of_others(s: Any) -> Any:
+    """Element (i, j) is the product of all but s_i and s_j, and 0 for i = j."""
+    before, after = _exclusive_products(s)
+    wide = _columns_of(s)
+    shape = type_of(wide).shape
+    is_later = ops.gt(columns(shape), rows(shape))
+    between, _ = _exclusive_products(ops.select(is_later, wide, number(1, wide)))
+    outer = ops.mul(swapped(_columns_of(before)), _columns_of(after))
+    upper = ops.select(is_later, ops.mul(outer, between), number(0, wide))
+    return ops.add(upper, swapped(upper))
+
+
+def _adjugate_of_upper(u: Any) -> Any:
+    """Element (i, j) is d_0 … d_(i-1) g_ij d_(j+1) … d_(n-1), d the diagonal, with g_ii = 1 and
+    g_ij = -Σ_k g_ik u_kj d_(k+1) … d_(j-1): a Hessenberg determinant, expanded by its last column.
+    """
+    *lead, n, _ = type_of(u).shape
+    if n == 0:
+        return u
+    d = diagonal(u)
+    column = ops.iota(shape=(*lead, n), axis=len(lead), dtype=dtypes.i32)
+
+    def step(j: Any, carry: Any) -> Any:
+        g, between = carry  # between [*B, N]: d_(k+1) … d_(j-1) for k < j, else 0
+        j = c.astype(j, dtypes.i32)  # the counter has 64 bits under x64
+        before = ops.sub(j, np.int32(1))
+        last = _picked(d, column, before)
+        between = ops.mul(between, _over_last(last, between))
+        between = ops.select(ops.eq(column, before), number(1, u), between)
+        weights = ops.mul(between, _column_of(u, j))
+        new = ops.neg(matmul(g, c.expand_dims(weights, -1)))
+        here = ops.select(_is_column(j, u), spread(new, type_of(u).shape), number(0, u))
+        return ops.add(g, here), between
+
+    start = (eye(type_of(u).shape, type_of(u).dtype), full(number(0, u), (*lead, n)))
+    g, _ = fori_loop(1, n, step, start)
+    before, after = _exclusive_products(d)
+    return matmul(matmul(from_diagonal(before), upper_triangle(g)), from_diagonal(after))
+
+
+def _picked(d: Any, column: Any, j: Any) -> Any:
+    """Element j of the last axis. [*B, N] -> [*B]."""
+    here = ops.select(ops.eq(column, j), d, number(0, d))
+    return ops.reduce_sum(here, axes=(rank(d) - 1,))
+
+
+def _over_last(x: Any, like: Any) -> Any:
+    return ops.broadcast(x, shape=type_of(like).shape, axes=tuple(range(rank(like) - 1)))
+
+
+def _column_of(u: Any, j: Any) -> Any:
+    here = ops.select(_is_column(j, u), u, number(0, u))
+    return ops.reduce_sum(here, axes=(rank(u) - 1,))
+
+
+def _is_column(j: Any, u: Any) -> Any:
+    shape = type_of(u).shape
+    return ops.eq(ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32), j)
+
+
+def _exclusive_products(d: Any) -> tuple[Any, Any]:
+    """Of what stands before each element, and of what stands after it. [*B, N] each."""
+    axis = rank(d) - 1
+    none = (0,) * axis
+    one = number(1, d)
+    shifted = [
+        ops.pad(d, one, low=(*none, low), high=(*none, -low), interior=(*none, 0))
+        for low in (1, -1)
+    ]
+    before = ops.cumprod(shifted[0], axis=axis, reverse=False)
+    return before, ops.cumprod(shifted[1], axis=axis, reverse=True)
