@@ -50,6 +50,16 @@ def test_a_sum_that_would_not_be_shorter_stays():
     assert str(N // 1000 + (N + 1) // 1000) == "(n + 1)//1000 + n//1000"
 
 
+def test_a_quotient_of_two_quotients_of_one_number_ends():
+    y = N + M
+
+    found = (2 * ((y + 1) // 2) + y // 2) // 8
+
+    for n, m in itertools.product(range(1, 20), (1, 2)):
+        expected = (2 * ((n + m + 1) // 2) + (n + m) // 2) // 8
+        assert dims.evaluate(found, {"n": n, "m": m}) == expected
+
+
 def sums():
     """Integer combinations of numbers and of their shifted quotients, by one or another factor."""
     y = st.sampled_from(sorted(Y))

@@ -2,7 +2,8 @@
 
 The halves (n + 1)//2 and n//2 that even and odd places have are, put together, n again; and what
 the first half leaves, n - n//2, is (n + 1)//2. The identity is taken as often as makes a sum
-shorter: fewer terms, then fewer quotients, then smaller coefficients; so rewriting ends.
+shorter: fewer quotients, then fewer terms, then smaller coefficients. So rewriting ends, also
+with the rule that replaces a quotient within a numerator by what it divides.
 
 Only for denominators that are numbers. A sum of few terms over a large k is left alone: the
 identity has k + 1 parts, and each that the sum lacks would be one more.
@@ -107,4 +108,4 @@ def _negative_parts(parts: _Parts, divide: Divide) -> Iterator[Term]:
 
 def _length(terms: Sequence[Term]) -> tuple[int, int, int]:
     quotients = sum(any(type(f) is FloorDiv for f in t.factors) for t in terms)
-    return len(terms), quotients, sum(abs(t.coefficient) for t in terms)
+    return quotients, len(terms), sum(abs(t.coefficient) for t in terms)

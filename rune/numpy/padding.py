@@ -87,7 +87,7 @@ def _places(widths: list[list[Size]], options: Mapping[str, Any], x: Any) -> lis
         ends = np.broadcast_to(np.asarray(options["end_values"]), (rank(x), 2)).tolist()
     if options.get("stat_length") is not None:
         ends = _pairs("stat_length", options["stat_length"], x)
-    return [_Place(i, *widths[i], tuple(ends[i])) for i in range(rank(x))]
+    return [_Place(i, widths[i][0], widths[i][1], (ends[i][0], ends[i][1])) for i in range(rank(x))]
 
 
 def _pairs(name: str, pad_width: Any, x: Any) -> list[list[Size]]:
@@ -146,21 +146,27 @@ def _pad_axis(x: Any, place: _Place, mode: str, reflect_type: str) -> Any:
     return moved if reflect_type == "even" else _odd(x, moved, place, mode)
 
 
+def _known(x: Any, place: _Place) -> tuple[int, int, int, int]:
+    """The axis, its size and the two widths, none of them symbolic."""
+    size = type_of(x).shape[place.axis]
+    return place.axis, int(size), int(place.low), int(place.high)
+
+
 def _moved(x: Any, place: _Place, mode: Any) -> Any:
     """NumPy says which element goes where; runs of neighbours become slices of x."""
-    axis, size = place.axis, type_of(x).shape[place.axis]
-    source = np.pad(np.arange(size), (place.low, place.high), mode=mode).tolist()
+    axis, size, low, high = _known(x, place)
+    source = np.pad(np.arange(size), (low, high), mode=mode).tolist()
     parts = [_run(x, axis, run) for run in _runs(source)]
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
 
 
 def _odd(x: Any, moved: Any, place: _Place, mode: str) -> Any:
     """Reflection in the points at the ends: every second copy is turned over, each is shifted."""
-    axis, size = place.axis, type_of(x).shape[place.axis]
+    axis, size, low, high = _known(x, place)
     period = size - 1 if mode == "reflect" else size
     if period == 0:
         return moved
-    copy = np.arange(-place.low, size + place.high) // period
+    copy = np.arange(-low, size + high) // period
     shape = [1] * rank(x)
     shape[axis] = -1
     turned, shift = (copy % 2).reshape(shape), (copy // 2 * 2).reshape(shape)

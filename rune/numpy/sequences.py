@@ -48,7 +48,7 @@ def linspace(
     target = found if dtype is None else dtypes.as_dtype(dtype)
     made = _between(start, stop, num, parts, endpoint)
     if target in dtypes.INTEGER:
-        made = _whole(ends, num, parts) if _are_small((*ends, num)) else ops.floor(made)
+        made = _whole(ends, num, parts) if _are_small(*ends, num, parts) else ops.floor(made)
     at = c.normalised_axis("linspace", axis, type_of(made))
     order = list(range(1, type_of(made).ndim))
     order.insert(at, 0)
@@ -63,16 +63,17 @@ def _number(size: Size, dtype: np.dtype) -> Any:
     return family.size_value(size, dtype) if isinstance(size, Dim) else as_type(size, dtype)
 
 
-def _are_small(numbers: Sequence[Any]) -> bool:
+def _are_small(*numbers: Any) -> bool:
     """Integers that are known, and whose products with a few of their kind fit 32 bits."""
     return all(isinstance(n, int) and abs(n) < 2**15 for n in numbers)
 
 
-def _whole(ends: tuple[int, int], num: int, parts: int) -> Any:
+def _whole(ends: tuple[int, int], num: Size, parts: Size) -> Any:
     """floor(start + (stop - start) * k / parts) in integers: floats fall below whole numbers."""
-    whole, rest = divmod(ends[1] - ends[0], max(parts, 1))
+    parts = max(int(parts), 1)
+    whole, rest = divmod(ends[1] - ends[0], parts)
     k = ops.iota(shape=(num,), axis=0, dtype=dtypes.i32)
-    return ends[0] + whole * k + rest * k // max(parts, 1)
+    return ends[0] + whole * k + rest * k // parts
 
 
 def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:

@@ -130,8 +130,9 @@ def flatten_with_path(
     [("['a'][0]", 7), ("['a'][1]", 8)]
     """
     found: list[tuple[KeyPath, Any]] = []
-    is_plain = is_leaf is not None and not is_leaf_takes_path
-    stops = functools.partial(_without_path, is_leaf) if is_plain else is_leaf
+    stops = is_leaf
+    if is_leaf is not None and not is_leaf_takes_path:
+        stops = functools.partial(_without_path, is_leaf)
     return found, _walk_with_path(tree, (), stops, found)
 
 

@@ -180,7 +180,9 @@ def test_an_extremum_of_numbers_starts_from_initial_and_is_asked_where(name: str
     for options in ({"initial": 2.0}, {"where": where, "initial": -5.0}, {"initial": np.nan}):
         given = {k: rnp.array(v) if k == "where" else v for k, v in options.items()}
         same(theirs(x, 1, **options), ours(rnp.array(x), 1, **given))
-    same(theirs(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3))
+    same(
+        theirs(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3)
+    )
     same(np.int32(5 if name == "nanmax" else 0), ours(rnp.arange(3), initial=5))
     with pytest.raises(ArgumentError, match=f"{name}: cannot use where= without initial="):
         ours(rnp.array(x), where=rnp.array(where))

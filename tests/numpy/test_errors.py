@@ -130,7 +130,7 @@ WIDE = 2**40
         (lambda: rnp.full(2, 10**400, "f64"), r"full: cannot hold a number of 1329 bits in f64"),
     ],
 )
-def test_an_integer_out_of_range_is_refused_with_the_operation_and_the_line(call: Any, message: str):
+def test_an_integer_out_of_range_is_refused_with_operation_and_line(call: Any, message: str):
     with pytest.raises(OverflowError, match=rf"{message}(.*\n)*at .*test_errors"):
         call()
 

@@ -287,7 +287,7 @@ def describe(
     least, most = (rnp.min, rnp.max) if s.kept is None else (rnp.nanmin, rnp.nanmax)
     return DescribeResult(
         s.size(keepdims=False), (least(x, axis), most(x, axis)), s.mean(x, keepdims=False),
-        s.spread(ddof, keepdims=False) ** 2, skew(x, axis, bias, nan_policy),
+        rnp.var(x, s.axis, ddof=ddof, where=s.kept), skew(x, axis, bias, nan_policy),
         kurtosis(x, axis, True, bias, nan_policy),
     )  # fmt: skip
 
