@@ -60,6 +60,12 @@ def test_a_quotient_of_two_quotients_of_one_number_ends():
         assert dims.evaluate(found, {"n": n, "m": m}) == expected
 
 
+def test_a_quotient_of_a_product_with_a_quotient_ends():
+    i = symbol("i", 0, N - 1)
+
+    assert ((i // 2) * N * 3) // 2 // 2 == (3 * (i // 2) * N) // 4
+
+
 def sums():
     """Integer combinations of numbers and of their shifted quotients, by one or another factor."""
     y = st.sampled_from(sorted(Y))

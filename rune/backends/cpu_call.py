@@ -18,6 +18,7 @@ import re
 import struct
 import sys
 import sysconfig
+from array import array
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ import numpy as np
 from rune.backends import cpu_call_text, cpu_compile, cpu_match_text, cpu_python, cpu_results_text
 
 MOST_NODES = 4096  # of one call: they stand on the stack
+_MOST_COPIED = 256  # arguments that go to the general way over the stack
 _NEW_FROM_DESCR = 94  # its place in NumPy's table of functions, a part of NumPy's ABI
 _WORD = re.compile(r"\b[A-Z][A-Z_]+\b")
 
@@ -113,7 +115,7 @@ class NativeCall:
     build: tuple[tuple[Build, int, tuple[str, ...] | None], ...]  # children before their parents
     finish: Callable[[list[Any]], Any] | None  # makes the tree where `build` cannot
     code: Code
-    runs: int  # address of the counter of all runs
+    runs: array[int]  # counts all runs, in its first word
 
 
 _HEAD = (
@@ -166,7 +168,7 @@ def kept(call: NativeCall) -> Kept:
         "BUILD": len(call.build), "BUILD_AT": at(build), "FINISH": _id_or_0(call.finish),
         "ARENA_BYTES": code.arena_bytes, "ARENAS": id(code.arenas),
         "ARENA_MAKER": id(code.arena_maker), "SIZES": len(code.sizes), "SIZES_AT": at(code.sizes),
-        "FUNCTION": code.function, "IS_BRIEF": code.is_brief, "RUNS": call.runs,
+        "FUNCTION": code.function, "IS_BRIEF": code.is_brief, "RUNS": call.runs.buffer_info()[0],
         "SUBMITTED": code.counters[0], "FINISHED": code.counters[1],
     }  # fmt: skip
     words = [head[name] for name in _HEAD] + tables
@@ -214,7 +216,9 @@ def method(owner: Owner) -> Any:
     # It is compiled once in a process, and no slower for three times the effort.
     code = cpu_compile.compile_module("call", text, effort=0)
     flags = _METH_FASTCALL | _METH_KEYWORDS
-    document = (owner.general.__doc__ or "").encode()
+    # Its first lines are what `inspect.signature` reads.
+    text_signature = "__call__($self, /, *args, **kwargs)\n--\n\n"
+    document = (text_signature + (owner.general.__doc__ or "")).encode()
     definition = cpu_python.MethodDefinition(b"__call__", code.address("call"), flags, document)
     # Never freed: finalisers may call until the process ends.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object((code, definition, owner)))
@@ -231,6 +235,7 @@ _CODES: dict[str, Any] = {
     **{f"C_{c.name}": int(c) for c in Check},
     **{f"B_{b.name}": int(b) for b in Build},
     "NODE_WORDS": _NODE_WORDS,
+    "MOST_COPIED": _MOST_COPIED,
     "UNFIT": "@unfit",
 }
 _FUNCTIONS = {
@@ -245,6 +250,7 @@ _FUNCTIONS = {
     "LIST_ITEM": "PyList_GetItem", "LIST_APPEND": "PyList_Append",
     "LIST_SET_SLICE": "PyList_SetSlice", "DICT_NEW": "PyDict_New", "DICT_SET": "PyDict_SetItem",
     "DICT_ITEM": "PyDict_GetItemWithError", "DICT_SIZE": "PyDict_Size",
+    "METHOD_NEW": "PyMethod_New",
 }  # fmt: skip
 
 
@@ -310,13 +316,14 @@ def _host() -> dict[str, Any] | None:
 def _is_layout_known() -> bool:
     """Whether tuples, lists and bytes lie in memory as native code reads them."""
     marks = object(), object(), object()
+    listed = [*marks, None]
     size, items = object.__basicsize__, tuple.__basicsize__
     text = bytes(range(7, 19))
     address = id(text) + bytes.__basicsize__ - 1
     return (
         [_word(id(marks) + items + 8 * k) for k in range(3)] == [*map(id, marks)]
         and _word(id(marks) + size) == 3
-        and _word(id([*marks, None]) + size) == 4
+        and _word(id(listed) + size) == 4
         and ctypes.string_at(address, len(text)) == text
     )
 

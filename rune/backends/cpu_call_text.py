@@ -70,13 +70,27 @@ define internal ptr @general(ptr %self, ptr %argv, i64 %count, ptr %names) #0 {
 entry:
   %keywords = call i64 @keywords(ptr %names)
   %all = add i64 %count, %keywords
+  %many = icmp sgt i64 %all, MOST_COPIED
+  br i1 %many, label %bind, label %copying
+bind:
+  ; As a method: the interpreter copies the arguments, and not to the stack.
+  %bound = call ptr METHOD_NEW(ptr GENERAL, ptr %self)
+  %unbound = icmp eq ptr %bound, null
+  br i1 %unbound, label %failed, label %bound_call
+failed:
+  ret ptr null
+bound_call:
+  %answer = call ptr VECTORCALL(ptr %bound, ptr %argv, i64 %count, ptr %names)
+  call void DECREF(ptr %bound)
+  ret ptr %answer
+copying:
   %room = add i64 %all, 1
   %copy = alloca ptr, i64 %room
   store ptr %self, ptr %copy
   %rest = getelementptr ptr, ptr %copy, i64 1
   br label %head
 head:
-  %k = phi i64 [ 0, %entry ], [ %next, %body ]
+  %k = phi i64 [ 0, %copying ], [ %next, %body ]
   %more = icmp slt i64 %k, %all
   br i1 %more, label %body, label %done
 body:
@@ -108,7 +122,10 @@ define internal ptr @settings() #0 {
 entry:
   %slot = alloca ptr
   store ptr null, ptr %slot
-  call i32 GET_VARIABLE(ptr INTERPRETER_VARIABLE, ptr null, ptr %slot)
+  %code = call i32 GET_VARIABLE(ptr INTERPRETER_VARIABLE, ptr null, ptr %slot)
+  %unreadable = icmp ne i32 %code, 0
+  br i1 %unreadable, label %forget, label %read
+read:
   %interpreter = load ptr, ptr %slot
   %unset = icmp eq ptr %interpreter, null
   br i1 %unset, label %evaluating, label %set

@@ -55,7 +55,8 @@ fill:
   ret ptr %array
 }
 
-; An arena that no other call uses; a new one where there is none, or the last is too small.
+; An arena that no other call uses; a new one where there is none. One that is too small is let go:
+; kept below larger ones, it would be found again and again, and the list would grow.
 define internal ptr @take_arena(ptr %words, i64 %bytes) #0 {
 entry:
   %arenas = call ptr @pointer(ptr %words, i64 W_ARENAS)
@@ -66,17 +67,20 @@ entry:
 take:
   %last = sub i64 %size, 1
   %arena = call ptr LIST_ITEM(ptr %arenas, i64 %last)
-  %shape = call ptr @field(ptr %arena, i64 SHAPE)
-  %room = load i64, ptr %shape
-  %enough = icmp sge i64 %room, %bytes
-  br i1 %enough, label %own, label %fresh
-own:
   call void INCREF(ptr %arena)
   %code = call i32 LIST_SET_SLICE(ptr %arenas, i64 %last, i64 %size, ptr null)
   %done = icmp eq i32 %code, 0
-  br i1 %done, label %give, label %failed
+  br i1 %done, label %owned, label %failed
+owned:
+  %shape = call ptr @field(ptr %arena, i64 SHAPE)
+  %room = load i64, ptr %shape
+  %enough = icmp sge i64 %room, %bytes
+  br i1 %enough, label %give, label %too_small
 give:
   ret ptr %arena
+too_small:
+  call void DECREF(ptr %arena)
+  br label %fresh
 failed:
   call void DECREF(ptr %arena)
   ret ptr null

@@ -32,6 +32,8 @@ def associative_scan(
     reverse:  suffixes, combined from the last slice.
     Cost:     `fn` is applied 2 log2(n) times, to n slices in all, each time side by side.
 
+    Shapes: each leaf [*A, N, *B], N slices along `axis`, kept.
+    Types:  those of `elems`; `fn` may return no wider ones.
     Errors: AxisError where sizes along `axis` differ; TransformError where `fn` returns another
             tree; ArgumentError where the size is symbolic.
     Source: Blelloch, Prefix Sums and Their Applications (1990).

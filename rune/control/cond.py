@@ -31,13 +31,15 @@ def cond(
 ) -> Any:
     """`true_fun(*operands)` where `pred`, else `false_fun(*operands)`; only one of them runs.
 
-    pred:      a bool or number of rank 0; a number is true unless it is 0.
+    pred:      a bool or real number, which is true unless it is 0.
     operands:  trees of arrays; both functions take them, and may close over others.
     operand:   one operand, as a keyword.
     Both functions are traced, and must return equal trees, shapes and dtypes. Under vmap with a
     different `pred` in every lane both run, and each lane selects; derivatives then see only what
     was selected.
 
+    Shapes: pred []; operands any -> those that both functions return.
+    Types:  those that both functions return.
     Errors: TransformError where the results differ, naming the leaf; ArgumentError for a `pred`
             that is no scalar, or what cannot be called.
 
@@ -57,7 +59,9 @@ def switch(
 ) -> Any:
     """`branches[index](*operands)`; an index out of range means the nearest branch.
 
-    index:     an integer of rank 0. Otherwise as `cond`.
+    operands:  as for `cond`.
+    Shapes: index int[]; operands any -> those that every branch returns.
+    Types:  those that every branch returns.
     Errors: ArgumentError for an index that is no integer, or no branches; TransformError for
             branches of different types.
 

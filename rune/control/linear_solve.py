@@ -52,6 +52,8 @@ def custom_linear_solve(
     transpose_solve:  the same for the transposed function; without it reverse mode is refused
     symmetric:        A is its own transpose: `solve` serves both
 
+    Shapes: b any -> x of the shapes of b.
+    Types:  those of b.
     Errors: TransformError where the solution is no tree like b, or reverse mode has no
             transpose_solve.
 

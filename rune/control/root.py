@@ -38,6 +38,7 @@ def custom_root(
     tangent_solve:  tangent_solve(g, y) -> x with g(x) = y, for a linear function g; reverse mode
                     transposes what it does
     Derivatives are with respect to what `f` closes over; in the guess they are zero.
+    Shapes: initial_guess any -> x of the shapes and dtypes that `solve` returns.
     Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError where trees are not alike.
 
     >>> import rune

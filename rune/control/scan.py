@@ -32,8 +32,7 @@ def scan(
 ) -> tuple[Any, Any]:
     """Apply `carry, y = f(carry, x)` to one row of `xs` after the other; (last carry, stacked ys).
 
-    init:     the first carry, a tree of arrays; it keeps shapes and dtypes. A Python number takes
-              the dtype that `f` returns.
+    init:     the first carry, a tree of arrays. A Python number takes the dtype that `f` returns.
     xs:       a tree of arrays with equal leading axes, over which the rows run; or None.
     length:   the number of steps; needed where xs has no arrays. It may be a symbolic size.
     reverse:  from the last row to the first; ys stand in the order of xs all the same.
@@ -41,6 +40,8 @@ def scan(
     `f` is traced once. Compile time does not depend on the number of steps, and reverse-mode
     derivatives keep what each step needs.
 
+    Shapes: carry any, kept; xs [N, *S] -> ys [N, *T], where `f` makes [*T] of [*S].
+    Types:  those of the carry, kept; those that `f` returns for ys.
     Errors: TransformError where the carry changes its type, naming the leaf; AxisError for leading
             axes that differ; ArgumentError where the number of steps is not known.
 
@@ -169,6 +170,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     Unlike vmap it works on one row at a time, and needs the memory of one.
     batch_size:  so many rows at once, by vmap; what remains is one smaller batch.
 
+    Shapes: xs [N, *S] -> [N, *T], where `f` makes [*T] of [*S]. Types: those that `f` returns.
     Errors: those of scan; ArgumentError for a batch_size below 1.
 
     >>> import rune, rune.numpy as rnp

@@ -36,13 +36,14 @@ def while_loop(
     """Apply `body_fun` to a tree of arrays as long as `cond_fun` of it is true; the last tree.
 
     cond_fun:  gives one bool of rank 0.
-    init_val:  the first value; it keeps tree, shapes and dtypes. A Python number takes the dtype
+    init_val:  the first value, a tree. A Python number takes the dtype
                that `body_fun` returns.
     reverse:   what reverse-mode derivatives keep: Checkpoints(count), in memory that does not grow
                with the number of steps, or GrowingResiduals().
     Both functions are traced once. Under vmap the loop goes on while any lane does; lanes that
     have finished keep their value.
 
+    Shapes: init_val any, its tree and shapes kept. Types: those of init_val.
     Errors: TransformError where the value changes its type, naming the leaf, or `cond_fun` gives
             no bool.
 
@@ -123,6 +124,7 @@ def fori_loop(
     unroll:        as in scan, for a known length.
     reverse:       as in while_loop, for one that is not known.
 
+    Shapes: lower and upper int[]; init_val any, kept. Types: those of init_val.
     Errors: as scan and while_loop; ArgumentError for bounds that are no integers, or `unroll`
             where the length is not known.
 

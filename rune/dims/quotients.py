@@ -2,8 +2,9 @@
 
 The halves (n + 1)//2 and n//2 that even and odd places have are, put together, n again; and what
 the first half leaves, n - n//2, is (n + 1)//2. The identity is taken as often as makes a sum
-shorter: fewer quotients, then fewer terms, then smaller coefficients. So rewriting ends, also
-with the rule that replaces a quotient within a numerator by what it divides.
+shorter: fewer of the deepest divisions, then of the others, then fewer terms, then smaller
+coefficients. So rewriting ends, also with the rule that replaces a quotient within a numerator by
+what it divides.
 
 Only for denominators that are numbers. A sum of few terms over a large k is left alone: the
 identity has k + 1 parts, and each that the sum lacks would be one more.
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rune.dims.factors import Factor, FloorDiv, Term, collected, join, terms_of
+from rune.dims.factors import Factor, FloorDiv, Term, collected, join, nesting, terms_of
 
 Divide = Callable[[Iterable[Term], int], Iterable[Term]]
 
@@ -106,6 +107,8 @@ def _negative_parts(parts: _Parts, divide: Divide) -> Iterator[Term]:
             yield Term(-c, factors)
 
 
-def _length(terms: Sequence[Term]) -> tuple[int, int, int]:
-    quotients = sum(any(type(f) is FloorDiv for f in t.factors) for t in terms)
-    return quotients, len(terms), sum(abs(t.coefficient) for t in terms)
+def _length(terms: Sequence[Term]) -> tuple[list[int], int, int]:
+    """How deep each division is nested, the deepest first; and what decides among equals."""
+    depths = sorted((nesting(f) for t in terms for f in t.factors), reverse=True)
+    kept = [depth for depth in depths if depth]
+    return kept, len(terms), sum(abs(t.coefficient) for t in terms)

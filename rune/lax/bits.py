@@ -73,11 +73,12 @@ shift_right_logical = binary(
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """The numbers in another dtype; of complex numbers as real ones, the real part.
+    """The numbers in another dtype.
 
-    Types:  i32.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers and an unknown
-            dtype.
+    Shapes: any, kept.
+    Types:  new_dtype.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers as real ones
+            and an unknown dtype.
 
     >>> from rune import lax
     >>> lax.convert_element_type(1.5, "i32")
@@ -89,9 +90,11 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     """The bits read as another dtype.
 
-    A narrower dtype gives a last axis more, the low bits first; a wider one takes the last axis,
-    whose size must be the ratio of the widths.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
+    Shapes: [*S] -> [*S]; to a dtype W times as narrow [*S, W], the low bits first, and from [*S, W]
+            to one W times as wide.
+    Types:  new_dtype, numeric.
+    Errors: ArgumentError for what is no array; DtypeError for bools and an unknown dtype;
+            ShapeError for a last axis that is not the ratio of the widths.
 
     >>> from rune import lax
     >>> lax.bitcast_convert_type(1.0, "u16")
@@ -138,6 +141,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     """The numbers rounded to so many bits, kept in their own dtype.
 
     Beyond the range of the exponent they become infinite, below it zero, as XLA says.
+    Shapes: any, kept. Types: floating, that of `operand`.
     Errors: ArgumentError for what is no array; DtypeError for anything but floats as `operand`,
             anything but integers and bools as `exponent_bits` and anything but integers and
             bools as `mantissa_bits`.
@@ -180,6 +184,7 @@ def mulhi(x: Any, y: Any) -> Any:
     """The upper half of the product of two integers of one dtype.
 
     By half words: the product of the low halves gives a carry to the sum of the cross products.
+    Shapes: equal, or [] of Python numbers. Types: one integer dtype, kept.
     Source: Warren, Hacker's Delight, section 8-2.
     Errors: DtypeError for what is no integer.
 

@@ -45,8 +45,9 @@ def axis_size(axis_name: Name) -> Any:
 
 
 def axis_index(axis_name: Name) -> Any:
-    """The number of this lane, i32[]; of several axes, in row-major order.
+    """The number of this lane; of several axes, in row-major order.
 
+    Types:  i32[].
     Errors: UnboundAxisError for a name of no axis around it.
 
     >>> import rune, rune.numpy as rnp
@@ -87,6 +88,7 @@ def psum(x: Any, axis_name: Name) -> Any:
     """The sum over all lanes, in each of them. A Python number gives a Python number.
 
     Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
+    Shapes: any, kept. Types: that of `x`; bools become i32.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
             array.
 
@@ -102,6 +104,7 @@ def psum(x: Any, axis_name: Name) -> Any:
 def pmean(x: Any, axis_name: Name) -> Any:
     """The mean over all lanes, in each of them.
 
+    Shapes: any, kept. Types: bools and integers become floats.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
             array.
 
@@ -115,6 +118,7 @@ def pmean(x: Any, axis_name: Name) -> Any:
 def pmax(x: Any, axis_name: Name) -> Any:
     """The largest over all lanes, in each of them. Not differentiable.
 
+    Shapes: any, kept. Types: real, that of `x`; bools become i32.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
             array.
 
@@ -128,6 +132,7 @@ def pmax(x: Any, axis_name: Name) -> Any:
 def pmin(x: Any, axis_name: Name) -> Any:
     """The smallest over all lanes, in each of them. Not differentiable.
 
+    Shapes: any, kept. Types: real, that of `x`; bools become i32.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
             array.
 
@@ -142,6 +147,8 @@ def all_gather(x: Any, axis_name: Name, *, axis: int = 0, tiled: bool = False) -
     """The values of all lanes, in each of them.
 
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
+    Shapes: x [*S] of L lanes -> L at `axis` of [*S]; `tiled`, that axis L times as long.
+    Types:  that of `x`.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
             array.
 
@@ -178,6 +185,8 @@ def psum_scatter(
 
     scatter_dimension:  the axis that is dealt out: as long as there are lanes, and gone from the
                         result; or, `tiled`, a multiple of that, of which each lane gets a share.
+    Shapes: x [L, *S] of L lanes -> [*S]; `tiled`, [L·K, *S] -> [K, *S].
+    Types:  numeric, that of `x`.
     Errors:             ShapeError for another length.
 
     >>> import rune, rune.numpy as rnp
@@ -223,6 +232,9 @@ def all_to_all(
     split_axis:   the axis that is dealt out: as long as there are lanes, or, `tiled`, a multiple.
     concat_axis:  where the parts received go: a new axis of the result, or, `tiled`, an axis
                   along which they are concatenated.
+    Shapes: x [*S] of L lanes -> [*S] without split_axis, with L at concat_axis; `tiled`, the
+            first an L-th and the other L times as long.
+    Types:  that of `x`.
     Errors: UnboundAxisError for an unknown axis name; ShapeError for a size that the lanes do
             not divide.
 
@@ -256,6 +268,7 @@ def ppermute(x: Any, axis_name: Name, perm: Sequence[tuple[int, int]]) -> Any:
     """Each lane's value goes to another; zeros where none is sent to.
 
     perm:    pairs (lane that sends, lane that receives).
+    Shapes: any, kept. Types: that of `x`.
     Errors:  ArgumentError where a lane sends or receives twice, or does not exist.
 
     >>> import rune, rune.numpy as rnp
@@ -285,6 +298,7 @@ def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Any) -> None:
 def pshuffle(x: Any, axis_name: Name, perm: Sequence[int]) -> Any:
     """Lane i receives what lane perm[i] holds.
 
+    Shapes: any, kept. Types: that of `x`.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
             permutation of the lanes.
 
@@ -299,6 +313,7 @@ def pshuffle(x: Any, axis_name: Name, perm: Sequence[int]) -> Any:
 def pswapaxes(x: Any, axis_name: Name, axis: int) -> Any:
     """The lanes and an axis of as many elements, exchanged.
 
+    Shapes: any, kept. Types: that of `x`.
     Errors: UnboundAxisError for a name of no axis around it; ShapeError for an axis of another
             size than the lanes.
 

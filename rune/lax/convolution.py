@@ -90,7 +90,8 @@ def conv(
 ) -> Any:  # fmt: skip
     """`conv_general_dilated` in the order NCHW, OIHW with neither dilation nor groups.
 
-    Types:  bools and integers become floats.
+    Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
+    Types:  numeric, promoted together.
     Errors: ArgumentError for another `padding`; DtypeError for what is no array; ShapeError for
             shapes that do not fit.
 
@@ -110,7 +111,8 @@ def conv_with_general_padding(
 ) -> Any:  # fmt: skip
     """`conv_general_dilated` in the order NCHW, OIHW without groups.
 
-    Types:  bools and integers become floats.
+    Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
+    Types:  numeric, promoted together.
     Errors: DtypeError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune, rune.numpy as rnp
@@ -141,7 +143,8 @@ def conv_transpose(
     padding: the words mean the padding of the convolution that this one undoes. Pairs pad this
              one's own input, or with `use_consistent_padding` are those of the one undone.
     Source: Zeiler et al. 2010, Deconvolutional networks; sizes as in arXiv:1603.07285.
-    Types:  bools and integers become floats.
+    Shapes: lhs [N, *S, C], rhs [*K, C, O] -> [N, *T, O], or as `dimension_numbers` says.
+    Types:  numeric, promoted together.
     Errors: ArgumentError for another `padding`; DtypeError for what is no array; ShapeError for
             shapes that do not fit.
 

@@ -100,7 +100,8 @@ nextafter = binary(
 def pow(x: Any, y: Any) -> Any:
     """x to the power y. `y` may be an integer beside any x.
 
-    Shapes: broadcast together.
+    Shapes: of one rank, broadcast together; or [] of Python numbers.
+    Types:  that of `x` where y is an integer, else one dtype of both; bools become i32.
     Errors: ArgumentError for what is no array; DtypeError for bools and complex numbers as `y`;
             ShapeError for shapes that do not fit.
 
@@ -121,8 +122,9 @@ def pow(x: Any, y: Any) -> Any:
 def integer_pow(x: Any, y: int) -> Any:
     """x to a whole power, by repeated multiplication.
 
-    Errors: ArgumentError for what is no array; DtypeError for bools and integers as `x` and
-            anything but integers as `y`.
+    Shapes: any, kept. Types: numeric, that of `x`.
+    Errors: ArgumentError for what is no array; DtypeError for bools as `x`, and for integers
+            where y is below 0.
 
     >>> from rune import lax
     >>> lax.integer_pow(2.0, -1)
@@ -147,6 +149,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     """The nearest whole number; halves go where `rounding_method` says.
 
     Shapes: any, kept.
+    Types:  floating, that of `x`.
     Errors: ArgumentError for what is no array; DtypeError for anything but floats.
 
     >>> from rune import lax
@@ -163,8 +166,9 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """x, moved between `min` and `max`, which are of rank 0 or of x's shape.
+    """x, moved between `min` and `max`.
 
+    Shapes: x any, kept; min and max that of x, or []. Types: one real dtype, kept.
     Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
 
     >>> from rune import lax
@@ -186,8 +190,9 @@ ge = binary("ge", ops.ge, "x >= y.", "1.0, 1.0", truth("True"), "any but complex
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """`on_true` where `pred` (bool, of rank 0 or of their shape) holds, else `on_false`.
+    """`on_true` where `pred`, of bools, holds, else `on_false`.
 
+    Shapes: cases any, kept; pred that of the cases, or []. Types: one dtype of the cases, kept.
     Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
 
     >>> from rune import lax
@@ -201,9 +206,9 @@ def select_n(which: Any, *cases: Any) -> Any:
     """Element by element, the case that `which` (bool or integer) numbers.
 
     Numbers out of range take the nearest case.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers as `which`,
-            anything but floats as `cases`, anything but floats as `x2` and anything but floats
-            as `x3`; ShapeError for shapes that do not fit.
+    Shapes: cases any, kept; which that of the cases, or []. Types: one dtype of the cases, kept.
+    Errors: ArgumentError for what is no array; DtypeError for complex numbers as `which` and
+            cases of different dtypes; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -227,7 +232,10 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 def real(x: Any) -> Any:
-    """The real parts. Errors: DtypeError for real numbers.
+    """The real parts.
+
+    Shapes: any, kept. Types: c64 -> f32, c128 -> f64.
+    Errors: DtypeError for real numbers.
 
     >>> from rune import lax
     >>> lax.real(1 + 2j)
@@ -237,7 +245,10 @@ def real(x: Any) -> Any:
 
 
 def imag(x: Any) -> Any:
-    """The imaginary parts. Errors: DtypeError for real numbers.
+    """The imaginary parts.
+
+    Shapes: any, kept. Types: c64 -> f32, c128 -> f64.
+    Errors: DtypeError for real numbers.
 
     >>> from rune import lax
     >>> lax.imag(1 + 2j)
@@ -250,6 +261,7 @@ def conj(x: Any) -> Any:
     """The complex conjugates; of real numbers, the numbers as complex ones.
 
     Shapes: any, kept.
+    Types:  f32, f64, or complex -> complex.
     Errors: ArgumentError for what is no array; DtypeError for bools and integers.
 
     >>> from rune import lax

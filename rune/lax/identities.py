@@ -16,6 +16,7 @@ from rune.ops.family import size_value
 def stop_gradient(x: Any) -> Any:
     """The values of a tree of arrays, constants of every derivative.
 
+    Shapes: any, kept. Types: any, kept.
     Errors: none: what is no array is kept.
 
     >>> import rune
@@ -30,6 +31,7 @@ def optimization_barrier(operand: Any) -> Any:
 
     No pass of rune changes what a program computes, so there is nothing to hold back; the name is
     for programs that call it. `rune.checkpoint` keeps recomputations apart by itself.
+    Shapes: any, kept. Types: any, kept.
     Errors: none.
 
     >>> from rune import lax
@@ -42,6 +44,7 @@ def optimization_barrier(operand: Any) -> Any:
 def dtype(x: Any) -> np.dtype:
     """The dtype that an array or number has.
 
+    Shapes: any; the result is a NumPy dtype, no array.
     Errors: ArgumentError for what is no array.
 
     >>> from rune import lax
@@ -52,8 +55,9 @@ def dtype(x: Any) -> np.dtype:
 
 
 def shape_as_value(shape: Sequence[Any]) -> Any:
-    """The sizes of a shape, symbolic ones too, as an i32 vector.
+    """The sizes of a shape, symbolic ones too, as a vector.
 
+    Shapes: N sizes -> [N]. Types: i32.
     Errors: ArgumentError for sizes that are no integers.
 
     >>> from rune import lax

@@ -52,6 +52,7 @@ def _start(start: Any, size: Any) -> Any:
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size]) -> Any:
     """A window of static sizes that begins at `start_indices`.
 
+    Shapes: operand [*S], start_indices int[] of each axis -> slice_sizes.
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array; ShapeError for another rank.
 
@@ -68,6 +69,7 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size])
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     """The array with the window that begins at `start_indices` replaced.
 
+    Shapes: operand [*S], update within it, start_indices int[] of each axis -> [*S]. Types: kept.
     Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
             ShapeError for shapes that do not fit.
 
@@ -91,6 +93,7 @@ def _at_axis(name: str, x: Any, index: Any, axis: int) -> tuple[list[Any], int]:
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
     """`slice_size` positions along one axis, from `start_index` on.
 
+    Shapes: [*A, N, *B] -> [*A, slice_size, *B].
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array, `start_index` that is no integer and
             `slice_size` that is no integer; ShapeError for no elements; AxisError for an axis
@@ -111,6 +114,7 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
 def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
     """One position along an axis, which keeps size 1 unless `keepdims` is false.
 
+    Shapes: [*A, N, *B] -> [*A, 1, *B] or [*A, *B]; index int[].
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for no
             elements; AxisError for an axis out of range.
@@ -127,6 +131,7 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
 def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
     """The array with positions along one axis replaced, from `start_index` on.
 
+    Shapes: operand [*A, N, *B], update [*A, K, *B] -> that of `operand`. Types: kept.
     Errors: ArgumentError for what is no array and `start_index` that is no integer; DtypeError
             for operands of different dtypes; ShapeError for shapes that do not fit; AxisError
             for an axis out of range.
@@ -142,8 +147,10 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
 
 
 def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
-    """The array with one position along an axis replaced; the update may lack that axis.
+    """The array with one position along an axis replaced.
 
+    Shapes: operand [*A, N, *B], update [*A, 1, *B] or [*A, *B] -> that of `operand`.
+    Types:  that of `operand`, into which the update is converted.
     Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for
             another rank; AxisError for an axis out of range.
 
@@ -246,6 +253,8 @@ def gather(
     mode:  "fill" (the default) reads `fill_value` for windows that leave the operand (NaN; for
            integers the lowest number, for unsigned ones the highest), "clip" moves them inside.
     Whether indices are sorted or unique makes no difference to the result.
+    Shapes: operand [*S], start_indices int[*B, K] -> [*B] with the axes of a window at offset_dims.
+    Types:  that of `operand`.
     Errors: ArgumentError for what is no array and another `mode`; DtypeError for anything but
             integers as `start_indices`; ShapeError for shapes that do not fit.
 
@@ -336,6 +345,7 @@ _TEXT = """{doc}
     applied in row-major order. Whether indices are sorted or unique makes no difference.
 
     Shapes: operand [*S], scatter_indices [*B, K], updates as the dimension numbers say -> [*S].
+    Types:  one dtype, kept.
     Errors: ArgumentError for what is no array; DtypeError for updates of another dtype, or
             positions that are no integers; ShapeError for updates that do not fit.
 
@@ -374,6 +384,7 @@ scatter_max = _documented(
 def scatter_sub(operand: Any, scatter_indices: Any, updates: Any, *args: Any, **kwargs: Any) -> Any:
     """The operand with updates subtracted from windows; arguments as for `scatter_add`.
 
+    Shapes: as for `scatter_add`. Types: one numeric dtype, kept.
     Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
             ShapeError for shapes that do not fit.
 
@@ -401,6 +412,7 @@ def scatter_apply(
     """The operand with `func` applied to its elements in the windows.
 
     An element in several windows is changed once for each of them, one after the other.
+    Shapes: operand [*S], scatter_indices int[*B, K] -> [*S]. Types: that of `operand`.
     Errors: ArgumentError for what is no array and another `mode`; DtypeError for bools as
             `operand` and anything but integers as `scatter_indices`; ShapeError for shapes that
             do not fit.
@@ -431,6 +443,7 @@ def scatter_apply(
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """The windows of `src` at positions idxs[k] along axes[k], for vectors of positions.
 
+    Shapes: idxs int[N] for each of `axes` -> [N, *S], S of `src` with 1 at `axes`.
     Types:  that of `src`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 

@@ -26,6 +26,7 @@ from rune.ops.promote import broadcast_shape, broadcast_to
 def broadcast(operand: Any, sizes: Sequence[Size]) -> Any:
     """The array repeated along new leading axes of these sizes.
 
+    Shapes: operand [*S] -> [*sizes, *S].
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array.
 
@@ -44,6 +45,7 @@ def broadcast_in_dim(
 ) -> Any:
     """The array at these axes of `shape`, in ascending order; size 1 stretches.
 
+    Shapes: operand [*S] -> `shape`. Types: that of `operand`.
     Errors: ShapeError where a size is neither 1 nor that of its axis.
 
     >>> from rune import lax
@@ -71,6 +73,7 @@ def broadcast_in_dim(
 def broadcast_to_rank(x: Any, rank: int) -> Any:
     """The array with leading axes of size 1, so that it has `rank` axes.
 
+    Shapes: x [*S] -> [1, …, *S].
     Types:  that of `x`.
     Errors: ArgumentError for what is no array.
 
@@ -89,6 +92,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
     """The array broadcast, by NumPy's rules, to the shape of another.
 
+    Shapes: that of `like_arr`. Types: that of `arr`.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
@@ -116,6 +120,7 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> Shape:
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """The array repeated `reps` times along its axes.
 
+    Shapes: [*S] -> each size times its `reps`.
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array.
 
@@ -136,6 +141,7 @@ def reshape(
     """The elements, in row-major order, in another shape.
 
     dimensions: the order in which the axes of the operand are read, all of them.
+    Shapes: any -> new_sizes, of as many elements.
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit;
             AxisError for an axis out of range.
@@ -154,6 +160,7 @@ def reshape(
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
     """The axes from `start_dimension` to before `stop_dimension` as one.
 
+    Shapes: [*A, *B, *C] -> [*A, ∏B, *C].
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array.
 
@@ -171,6 +178,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """The array without these axes, which have size 1.
 
+    Shapes: [*S] -> [*S] without the axes.
     Types:  that of `array`.
     Errors: ArgumentError for what is no array; ShapeError for another rank; AxisError for an
             axis out of range.
@@ -186,6 +194,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     """The array with new axes of size 1 at these places of the result.
 
+    Shapes: [*S] -> [*S] with 1 at `dimensions`.
     Types:  that of `array`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
@@ -200,6 +209,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """The axes in another order: axis i of the result is axis permutation[i] of the operand.
 
+    Shapes: [*S] -> S in the order of `permutation`.
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
@@ -237,6 +247,7 @@ def slice(
 ) -> Any:
     """The elements from `start_indices` to before `limit_indices`, every `strides`-th.
 
+    Shapes: ceil((limit - start) / stride) along each axis. Types: that of `operand`.
     Errors: ShapeError for a slice that leaves the array, as NumPy's slices do not.
 
     >>> from rune import lax
@@ -255,6 +266,7 @@ def slice_in_dim(
 ) -> Any:
     """A slice along one axis; negative indices count from the end.
 
+    Shapes: [*A, N, *B] -> [*A, K, *B].
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array; ShapeError for no elements; AxisError for an
             axis out of range.
@@ -281,6 +293,7 @@ def _from_front(index: Any, size: Any) -> Any:
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """One position along an axis, which keeps size 1 unless `keepdims` is false.
 
+    Shapes: [*A, N, *B] -> [*A, 1, *B] or [*A, *B].
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for no
             elements; AxisError for an axis out of range.
@@ -305,8 +318,10 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
     padding_config: (low, high, interior) for each axis; low and high may be negative, which
                     takes elements away.
-    Errors: ArgumentError for what is no array and `padding_value` that is no integer;
-            DtypeError for anything but integers; ShapeError for another rank.
+    Shapes: N elements along an axis -> low + N + (N - 1)·interior + high; padding_value [].
+    Types:  one dtype, kept.
+    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
+            ShapeError for another rank.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -329,6 +344,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 def concatenate(operands: Any, dimension: int) -> Any:
     """Arrays of one dtype and rank, joined along an axis.
 
+    Shapes: operands [*A, N, *B] -> [*A, ΣN, *B]. Types: one dtype, kept.
     Errors: ShapeError where other axes differ; DtypeError for different dtypes; AxisError.
 
     >>> from rune import lax
@@ -344,6 +360,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """Pieces of these sizes along an axis, which they fill.
 
+    Shapes: [*A, N, *B] -> [*A, size, *B] for each size. Types: that of `operand`.
     Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit;
             AxisError for an axis out of range.
 
@@ -366,6 +383,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
 def stack(operands: Any, axis: int = 0) -> Any:
     """Arrays of one shape along a new axis.
 
+    Shapes: K of [*A, *B] -> [*A, K, *B]. Types: promoted together.
     Errors: AxisError for an axis out of range.
 
     >>> from rune import lax
@@ -379,6 +397,7 @@ def stack(operands: Any, axis: int = 0) -> Any:
 def unstack(operand: Any, axis: int = 0) -> tuple[Any, ...]:
     """The slices along an axis, without it.
 
+    Shapes: [*A, N, *B] -> N of [*A, *B]. Types: that of `operand`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> from rune import lax
@@ -393,9 +412,10 @@ def unstack(operand: Any, axis: int = 0) -> tuple[Any, ...]:
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
-    """An array of one value. Without a dtype it is that of the value.
+    """An array of one value.
 
-    Types:  bools and integers become floats.
+    Shapes: `shape`.
+    Types:  `dtype`, or that of the value.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers and an unknown
             dtype.
 
@@ -411,6 +431,7 @@ def full_like(
 ) -> Any:
     """An array of one value, of the shape and dtype of `x` where others are not given.
 
+    Shapes: that of `x`, or `shape`. Types: that of `x`, or `dtype`.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
 
     >>> from rune import lax
@@ -424,6 +445,7 @@ def full_like(
 def empty(shape: Sequence[int], dtype: Any) -> Any:
     """An array of zeros: nothing here is ever uninitialised.
 
+    Shapes: `shape`. Types: `dtype`.
     Errors: DtypeError for an unknown dtype.
 
     >>> from rune import lax
@@ -436,6 +458,7 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 def iota(dtype: Any, size: int) -> Any:
     """0, 1, 2, …
 
+    Shapes: [size]. Types: `dtype`, numeric.
     Errors: ArgumentError for `size` that is no integer; DtypeError for an unknown dtype.
 
     >>> from rune import lax
@@ -448,6 +471,7 @@ def iota(dtype: Any, size: int) -> Any:
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
     """0, 1, 2, … along one axis, the same along all others.
 
+    Shapes: `shape`. Types: `dtype`, numeric.
     Errors: ArgumentError for `dimension` that is no integer; DtypeError for an unknown dtype.
 
     >>> from rune import lax

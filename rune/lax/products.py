@@ -50,7 +50,8 @@ def dot_general(
 
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     preferred_element_type:  the dtype of sums and result; that of the operands by default
-    The result's axes: batch axes, the others of lhs, the others of rhs.
+    Shapes: the result's axes are the batch axes, the others of lhs, the others of rhs.
+    Types:  one numeric dtype, kept, or preferred_element_type.
     Errors: DtypeError for operands of different dtypes, ShapeError for sizes that differ.
 
     >>> from rune import lax
@@ -87,6 +88,8 @@ def dot(
 ) -> Any:
     """The product of vectors and matrices, or what `dimension_numbers` say.
 
+    Shapes: [K] or [M, K], times [K] or [K, N] -> [], [M], [N] or [M, N].
+    Types:  one numeric dtype, kept, or preferred_element_type.
     Errors: ShapeError for operands that are neither vectors nor matrices.
 
     >>> from rune import lax
@@ -109,6 +112,7 @@ def dot(
 def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
     """Matrices times matrices, the leading axes being the same batch axes of both.
 
+    Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: one numeric dtype, kept.
     Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
             ShapeError for shapes that do not fit.
 
@@ -135,13 +139,14 @@ def ragged_dot(
     preferred_element_type: Any = None,
     group_offset: Any = None,
 ) -> Any:
-    """Rows of `lhs` [m, k] times the matrix of their group in `rhs` [groups, k, n].
+    """Rows of `lhs` times the matrix of their group in `rhs`.
 
-    group_sizes:  how many consecutive rows each group has, integers [groups]; rows beyond their
-                  sum give zeros
-    Each row meets every matrix, and those of other groups count as zero: m·groups·k·n products.
-    Errors: ArgumentError for what is no array; DtypeError for anything but floats as `lhs`,
-            anything but floats as `rhs` and bools and complex numbers as `group_sizes`;
+    group_sizes:  how many consecutive rows each group has; rows beyond their sum give zeros
+    Each row meets every matrix, and those of other groups count as zero: M·G·K·N products.
+    Shapes: lhs [M, K], rhs [G, K, N], group_sizes int[G] -> [M, N].
+    Types:  one numeric dtype, kept, or preferred_element_type.
+    Errors: ArgumentError for what is no array; DtypeError for bools and operands of
+            different dtypes, and bools and complex numbers as `group_sizes`;
             ShapeError for shapes that do not fit.
 
     >>> from rune import lax

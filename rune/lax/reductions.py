@@ -23,6 +23,7 @@ Reduction = Callable[..., Any]
 _TEXT = """{doc}
 
     Shapes: [*S] -> [*S] without the axes, which count from the front or the end.
+    Types:  that of `operand`.
     Errors: ArgumentError for what is no array or no tuple of axes; AxisError for one that is out
             of range; DtypeError for {refused}.
 
@@ -109,6 +110,7 @@ def reduce(
                   its neutral element: in which order elements are combined is not said. `lax.add`,
                   `mul`, `max`, `min`, `bitwise_and` and `bitwise_or` become reductions of their
                   own; any other is applied to halves of the arrays, log2(size) times.
+    Shapes: operands [*S], init_values [] -> [*S] without `dimensions`. Types: those of operands.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> from rune import lax
@@ -234,6 +236,7 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     """log of the sum of exp of all elements up to each one, without overflow on the way.
 
     Shapes: any, kept.
+    Types:  floating or complex, that of `operand`.
     Errors: ArgumentError for what is no array; DtypeError for anything but floats; AxisError
             for an axis out of range.
 

@@ -21,6 +21,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     """An array in order along a dimension; or arrays, permuted alike by the first `num_keys`.
 
     Shapes: all alike, and kept. Ties keep their order, whatever is_stable says.
+    Types:  any, kept.
     Errors: ShapeError where shapes differ; ArgumentError for more keys than arrays.
 
     >>> import rune.numpy as rnp
@@ -43,7 +44,10 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 def sort_key_val(
     keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Any, Any]:
-    """Keys in order along a dimension, and the values permuted alike. Errors: as `sort`.
+    """Keys in order along a dimension, and the values permuted alike.
+
+    Shapes: all alike, and kept. Types: that of each.
+    Errors: as `sort`.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
@@ -58,6 +62,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
 
     Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Of equals the first comes first; NaN is the
             largest of all.
+    Types:  that of `operand`, and i32.
     Errors: ArgumentError for k below 0 or over N.
 
     >>> import rune.numpy as rnp
@@ -76,6 +81,7 @@ def approx_max_k(
 ) -> tuple[Any, Any]:  # fmt: skip
     """`top_k` along a dimension: no executor here gains by missing some.
 
+    Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Types: that of `operand`, and i32.
     Errors: ArgumentError for k below 0 or over the size, and unless aggregate_to_topk.
 
     >>> import rune.numpy as rnp
@@ -93,6 +99,7 @@ def approx_min_k(
 ) -> tuple[Any, Any]:  # fmt: skip
     """The k least elements along a dimension, the least first, and their positions.
 
+    Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Types: that of `operand`, and i32.
     Errors: as `approx_max_k`.
 
     >>> import rune.numpy as rnp

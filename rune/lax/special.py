@@ -61,6 +61,7 @@ bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _s
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """The derivative of igamma(a, x) in a.
 
+    Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.
     Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
 
     >>> from rune import lax
@@ -75,6 +76,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
 def random_gamma_grad(a: Any, x: Any) -> Any:
     """How a gamma number x moves with its parameter: -(∂P/∂a) / p for P = igamma(a, x).
 
+    Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.
     Source: Figurnov, Mohamed & Mnih 2018, arXiv:1805.08498.
     Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
 

@@ -37,6 +37,7 @@ def reduce_window(
 
     Shapes: operand [*D] -> the number of windows along each axis; `operand` and `init_value` may
             be trees, whose leaves are then combined together.
+    Types:  that of `operand`.
     init_value: what each window starts from. Padding adds nothing to one of the known operations;
             to any other function it is elements that are init_value.
     padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per axis.

@@ -18,6 +18,7 @@ from rune.nn.support import real
 def identity(x: Any) -> Any:
     """x itself.
 
+    Shapes: any, kept. Types: that of `x`.
     Errors: none.
 
     >>> import rune.nn as nn
@@ -31,6 +32,7 @@ def relu(x: Any) -> Any:
     """The larger of x and 0; the derivative at 0 is 0. Source: Nair & Hinton 2010.
 
     Shapes: any, kept.
+    Types:  real, kept; bools become i32.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -44,6 +46,7 @@ def relu6(x: Any) -> Any:
     """x kept within [0, 6]; the derivative at both ends is 0.
 
     Shapes: any, kept.
+    Types:  real, kept; bools become i32.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -231,6 +234,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     """x, and alpha (exp(x / alpha) - 1) below 0. Source: Barron 2017, arXiv:1704.07483.
 
     Shapes: broadcast together.
+    Types:  real; bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             shapes that do not fit.
 
@@ -334,6 +338,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     """The first half along an axis times the sigmoid of the second.
 
     Source: Dauphin et al. 2016, arXiv:1612.08083.
+    Shapes: [*A, 2·N, *B] -> [*A, N, *B].
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 

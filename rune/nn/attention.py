@@ -31,6 +31,7 @@ def dot_product_attention(
 
     Shapes: query [B, T, N, H] or [T, N, H], key and value [B, S, K, H] or [S, K, H] -> as query.
             N is a multiple of K: each group of N / K heads shares a key and a value head.
+    Types:  floating, that of `query`.
     bias, mask: [B, N, T, S] or what broadcasts to it; a mask is True where a key takes part.
     scale:  of the products, 1 / √H by default.   is_causal: a query sees keys up to its own place.
     query_seq_lengths, key_value_seq_lengths: i32[B], how many there are; results beyond are 0.

@@ -36,6 +36,7 @@ class BatchNormState(NamedTuple):
 def batch_norm_state(channels: int, dtype: Any = "f32") -> BatchNormState:
     """The state before the first batch: mean 0, variance 1.
 
+    Shapes: mean and var [channels], count []. Types: `dtype`; the count i32.
     Errors: ArgumentError for what is no array; DtypeError for anything but integers and an
             unknown dtype.
 
@@ -57,6 +58,7 @@ def batch_norm(
     training: by the batch's statistics, which also move the state by `momentum` (None: the plain
               mean over all batches so far). Else by the state, which stays.
     axis:     where the channels are.   axis_name: named axes whose lanes are one batch.
+    Shapes:   x [*A, C, *B], scale, bias and state [C] -> that of x.
     Types:    half types are normalised in f32. The state's variance is the unbiased one.
     Source: Ioffe & Szegedy 2015, arXiv:1502.03167; numbers as torch.nn.BatchNorm.
     Errors: DtypeError for what is no array and complex numbers; AxisError for an axis out of
@@ -119,8 +121,10 @@ def _normalised(x: Any, mean: Any, var: Any, shape: Shape, epsilon: float) -> An
 def group_norm(
     x: Any, groups: int, scale: Any = None, bias: Any = None, epsilon: float = 1e-5
 ) -> Any:
-    """x [N, C, *S] standardised over each of `groups` groups of channels, times scale plus bias.
+    """x standardised over each of `groups` groups of channels, times scale plus bias.
 
+    Shapes: x [N, C, *S], scale and bias [C] -> that of x.
+    Types:  that of `x`; bools and integers become floats.
     Errors: ShapeError for x without channels, or channels that the groups do not divide.
     Source: Wu & He 2018, arXiv:1803.08494. With one channel a group it is instance normalisation.
 

@@ -82,9 +82,11 @@ def _conv(name: str, rank: int) -> Callable[..., Any]:
 
 
 conv1d = _conv("conv1d", 1)
-conv1d.__doc__ = """Sums of products of the windows of x [N, C, L] with weight [O, C/groups, K].
+conv1d.__doc__ = """Sums of products of the windows of x with weight, plus bias.
 
 padding: a number, a pair, "same" or "valid".
+Shapes: x [N, C, L] or [C, L], weight [O, C/groups, K], bias [O] -> [N, O, T] or [O, T].
+Types:  numeric, promoted together.
 Errors: ShapeError, ArgumentError for arguments that do not fit.
 
 >>> import rune.nn as nn, rune.numpy as rnp
@@ -92,8 +94,10 @@ Errors: ShapeError, ArgumentError for arguments that do not fit.
 Array([[1., 3., 5.]], f32[1,3], cpu:0)
 """
 conv2d = _conv("conv2d", 2)
-conv2d.__doc__ = """`conv1d` for x [N, C, H, W] and weight [O, C/groups, *K].
+conv2d.__doc__ = """`conv1d` along two axes.
 
+Shapes: x [N, C, H, W], weight [O, C/groups, *K], bias [O] -> [N, O, *T].
+Types:  as `conv1d`.
 Errors: as `conv1d`.
 
 >>> import rune.nn as nn, rune.numpy as rnp
@@ -101,8 +105,10 @@ Errors: as `conv1d`.
 (1, 8, 4, 4)
 """
 conv3d = _conv("conv3d", 3)
-conv3d.__doc__ = """`conv1d` for x [N, C, D, H, W] and weight [O, C/groups, *K].
+conv3d.__doc__ = """`conv1d` along three axes.
 
+Shapes: x [N, C, D, H, W], weight [O, C/groups, *K], bias [O] -> [N, O, *T].
+Types:  as `conv1d`.
 Errors: as `conv1d`.
 
 >>> import rune.nn as nn, rune.numpy as rnp
@@ -154,6 +160,7 @@ conv_transpose1d.__doc__ = """The gradient of `conv1d` with respect to its x, as
 
 Shapes: x [N, C, L], weight [C, O/groups, K] -> [N, O, (L - 1) stride - 2 padding +
         (K - 1) dilation + output_padding + 1].
+Types:  numeric, promoted together.
 Errors: ArgumentError unless output_padding is less than stride or dilation.
 
 >>> import rune.nn as nn, rune.numpy as rnp
@@ -161,8 +168,10 @@ Errors: ArgumentError unless output_padding is less than stride or dilation.
 Array([[1., 1., 1., 1.]], f32[1,4], cpu:0)
 """
 conv_transpose2d = _conv_transpose("conv_transpose2d", 2)
-conv_transpose2d.__doc__ = """`conv_transpose1d` for x [N, C, H, W] and weight [C, O/groups, *K].
+conv_transpose2d.__doc__ = """`conv_transpose1d` along two axes.
 
+Shapes: x [N, C, H, W], weight [C, O/groups, *K], bias [O] -> [N, O, *T].
+Types:  as `conv_transpose1d`.
 Errors: as `conv_transpose1d`.
 
 >>> import rune.nn as nn, rune.numpy as rnp
@@ -170,8 +179,10 @@ Errors: as `conv_transpose1d`.
 (1, 8, 8, 8)
 """
 conv_transpose3d = _conv_transpose("conv_transpose3d", 3)
-conv_transpose3d.__doc__ = """`conv_transpose1d` for x [N, C, D, H, W] and weight [C, O/groups, *K].
+conv_transpose3d.__doc__ = """`conv_transpose1d` along three axes.
 
+Shapes: x [N, C, D, H, W], weight [C, O/groups, *K], bias [O] -> [N, O, *T].
+Types:  as `conv_transpose1d`.
 Errors: as `conv_transpose1d`.
 
 >>> import rune.nn as nn, rune.numpy as rnp

@@ -43,6 +43,7 @@ def nll_loss(
     """-weight · log_probs at the target of each example; 0 where that is ignore_index.
 
     Shapes: log_probs [N, C, *S] or [C], targets int[N, *S] or int[], weight [C].
+    Types:  bools and integers become floats.
     "mean" divides by the weights of the examples that count. A target out of range gives NaN.
     Errors: ShapeError for targets of another shape, DtypeError for targets that are no integers.
 
@@ -100,6 +101,7 @@ def cross_entropy(
     """-log(softmax(logits)) at the target, or -Σ p log(softmax(logits)) for distributions p.
 
     Shapes: logits [N, C, *S] or [C]; targets int[N, *S], or a distribution [N, C, *S].
+    Types:  real; bools and integers become floats.
     label_smoothing: this much of the target is spread evenly over the classes.
     weight, ignore_index, "mean": as for `nll_loss`; distributions are averaged over examples.
     Errors: ArgumentError for a smoothing outside 0…1.
@@ -148,6 +150,7 @@ def binary_cross_entropy(
 ) -> Any:
     """-(t log p + (1 - t) log(1 - p)), both logarithms kept at least -100.
 
+    Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
     Errors: DtypeError for what is no array and complex numbers as `probs`.
 
@@ -173,6 +176,7 @@ def binary_cross_entropy_with_logits(
 ) -> Any:  # fmt: skip
     """binary_cross_entropy(sigmoid(logits)) without overflow; pos_weight times the first term.
 
+    Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
     Errors: DtypeError for what is no array and complex numbers as `logits`.
 
@@ -195,6 +199,7 @@ def kl_div(
 
     reduction: also "batchmean", the sum divided by the size of the first axis.
     Source: Kullback & Leibler 1951.
+    Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
     Errors: ArgumentError for another `reduction`; DtypeError for what is no array and complex
             numbers as `targets`; ShapeError for shapes that do not fit.
@@ -222,6 +227,8 @@ def kl_div(
 def l1_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
     """|x - targets|; the derivative at 0 is 0.
 
+    Shapes: broadcast together -> []; for reduction "none" their joint shape.
+    Types:  integers become floats.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -235,6 +242,8 @@ def l1_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
 def mse_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
     """(x - targets)².
 
+    Shapes: broadcast together -> []; for reduction "none" their joint shape.
+    Types:  integers become floats.
     Errors: ArgumentError for what is no array and another `reduction`.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -247,6 +256,8 @@ def mse_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
 def huber_loss(x: Any, targets: Any, reduction: Reduction = "mean", delta: float = 1.0) -> Any:
     """d² / 2 for |d| up to delta, then delta (|d| - delta / 2). Source: Huber 1964.
 
+    Shapes: broadcast together -> []; for reduction "none" their joint shape.
+    Types:  integers become floats.
     Errors: ArgumentError for what is no array and another `reduction`; DtypeError for complex
             numbers.
 
@@ -265,6 +276,8 @@ def huber_loss(x: Any, targets: Any, reduction: Reduction = "mean", delta: float
 def smooth_l1_loss(x: Any, targets: Any, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
     """huber_loss divided by its threshold, beta; l1_loss for beta 0.
 
+    Shapes: broadcast together -> []; for reduction "none" their joint shape.
+    Types:  integers become floats.
     Errors: ArgumentError for what is no array and another `reduction`; DtypeError for complex
             numbers.
 
@@ -288,6 +301,7 @@ def ctc_loss(
     """-log of the probability of every target sequence, summed over all its alignments.
 
     Shapes: log_probs [T, N, C], targets int[N, S], lengths int[N].
+    Types:  real; bools and integers become floats.
     reduction: "mean" divides each loss by its target's length first.
     zero_infinity: 0, and no gradient, where no alignment is long enough (otherwise +inf).
     Source: Graves et al. 2006, Connectionist temporal classification, ICML.

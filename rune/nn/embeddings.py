@@ -13,6 +13,7 @@ def embedding(ids: Any, table: Any, padding_idx: int | None = None) -> Any:
     """The rows of `table` that `ids` number; an id out of range gives NaN.
 
     Shapes: ids int[*I], table [V, D] -> [*I, D].
+    Types:  that of `table`.
     padding_idx: the row of this number gets no gradient.
     Errors: DtypeError for ids that are no integers, ArgumentError for a padding_idx out of range.
 

@@ -21,6 +21,7 @@ def aggregate(values: Any, segments: Any, count: int, combine: Combine = "sum") 
 
     Shapes: values [E, *F], segments i32[E] of 0…count-1 -> [count, *F]; rows of other segments are
             left out.
+    Types:  numeric, that of `values`; a mean of integers is one of floats.
     Errors: ArgumentError for another way to combine.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -45,6 +46,7 @@ def message_passing(
     """What every node receives along its edges, combined.
 
     Shapes: nodes [N, *F], senders and receivers i32[E], edges [E, *G] or None -> [N, *M].
+    Types:  numeric, those that `message` gives.
     message: (sender rows, receiver rows, edge rows) -> [E, *M]; by default the sender's row.
     Source: Gilmer et al. 2017, arXiv:1704.01212.
     Errors: DtypeError for what is no array, bools as `nodes`, anything but integers and bools
@@ -67,6 +69,7 @@ def gcn_layer(nodes: Any, senders: Any, receivers: Any, weight: Any, bias: Any =
 
     Shapes: nodes [N, F], weight [F, H], bias [H] -> [N, H]; degrees D count edges by receiver,
             and the loop. For a symmetric graph list every edge both ways.
+    Types:  bools and integers become floats.
     Source: Kipf & Welling 2016, arXiv:1609.02907.
     Errors: DtypeError for what is no array, anything but integers and bools as `senders` and
             anything but integers as `receivers`; ShapeError for shapes that do not fit.

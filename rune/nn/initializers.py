@@ -34,6 +34,7 @@ TRUNCATED_STD = 0.87962566103423978  # the standard deviation of a normal number
 class Initializer:
     """First values of a parameter; `dtype` is the default one of its arrays.
 
+    Shapes: any, `shape` when it is called. Types: floating, f32 without a dtype.
     Errors: ArgumentError, when it is called, for what is no key or no shape.
 
     >>> import rune, rune.nn as nn
@@ -66,6 +67,8 @@ class Initializer:
 def constant(value: Any, dtype: Any = None) -> Initializer:
     """Every element is `value`, or that of an array which broadcasts to the shape.
 
+    Shapes: any, `shape` when it is called, to which `value` broadcasts.
+    Types:  floating; dtype, f32 without one.
     Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
             shape.
 
@@ -90,6 +93,7 @@ ones = Initializer(lambda key, shape, kind: rnp.ones(shape, kind), "ones", needs
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Uniform numbers of [0, scale).
 
+    Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
     Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
             shape.
 
@@ -108,6 +112,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Normal numbers of standard deviation `stddev`.
 
+    Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
     Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
             shape.
 
@@ -128,6 +133,7 @@ def truncated_normal(
 ) -> Initializer:
     """Normal numbers within lower…upper, times `stddev`.
 
+    Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
     Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
             shape.
 
@@ -160,6 +166,7 @@ def variance_scaling(
             "fan_avg", or geometric mean "fan_geo_avg".
     in_axis, out_axis, batch_axis:  the axes of a weight over which units are counted; all others
             belong to the receptive field.
+    Shapes: any with these axes. Types: floating; dtype, f32 without one.
     Errors: ArgumentError for another mode or distribution, or a shape without these axes.
     Source: He et al. 2015, arXiv:1502.01852; Glorot & Bengio 2010, AISTATS.
 
@@ -267,6 +274,7 @@ he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_norm
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
     """Orthonormal columns along `column_axis`, times scale; rows where there are more columns.
 
+    Shapes: any of two axes or more. Types: floating; dtype, f32 without one.
     Errors: ArgumentError for a shape with less than two axes.
     Source: Saxe et al. 2013, arXiv:1312.6120; uniformly distributed, Mezzadri 2007,
     arXiv:math-ph/0609050.
@@ -300,8 +308,9 @@ def _orthogonal(key: Any, shape: Shape, kind: np.dtype, column_axis: int) -> Any
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """A kernel [*K, I, O] that is 0 but for an orthogonal matrix in its middle.
+    """A kernel that is 0 but for an orthogonal matrix in its middle.
 
+    Shapes: [*K, I, O], K of one to three axes. Types: floating; dtype, f32 without one.
     Errors: ArgumentError unless the shape has 3 to 5 axes, and no more inputs than outputs.
     Source: Xiao et al. 2018, arXiv:1806.05393.
 

@@ -36,6 +36,7 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
 
     Shapes: logits [*B, C], labels [*B] -> [*B]. A negative label counts from the end; one out of
             range gives NaN.
+    Types:  real; bools and integers become floats.
     Errors: DtypeError for labels that are no integers; ShapeError for those of another rank.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -84,6 +85,7 @@ def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:
 def mse(predictions: Any, targets: Any) -> Any:
     """Mean squared difference over all elements.
 
+    Shapes: broadcast together -> []. Types: integers become floats.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.nn as nn, rune.numpy as rnp

@@ -39,6 +39,7 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """exp(x) / sum(exp(x)) over an axis, without overflow; 0 where the mask is False.
 
+    Shapes: any, kept. Types: real; bools and integers become floats.
     Errors: a slice that is all -inf, or holds +inf or NaN, gives NaN.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -101,6 +102,7 @@ def standardize(
     """(x - mean) / sqrt(variance + epsilon) over an axis.
 
     algorithm: accepted and of no consequence; the variance is always the mean squared deviation.
+    Shapes: x any, kept; mean and variance broadcast to it. Types: bools and integers become floats.
     Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -125,6 +127,7 @@ def layer_norm(
     """`standardize`, then times scale and plus bias. Source: Ba et al. 2016, arXiv:1607.06450.
 
     Shapes: scale and bias broadcast against x.
+    Types:  bools and integers become floats.
     Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -139,6 +142,7 @@ def layer_norm(
 def rms_norm(x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = 1e-5) -> Any:
     """x / sqrt(mean(x²) + epsilon) over an axis, times scale.
 
+    Shapes: x any, kept; scale broadcasts to it. Types: bools and integers become floats.
     Source: Zhang & Sennrich 2019, arXiv:1910.07467.
     Errors: DtypeError for what is no array; AxisError for an axis out of range.
 

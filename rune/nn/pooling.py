@@ -70,6 +70,7 @@ def max_pool(
     stride: by default the window's sizes.   padding: a number, one per axis, or pairs.
     ceil_mode: a last window may reach beyond the end, if it starts before it.
     The derivative goes to the first of equal elements, row-major.
+    Shapes: x [*B, *S] -> [*B, *T].
     Types:  that of `x`.
     Errors: ArgumentError for `window` that is no integer; DtypeError for what is no array and
             complex numbers.
@@ -94,6 +95,7 @@ def avg_pool(
     divisor: what sums are divided by instead.
     window, stride, padding, ceil_mode: as for `max_pool`; what `ceil_mode` reaches beyond the
             padding never counts.
+    Shapes: x [*B, *S] -> [*B, *T].
     Types:  bools and integers become floats.
     Errors: ArgumentError for `window` that is no integer; DtypeError for what is no array.
 
@@ -133,6 +135,7 @@ def adaptive_avg_pool(x: Any, output_size: Each) -> Any:
     """Means of regions that divide the last axes evenly into `output_size`.
 
     Region i of n over L elements is floor(i L / n) … ceil((i + 1) L / n).
+    Shapes: x [*B, *S] -> [*B, *output_size]. Types: bools and integers become floats.
     Errors: ArgumentError for a size below 1.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -149,7 +152,10 @@ def adaptive_avg_pool(x: Any, output_size: Each) -> Any:
 
 
 def adaptive_max_pool(x: Any, output_size: Each) -> Any:
-    """Maxima of the regions of `adaptive_avg_pool`. Errors: ArgumentError for a size below 1.
+    """Maxima of the regions of `adaptive_avg_pool`.
+
+    Shapes: x [*B, *S] -> [*B, *output_size]. Types: integers and floats, that of `x`.
+    Errors: ArgumentError for a size below 1; DtypeError for bools and complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.adaptive_max_pool(rnp.arange(5.0)[None, None], 2)
@@ -195,6 +201,7 @@ def fractional_max_pool(
 
     key:  a key, or None to draw one from `with rune.random.seed(…)`; each batch and channel has
           the same regions.
+    Shapes: x [*B, *S] -> [*B, *output_size]. Types: integers and floats, that of `x`.
     Errors: ArgumentError unless just one of output_size and output_ratio is given, and windows fit.
     Source: Graham 2014, Fractional max-pooling, arXiv:1412.6071, the pseudorandom sequence.
 

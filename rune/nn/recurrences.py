@@ -64,6 +64,7 @@ def init_cell(
     """First parameters of a cell: uniform numbers within ±1/√hidden.
 
     key: a key, or None to draw one from `with rune.random.seed(…)`.
+    Shapes: those of CellParams, G = 1, 4 for "lstm", 3 for "gru". Types: `dtype`, floating.
     Errors: ArgumentError for another kind, or a cell of no size.
 
     >>> import rune, rune.nn as nn
@@ -120,6 +121,7 @@ def lstm_cell(params: CellParams, x: Any, state: LSTMState) -> LSTMState:
     """c' = f c + i g,  h' = o tanh(c').
 
     Shapes: x [*B, I]; h and c of the state [*B, H].
+    Types:  bools and integers become floats.
     Source: Hochreiter & Schmidhuber 1997; the forget gate, Gers et al. 2000.
     Errors: ShapeError for a shape that does not fit.
 
@@ -163,6 +165,7 @@ def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False
     """A cell along the leading axis of x: (the states after each step stacked, the last state).
 
     cell: (params, x of one step, state) -> state.   reverse: from the last step to the first.
+    Shapes: x [T, *S], state any -> each [T, *state], and the last [*state]. Types: those of state.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -183,11 +186,13 @@ def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False
 def rnn(
     params: Any, x: Any, h: Any = None, *, nonlinearity: Literal["tanh", "relu"] = "tanh"
 ) -> tuple[Any, Any]:
-    """Layers of `rnn_cell` over x [T, *B, I]: (outputs [T, *B, D·H], last states [L·D, *B, H]).
+    """Layers of `rnn_cell` along the leading axis of x: (outputs, last states).
 
     params: CellParams of one layer, or for each layer CellParams or a pair of them, forwards and
             backwards (D = 2).
     h:      first states as the last ones are given; zeros by default.
+    Shapes: x [T, *B, I] -> outputs [T, *B, D·H], last states [L·D, *B, H] of L layers.
+    Types:  that of `params`, no narrower than that of x; bools and integers in x become floats.
     Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
@@ -206,6 +211,7 @@ def rnn(
 def gru(params: Any, x: Any, h: Any = None) -> tuple[Any, Any]:
     """Layers of `gru_cell`, as `rnn`.
 
+    Shapes: as for `rnn`. Types: as for `rnn`.
     Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
@@ -219,6 +225,7 @@ def gru(params: Any, x: Any, h: Any = None) -> tuple[Any, Any]:
 def lstm(params: Any, x: Any, state: LSTMState | None = None) -> tuple[Any, LSTMState]:
     """Layers of `lstm_cell`, as `rnn`; states are LSTMState.
 
+    Shapes: as for `rnn`. Types: as for `rnn`.
     Errors: DtypeError for what is no array; AxisError for an axis out of range.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp

@@ -36,6 +36,7 @@ def get_scaled_dot_general_config(
     """The configuration of a format, for `scaled_dot_general`.
 
     global_scale: what an nvfp4 operand is divided by first; 1 by default.
+    Shapes: global_scale [].
     Errors: ArgumentError for another mode.
 
     >>> import rune.nn as nn
@@ -57,6 +58,7 @@ def scaled_matmul(
 
     Shapes: lhs [B, M, K], rhs [B, N, K], scales [B, M, K / block] and [B, N, K / block] ->
             [B, M, N].
+    Types:  real operands -> preferred_element_type.
     Errors: ShapeError for scales that do not divide K.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -89,6 +91,8 @@ def scaled_dot_general(
     configs: for lhs, rhs and the gradients, each of `get_scaled_dot_general_config`; None: no
              quantisation. The derivative is that of the product of the operands as they were
              given, computed by products quantised in the same way.
+    Shapes: the result's axes are the batch axes, the others of lhs, the others of rhs.
+    Types:  real operands -> preferred_element_type.
     Errors: ArgumentError for a contracted size that blocks do not divide.
     Source: OCP Microscaling Formats 1.0; straight-through, Bengio et al. 2013, arXiv:1308.3432.
 

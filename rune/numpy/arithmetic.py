@@ -33,6 +33,9 @@ Binary = Callable[[Any, Any], Any]
 
 
 _NO_COMPLEX, _NO_BOOLS = "DtypeError for complex numbers", "DtypeError for bools"
+_TOGETHER = "promoted together"
+_NUMBERS, _FLOATS = f"{_TOGETHER}; bools become integers", "bools and integers become floats"
+_KEPT = "that of `x`"
 
 
 def _binary(
@@ -41,16 +44,16 @@ def _binary(
     def function(x1: Any, x2: Any, /) -> Any:
         return apply(primitive, x1, x2)
 
-    return documented(function, name, doc, call, shown, broadcast(refused=refused))
+    return documented(function, name, doc, call, shown, broadcast(_TOGETHER, refused))
 
 
 def _convention(
-    name: str, rule: Binary, doc: str, call: str, shown: str, refused: str = ""
+    name: str, rule: Binary, doc: str, call: str, shown: str, types: str, refused: str = ""
 ) -> Binary:
     def function(x1: Any, x2: Any, /) -> Any:
         return rule(x1, x2)
 
-    return documented(function, name, doc, call, shown, broadcast(refused=refused))
+    return documented(function, name, doc, call, shown, broadcast(types, refused))
 
 
 add = _binary(
@@ -67,22 +70,22 @@ multiply = _binary(
 )  # fmt: skip
 divide = _convention(
     "divide", c.true_divide, "x1 / x2; integers divide as floats.",
-    "divide(rnp.arange(2), 2)", "Array([0. , 0.5], f32[2], cpu:0)",
+    "divide(rnp.arange(2), 2)", "Array([0. , 0.5], f32[2], cpu:0)", _FLOATS,
 )  # fmt: skip
 true_divide = divide
 floor_divide = _convention(
     "floor_divide", c.floor_divide, "Quotient rounded towards minus infinity.",
-    "floor_divide(rnp.array([7, -7]), 2)", "Array([ 3, -4], i32[2], cpu:0)", _NO_COMPLEX,
+    "floor_divide(rnp.array([7, -7]), 2)", "Array([ 3, -4], i32[2], cpu:0)", _NUMBERS, _NO_COMPLEX,
 )  # fmt: skip
 remainder = _convention(
     "remainder", c.remainder, "Remainder of x1 / x2 with the sign of x2.",
-    "remainder(rnp.array([7, -7]), 3)", "Array([1, 2], i32[2], cpu:0)", _NO_COMPLEX,
+    "remainder(rnp.array([7, -7]), 3)", "Array([1, 2], i32[2], cpu:0)", _NUMBERS, _NO_COMPLEX,
 )  # fmt: skip
 mod = remainder
 power = _convention(
     "power", c.power,
     "x1 ** x2. A Python integer exponent becomes repeated multiplication.",
-    "power(rnp.arange(3), 2)", "Array([0, 1, 4], i32[3], cpu:0)",
+    "power(rnp.arange(3), 2)", "Array([0, 1, 4], i32[3], cpu:0)", _NUMBERS,
     "DtypeError for an integer to a negative Python integer",
 )  # fmt: skip
 pow = power
@@ -99,7 +102,7 @@ minimum = _binary(
 def fmod(x1: Any, x2: Any, /) -> Any:
     """Remainder of x1 / x2 with the sign of x1.
 
-    Shapes: broadcast together.
+    Shapes: broadcast together. Types: promoted together; bools become integers.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             shapes that do not fit.
 
@@ -113,6 +116,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """(floor_divide, remainder).
 
+    Shapes: broadcast together. Types: promoted together; bools become integers.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
@@ -125,7 +129,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
 def float_power(x1: Any, x2: Any, /) -> Any:
     """x1 ** x2 in floats.
 
-    Shapes: broadcast together.
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -138,7 +142,7 @@ def float_power(x1: Any, x2: Any, /) -> Any:
 def fmax(x1: Any, x2: Any, /) -> Any:
     """The larger of x1 and x2; a NaN loses to a number.
 
-    Shapes: broadcast together.
+    Shapes: broadcast together. Types: promoted together.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             shapes that do not fit.
 
@@ -153,7 +157,7 @@ def fmax(x1: Any, x2: Any, /) -> Any:
 def fmin(x1: Any, x2: Any, /) -> Any:
     """The smaller of x1 and x2; a NaN loses to a number.
 
-    Shapes: broadcast together.
+    Shapes: broadcast together. Types: promoted together.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             shapes that do not fit.
 
@@ -168,11 +172,13 @@ def fmin(x1: Any, x2: Any, /) -> Any:
 # --- one argument -----------------------------------------------------------------------------
 
 
-def _unary(name: str, rule: Unary, doc: str, call: str, shown: str, refused: str = "") -> Unary:
+def _unary(
+    name: str, rule: Unary, doc: str, call: str, shown: str, types: str, refused: str = ""
+) -> Unary:
     def function(x: Any, /) -> Any:
         return rule(value(name, x))
 
-    return documented(function, name, doc, call, shown, elementwise(refused=refused))
+    return documented(function, name, doc, call, shown, elementwise(types, refused))
 
 
 def _rounding(primitive: Primitive) -> Unary:
@@ -192,50 +198,52 @@ def _reciprocal(x: Any) -> Any:
 
 positive = _unary(
     "positive", lambda x: x, "x itself.",
-    "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)",
+    "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)", _KEPT,
 )  # fmt: skip
 negative = _unary(
     "negative", ops.neg, "-x; unsigned integers wrap.",
-    "negative(rnp.array([1, -2]))", "Array([-1,  2], i32[2], cpu:0)", _NO_BOOLS,
+    "negative(rnp.array([1, -2]))", "Array([-1,  2], i32[2], cpu:0)", _KEPT, _NO_BOOLS,
 )  # fmt: skip
 absolute = _unary(
     "absolute", c.absolute, "Magnitude; the derivative at 0 is 1.",
     "absolute(rnp.array([1, -2]))", "Array([1, 2], i32[2], cpu:0)",
+    f"{_KEPT}; complex numbers give reals",
 )  # fmt: skip
 abs = absolute
 fabs = _unary(
     "fabs", lambda x: ops.abs(floating("fabs", x)), "Magnitude, as a float.",
-    "fabs(rnp.array([1, -2]))", "Array([1., 2.], f32[2], cpu:0)", _NO_COMPLEX,
+    "fabs(rnp.array([1, -2]))", "Array([1., 2.], f32[2], cpu:0)", _FLOATS, _NO_COMPLEX,
 )  # fmt: skip
 sign = _unary(
     "sign", ops.sign, "-1, 0 or 1; NaN of NaN. The derivative is 0.",
-    "sign(rnp.array([3, 0, -2]))", "Array([ 1,  0, -1], i32[3], cpu:0)", _NO_BOOLS,
+    "sign(rnp.array([3, 0, -2]))", "Array([ 1,  0, -1], i32[3], cpu:0)", _KEPT, _NO_BOOLS,
 )  # fmt: skip
 square = _unary(
     "square", _square, "x times x.",
     "square(rnp.array([3, -2]))", "Array([9, 4], i32[2], cpu:0)",
+    f"{_KEPT}; bools become integers",
 )  # fmt: skip
 reciprocal = _unary(
     "reciprocal", _reciprocal, "1 / x; integers as floats.",
-    "reciprocal(rnp.array([2, 4]))", "Array([0.5 , 0.25], f32[2], cpu:0)",
+    "reciprocal(rnp.array([2, 4]))", "Array([0.5 , 0.25], f32[2], cpu:0)", _FLOATS,
 )  # fmt: skip
 floor = _unary(
     "floor", _rounding(ops.floor), "The largest whole number not above x; integers as they are.",
-    "floor(rnp.array([1.5, -1.5]))", "Array([ 1., -2.], f32[2], cpu:0)", _NO_COMPLEX,
+    "floor(rnp.array([1.5, -1.5]))", "Array([ 1., -2.], f32[2], cpu:0)", _KEPT, _NO_COMPLEX,
 )  # fmt: skip
 ceil = _unary(
     "ceil", _rounding(ops.ceil), "The smallest whole number not below x; integers as they are.",
-    "ceil(rnp.array([1.5, -1.5]))", "Array([ 2., -1.], f32[2], cpu:0)", _NO_COMPLEX,
+    "ceil(rnp.array([1.5, -1.5]))", "Array([ 2., -1.], f32[2], cpu:0)", _KEPT, _NO_COMPLEX,
 )  # fmt: skip
 trunc = _unary(
     "trunc", _rounding(ops.trunc), "x without its fraction; integers as they are.",
-    "trunc(rnp.array([1.5, -1.5]))", "Array([ 1., -1.], f32[2], cpu:0)", _NO_COMPLEX,
+    "trunc(rnp.array([1.5, -1.5]))", "Array([ 1., -1.], f32[2], cpu:0)", _KEPT, _NO_COMPLEX,
 )  # fmt: skip
 fix = trunc
 rint = _unary(
     "rint", lambda x: c.by_parts(ops.round, inexact("rint", x)),
     "The nearest whole number, halves to even.",
-    "rint(rnp.array([0.5, 1.5]))", "Array([0., 2.], f32[2], cpu:0)",
+    "rint(rnp.array([0.5, 1.5]))", "Array([0., 2.], f32[2], cpu:0)", _FLOATS,
 )  # fmt: skip
 
 
@@ -260,7 +268,7 @@ around = round
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """`arr` kept within [min, max]; None is no bound. At a bound the derivative is 1/2.
 
-    Shapes: broadcast together.
+    Shapes: broadcast together. Types: promoted together.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             shapes that do not fit.
 
@@ -274,7 +282,7 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
 def copysign(x1: Any, x2: Any, /) -> Any:
     """The magnitude of x1 with the sign of x2, as floats.
 
-    Shapes: broadcast together.
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             shapes that do not fit.
 
@@ -288,7 +296,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 def nextafter(x1: Any, x2: Any, /) -> Any:
     """The float after x1 towards x2.
 
-    Shapes: broadcast together.
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             shapes that do not fit.
 
@@ -302,7 +310,7 @@ def nextafter(x1: Any, x2: Any, /) -> Any:
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 below zero, 1 above, x2 at zero; NaN of NaN.
 
-    Shapes: broadcast together.
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             shapes that do not fit.
 
@@ -319,6 +327,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 def modf(x: Any, /) -> tuple[Any, Any]:
     """(fraction, whole part), both with the sign of x.
 
+    Shapes: any, kept by both. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
@@ -337,6 +346,7 @@ def nan_to_num(
 ) -> Any:
     """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
 
+    Shapes: any, kept. Types: that of `x`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp

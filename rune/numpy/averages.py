@@ -26,7 +26,7 @@ def mean(
 ) -> Any:  # fmt: skip
     """Arithmetic mean of the elements where the mask is true; integers as floats.
 
-    Types:  bools and integers become floats.
+    Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
             an axis out of range.
 
@@ -125,6 +125,7 @@ def average(
     """Weighted mean; with `returned`, (mean, sum of the weights).
 
     Shapes: weights as `a`, or of rank 1 and as long as `axis` of `a`.
+    Types:  bools and integers become floats.
     Errors: ShapeError when the weights fit neither.
 
     >>> import rune.numpy as rnp
@@ -174,7 +175,7 @@ def nansum(
 ) -> Any:  # fmt: skip
     """Sum of the elements that are numbers.
 
-    Shapes: any -> [] unless an axis is given.
+    Shapes: any -> [] unless an axis is given. Types: as `sum`.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
             an axis out of range.
 
@@ -193,7 +194,7 @@ def nanprod(
 ) -> Any:  # fmt: skip
     """Product of the elements that are numbers.
 
-    Shapes: any -> [] unless an axis is given.
+    Shapes: any -> [] unless an axis is given. Types: as `prod`.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
             an axis out of range.
 
@@ -368,6 +369,7 @@ def nanargmin(
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running sum with NaN counted as 0.
 
+    Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
             an axis out of range.
 
@@ -384,6 +386,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running product with NaN counted as 1.
 
+    Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
             an axis out of range.
 

@@ -22,7 +22,7 @@ from rune.ops.promote import constant
 def real(val: Any, /) -> Any:
     """The real part; a real array itself.
 
-    Shapes: any, kept.
+    Shapes: any, kept. Types: that of `val`; complex numbers give reals.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -35,7 +35,7 @@ def real(val: Any, /) -> Any:
 def imag(val: Any, /) -> Any:
     """The imaginary part; zeros of a real array.
 
-    Shapes: any, kept.
+    Shapes: any, kept. Types: that of `val`; complex numbers give reals.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -106,6 +106,7 @@ def isreal(x: Any) -> Any:
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex, whatever the values.
 
+    Shapes: any -> a Python bool.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -118,6 +119,7 @@ def iscomplexobj(x: Any) -> bool:
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
 
+    Shapes: any -> a Python bool.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -130,6 +132,7 @@ def isrealobj(x: Any) -> bool:
 def real_if_close(a: Any, tol: float = 100) -> Any:
     """The real part if every imaginary part is within `tol` steps of 0 (an absolute bound if < 1).
 
+    Shapes: any, kept. Types: that of `a`, or of its real parts.
     Errors: TracerBoolConversionError for a traced array: the dtype would depend on data.
 
     >>> import rune.numpy as rnp

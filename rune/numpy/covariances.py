@@ -59,6 +59,7 @@ def cov(
 
     Shapes: m [N, K] with K observations of N variables (rowvar=False: [K, N]) -> [N, N]; one
             variable gives a scalar. `y` adds variables; weights are [K].
+    Types:  bools and integers become floats.
     ddof:   what is taken from the count of observations; 1, or 0 if `bias`.
     Errors: ShapeError above rank 2 or for weights that do not fit; DtypeError for fweights that
             are no integers; ArgumentError for a ddof that is no integer.
@@ -104,7 +105,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     """Pearson's correlation of every two variables, within [-1, 1]; arguments as of `cov`.
 
     NaN for a variable that does not vary.
-    Types:  bools and integers become floats.
+    Shapes: as `cov`. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; ShapeError for
             another rank.
 

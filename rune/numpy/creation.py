@@ -33,6 +33,7 @@ def array(
 ) -> Any:  # fmt: skip
     """An array from nested lists, NumPy data, scalars, arrays or traced values.
 
+    Shapes: those of the data, with axes of size 1 in front up to ndmin.
     Types:  32-bit without a dtype; an explicit 64-bit dtype is honoured.
     Errors: OverflowError for a Python integer out of range; ArgumentError for ragged lists.
 
@@ -54,6 +55,7 @@ def asarray(
 ) -> Any:  # fmt: skip
     """`array` that passes arrays through. What another library lends by DLPack is copied.
 
+    Shapes: those of the data. Types: as `array`; an array keeps its own unless dtype is given.
     Errors: ArgumentError for copy=False where data has to be copied.
 
     >>> import rune.numpy as rnp
@@ -82,6 +84,7 @@ def copy(a: Any, order: str | None = None) -> Any:
 def asanyarray(a: Any, dtype: Any = None, order: str | None = None) -> Any:
     """`asarray`: there is one class of arrays.
 
+    Shapes: those of the data. Types: as `asarray`.
     Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -94,6 +97,7 @@ def asanyarray(a: Any, dtype: Any = None, order: str | None = None) -> Any:
 def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Any:
     """`asarray` of data that must be finite.
 
+    Shapes: those of the data. Types: as `asarray`.
     Errors: ArgumentError for NaN or infinity; TracerArrayConversionError for a traced array.
 
     >>> import rune.numpy as rnp
@@ -167,6 +171,7 @@ def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros.
 
+    Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]. Types: f32 unless dtype is given.
     Errors: ArgumentError for a size that is no integer; ShapeError for a negative one;
             DtypeError for an unknown dtype.
 
@@ -181,6 +186,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones.
 
+    Shapes: as `zeros`. Types: f32 unless dtype is given.
     Errors: ArgumentError for `shape` that is no integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -194,6 +200,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros: memory is never left undefined.
 
+    Shapes: as `zeros`. Types: f32 unless dtype is given.
     Errors: ArgumentError for `shape` that is no integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -206,6 +213,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
 
+    Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]; fill_value broadcasts to it.
     Types:  a Python scalar without dtype gives a weak result.
     Errors: ArgumentError for what is no array and `shape` that is no integer; DtypeError for
             complex numbers and an unknown dtype.
@@ -247,7 +255,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Ones of the shape and dtype of `a`, unless given.
 
-    Shapes: any, kept. Types: bool.
+    Shapes: any, kept. Types: that of `a`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -273,8 +281,9 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
 ) -> Any:
-    """`fill_value` in the shape and dtype of `a`, unless given.
+    """An array like `a`, of `fill_value` everywhere.
 
+    Shapes: that of `a` unless shape is given. Types: that of `a` unless dtype is given.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -292,6 +301,8 @@ def arange(
 ) -> Any:
     """start, start + step, … below stop; arange(n) counts from 0 to n - 1.
 
+    Shapes: three scalars -> [ceil((stop - start) / step)].
+    Types:  i32, f32 if one is a float, unless dtype is given.
     Errors: TracerError for traced bounds: the size would depend on data.
 
     >>> import rune.numpy as rnp
@@ -347,6 +358,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     """Coordinate arrays of the grid that vectors span; with `sparse`, broadcastable ones.
 
     Shapes: xi [N_i] -> each [N_1, N_0, N_2, …] ("xy") or [N_0, N_1, N_2, …] ("ij").
+    Types:  each its own.
     Errors: ArgumentError for what is no array and another `indexing`.
 
     >>> import rune.numpy as rnp

@@ -45,6 +45,8 @@ def einsum(
 ) -> Any:  # fmt: skip
     """Sum of products over named axes, as `np.einsum`; also einsum(x, [0, 1], y, [1, 2], [0, 2]).
 
+    Shapes:   as the subscripts say: "ij,jk->ik" is [I, J], [J, K] -> [I, K]; "..." broadcasts.
+    Types:    promoted together.
     optimize: "auto" tries every order of up to 4 operands and is greedy beyond; False contracts
               left to right; True, "greedy", "optimal" or a path as in NumPy.
     Errors:   ArgumentError for a malformed subscript; ShapeError where sizes of a letter differ.
@@ -185,6 +187,7 @@ def einsum_path(
 ) -> tuple[list[Any], str]:
     """The order in which `einsum` contracts its operands, and a report of its cost, as in NumPy.
 
+    Shapes:   of the operands as for `einsum` -> a list of tuples, and a text.
     optimize: "auto" tries every order of up to 4 operands and is greedy beyond; "optimal",
               "greedy", True, False or a path say otherwise.
     Errors:   as `einsum`.

@@ -39,6 +39,8 @@ _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 def fft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The discrete Fourier transform along one axis.
 
+    Shapes: a [*A, N, *B] -> [*A, n, *B].
+    Types:  c128 for c128, f64 and 64-bit integers, c64 for all others.
     Result: y[k] = sum_j a[j] exp(-2πi jk/n), for k from 0 to n-1.
     n:      the length: `a` is cut or padded with zeros at its end; by default what it has.
     Errors: ShapeError for no elements and for n < 1, AxisError, ArgumentError for another `norm`.
@@ -54,6 +56,7 @@ def fft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) 
 def ifft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `fft`: y[j] = 1/n sum_k a[k] exp(2πi jk/n).
 
+    Shapes: a [*A, N, *B] -> [*A, n, *B], n by default N. Types: as `fft`.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -68,6 +71,7 @@ def ifft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
 def rfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The transform of real numbers: frequencies 0 to n//2; the others are their conjugates.
 
+    Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.
     Errors: DtypeError for complex numbers; else as `fft`.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
@@ -82,7 +86,8 @@ def irfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None
     """The inverse of `rfft`: n real numbers, by default 2(m - 1) from m frequencies.
 
     What cannot be in a spectrum of real numbers, imaginary parts at 0 and n/2, is ignored.
-    Types:  bools and integers become floats; complex numbers give reals.
+    Shapes: a [*A, m, *B] -> [*A, n, *B], n by default 2(m - 1).
+    Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
     Errors: ArgumentError for what is no array, another `norm` and `n` that is no integer;
             AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -98,7 +103,7 @@ def hfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
     """The real spectrum of a signal that is Hermitian in time, given by its first half.
 
     Shapes: m numbers along the axis -> n frequencies, by default 2(m - 1).
-    Types:  bools and integers become floats; complex numbers give reals.
+    Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -114,6 +119,7 @@ def hfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
 def ihfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `hfft`: the first n//2 + 1 numbers of a Hermitian signal.
 
+    Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.
     Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
             numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -132,6 +138,7 @@ def ihfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The transform along several axes.
 
+    Shapes: any, kept but for the lengths that `s` gives. Types: as `fft`.
     s:      the length along each of `axes`; -1 keeps what there is.
     axes:   by default all, or the last len(s).
     Errors: as `fft`; ArgumentError where `s` and `axes` differ in number.
@@ -148,7 +155,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The inverse of `fftn`.
 
-    Shapes: any, kept.
+    Shapes: any, kept but for the lengths that `s` gives. Types: as `fft`.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -164,7 +171,8 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The transform of real numbers along several axes; the last one is halved.
 
-    Shapes: any, kept.
+    Shapes: any, kept but for the lengths that `s` gives; the last one m becomes m//2 + 1.
+    Types:  as `fft`.
     Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
             numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -180,7 +188,8 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The inverse of `rfftn`.
 
-    Types:  bools and integers become floats; complex numbers give reals.
+    Shapes: any, kept but for the lengths that `s` gives, by default 2(m - 1) at the last axis.
+    Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
     Errors: ArgumentError for what is no array and another `norm`; AxisError for an axis out of
             range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -196,6 +205,7 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`fftn` along two axes.
 
+    Shapes: a [*A, M, N] -> [*A, *s], s by default (M, N). Types: as `fft`.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -211,6 +221,7 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`ifftn` along two axes.
 
+    Shapes: a [*A, M, N] -> [*A, *s], s by default (M, N). Types: as `fft`.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -226,6 +237,7 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`rfftn` along two axes.
 
+    Shapes: a [*A, M, N] -> [*A, s[0], s[1]//2 + 1], s by default (M, N). Types: as `fft`.
     Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
             numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -241,7 +253,8 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`irfftn` along two axes.
 
-    Types:  bools and integers become floats; complex numbers give reals.
+    Shapes: a [*A, M, m] -> [*A, *s], s by default (M, 2(m - 1)).
+    Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -378,6 +391,7 @@ def _normed(y: Any, kind: str, total: Size, norm: str) -> Any:
 def fftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequency of each result of `fft`: 0, 1, … -2, -1, over n times the sample spacing d.
 
+    Shapes: n numbers -> [n]. Types: that of f32 and `d` together, unless dtype is given.
     Errors: ArgumentError for a length below 1.
 
     >>> import rune.numpy as rnp
@@ -392,7 +406,7 @@ def fftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 def rfftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequency of each result of `rfft`: 0, 1, … n//2, over n times the sample spacing d.
 
-    Types:  bools and integers become floats.
+    Shapes: n numbers -> [n//2 + 1]. Types: as `fftfreq`.
     Errors: ArgumentError for `n` that is no integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp

@@ -21,6 +21,7 @@ def polyfit(
     """The polynomial of degree `deg` nearest to the points (x, y), the highest power first.
 
     Shapes: [M], [M] or [M, K] -> [deg + 1] or [deg + 1, K].
+    Types:  bools and integers become floats, promoted together.
     rcond:  singular values below this part of the largest count as zero; by default M eps.
     w:      weights of the residuals.
     full:   the result is (p, residuals, rank, singular values, rcond).

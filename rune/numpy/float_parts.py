@@ -42,6 +42,7 @@ def _layout(dtype: np.dtype) -> _Layout:
 def frexp(x: Any, /) -> tuple[Any, Any]:
     """(m, e) with x = m 2**e and 0.5 <= |m| < 1; (x, 0) for 0, infinities and NaN.
 
+    Shapes: any, kept by both.
     Types:  m as x (integers as floats), e i32. The derivative of m is 2**-e.
     Errors: DtypeError for complex numbers and for floats of 8 bits.
 
@@ -73,7 +74,7 @@ def _exponent_field(x: Any, layout: _Layout) -> Any:
 def ldexp(x1: Any, x2: Any, /) -> Any:
     """x1 2**x2, without overflow on the way.
 
-    Types:  x1 floating (integers as floats), x2 integers -> x1's dtype.
+    Shapes: broadcast together. Types: x1 floating (integers as floats), x2 integers -> x1's dtype.
     Errors: DtypeError for exponents that are no integers, and for complex numbers.
 
     >>> import rune.numpy as rnp

@@ -31,7 +31,7 @@ def apply_along_axis(
 ) -> Any:  # fmt: skip
     """func1d(slice, *args, **kwargs) of every slice along an axis, which its results replace.
 
-    Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B].
+    Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B]. Types: those that func1d gives.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -55,6 +55,8 @@ def apply_along_axis(
 def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
     """func(a, axis) for one axis after the other; axes that func removes are put back.
 
+    Shapes: any -> the same rank; the sizes of `axes` are those func leaves, or 1.
+    Types:  those that func gives.
     Errors: ShapeError when a result has another rank.
 
     >>> import rune.numpy as rnp
@@ -78,6 +80,7 @@ def fromfunction(
     """function(i, j, ...) of the positions in an array of a shape; elementwise in its arguments.
 
     Shapes: the function is called on scalars and mapped over each axis, as in JAX.
+    Types:  those that the function gives; positions are f32 unless dtype is given.
     Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -100,7 +103,7 @@ def piecewise(
     One function more than conditions is for where none holds. All functions are evaluated
     everywhere; where a function is not chosen it has no derivative, not even a NaN.
 
-    Types:  as x.
+    Shapes: x [*A], conditions that broadcast to it -> [*A]. Types: as x.
     Errors: ArgumentError when the counts do not fit.
 
     >>> import rune.numpy as rnp
@@ -160,6 +163,8 @@ def vectorize(
 ) -> Function:
     """A function that broadcasts one of scalars, or of the core shapes that a signature names.
 
+    Shapes:    core shapes by the signature, [] without one; the axes before them broadcast.
+    Types:     those that the function gives.
     signature: like "(n,m),(m)->(n)", as of NumPy's generalised ufuncs.
     excluded:  positions and names of arguments that are passed on as they are.
     Errors:    ShapeError when core sizes disagree; ArgumentError for a signature that is none.
@@ -263,6 +268,7 @@ def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs:
 def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """A ufunc of a function of scalars, which is broadcast over arrays.
 
+    Shapes: arguments broadcast together. Types: those that func gives.
     Errors: ArgumentError for no arguments or no results.
 
     >>> import rune.numpy as rnp

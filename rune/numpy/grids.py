@@ -30,6 +30,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     """The position along each axis, of every element of an array of a shape.
 
     Shapes: (N_0, N_1, ...) -> [axes, N_0, N_1, ...]; with `sparse` [1, ..., N_i, ..., 1] each.
+    Types:  i32 unless dtype is given.
     Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -56,6 +57,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     """Vectors as index arrays of a grid: x[ix_(rows, columns)] is the block they name.
 
     Shapes: [N_0], [N_1], ... -> [N_0, 1, ...], [1, N_1, ...], ...; a bool vector names its places.
+    Types:  each its own; i32 for bools.
     Errors: ShapeError unless every argument has rank 1.
 
     >>> import rune.numpy as rnp
@@ -80,6 +82,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 def diag_indices(n: Size, ndim: int = 2) -> tuple[Any, ...]:
     """The positions of the diagonal of an array with `ndim` axes of size n.
 
+    Shapes: n -> `ndim` vectors [n]. Types: i32.
     Errors: ArgumentError for sizes that are no integers.
 
     >>> import rune.numpy as rnp
@@ -93,7 +96,10 @@ def diag_indices(n: Size, ndim: int = 2) -> tuple[Any, ...]:
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """`diag_indices` for an array. Errors: ShapeError unless all axes have one size.
+    """`diag_indices` for an array.
+
+    Shapes: arr [N, N, …] -> for each axis [N]. Types: i32.
+    Errors: ShapeError unless all axes have one size.
 
     >>> import rune.numpy as rnp
     >>> len(rnp.diag_indices_from(rnp.zeros((2, 2, 2))))
@@ -118,6 +124,7 @@ def _of_matrix(name: str, arr: Any) -> tuple[int, int]:
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """`tril_indices` for a matrix.
 
+    Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
     Errors: ArgumentError for what is no array; ShapeError for another rank.
 
     >>> import rune.numpy as rnp
@@ -131,6 +138,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """`triu_indices` for a matrix.
 
+    Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
     Errors: ArgumentError for what is no array; ShapeError for another rank.
 
     >>> import rune.numpy as rnp
@@ -144,6 +152,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any, ...]:
     """The positions that mask_func(ones((n, n)), k) leaves nonzero.
 
+    Shapes: n -> rows [K], columns [K]. Types: i32.
     Errors: ArgumentError for `n` that is no integer.
 
     >>> import rune.numpy as rnp
@@ -158,6 +167,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
     """A copy with `val` on the diagonal, repeated as needed; `wrap` goes on below a tall matrix.
 
+    Shapes: a [M, N] or [N, N, …], val any -> that of `a`. Types: that of `a`.
     Errors: ArgumentError unless inplace=False; ShapeError below rank 2 or for unequal sizes above.
 
     >>> import rune.numpy as rnp
@@ -192,6 +202,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The position along each axis that a flat (row-major) position means; clipped to the array.
 
+    Shapes: any, kept by each result. Types: that of `indices`.
     Errors: ArgumentError for what is no array; DtypeError for anything but integers.
 
     >>> import rune.numpy as rnp
@@ -217,6 +228,7 @@ def ravel_multi_index(
 ) -> Any:
     """The flat position of the positions along each axis.
 
+    Shapes: positions broadcast together. Types: integers, promoted together.
     mode:   "clip" (the default, since compiled programs raise nothing) or "wrap", or one an axis;
             "raise" is for concrete positions. order: "C" or "F".
     Errors: ArgumentError for another mode, or for a position out of bounds with "raise".
@@ -279,6 +291,8 @@ def _counted(name: str, part: Any) -> Any:
 class _Grid:
     """mgrid (dense) and ogrid (sparse): coordinates of the grid that slices span.
 
+    Shapes: one slice -> [N]; K in a tuple -> dense [K, N1, …, NK], sparse K of [1, Nk, 1].
+    Types:  i32 for integers, f32 for floats and numbers of points.
     Errors: ArgumentError for what is no slice start:stop:step.
 
     >>> import rune.numpy as rnp
@@ -306,6 +320,7 @@ class _Joined:
     """r_ and c_: arrays, numbers and slices joined along an axis.
 
     A string first is NumPy's directive, "axis", "axis,rank" or "axis,rank,place of the new axes".
+    Shapes: rows [N] and numbers -> r_ [their sum], c_ [N, how many]. Types: promoted.
     Errors: ArgumentError for another string; ShapeError for parts that do not fit.
 
     >>> import rune.numpy as rnp

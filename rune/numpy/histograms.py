@@ -34,7 +34,7 @@ _Listed = (list, tuple)
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
     """The number of the bin of each value: how many edges it has reached.
 
-    Shapes: x [*A], bins [N] -> [*A], 0 to N. The edges may also descend.
+    Shapes: x [*A], bins [N] -> [*A], 0 to N. The edges may also descend. Types: i32.
     right:  an edge belongs to the bin on its left.
     Errors: ShapeError unless bins has one axis.
 
@@ -59,6 +59,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
     Shapes: x [N] of integers -> [length]; without length, as many as the largest value needs, and
             at least minlength. With it, larger values are left out. Negative ones count as 0.
+    Types:  x integers or bools -> i32, or that of the weights.
     Errors: DtypeError for values that are no integers; ShapeError unless x has one axis;
             TracerArrayConversionError for a traced x without length.
 
@@ -96,6 +97,8 @@ def _weights(name: str, weights: Any, shape: tuple, dtype: np.dtype) -> Any:
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of a histogram's bins: those given, or `bins` equal ones over the range.
 
+    Shapes: a any -> [bins + 1], or that of the edges given.
+    Types:  that of `a`, bools and integers as floats; edges that are given keep theirs.
     bins:   a number, edges [N+1] in order, or the name of one of NumPy's rules ("auto", …), for
             which the values must be concrete.
     range:  (low, high); from the least to the largest element for None.
@@ -211,7 +214,7 @@ def histogram2d(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """(how many points are in each cell, the edges along x, those along y).
 
-    Shapes: x and y [N] -> [A, B], [A+1], [B+1].
+    Shapes: x and y [N] -> [A, B], [A+1], [B+1]. Types: as `histogramdd`.
     bins:   a number or edges for both, or one of these for each.
     Errors: ShapeError where x and y differ; else as `histogramdd`.
 
@@ -240,7 +243,7 @@ def histogramdd(
 ) -> tuple[Any, list[Any]]:  # fmt: skip
     """(how many points are in each cell, the edges along each axis).
 
-    Shapes: sample [N, D], or D arrays [N] -> [B1, …, BD], D edges.
+    Shapes: sample [N, D], or D arrays [N] -> [B1, …, BD], D edges. Types: as `histogram`.
     bins:   a number for all axes, or a number or edges for each.
     range:  None, or for each axis None or (low, high).
     Errors: ArgumentError where there are not D of these; ShapeError for a sample of another rank.

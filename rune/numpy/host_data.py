@@ -27,6 +27,7 @@ def _made(data: np.ndarray, dtype: Any) -> Any:
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
     """The bytes of a buffer as numbers of a dtype; copied.
 
+    Shapes: bytes -> [N]. Types: f32 unless dtype is given.
     offset, count: bytes left out in front, and how many numbers (-1: all).
     Errors: ArgumentError when the bytes do not make whole numbers.
 
@@ -44,6 +45,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
     """The numbers of an iterator, the first `count` (-1: all).
 
+    Shapes: N numbers -> [N]. Types: the dtype given.
     Errors: ArgumentError when there are fewer than `count`.
 
     >>> import rune.numpy as rnp
@@ -60,6 +62,7 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
     """The numbers in a text, which `sep` separates.
 
+    Shapes: N numbers -> [N]. Types: f32 unless dtype is given.
     Errors: ArgumentError for text that is no number.
 
     >>> import rune.numpy as rnp
@@ -78,6 +81,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
     """The numbers of a file, as bytes or (with a separator) as text.
 
+    Shapes: a file -> [N]. Types: f32 unless dtype is given.
     Errors: DtypeError for an unknown dtype; OSError for a file that cannot be read.
 
     >>> import rune.numpy as rnp, tempfile
@@ -94,6 +98,8 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
 def loadtxt(fname: Any, dtype: Any = float, **options: Any) -> Any:
     """The numbers of a text file by rows; options as of NumPy's function.
 
+    Shapes: N lines of M numbers -> [N, M]; sizes of 1 go, down to `ndmin` axes.
+    Types:  f32 unless dtype is given.
     Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -108,6 +114,7 @@ def loadtxt(fname: Any, dtype: Any = float, **options: Any) -> Any:
 def savetxt(fname: Any, X: Any, *args: Any, **options: Any) -> None:
     """A vector or matrix as text; options as of NumPy's function.
 
+    Shapes: X [N], one number a line, or [N, M].
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, io
@@ -122,6 +129,7 @@ def savetxt(fname: Any, X: Any, *args: Any, **options: Any) -> None:
 def save(file: Any, arr: Any) -> None:
     """An array as a .npy file.
 
+    Shapes: any, stored. Types: stored.
     Errors: DtypeError for dtypes that the format does not know (bf16, fp8, int4).
 
     >>> import rune.numpy as rnp, io
@@ -135,7 +143,10 @@ def save(file: Any, arr: Any) -> None:
 
 
 def savez(file: Any, *args: Any, **kwds: Any) -> None:
-    """Several arrays as one .npz file, by the names given or arr_0, arr_1, ... Errors: as `save`.
+    """Several arrays as one .npz file, by the names given or arr_0, arr_1, ...
+
+    Shapes: any, stored. Types: stored.
+    Errors: as `save`.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()
@@ -149,7 +160,10 @@ def savez(file: Any, *args: Any, **kwds: Any) -> None:
 
 
 def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
-    """`savez`, compressed. Errors: as `save`.
+    """`savez`, compressed.
+
+    Shapes: any, stored. Types: stored.
+    Errors: as `save`.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()
@@ -172,8 +186,9 @@ def _storable(name: str, x: Any) -> np.ndarray:
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """The array of a .npy file, or a dict of the arrays of a .npz file; dtypes as stored.
+    """The array of a .npy file, or a dict of the arrays of a .npz file.
 
+    Shapes: as stored. Types: as stored.
     Errors: OSError for a file that cannot be read; ArgumentError for a file of Python objects:
             nothing is unpickled.
 
@@ -197,6 +212,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of another library, by DLPack; on the CPU its memory is shared, not copied.
 
+    Shapes: any, kept. Types: that of `x`.
     x:      anything with __dlpack__ and __dlpack_device__. What it holds must not change after
             this, since arrays are immutable.
     device: where the array is to be; where x is, by default.

@@ -66,7 +66,7 @@ def take(
 ) -> Any:  # fmt: skip
     """Elements (slices along `axis`) at `indices`; of the flattened array for None.
 
-    Shapes: a [*A, N, *B], indices [*I] -> [*A, *I, *B].
+    Shapes: a [*A, N, *B], indices [*I] -> [*A, *I, *B]. Types: that of `a`.
     Errors: DtypeError for indices that are no integers, AxisError for an axis of size 0 of which
             something is taken. The two promises about the indices only
             allow a faster program; they are not needed.
@@ -98,7 +98,7 @@ def take(
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
     """A copy with the elements at the flat positions `ind` replaced by v, repeated as needed.
 
-    Shapes: a [*A], ind and v any -> [*A].
+    Shapes: a [*A], ind and v any -> [*A]. Types: that of `a`.
     Errors: ArgumentError unless inplace=False; DtypeError for indices that are no integers.
 
     >>> import rune.numpy as rnp
@@ -131,6 +131,7 @@ def take_along_axis(
     """For every place of `indices`, the element at that position along `axis`.
 
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> [*A, M, *B]; other axes broadcast.
+    Types:  that of `arr`.
     Errors: ShapeError where the ranks differ; DtypeError for indices that are no integers.
 
     >>> import rune.numpy as rnp
@@ -149,6 +150,7 @@ def put_along_axis(
     """A copy with `values` at the positions `indices` along `axis`; of duplicates the last stays.
 
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> arr's; other axes broadcast, as do values.
+    Types:  that of `arr`.
     Errors: ArgumentError unless inplace=False; those of take_along_axis.
 
     >>> import rune.numpy as rnp

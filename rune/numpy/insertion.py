@@ -59,6 +59,7 @@ def _places(name: str, where: Any, size: int, end: int) -> np.ndarray:
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """`arr` without the slices at some positions; flattened first for axis None.
 
+    Shapes: arr [*A, N, *B] -> [*A, N - K, *B] without K positions. Types: that of `arr`.
     obj:    an integer, a slice, a list, a mask or a concrete array.
     Errors: AxisError for a position out of bounds; TracerError for traced positions.
 
@@ -75,7 +76,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """`arr` with values put in before some positions; flattened first for axis None.
 
     obj:    an integer, a slice, a list, a mask or a concrete array; size itself is the end.
-    Shapes: values broadcast to the slices that are put in.
+    Shapes: values broadcast to the slices that are put in. Types: that of `arr`.
     Errors: AxisError for a position out of bounds; TracerError for traced positions.
 
     >>> import rune.numpy as rnp
@@ -120,7 +121,7 @@ def _with_size(shape: tuple, axis: int, size: Any) -> tuple:
 def resize(a: Any, new_shape: Any) -> Any:
     """Another shape of any size: the elements repeated from the start, or the first of them.
 
-    Types:  that of `a`.
+    Shapes: any -> new_shape. Types: that of `a`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -142,6 +143,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """The part of an array between its first and last elements that are not 0.
 
+    Shapes: any -> of the same rank. Types: that of `filt`.
     trim:   "f" for the front, "b" for the back, "fb" for both.
     axis:   the axes to trim; all for None.
     Errors: ArgumentError for another `trim`; TracerError for a traced array.
@@ -170,7 +172,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 def choose(a: Any, choices: Any, out: None = None, mode: str = "clip") -> Any:
     """For each element i of `a`, the element there of the i-th choice.
 
-    Shapes: `a` and the choices broadcast together.
+    Shapes: `a` and the choices broadcast together. Types: choices promoted together.
     mode:   "clip" (the default, since compiled programs raise nothing), "wrap", or "raise" for
             concrete numbers.
     Errors: ArgumentError for no choices, another mode, or a number out of bounds with "raise".
@@ -212,6 +214,8 @@ def _in_range(x: Any, count: int, mode: str) -> Any:
 def block(arrays: Any) -> Any:
     """An array put together from nested lists: the innermost side by side, along the last axis.
 
+    Shapes: in each list equal, but along its axis; lower ranks get axes of size 1 in front.
+    Types:  promoted together.
     Errors: ArgumentError for an empty list, or lists of different depth.
 
     >>> import rune.numpy as rnp
@@ -253,6 +257,7 @@ def extract(
 ) -> Any:  # fmt: skip
     """The elements of the flattened array where the flattened condition is nonzero.
 
+    Shapes: condition and arr any -> [K], or [size]. Types: that of `arr`.
     size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
     Errors: TracerError for a traced condition without `size`.
 
@@ -271,6 +276,7 @@ def compress(
     """The slices along an axis where a vector of conditions is nonzero.
 
     Shapes: condition [K] with K at most N, a [*A, N, *B] -> [*A, number of truths or size, *B].
+    Types:  that of `a`.
     size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
     Errors: ShapeError for a condition that is no vector or too long; TracerError for a traced
             condition without `size`.
@@ -316,6 +322,7 @@ def place(
 ) -> Any:  # fmt: skip
     """A copy in which the elements where `mask` is nonzero are vals, repeated as needed.
 
+    Shapes: arr any, mask of as many elements, vals any -> that of `arr`. Types: that of `arr`.
     Errors: ArgumentError unless inplace=False; ShapeError where the sizes differ.
 
     >>> import rune.numpy as rnp

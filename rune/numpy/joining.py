@@ -49,6 +49,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     """`concatenate` under the name of the array API standard.
 
+    Shapes: equal, except along `axis`. Types: promoted together.
     Errors: AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -61,6 +62,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Arrays of one shape joined along a new axis.
 
+    Shapes: N of [*A, *B] -> [*A, N, *B]. Types: promoted together.
     Errors: DtypeError for an unknown dtype; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -80,6 +82,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices along an axis, as a tuple.
 
+    Shapes: x [*A, N, *B] -> N of [*A, *B]. Types: that of `x`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -100,6 +103,7 @@ def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: Any) -> Any:
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Rows on top of each other; a vector is one row.
 
+    Shapes: each [M, *B] -> [sum of M, *B]; [N] is [1, N]. Types: promoted together.
     Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -112,6 +116,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays side by side, along axis 1; vectors along axis 0.
 
+    Shapes: each [M, N, *B] -> [M, sum of N, *B], or [N] -> [sum of N]. Types: promoted together.
     Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -124,6 +129,8 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along axis 2.
 
+    Shapes: each [M, N, K, *B] -> [M, N, sum of K, *B]; [N] is [1, N, 1], [M, N] is [M, N, 1].
+    Types:  promoted together.
     Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -136,6 +143,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
 def column_stack(tup: Any) -> Any:
     """Columns side by side; a vector is one column.
 
+    Shapes: each [N] or [N, K] -> [N, sum of K]. Types: promoted together.
     Errors: ArgumentError for what is no sequence of arrays; ShapeError for columns of different
             lengths.
 
@@ -153,6 +161,7 @@ def column_stack(tup: Any) -> Any:
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """`values` joined behind `arr`, both flattened for axis None.
 
+    Shapes: equal, except along `axis`; [M + N] for None. Types: promoted together.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -197,7 +206,10 @@ def _split(name: str, x: Any, sections: Any, axis: int, *, even: bool) -> list[A
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Equal parts, or parts that begin at the given positions. Errors: ArgumentError if unequal.
+    """Equal parts, or parts that begin at the given positions.
+
+    Shapes: ary [*A, N, *B] -> a list of [*A, K, *B]. Types: that of `ary`.
+    Errors: ArgumentError if unequal.
 
     >>> import rune.numpy as rnp
     >>> rnp.split(rnp.arange(4), 2)
@@ -209,6 +221,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Like `split`; the first parts may be one longer.
 
+    Shapes: ary [*A, N, *B] -> a list of [*A, K, *B]. Types: that of `ary`.
     Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
             AxisError for an axis out of range.
 
@@ -222,6 +235,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along axis 0.
 
+    Shapes: ary [N, *B] -> a list of [K, *B]. Types: that of `ary`.
     Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
             AxisError for an axis out of range.
 
@@ -235,6 +249,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along axis 1, of a vector along axis 0.
 
+    Shapes: ary [M, N, *B] -> a list of [M, n, *B], or [N] -> [n]. Types: that of `ary`.
     Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
             AxisError for an axis out of range.
 
@@ -249,6 +264,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along axis 2.
 
+    Shapes: ary [M, N, K, *B] -> a list of [M, N, k, *B]. Types: that of `ary`.
     Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
             AxisError for an axis out of range.
 
@@ -267,6 +283,7 @@ def repeat(
 ) -> Any:
     """Each element (slice along `axis`) repeated, the flattened array for None.
 
+    Shapes: a [*A, N, *B], repeats [] or [N] -> [*A, sum of repeats, *B]. Types: that of `a`.
     total_repeat_length: the size of the result along the axis, which traced `repeats` need: what is
                          too much is cut off, what is missing shows the last element.
     Errors: TracerError for traced `repeats` without it: the size would depend on data.
@@ -319,7 +336,7 @@ def _scaled(shape: tuple, axis: int, times: Size) -> tuple:
 def tile(A: Any, reps: Any) -> Any:
     """The whole array repeated along each axis; missing axes lead.
 
-    Types:  that of `A`.
+    Shapes: [N, M, …] -> [a N, b M, …] for reps (a, b, …). Types: that of `A`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp

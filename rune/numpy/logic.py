@@ -95,7 +95,7 @@ def _bits(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> B
     def function(x1: Any, x2: Any, /) -> Any:
         return apply(primitive, x1, x2)
 
-    facts = broadcast(refused=_NO_FLOATS)
+    facts = broadcast("promoted together", _NO_FLOATS)
     return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)", facts)
 
 
@@ -103,7 +103,7 @@ def _shift(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> 
     def function(x1: Any, x2: Any, /) -> Any:
         return primitive(*promoted(name, x1, x2, kind="numeric"))
 
-    facts = broadcast(refused=_NO_FLOATS)
+    facts = broadcast("promoted together; bools become integers", _NO_FLOATS)
     return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)", facts)
 
 
@@ -133,7 +133,7 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 def invert(x: Any, /) -> Any:
     """All bits flipped; of bools, the logical not.
 
-    Shapes: any, kept.
+    Shapes: any, kept. Types: that of `x`.
     Errors: ArgumentError for what is no array; DtypeError for anything but integers and bools.
 
     >>> import rune.numpy as rnp
@@ -149,7 +149,7 @@ bitwise_not = bitwise_invert = invert
 def bitwise_count(x: Any, /) -> Any:
     """Number of one bits in the magnitude of x, as u8.
 
-    Shapes: any, kept.
+    Shapes: any, kept. Types: u8.
     Errors: ArgumentError for what is no array; DtypeError for anything but integers and bools.
 
     >>> import rune.numpy as rnp
@@ -232,7 +232,7 @@ def signbit(x: Any, /) -> Any:
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol |b|; infinities are close only to themselves.
 
-    Shapes: broadcast together.
+    Shapes: broadcast together. Types: bool.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -256,6 +256,7 @@ def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close, see `isclose`; a bool array of rank 0.
 
+    Shapes: broadcast together -> []. Types: bool.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -268,7 +269,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and all elements are equal.
 
-    Types:  bool.
+    Shapes: any -> []. Types: bool.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -287,6 +288,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether all elements are equal after broadcasting; False where shapes do not broadcast.
 
+    Shapes: any -> []. Types: bool.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -310,6 +312,7 @@ def where(
 
     size, fill_value: of `nonzero`, and for it alone.
 
+    Shapes: broadcast together. Types: x and y promoted together.
     Errors: ArgumentError when only one is given. The derivative of the side that is not chosen
             is 0, but a NaN made by it is a NaN: choose safe operands too.
 
@@ -335,6 +338,7 @@ def where(
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """The choice of the first condition that holds, else `default`.
 
+    Shapes: broadcast together. Types: choices and default promoted together.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp

@@ -31,6 +31,7 @@ def _matrix_sizes(name: str, rows: Any, columns: Any) -> Shape:
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones on diagonal `k` of an N by M matrix, zeros elsewhere.
 
+    Shapes: N, M -> [N, M], M by default N. Types: f32 unless dtype is given.
     Errors: ArgumentError for `N` that is no integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -47,6 +48,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
 def identity(n: Any, dtype: Any = None) -> Any:
     """The identity matrix.
 
+    Shapes: n -> [n, n]. Types: f32 unless dtype is given.
     Errors: ArgumentError for `n` that is no integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -59,6 +61,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones at and below diagonal `k`, zeros above.
 
+    Shapes: N, M -> [N, M], M by default N. Types: f32 unless dtype is given.
     Errors: ArgumentError for `N` that is no integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -84,6 +87,7 @@ def _masked(name: str, m: Any, k: int, lower: bool) -> Any:
 def tril(m: Any, k: int = 0) -> Any:
     """`m` with zeros above diagonal `k` of the last two axes.
 
+    Shapes: m [*B, M, N], kept. Types: that of `m`.
     Errors: ArgumentError for what is no array; ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
@@ -97,6 +101,7 @@ def tril(m: Any, k: int = 0) -> Any:
 def triu(m: Any, k: int = 0) -> Any:
     """`m` with zeros below diagonal `k` of the last two axes.
 
+    Shapes: m [*B, M, N], kept. Types: that of `m`.
     Errors: ArgumentError for what is no array; ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
@@ -113,7 +118,7 @@ def triu(m: Any, k: int = 0) -> Any:
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of two axes, as the last axis of the result; `offset` counts to the right.
 
-    Types:  that of `a`.
+    Shapes: a without the two axes, then [K]. Types: that of `a`.
     Errors: ArgumentError for what is no array; ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
@@ -146,6 +151,7 @@ def trace(
 ) -> Any:
     """Sum of a diagonal. Types: as `sum`.
 
+    Shapes: a without the two axes.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; ShapeError for
             rank 0.
 
@@ -160,7 +166,7 @@ def trace(
 def diag(v: Any, k: int = 0) -> Any:
     """A matrix with `v` on diagonal k, or diagonal k of a matrix.
 
-    Types:  that of `v`.
+    Shapes: v [N] -> [N + |k|, N + |k|], v [M, N] -> its diagonal [K]. Types: that of `v`.
     Errors: ArgumentError for what is no array; ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
@@ -185,7 +191,7 @@ def diag(v: Any, k: int = 0) -> Any:
 def diagflat(v: Any, k: int = 0) -> Any:
     """A matrix with the flattened `v` on diagonal k.
 
-    Types:  that of `v`.
+    Shapes: v of N elements -> [N + |k|, N + |k|]. Types: that of `v`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -203,6 +209,7 @@ def _sizes(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int | None]:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Rows and columns of the entries at and below diagonal k.
 
+    Shapes: n, m -> rows [K], columns [K]. Types: i32.
     Errors: ArgumentError for sizes that are no integers.
 
     >>> import rune.numpy as rnp
@@ -216,6 +223,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Rows and columns of the entries at and above diagonal k.
 
+    Shapes: n, m -> rows [K], columns [K]. Types: i32.
     Errors: ArgumentError for sizes that are no integers.
 
     >>> import rune.numpy as rnp

@@ -380,7 +380,7 @@ def mutable(x: Any) -> Box:
     """`x` in a box that can be assigned to: what libraries of the array API standard work on.
 
     Shapes, dtypes and devices are those of the array, which is `.value` of the box at any time.
-    Shapes: any, kept.
+    Shapes: any, kept. Types: that of `x`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp

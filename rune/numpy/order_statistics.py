@@ -292,6 +292,7 @@ def percentile(
 ) -> Any:  # fmt: skip
     """`quantile` with q in hundredths.
 
+    Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
     Errors: ArgumentError for what is no array and another `method`; DtypeError for complex
             numbers; ShapeError for no elements; AxisError for an axis out of range.
 
@@ -310,6 +311,7 @@ def nanquantile(
 ) -> Any:  # fmt: skip
     """`quantile` of the elements that are not NaN; NaN where there are none.
 
+    Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
     Errors: ArgumentError for what is no array and another `method`; DtypeError for complex
             numbers; AxisError for an axis out of range.
 
@@ -327,6 +329,7 @@ def nanpercentile(
 ) -> Any:  # fmt: skip
     """`percentile` of the elements that are not NaN; NaN where there are none.
 
+    Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
     Errors: ArgumentError for what is no array and another `method`; DtypeError for complex
             numbers; AxisError for an axis out of range.
 
@@ -344,7 +347,7 @@ def median(
 ) -> Any:  # fmt: skip
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 
-    Types:  bools and integers become floats.
+    Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; AxisError for an
             axis out of range.
 

@@ -52,6 +52,8 @@ class _Place:
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """`array` with elements added at both ends of each axis.
 
+    Shapes:    N along an axis becomes before + N + after.
+    Types:     that of `array`.
     pad_width: an integer, (before, after), such a pair per axis, or a dict from axes to these.
     mode:      constant (constant_values=0), edge, empty (zeros, here), linear_ramp (end_values=0),
                maximum, mean, median, minimum (stat_length=None: how many elements from the end),

@@ -30,6 +30,7 @@ def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with these roots, or the characteristic polynomial of a square matrix.
 
     Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1.
+    Types:  bools and integers become floats.
     Errors: ShapeError for another rank, or a matrix that is not square.
 
     >>> import rune.numpy as rnp
@@ -72,6 +73,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
             roots depends on values, so not under transformations. If not, there are always N - 1
             numbers, NaN in the last places for roots that are missing.
     Shapes: [N] -> [N - 1] complex numbers, in no order.
+    Types:  c64, or c128 of f64, c128 and 64-bit integers.
     Errors: TracerArrayConversionError for a traced polynomial, unless strip_zeros=False.
     Source: Golub & Van Loan 4e, §7.4.6.
 

@@ -63,6 +63,7 @@ def _aligned(name: str, a: Any, b: Any) -> tuple[Any, Any]:
 def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)].
 
+    Types:  promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -76,6 +77,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 def polysub(a1: Any, a2: Any) -> Any:
     """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)].
 
+    Types:  promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -90,6 +92,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """The product of two polynomials. Shapes: [M], [N] -> [M + N - 1].
 
     trim_leading_zeros: of the factors; outside of transformations only.
+    Types:  promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -118,6 +121,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 
     Shapes: [M], [N] -> [max(M - N + 1, 1)], [M]; the remainder begins with zeros, which
             trim_leading_zeros removes, outside of transformations only.
+    Types:  bools and integers become floats, promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -149,7 +153,7 @@ def _divide(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], Any]:
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """The value of a polynomial at every element of x, by Horner's rule.
 
-    Shapes: [N], [*S] -> [*S].
+    Shapes: [N], [*S] -> [*S]. Types: promoted together.
     unroll: how many coefficients one step of the compiled loop takes.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
@@ -170,6 +174,7 @@ def _horner(carry: tuple[Any, Any], coefficient: Any) -> tuple[tuple[Any, Any], 
 def polyder(p: Any, m: int = 1) -> Any:
     """The m-th derivative of a polynomial. Shapes: [N] -> [max(N - m, 0)].
 
+    Types:  that of `p`; bools become integers.
     Errors: ArgumentError for a negative m.
 
     >>> import rune.numpy as rnp
@@ -217,6 +222,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The matrix of powers of x, from N-1 down to 0. Shapes: [M] -> [M, N]; N is M by default.
 
+    Types:  that of `x`; bools become integers.
     Errors: ArgumentError for what is no array and `N` that is no integer; ShapeError for
             another rank.
 

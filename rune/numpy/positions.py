@@ -46,7 +46,7 @@ def nonzero(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Positions of nonzero elements, one array per axis, in row-major order.
 
-    Shapes: as many as there are; [size] where it is given, which transformations need.
+    Shapes: as many as there are; [size] where it is given, which transformations need. Types: i32.
     fill_value: what stands past the last one: 0, a number, or one for each axis.
     Errors: TracerArrayConversionError for a traced array without `size`.
 
@@ -83,6 +83,8 @@ def _fills(given: Any, ndim: int) -> Sequence[Any]:
 def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
     """Positions of nonzero elements in the flattened array. Arguments and errors: as `nonzero`.
 
+    Shapes: a any -> [K], or [size]. Types: i32.
+
     >>> import rune.numpy as rnp
     >>> rnp.flatnonzero(rnp.array([[0, 5], [7, 0]]))
     Array([1, 2], i32[2], cpu:0)
@@ -92,6 +94,8 @@ def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
 
 def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
     """Positions of nonzero elements as rows. Arguments and errors: as `nonzero`.
+
+    Shapes: a [*A] of rank R -> [K, R], or [size, R]. Types: i32.
 
     >>> import rune.numpy as rnp
     >>> rnp.argwhere(rnp.array([0, 5]))

@@ -16,6 +16,7 @@ from rune.numpy.arguments import static_int, value
 def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
     """The elements as text; options as of NumPy's function.
 
+    Shapes: any -> a Python string.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -31,6 +32,7 @@ def array_str(
 ) -> str:  # fmt: skip
     """The elements as text, as print shows them.
 
+    Shapes: any -> a Python string.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -47,6 +49,7 @@ def array_repr(
 ) -> str:  # fmt: skip
     """An array as its `repr` shows it, with NumPy's options for the numbers.
 
+    Shapes: any -> a Python string.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -103,6 +106,7 @@ def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
 def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
     """A number in decimal notation; options as of NumPy's function.
 
+    Shapes: [] -> a Python string.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -116,6 +120,7 @@ def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
 def format_float_scientific(x: Any, *args: Any, **kwargs: Any) -> str:
     """A number in scientific notation; options as of NumPy's function.
 
+    Shapes: [] -> a Python string.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -129,6 +134,7 @@ def format_float_scientific(x: Any, *args: Any, **kwargs: Any) -> str:
 def binary_repr(num: int, width: int | None = None) -> str:
     """The binary digits of an integer; with a width, a negative one in two's complement.
 
+    Shapes: [] -> a Python string.
     Errors: ArgumentError for what is no integer.
 
     >>> import rune.numpy as rnp
@@ -141,6 +147,7 @@ def binary_repr(num: int, width: int | None = None) -> str:
 def base_repr(number: int, base: int = 2, padding: int = 0) -> str:
     """The digits of an integer in a base from 2 to 36.
 
+    Shapes: [] -> a Python string.
     Errors: DtypeError for anything but integers as `number` and anything but integers and bools
             as `base`.
 

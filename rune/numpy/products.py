@@ -31,7 +31,7 @@ def _pair(name: str, a: Any, b: Any, dtype: Any) -> list[Any]:
 def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Matrix product; leading axes broadcast, rank 1 is a vector.
 
-    Shapes: [*B, M, K] @ [*B, K, N] -> [*B, M, N].
+    Shapes: [*B, M, K] @ [*B, K, N] -> [*B, M, N]. Types: promoted together.
     Errors: ShapeError names both shapes and the axes that conflict.
 
     >>> import rune.numpy as rnp
@@ -45,6 +45,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     """Sum of products over the last axis of `a` and the last but one of `b`.
 
     Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.
+    Types:  promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -57,7 +58,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Inner product of the flattened arrays, the first one conjugated.
 
-    Types:  bools and integers become floats.
+    Shapes: two of N elements -> []. Types: promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -74,7 +75,7 @@ def vecdot(
 ) -> Any:  # fmt: skip
     """Inner products along one axis, the first array conjugated, the other axes broadcast.
 
-    Types:  bools and integers become floats.
+    Shapes: [*A, K, *B], broadcast together -> [*A, *B]. Types: promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit; AxisError
             for an axis out of range.
 
@@ -91,7 +92,7 @@ def vecdot(
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Matrix times vector. Shapes: [*B, M, N], [*B, N] -> [*B, M].
 
-    Types:  bools and integers become floats.
+    Types:  promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -104,7 +105,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Vector, conjugated, times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
 
-    Types:  bools and integers become floats.
+    Types:  promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit; AxisError
             for an axis out of range.
 
@@ -119,7 +120,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products over both last axes. Shapes: [*A, K], [*B, K] -> [*A, *B].
 
-    Types:  bools and integers become floats.
+    Types:  promoted together.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -145,6 +146,7 @@ def _contract(name: str, x: Any, y: Any, of_x: tuple, of_y: tuple) -> Any:
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """Products of all pairs from the flattened arrays. Shapes: [M], [N] -> [M, N].
 
+    Types:  promoted together.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -165,7 +167,7 @@ def tensordot(
 
     axes:   an integer n (the last n of `a` with the first n of `b`), or a pair of axis lists.
     Shapes: the axes of `a` that are left, then those of `b`.
-    Types:  bools and integers become floats.
+    Types:  promoted together.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -197,6 +199,8 @@ def _tensordot_axes(
 def kron(a: Any, b: Any) -> Any:
     """Kronecker product: every element of `a` times the whole of `b`.
 
+    Shapes: [M, N, …], [P, Q, …] -> [M P, N Q, …]; the lower rank gets axes of size 1 in front.
+    Types:  promoted together.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -218,6 +222,8 @@ def cross(
     """Cross product of vectors with 3 components, or 2: those have 0 as the third.
 
     The product of two vectors with 2 components is its third component alone.
+    Shapes: broadcast together, [*B, 3] -> [*B, 3]; two of [*B, 2] -> [*B].
+    Types:  promoted together.
     Errors: ShapeError for another number of components.
 
     >>> import rune.numpy as rnp

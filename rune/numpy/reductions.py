@@ -63,6 +63,7 @@ def sum(
 ) -> Any:  # fmt: skip
     """Sum of elements.
 
+    Shapes: any -> [] unless an axis is given.
     Types:  i8, i16 and bool sum as i32, u8 and u16 as u32, unless dtype is given; all integers as
             i64 or u64 under `enable_x64`.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
@@ -145,6 +146,7 @@ def max(
 ) -> Any:  # fmt: skip
     """Largest element; NaN if there is one. Ties share the derivative equally.
 
+    Shapes: any -> [] unless an axis is given. Types: that of `a`.
     Errors: ShapeError over no elements without `initial`; ArgumentError for where= without it.
 
     >>> import rune.numpy as rnp
@@ -159,6 +161,8 @@ def min(
     where: Any = None,
 ) -> Any:  # fmt: skip
     """Smallest element; NaN if there is one. Ties and errors as for `max`.
+
+    Shapes: any -> [] unless an axis is given. Types: that of `a`.
 
     >>> import rune.numpy as rnp
     >>> rnp.min(rnp.array([[1, 5], [7, 2]]))
@@ -270,6 +274,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running sum along an axis, of the flattened array for None. Types: as `sum`.
 
+    Shapes: any, kept along an axis; [N] of all elements for None.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
             an axis out of range.
 
@@ -284,6 +289,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Running product along an axis, of the flattened array for None. Types: as `sum`.
 
+    Shapes: any, kept along an axis; [N] of all elements for None.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
             an axis out of range.
 
@@ -315,7 +321,10 @@ def _accumulated(
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Running sum, led by 0 if `include_initial`. Errors: ArgumentError without axis, save rank 1.
+    """Running sum, led by 0 if `include_initial`.
+
+    Shapes: x [*A, N, *B], kept; N + 1 if include_initial. Types: as `sum`.
+    Errors: ArgumentError without axis, save rank 1.
 
     >>> import rune.numpy as rnp
     >>> rnp.cumulative_sum(rnp.array([1, 2]), include_initial=True)
@@ -327,7 +336,10 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Running product, led by 1 if `include_initial`. Errors: as `cumulative_sum`.
+    """Running product, led by 1 if `include_initial`.
+
+    Shapes: as `cumulative_sum`. Types: as `sum`.
+    Errors: as `cumulative_sum`.
 
     >>> import rune.numpy as rnp
     >>> rnp.cumulative_prod(rnp.array([2, 3]), include_initial=True)
@@ -341,6 +353,7 @@ def diff(
 ) -> Any:  # fmt: skip
     """Differences of neighbours, n times over; of bools, whether they differ.
 
+    Shapes: a [*A, N, *B] -> [*A, N - n, *B]; N counts what is put before and behind.
     Types:  that of `a`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
@@ -389,6 +402,7 @@ def _difference(x: Any, axis: int) -> Any:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of the flattened array, with values put before and after them.
 
+    Shapes: to_begin of B, ary of N, to_end of E elements -> [B + N - 1 + E]. Types: that of `ary`.
     Errors: ArgumentError for what is no array; DtypeError for bools.
 
     >>> import rune.numpy as rnp

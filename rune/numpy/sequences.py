@@ -97,6 +97,7 @@ def logspace(
 ) -> Any:  # fmt: skip
     """Values evenly spaced on a log scale, from base**start to base**stop.
 
+    Shapes: start and stop broadcast to [*S] -> [num, *S], num at `axis`.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and `num` that is no integer; DtypeError for an
             unknown dtype; AxisError for an axis out of range.

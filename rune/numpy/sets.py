@@ -124,6 +124,7 @@ def unique(
     size:   how many, which transformations need. fill_value: what stands behind the last; the
             first value for None. NaN is one value, or each a different one without equal_nan.
     Shapes: ar [*A] -> values [U], positions [U], numbers [*A] ([N] along an axis), counts [U].
+    Types:  that of `ar`; positions, numbers and counts i32.
     Errors: TracerArrayConversionError for a traced array without size; ArgumentError where a size
             other than 0 asks for elements of an empty array and no fill_value is given.
 
@@ -205,6 +206,7 @@ def _counts(starts: Any, size: Any) -> Any:
 def unique_all(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueAllResult:
     """Distinct values, their first positions, the number of every element's value, and counts.
 
+    Shapes: x [*A] -> [U], [U], [*A], [U]; U is size if given. Types: that of `x`, then i32.
     Arguments and errors: as `unique`; every NaN is a value of its own.
 
     >>> import rune.numpy as rnp
@@ -218,6 +220,8 @@ def unique_all(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Unique
 def unique_counts(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueCountsResult:
     """Distinct values, and how often each occurs. Arguments and errors: as `unique_all`.
 
+    Shapes: x any -> [U], [U]; U is size if given. Types: that of `x`, i32.
+
     >>> import rune.numpy as rnp
     >>> rnp.unique_counts(rnp.array([2, 1, 2])).counts
     Array([1, 2], i32[2], cpu:0)
@@ -229,6 +233,8 @@ def unique_counts(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Uni
 def unique_inverse(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueInverseResult:
     """Distinct values, and the number of every element's. Arguments and errors: as `unique_all`.
 
+    Shapes: x [*A] -> [U], [*A]; U is size if given. Types: that of `x`, i32.
+
     >>> import rune.numpy as rnp
     >>> rnp.unique_inverse(rnp.array([2, 1, 2])).inverse_indices
     Array([1, 0, 1], i32[3], cpu:0)
@@ -239,6 +245,8 @@ def unique_inverse(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Un
 
 def unique_values(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Any:
     """Distinct values. Arguments and errors: as `unique_all`.
+
+    Shapes: x any -> [U], or [size]. Types: that of `x`.
 
     >>> import rune.numpy as rnp
     >>> rnp.unique_values(rnp.array([2, 1, 2]))
@@ -272,7 +280,7 @@ def isin(
 ) -> Any:  # fmt: skip
     """Whether each element is among the others; whether it is not, if `invert`. NaN is in nothing.
 
-    Shapes: element [*A], test_elements any -> bool [*A].
+    Shapes: element [*A], test_elements any -> [*A]. Types: bool.
     method: a hint that JAX takes; it changes nothing.
     Errors: ArgumentError for another method.
 
@@ -292,6 +300,8 @@ def isin(
 def union1d(ar1: Any, ar2: Any, *, size: Any = None, fill_value: Any = None) -> Any:
     """The distinct elements of both. Arguments and errors: as `unique`.
 
+    Shapes: any -> [U], or [size]. Types: promoted together.
+
     >>> import rune.numpy as rnp
     >>> rnp.union1d(rnp.array([2, 1]), rnp.array([3, 2]))
     Array([1, 2, 3], i32[3], cpu:0)
@@ -306,6 +316,7 @@ def intersect1d(
 ) -> Any:  # fmt: skip
     """The distinct elements that are in both; with them, where they first are in each.
 
+    Shapes: any -> [U], or [size]; positions as the values. Types: promoted together; positions i32.
     size, fill_value: as `unique`; positions are filled with a number out of bounds.
     Errors: TracerArrayConversionError for traced arrays without size.
 
@@ -335,6 +346,7 @@ def setdiff1d(
 ) -> Any:
     """The distinct elements of the first that are not in the second, in order.
 
+    Shapes: any -> [U], or [size]. Types: promoted together.
     assume_unique: all elements of the first that are not in the second, in their own order.
     size, fill_value: as `unique`, but filled with 0 unless given.
     Errors: TracerArrayConversionError for traced arrays without size.
@@ -354,6 +366,8 @@ def setxor1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
 ) -> Any:
     """The distinct elements that are in one of the two only. Arguments and errors: as `unique`.
+
+    Shapes: any -> [U], or [size]. Types: promoted together.
 
     >>> import rune.numpy as rnp
     >>> rnp.setxor1d(rnp.array([3, 1, 1]), rnp.array([3, 2]))

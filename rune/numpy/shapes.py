@@ -17,6 +17,7 @@ from rune.ops import promote
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """The same elements in another shape; one size may be -1.
 
+    Shapes: any -> `shape`. Types: that of `a`.
     order:  "C" reads and writes rows first, "F" columns first.
     Errors: ShapeError when the numbers of elements differ.
 
@@ -38,7 +39,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
 def ravel(a: Any, order: str = "C") -> Any:
     """All elements along one axis.
 
-    Types:  that of `a`.
+    Shapes: any of N elements -> [N]. Types: that of `a`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -49,7 +50,10 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
-    """Axes permuted; reversed for None. Errors: AxisError when `axes` is no permutation.
+    """Axes permuted; reversed for None.
+
+    Shapes: [N_0, N_1, …] -> [N_axes[0], N_axes[1], …]. Types: that of `a`.
+    Errors: AxisError when `axes` is no permutation.
 
     >>> import rune.numpy as rnp
     >>> rnp.transpose(rnp.zeros((2, 3))).shape
@@ -61,7 +65,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
 def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
     """Axes permuted.
 
-    Types:  that of `a`.
+    Shapes: [N_0, N_1, …] -> [N_axes[0], N_axes[1], …]. Types: that of `a`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -72,7 +76,10 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged. Errors: ShapeError below rank 2.
+    """The last two axes exchanged.
+
+    Shapes: [*B, M, N] -> [*B, N, M]. Types: that of `x`.
+    Errors: ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.matrix_transpose(rnp.zeros((2, 3, 4))).shape
@@ -84,7 +91,7 @@ def matrix_transpose(x: Any, /) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged.
 
-    Types:  that of `a`.
+    Shapes: the two sizes exchanged. Types: that of `a`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -97,7 +104,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Axes moved to new places, the others kept in order.
 
-    Types:  that of `a`.
+    Shapes: [*A, N, *B] -> the same sizes in another order. Types: that of `a`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -119,7 +126,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Axis moved to stand before `start`; `moveaxis` says it more clearly.
 
-    Types:  that of `a`.
+    Shapes: [*A, N, *B] -> the same sizes in another order. Types: that of `a`.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -138,7 +145,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 def expand_dims(a: Any, axis: Any) -> Any:
     """Axes of size 1 inserted, so that they stand at `axis` of the result.
 
-    Types:  that of `a`.
+    Shapes: [*A, *B] -> [*A, 1, *B]. Types: that of `a`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -149,7 +156,10 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """Axes of size 1 removed: all, or the given. Errors: ShapeError when one is longer.
+    """Axes of size 1 removed: all, or the given.
+
+    Shapes: [*A, 1, *B] -> [*A, *B]. Types: that of `a`.
+    Errors: ShapeError when one is longer.
 
     >>> import rune.numpy as rnp
     >>> rnp.squeeze(rnp.zeros((1, 3, 1))).shape
@@ -162,7 +172,10 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """`array` stretched to `shape` by NumPy's rules. Errors: ShapeError when it does not fit.
+    """`array` stretched to `shape` by NumPy's rules.
+
+    Shapes: any -> `shape`. Types: that of `array`.
+    Errors: ShapeError when it does not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.broadcast_to(rnp.arange(2), (2, 2))
@@ -189,6 +202,7 @@ def broadcast_shapes(*shapes: Any) -> tuple:
 def broadcast_arrays(*args: Any) -> list[Any]:
     """The arrays, each stretched to their common shape.
 
+    Shapes: broadcast together. Types: each its own.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -208,7 +222,7 @@ def _at_least(name: str, arrays: Sequence[Any], spread: Any) -> Any:
 def atleast_1d(*arys: Any) -> Any:
     """Arrays of rank 1 or more; one array for one argument, else a list.
 
-    Types:  that of `arys`.
+    Shapes: [] -> [1]; others kept. Types: that of `arys`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -221,7 +235,7 @@ def atleast_1d(*arys: Any) -> Any:
 def atleast_2d(*arys: Any) -> Any:
     """Arrays of rank 2 or more, new axes in front.
 
-    Types:  that of `arys`.
+    Shapes: [] -> [1, 1], [N] -> [1, N]; others kept. Types: that of `arys`.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -238,6 +252,7 @@ def atleast_2d(*arys: Any) -> Any:
 def atleast_3d(*arys: Any) -> Any:
     """Arrays of rank 3 or more: [] -> [1,1,1], [N] -> [1,N,1], [M,N] -> [M,N,1].
 
+    Shapes: [] -> [1, 1, 1], [N] -> [1, N, 1], [M, N] -> [M, N, 1]; others kept.
     Types:  that of `arys`.
     Errors: ArgumentError for what is no array.
 
@@ -259,6 +274,7 @@ def atleast_3d(*arys: Any) -> Any:
 def flip(m: Any, axis: Any = None) -> Any:
     """Order reversed along axes, all for None.
 
+    Shapes: any, kept. Types: that of `m`.
     Errors: AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -279,6 +295,7 @@ def _ranked(name: str, x: Any, least: int) -> Any:
 def flipud(m: Any) -> Any:
     """Order of rows (axis 0) reversed.
 
+    Shapes: m [M, *B], kept. Types: that of `m`.
     Errors: ArgumentError for what is no array; ShapeError of rank 0.
 
     >>> import rune.numpy as rnp
@@ -291,6 +308,7 @@ def flipud(m: Any) -> Any:
 def fliplr(m: Any) -> Any:
     """Order of columns (axis 1) reversed.
 
+    Shapes: m [M, N, *B], kept. Types: that of `m`.
     Errors: ArgumentError for what is no array; ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
@@ -303,6 +321,7 @@ def fliplr(m: Any) -> Any:
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Rotated by k quarter turns from the first of `axes` towards the second.
 
+    Shapes: any; odd k exchanges the sizes of `axes`. Types: that of `m`.
     Errors: AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp

@@ -34,6 +34,7 @@ def convolve(
     mode:   "full": wherever they overlap;  "same": the middle, as long as the longer one;
             "valid": where they overlap wholly.
     Shapes: [M], [N] -> [M + N - 1], [max(M, N)], or [max(M, N) - min(M, N) + 1].
+    Types:  promoted together.
     Errors: ShapeError for another rank or no elements, ArgumentError for another mode.
 
     >>> import rune.numpy as rnp
@@ -52,7 +53,9 @@ def correlate(
 ) -> Any:  # fmt: skip
     """The cross-correlation of two sequences: y[k] = sum_j a[j+k] conj(v[j]).
 
-    mode, shapes and errors are those of `convolve`.
+    mode:   as of `convolve`; "valid" by default.
+    Shapes: as `convolve`. Types: promoted together.
+    Errors: as `convolve`.
 
     >>> import rune.numpy as rnp
     >>> rnp.correlate(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]), "same")
@@ -190,6 +193,7 @@ def _on_the_line(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """The slopes of a sampled function along its axes, by differences of the second order.
 
+    Shapes: f any -> kept by each result. Types: bools and integers become floats.
     varargs: nothing (samples at distance 1), one distance for all axes, or for each axis a
             distance or the coordinates of the samples.
     edge_order: the order of the one-sided differences at the ends, 1 or 2.
@@ -256,7 +260,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of a sampled function by the trapezoidal rule.
 
     x: where the samples are, of y's shape or a vector; by default they are dx apart.
-    Types:  bools and integers become floats.
+    Shapes: y [*A, N, *B] -> [*A, *B]. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -274,6 +278,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
     """Phases without jumps: each is moved by periods to within half a period of the one before.
 
+    Shapes: any, kept.
+    Types:  that of `p`; bools and integers become floats unless period is an integer.
     discont: jumps below this stay; by default, and at least, half a period.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; AxisError for an
             axis out of range.

@@ -38,6 +38,7 @@ def sort(
 ) -> Any:  # fmt: skip
     """The elements in order along `axis`, NaN last; flattened for None, reversed if descending.
 
+    Shapes: any, kept; [N] of all elements for axis None. Types: that of `a`.
     Errors: AxisError for an axis out of range.
     Cost:   on a device O(n log^2 n) comparisons, in parallel.
 
@@ -55,6 +56,7 @@ def argsort(
 ) -> Any:  # fmt: skip
     """The positions that put the elements in order along `axis`; ties keep their order.
 
+    Shapes: any, kept; [N] of all elements for axis None.
     Types:  i32 (i64 under `enable_x64`) unless dtype is given.
     Errors: AxisError for an axis out of range.
 
@@ -70,7 +72,7 @@ def argsort(
 def sort_complex(a: Any) -> Any:
     """The elements as complex numbers, in order of their real and then their imaginary parts.
 
-    Shapes: any, kept.
+    Shapes: any, kept. Types: c64, or c128 of f64 and c128.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -96,6 +98,7 @@ def _checked_kth(name: str, a: Any, kth: Any, axis: int | None) -> Any:
 def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
     """The elements with those at `kth` where `sort` has them; all of them are in order here.
 
+    Shapes: any, kept; [N] of all elements for axis None. Types: that of `a`.
     Errors: ArgumentError for a kth out of range.
 
     >>> import rune.numpy as rnp
@@ -106,7 +109,10 @@ def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
 
 
 def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
-    """The positions of `partition`'s elements. Errors: ArgumentError for a kth out of range.
+    """The positions of `partition`'s elements.
+
+    Shapes: any, kept; [N] of all elements for axis None. Types: i32.
+    Errors: ArgumentError for a kth out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.argpartition(rnp.array([3, 1, 2]), 1)
@@ -118,7 +124,7 @@ def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """The positions that sort by the last key, among equals by the one before it, and so on.
 
-    Shapes: keys, a sequence of [*B, N] or one array [K, *B, N] -> [*B, N].
+    Shapes: keys, a sequence of [*B, N] or one array [K, *B, N] -> [*B, N]. Types: i32.
     Errors: ShapeError where the keys' shapes differ; ArgumentError for no keys.
 
     >>> import rune.numpy as rnp
@@ -142,7 +148,7 @@ def searchsorted(
 ) -> Any:
     """Where `v` would be inserted to keep `a` sorted: before its equals, or behind with "right".
 
-    Shapes: a [N], v [*V] -> [*V].
+    Shapes: a [N], v [*V] -> [*V]. Types: i32.
     sorter: positions that put `a` into order. method: a hint that JAX takes; it changes nothing.
     Errors: ShapeError unless `a` has one axis; ArgumentError for another side or method.
 

@@ -135,6 +135,7 @@ def _ordered(x1: Any, x2: Any) -> tuple[Any, Any]:
 def logaddexp(x1: Any, x2: Any, /) -> Any:
     """log(exp(x1) + exp(x2)) without overflow; of complex numbers the principal value.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
@@ -157,6 +158,7 @@ def _principal(x: Any, period: float) -> Any:
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2**x1 + 2**x2) without overflow; of complex numbers the principal value.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp

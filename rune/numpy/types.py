@@ -208,6 +208,7 @@ def _dtype_of(x: Any) -> np.dtype:
 def finfo(dtype: Any) -> Any:
     """Limits of a floating dtype: bits, eps, max, min, tiny.
 
+    Types:  a dtype, its name, or an array, whose dtype counts.
     Errors: DtypeError for what is no floating dtype.
 
     >>> import rune.numpy as rnp
@@ -223,6 +224,7 @@ def finfo(dtype: Any) -> Any:
 def iinfo(dtype: Any) -> Any:
     """Limits of an integer dtype: bits, min, max.
 
+    Types:  a dtype, its name, or an array, whose dtype counts.
     Errors: DtypeError for what is no integer dtype.
 
     >>> import rune.numpy as rnp
@@ -238,7 +240,7 @@ def iinfo(dtype: Any) -> Any:
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
-    Shapes: any, kept.
+    Shapes: any, kept. Types: the dtype given.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers and an unknown
             dtype.
 
@@ -253,6 +255,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 def shape(a: Any) -> tuple:
     """Sizes of the axes.
 
+    Shapes: any -> a tuple of integers, or of symbolic sizes.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -265,6 +268,7 @@ def shape(a: Any) -> tuple:
 def ndim(a: Any) -> int:
     """Number of axes.
 
+    Shapes: any -> a Python integer.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -277,6 +281,7 @@ def ndim(a: Any) -> int:
 def size(a: Any, axis: Any = None) -> Any:
     """Number of elements, in all or along some axes.
 
+    Shapes: any -> an integer, or a symbolic size.
     Errors: ArgumentError for what is no array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -292,6 +297,7 @@ def size(a: Any, axis: Any = None) -> Any:
 def iterable(y: Any) -> bool:
     """Whether one can iterate over `y`; not over an array of rank 0.
 
+    Shapes: any -> a Python bool.
     Errors: none.
 
     >>> import rune.numpy as rnp
@@ -308,6 +314,7 @@ def iterable(y: Any) -> bool:
 def common_type(*arrays: Any) -> np.dtype:
     """The inexact dtype in which arrays would be computed with; of integers, a float.
 
+    Shapes: any -> a dtype.
     Errors: DtypeError for bools, as in NumPy.
 
     >>> import rune.numpy as rnp
@@ -326,6 +333,7 @@ def common_type(*arrays: Any) -> np.dtype:
 def isscalar(element: Any) -> bool:
     """Whether `element` is a Python scalar or has rank 0.
 
+    Shapes: any -> a Python bool.
     Errors: none.
 
     >>> import rune.numpy as rnp

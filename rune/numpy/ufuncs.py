@@ -44,6 +44,8 @@ class Ways:
 class ufunc:
     """An elementwise function of arrays that broadcast, with NumPy's methods.
 
+    Shapes:   arguments broadcast together.
+    Types:    those that func gives.
     func:     of arrays of one shape, or of scalars.
     identity: the value of a reduction over nothing; None where there is none.
     Errors:   ArgumentError from reduce and its kin unless nin is 2 and nout 1.

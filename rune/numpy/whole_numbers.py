@@ -33,6 +33,7 @@ def _spread(x: Any, shape: Any) -> Any:
 def gcd(x1: Any, x2: Any, /) -> Any:
     """The greatest common divisor, by Euclid's algorithm; gcd(0, n) is |n|.
 
+    Shapes: broadcast together. Types: integers, promoted together.
     Errors: DtypeError for what is no integer.
     Source: Knuth, The Art of Computer Programming 2, 4.5.2, algorithm A.
 
@@ -60,6 +61,7 @@ def _gcd(x: Any, y: Any) -> Any:
 def lcm(x1: Any, x2: Any, /) -> Any:
     """The least common multiple; 0 where one of the numbers is 0.
 
+    Shapes: broadcast together. Types: integers, promoted together.
     Errors: DtypeError for what is no integer.
 
     >>> import rune.numpy as rnp
@@ -85,6 +87,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     """Eight truths along an axis as one u8; the last byte is filled up with zeros.
 
     Shapes: [*A, N, *B] -> [*A, ceil(N / 8), *B]; flattened first for axis None.
+    Types:  bools and integers -> u8.
     Errors: DtypeError unless the dtype is bool or an integer.
 
     >>> import rune.numpy as rnp
@@ -112,7 +115,7 @@ def unpackbits(
 ) -> Any:
     """The eight bits of each u8 along an axis, as 0 and 1; `count` of them, or all but -count.
 
-    Shapes: [*A, N, *B] -> [*A, 8 N, *B]; flattened first for axis None.
+    Shapes: [*A, N, *B] -> [*A, 8 N, *B]; flattened first for axis None. Types: u8.
     Errors: DtypeError unless the dtype is u8.
 
     >>> import rune.numpy as rnp

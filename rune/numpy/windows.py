@@ -26,7 +26,7 @@ def _positions(name: str, M: Any) -> tuple[Any, Size]:
     return (zeros(0), 0) if size < 1 else (arange(size, dtype=float), size)
 
 
-_SHAPE = """Shapes: M points -> [M], in f32.
+_SHAPE = """Shapes: M points -> [M]. Types: f32.
     Errors: ArgumentError for an `M` that is no integer.
     Source: Harris 1978, Proc. IEEE 66(1)."""
 
@@ -56,7 +56,7 @@ blackman = _cosines("blackman", "Three cosine terms.", 0.42, 0.5, 0.08)
 
 
 def bartlett(M: Any) -> Any:
-    """A triangle that ends in zeros. Shapes: M points -> [M], in f32.
+    """A triangle that ends in zeros. Shapes: M points -> [M]. Types: f32.
 
     Errors: ArgumentError for `M` that is no integer.
 
@@ -71,9 +71,8 @@ def bartlett(M: Any) -> Any:
 def kaiser(M: Any, beta: Any) -> Any:
     """Nearly the window with most energy in the main lobe: I0(β sqrt(1 - x²)) / I0(β).
 
-    Shapes: M points -> [M], in f32.
+    Shapes: M points -> [M]. Types: that of f32 and `beta` together.
     Source: Kaiser & Schafer 1980, IEEE Trans. ASSP 28(1).
-    Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and `M` that is no integer; DtypeError for
             complex numbers.
 

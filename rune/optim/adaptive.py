@@ -60,6 +60,8 @@ def scale_by_belief(
 ) -> Optimizer:  # fmt: skip
     """The running mean over the root of the gradient's mean squared distance from it.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Zhuang et al. 2020, arXiv:2010.07468, algorithm 2.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -93,6 +95,8 @@ def adabelief(
 ) -> Optimizer:  # fmt: skip
     """Adam whose steps are long where gradients are as foreseen.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Zhuang et al. 2020, arXiv:2010.07468.
     Errors: ArgumentError for what is no array.
 
@@ -112,6 +116,9 @@ def scale_by_amsgrad(
 ) -> Optimizer:
     """Adam's direction over the largest root of squares so far, so that rates never grow.
 
+    Shapes: updates, and mu, nu and nu_max in the state, are trees like the parameters; counts are
+            i32 [].
+    Types:  each leaf in the dtype of its parameter, floating.
     Source: Reddi et al. 2018, arXiv:1904.09237, with both means corrected for their start.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -144,6 +151,9 @@ def amsgrad(
 ) -> Optimizer:  # fmt: skip
     """Adam with rates that never grow. Source: Reddi et al. 2018, arXiv:1904.09237.
 
+    Shapes: updates, and mu, nu and nu_max in the state, are trees like the parameters; counts are
+            i32 [].
+    Types:  each leaf in the dtype of its parameter, floating.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -181,6 +191,8 @@ def scale_by_radam(
     """Adam's direction times what its variance in the first steps calls for.
 
     While the mean of squares is worth fewer than `threshold` gradients, the running mean alone.
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for a b2 outside 0…1, or at an end of it, and for a threshold below 4: the
             variance of fewer gradients is not finite.
     Source: Liu et al. 2019, arXiv:1908.03265, algorithm 2.
@@ -223,6 +235,8 @@ def radam(
 ) -> Optimizer:  # fmt: skip
     """Adam that needs no warm-up. Source: Liu et al. 2019, arXiv:1908.03265.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -245,7 +259,10 @@ def scale_by_novograd(
 ) -> Optimizer:  # fmt: skip
     """Momentum of gradients over the running length of their leaf, weights decaying inside.
 
-    Memory: one number a leaf beside the momentum. Errors: ArgumentError without parameters.
+    Shapes: updates, and mu in the state, are trees like the parameters; nu has a [] for each leaf;
+            the count is i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
+    Errors: ArgumentError without parameters.
     Source: Ginsburg et al. 2019, arXiv:1905.11286, algorithm 1.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -278,6 +295,9 @@ def novograd(
 ) -> Optimizer:  # fmt: skip
     """Momentum of gradients normed layer by layer. Source: Ginsburg et al., arXiv:1905.11286.
 
+    Shapes: updates, and mu in the state, are trees like the parameters; nu has a [] for each leaf;
+            the count is i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -296,6 +316,9 @@ def scale_by_adan(
 ) -> Optimizer:
     """Nesterov's momentum from running means of gradients and of their changes.
 
+    Shapes: updates, and m, v, n and g in the state, are trees like the parameters; counts are
+            i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Xie et al. 2022, arXiv:2208.06677, algorithm 1.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -333,6 +356,9 @@ def adan(
 ) -> Optimizer:  # fmt: skip
     """Adam with Nesterov's momentum of changes. Source: Xie et al. 2022, arXiv:2208.06677.
 
+    Shapes: updates, and m, v, n and g in the state, are trees like the parameters; counts are
+            i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim

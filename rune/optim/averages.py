@@ -50,6 +50,7 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
     """step_size new + (1 - step_size) old, leaf by leaf, in the dtypes of the old.
 
     Of parameters after every step: Polyak's average, or a target network that follows slowly.
+    Shapes: two trees alike -> one like them; step_size []. Types: as old_tensors.
     Source: Polyak & Juditsky 1992, SIAM J. Control Optim. 30.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers as `new_tensors`.
 
@@ -68,6 +69,7 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
 def periodic_update(new_tensors: Tree, old_tensors: Tree, steps: Any, update_period: int) -> Tree:
     """The new tensors where `steps` is a multiple of `update_period`, else the old ones.
 
+    Shapes: two trees alike -> one like them; steps []. Types: the same in both; steps an integer.
     Errors: ArgumentError for a period below 1.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -95,6 +97,9 @@ def lookahead(
     Its parameters are `LookaheadParams`; gradients are those at `params.fast`. At the end of each
     round the fast ones go on from where the slow ones are. reset_state: and so does their state.
     Arguments that the fast optimizer takes by name are handed on to it.
+    Shapes: gradients as `params.fast`; updates two such trees; the state that of the fast optimizer
+            and a count i32 [].
+    Types:  each leaf in the dtype of its parameter.
     Errors: ArgumentError for a period below 1, or other parameters.
     Source: Zhang et al. 2019, arXiv:1907.08610.
 

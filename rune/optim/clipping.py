@@ -23,6 +23,8 @@ from rune.transforms.arguments import required_number
 def clip_by_global_norm(max_norm: float) -> Optimizer:
     """Updates scaled down together so that their global norm is at most `max_norm`.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating.
     Source: Pascanu et al. 2012, arXiv:1211.5063.
     Errors: ArgumentError for what is no array.
 
@@ -45,6 +47,8 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
 def clip(max_delta: float) -> Optimizer:
     """Every element kept within ±max_delta.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -58,6 +62,8 @@ def clip(max_delta: float) -> Optimizer:
 def clip_by_block_rms(threshold: float) -> Optimizer:
     """Each leaf scaled down so that its root mean square is at most `threshold`.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating.
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 6.
     Errors: ArgumentError for what is no array.
 
@@ -81,6 +87,8 @@ def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> Optimizer:
 
     Units are the last axis of a matrix, the last of a kernel [*K, I, O], elements of a vector; the
     length of a unit counts as `eps` at least.
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating.
     Errors: ArgumentError without parameters.
     Source: Brock et al. 2021, arXiv:2102.06171.
 
@@ -124,6 +132,8 @@ def _unit_norm(x: Any) -> Any:
 def centralize() -> Optimizer:
     """Gradients of matrices and kernels minus their mean over all axes but the last.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating or complex.
     Source: Yong et al. 2020, arXiv:2004.01461.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -142,6 +152,8 @@ def centralize() -> Optimizer:
 def zero_nans() -> Optimizer:
     """NaN elements replaced by 0.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -161,6 +173,8 @@ class EmaState(NamedTuple):
 def ema(decay: float, debias: bool = True) -> Optimizer:
     """The running mean of the updates, by default corrected for its start.
 
+    Shapes: updates, and the mean in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim

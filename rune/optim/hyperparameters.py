@@ -40,6 +40,9 @@ def inject_hyperparams(
     between steps; schedules are evaluated at the step count. Bools, strings, None and trees of
     flags, and what `static_args` names, stay as they are given. Other functions than schedules,
     like masks, have to be named in `static_args`.
+    Shapes: updates as of the factory's optimizer; the state is its state, a count i32 [], and a
+            dict of numbers [], and of arrays in their shapes.
+    Types:  as of the factory's optimizer; numbers f32, arrays in their dtypes.
     Errors: ArgumentError for a name that the factory does not have.
 
     >>> import rune.numpy as rnp, rune.optim as optim

@@ -79,6 +79,9 @@ def scale_by_zoom_linesearch(
     at most curv_rtol of the first one. Where no such length is found, the best one that was; 0 if
     the updates do not point downhill.
     initial_guess_strategy: the first length tried is the last one found, "keep", or 1, "one".
+    Shapes: updates, grad, and a gradient that is kept, are trees like the parameters; value [], and
+            the last length, the steps and whether it is met in the state [].
+    Types:  each leaf in the dtype of its parameter, floating; lengths f32 or f64, the steps i32.
     Errors: ArgumentError unless update is given params, value, grad and value_fn.
     Source: Nocedal & Wright 2006, Numerical Optimization, algorithms 3.5 and 3.6.
 
@@ -132,9 +135,9 @@ def scale_by_backtracking_linesearch(
     It falls enough at the length a where value(a) <= (1 + rtol) value + a slope_rtol slope + atol.
     The first length is the last one found times increase_factor, at most max_learning_rate.
     store_grad: compute and keep the gradient at the new point, for `value_and_grad_from_state`.
-    Errors: ArgumentError unless update is given params, value, grad and value_fn, and for factors
-    that do not shorten or lengthen.
-    Source: Nocedal & Wright 2006, Numerical Optimization, algorithm 3.1.
+    Shapes: as `scale_by_zoom_linesearch`. Types: as `scale_by_zoom_linesearch`.
+    Errors: ArgumentError unless update is given params, value, grad and value_fn; for factors that
+    do not shorten or lengthen. Source: Nocedal & Wright 2006, Numerical Optimization, 3.1.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> loss = lambda p: rnp.sum(p**2)
@@ -205,6 +208,7 @@ def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tup
     """`rune.value_and_grad(value_fn)`, but of `state=` where a line search keeps both there.
 
     They are computed where the state has none yet, in the first step, or the value is not finite.
+    Shapes: value [], gradient a tree like the parameters. Types: as `rune.value_and_grad`.
     Errors: ArgumentError for a state without one search that keeps them, see `store_grad`.
 
     >>> import rune.numpy as rnp, rune.optim as optim

@@ -37,6 +37,8 @@ from rune.optim.wrappers import masked
 def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = False) -> Optimizer:
     """Stochastic gradient descent, with momentum if given.
 
+    Shapes: updates are a tree like the gradients, and so is the velocity of momentum in the state.
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -53,6 +55,8 @@ def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = Fal
 def momentum(learning_rate: Rate, decay: float = 0.9, nesterov: bool = False) -> Optimizer:
     """Gradient descent with momentum: `sgd(learning_rate, decay, nesterov)`.
 
+    Shapes: updates, and the velocity in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -69,6 +73,8 @@ def adam(
 ) -> Optimizer:  # fmt: skip
     """Adam. Source: Kingma & Ba 2014, arXiv:1412.6980.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -88,6 +94,8 @@ def adamw(
 ) -> Optimizer:  # fmt: skip
     """Adam with decay of the weights beside it. Source: Loshchilov & Hutter, arXiv:1711.05101.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -108,6 +116,8 @@ def nadam(
 ) -> Optimizer:  # fmt: skip
     """Adam with Nesterov momentum. Source: Dozat 2016, Incorporating Nesterov momentum, ICLR.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -124,6 +134,8 @@ def nadamw(
 ) -> Optimizer:  # fmt: skip
     """`adamw` with Nesterov momentum.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -137,6 +149,8 @@ def nadamw(
 def adamax(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Optimizer:
     """Adam by the largest gradient. Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -153,6 +167,8 @@ def adamaxw(
 ) -> Optimizer:  # fmt: skip
     """`adamax` with decay of the weights beside it.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -174,6 +190,9 @@ def rmsprop(
     """Gradients over the root of their mean square, with momentum if given.
 
     centered: squares are taken about the running mean.   eps_in_sqrt: eps below the root.
+    Shapes: updates, and nu in the state (centered: mu too; with momentum: the velocity), are trees
+            like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Hinton 2012, lecture 6a; centered, Graves 2013, arXiv:1308.0850.
     Errors: ArgumentError for what is no array.
 
@@ -192,6 +211,8 @@ def adagrad(
 ) -> Optimizer:
     """Gradients over the root of the sum of their squares. Source: Duchi et al. 2011, JMLR 12.
 
+    Shapes: updates, and nu in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -210,6 +231,8 @@ def adadelta(
 ) -> Optimizer:  # fmt: skip
     """Updates in the unit of the parameters. Source: Zeiler 2012, arXiv:1212.5701.
 
+    Shapes: updates, and e_g and e_x in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -226,6 +249,8 @@ def adadelta(
 def yogi(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-3) -> Optimizer:
     """Adam whose mean of squares moves additively. Source: Zaheer et al. 2018, NeurIPS.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -242,6 +267,8 @@ def lion(
 ) -> Optimizer:  # fmt: skip
     """Steps of one size, by the momentum's sign. Source: Chen et al. 2023, arXiv:2302.06675.
 
+    Shapes: updates, and mu in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -264,6 +291,8 @@ def lamb(
 ) -> Optimizer:  # fmt: skip
     """Adam, each leaf's step as long as its parameter. Source: You et al., arXiv:1904.00962.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -284,6 +313,8 @@ def lars(
 ) -> Optimizer:  # fmt: skip
     """Momentum with every leaf's step in proportion to its parameter.
 
+    Shapes: updates, and the velocity in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating.
     Source: You et al. 2017, arXiv:1708.03888.
     Errors: ArgumentError for what is no array.
 
@@ -309,6 +340,9 @@ def adafactor(
 ) -> Optimizer:  # fmt: skip
     """Adam with second moments of matrices kept as rows and columns.
 
+    Shapes: updates are a tree like the parameters; the state is that of `scale_by_factored_rms`,
+            and with momentum that of `ema`.
+    Types:  each leaf in the dtype of its parameter, floating.
     Source: Shazeer & Stern 2018, arXiv:1804.04235.
     Errors: ArgumentError for what is no array.
 

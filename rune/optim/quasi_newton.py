@@ -48,6 +48,10 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
     scale_init_precond: the estimate starts from the identity times the last curvature; in the first
     step times 1 / |gradient|, at most 1. A change along which the gradient does not grow is left
     out, so that a gradient always gives a direction that it goes up along.
+    Shapes: updates are a tree like the parameters; the state has the last parameters and
+            gradients, changes of both, [memory_size, *S] for a leaf [*S], and weights
+            [memory_size].
+    Types:  each leaf in the dtype of its parameter, floating; weights f32 or f64, the count i32.
     Errors: ArgumentError for a memory of less than one change, or without parameters.
     Source: Nocedal & Wright 2006, Numerical Optimization, algorithm 7.4.
 
@@ -126,6 +130,10 @@ def lbfgs(
     """Quasi-Newton steps, their lengths by a line search, for losses without noise.
 
     linesearch: the last part of the chain; None for steps of `learning_rate` alone.
+    Shapes: updates are a tree like the parameters; the state has the last parameters and
+            gradients, changes of both, [memory_size, *S] for a leaf [*S], and weights
+            [memory_size].
+    Types:  each leaf in the dtype of its parameter, floating; weights f32 or f64, the count i32.
     Errors: ArgumentError unless the line search is given value, grad and value_fn.
     Source: Liu & Nocedal 1989, Mathematical Programming 45.
 

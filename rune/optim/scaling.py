@@ -54,6 +54,8 @@ class LionState(NamedTuple):
 def scale(step_size: float) -> Optimizer:
     """Updates times a number.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -68,6 +70,8 @@ def scale(step_size: float) -> Optimizer:
 def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
     """Updates times a schedule's value at the step, from 0.
 
+    Shapes: updates are a tree like the gradients; the state is a count i32 [].
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError for what is no function of the step.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -99,6 +103,8 @@ def scale_by_rms(
     """Updates over the root of the running mean of squares.
 
     eps_in_sqrt: eps is added below the root, else beside it.
+    Shapes: updates, and nu in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Hinton 2012, Neural networks for machine learning, lecture 6a.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -126,6 +132,8 @@ def scale_by_stddev(
 ) -> Optimizer:
     """`scale_by_rms` with the squares taken about the running mean.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -151,6 +159,8 @@ def scale_by_stddev(
 def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> Optimizer:
     """Updates over the root of the sum of all squares so far; 0 while that sum is 0.
 
+    Shapes: updates, and nu in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating.
     Source: Duchi et al. 2011, JMLR 12.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -175,6 +185,8 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> O
 def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
     """Updates times the running size of past updates over that of gradients: no unit is left.
 
+    Shapes: updates, and e_g and e_x in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Zeiler 2012, arXiv:1212.5701.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -204,6 +216,8 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
 def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Optimizer:
     """Adam with the largest gradient so far, fading, in the place of the root of squares.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating.
     Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -230,6 +244,8 @@ def scale_by_yogi(
 ) -> Optimizer:  # fmt: skip
     """Adam whose mean of squares moves by a step of the square's size, up or down.
 
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Zaheer et al. 2018, Adaptive methods for nonconvex optimization, NeurIPS.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -258,6 +274,8 @@ def scale_by_yogi(
 def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
     """The sign of the gradient's running mean. Source: Chen et al. 2023, arXiv:2302.06675.
 
+    Shapes: updates, and mu in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -282,6 +300,8 @@ def scale_by_trust_ratio(
     """Each leaf's update scaled to trust_coefficient times the length of its parameter.
 
     A leaf whose parameter or update is 0 is left as it is. Errors: ArgumentError without params.
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating.
     Source: You et al. 2017, arXiv:1708.03888.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -307,6 +327,8 @@ def _length(x: Any) -> Any:
 def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
     """Each leaf's update times the root mean square of its parameter, at least `min_scale`.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating.
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 8.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 

@@ -22,6 +22,7 @@ def _steps(name: str, what: str, count: int) -> int:
 def constant_schedule(value: float) -> Schedule:
     """The same rate at every step.
 
+    Shapes: any count -> []. Types: `value` as it was given.
     Errors: none.
 
     >>> import rune.optim as optim
@@ -36,6 +37,7 @@ def linear_schedule(
 ) -> Schedule:
     """A straight line from `init_value`, after `transition_begin` steps, to `end_value`, then flat.
 
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
@@ -57,6 +59,7 @@ def polynomial_schedule(
 ) -> Schedule:  # fmt: skip
     """end + (init - end) (1 - t)**power, t going from 0 to 1 after `transition_begin` steps.
 
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
@@ -85,6 +88,7 @@ def piecewise_constant_schedule(
 ) -> Schedule:
     """`init_value` times the scales of all boundaries that the step count has passed.
 
+    Shapes: count [*S] -> [*S]. Types: f32.
     Errors: ArgumentError for boundaries that are no steps from 0.
 
     >>> import rune.optim as optim
@@ -109,6 +113,7 @@ def piecewise_interpolate_schedule(
     """Through `init_value` times the scales at the boundaries, by lines or half cosines.
 
     interpolate_type: "linear" or "cosine".
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError for another type, and for boundaries that are no steps from 0.
 
     >>> import rune.optim as optim
@@ -156,6 +161,7 @@ def cosine_onecycle_schedule(
     """Up from peak / div_factor within the first `pct_start` of the steps, down to
     peak / div_factor / final_div_factor at the last, by half cosines.
 
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Source: Smith & Topin 2017, arXiv:1708.07120.
     Errors: ArgumentError for fewer than one step.
 
@@ -175,6 +181,7 @@ def linear_onecycle_schedule(
 ) -> Schedule:  # fmt: skip
     """Up, down again until `pct_final` of the steps, and on to the final value, by lines.
 
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Source: Smith & Topin 2017, arXiv:1708.07120.
     Errors: ArgumentError for fewer than one step.
 
@@ -193,6 +200,7 @@ def linear_onecycle_schedule(
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
     """Each schedule from its boundary on, counting from there.
 
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError for another number of boundaries, or ones that fall.
 
     >>> import rune.optim as optim
@@ -230,6 +238,7 @@ def exponential_decay(
     """init_value decay_rate**(count / transition_steps), in whole powers if `staircase`.
 
     transition_begin: the step that counting starts at.   end_value: not beyond this value.
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
@@ -256,6 +265,7 @@ def cosine_decay_schedule(
     """Half a cosine from `init_value` down to alpha times it. Source: arXiv:1608.03983.
 
     exponent: the power of the cosine.
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
@@ -275,6 +285,7 @@ def cosine_decay_schedule(
 def warmup_constant_schedule(init_value: float, peak_value: float, warmup_steps: int) -> Schedule:
     """A line from `init_value` up to `peak_value`, then flat.
 
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
@@ -290,6 +301,7 @@ def warmup_cosine_decay_schedule(
 ) -> Schedule:  # fmt: skip
     """A line up to `peak_value`, then half a cosine to `end_value` at step `decay_steps`.
 
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError unless the warm-up is shorter than `decay_steps`.
 
     >>> import rune.optim as optim
@@ -311,6 +323,7 @@ def warmup_exponential_decay_schedule(
 ) -> Schedule:  # fmt: skip
     """A line up to `peak_value`, then `exponential_decay` from there.
 
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.optim as optim
@@ -336,6 +349,7 @@ def _warmed_up(start: float, peak: float, steps: int, following: Schedule) -> Sc
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, float]]) -> Schedule:
     """`warmup_cosine_decay_schedule` again and again, each with its own arguments.
 
+    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
     Errors: ArgumentError for no cycles, or one without its decay_steps.
     Source: Loshchilov & Hutter 2016, arXiv:1608.03983.
 

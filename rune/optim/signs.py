@@ -50,6 +50,8 @@ class NoiseState(NamedTuple):
 def scale_by_sign() -> Optimizer:
     """The sign of every element.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -62,6 +64,8 @@ def scale_by_sign() -> Optimizer:
 def sign_sgd(learning_rate: Rate) -> Optimizer:
     """Steps of one size, by the gradient's sign. Source: Bernstein et al. 2018, arXiv:1802.04434.
 
+    Shapes: updates are a tree like the gradients; a schedule's count is i32 [].
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -75,6 +79,8 @@ def sign_sgd(learning_rate: Rate) -> Optimizer:
 def signum(learning_rate: Rate, beta: float = 0.9) -> Optimizer:
     """Steps of one size, by the sign of the running mean. Source: as `sign_sgd`.
 
+    Shapes: updates, and the mean in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -92,6 +98,8 @@ def scale_by_rprop(
     """Steps by signs, of lengths that grow while the sign stays and shrink where it turns.
 
     An element whose sign has turned rests for a step.
+    Shapes: updates, and lengths and last updates in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating.
     Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -131,6 +139,8 @@ def rprop(
 ) -> Optimizer:  # fmt: skip
     """Resilient propagation, for whole batches; `learning_rate` is the length of the first step.
 
+    Shapes: updates, and lengths and last updates in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating.
     Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -149,6 +159,8 @@ def rprop(
 def normalize_by_update_norm(scale_factor: float = 1.0, eps: float = 1e-6) -> Optimizer:
     """Updates over their global norm, times `scale_factor`.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -165,6 +177,8 @@ def scale_by_polyak(
     """Updates times (value - f_min) / |gradient|², at most `max_learning_rate`.
 
     Its update takes the loss by name: `update(grads, state, params, value=loss)`.
+    Shapes: updates are a tree like the gradients; value [].
+    Types:  each leaf in its dtype, floating.
     Errors: ArgumentError without it.
     Source: Loizou et al. 2021, arXiv:2002.10542.
 
@@ -197,6 +211,8 @@ def polyak_sgd(
     """Gradient descent with Polyak's step, for losses whose least value is known.
 
     scaling: a number or schedule that the step is multiplied by.
+    Shapes: updates are a tree like the gradients; value [].
+    Types:  each leaf in its dtype, floating.
     Source: Loizou et al. 2021, arXiv:2002.10542.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -214,6 +230,9 @@ def polyak_sgd(
 def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optimizer:
     """(alpha + beta) times the gradient, minus beta times the last one.
 
+    Shapes: updates, and the last gradient in the state, are trees like the parameters; beside it
+            is a bool [], True before the first step.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -244,6 +263,9 @@ def optimistic_gradient_descent(
 ) -> Optimizer:
     """Gradient descent that foresees the next gradient, for games of two losses.
 
+    Shapes: updates, and the last gradient in the state, are trees like the parameters; beside it
+            is a bool [], True before the first step.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
     Errors: ArgumentError for what is no array.
 
@@ -260,6 +282,8 @@ def add_noise(eta: float, gamma: float, key: Any) -> Optimizer:
     """Updates plus normal noise of variance eta / count**gamma.
 
     key: a key of `rune.random`, or a seed; the state holds what follows it.
+    Shapes: updates are a tree like the gradients; the state holds a count i32 [] and a key [].
+    Types:  each leaf in its dtype, floating or complex.
     Source: Neelakantan et al. 2015, arXiv:1511.06807.
     Errors: ArgumentError for what is no array.
 
@@ -295,6 +319,8 @@ def noisy_sgd(
 ) -> Optimizer:
     """Gradient descent with noise that fades. Source: Neelakantan et al. 2015, arXiv:1511.06807.
 
+    Shapes: updates are a tree like the gradients; the state holds a count i32 [] and a key [].
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim

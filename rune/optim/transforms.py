@@ -74,6 +74,7 @@ class CountState(NamedTuple):
 def apply_updates(params: Tree, updates: Tree) -> Tree:
     """params + updates, leaf by leaf, each in the dtype of its parameter.
 
+    Shapes: a tree like params. Types: those of params.
     Errors: ArgumentError for trees that are not alike; ShapeError for leaves that do not fit.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -86,6 +87,7 @@ def apply_updates(params: Tree, updates: Tree) -> Tree:
 def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
     """`inner` with an update that takes further arguments by name, and leaves out those unknown.
 
+    Shapes: updates and state as of `inner`. Types: as of `inner`.
     Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -109,6 +111,7 @@ def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
 def chain(*parts: Optimizer) -> ExtraArgsOptimizer:
     """The parts one after another: the updates of one are the gradients of the next.
 
+    Shapes: updates as of the last part; the state is the tuple of theirs. Types: as of the parts.
     Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -138,6 +141,7 @@ def chain(*parts: Optimizer) -> ExtraArgsOptimizer:
 def named_chain(*parts: tuple[str, Optimizer]) -> ExtraArgsOptimizer:
     """`chain` of named parts, whose state is a dictionary.
 
+    Shapes: updates as of the last part; the state is a dict of theirs. Types: as of the parts.
     Errors: ArgumentError for a name that is given twice.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -167,6 +171,7 @@ def named_chain(*parts: tuple[str, Optimizer]) -> ExtraArgsOptimizer:
 def stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
     """An optimizer of `rule(grads, params) -> updates`, which remembers nothing.
 
+    Shapes: updates as of `rule`; the state is (). Types: as of `rule`.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -183,6 +188,8 @@ def stateless(rule: Callable[[Tree, Tree], Tree]) -> Optimizer:
 def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
     """Updates times minus the learning rate; of a schedule, its value at the step, from 0.
 
+    Shapes: updates are a tree like the gradients; a schedule's count is i32 [].
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -204,6 +211,7 @@ def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
 def identity() -> Optimizer:
     """Updates as they are.
 
+    Shapes: as the gradients; no state. Types: each leaf in its dtype, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -227,6 +235,8 @@ def scaled(grads: Tree, rate: Any) -> Tree:
 def trace(decay: float, nesterov: bool = False) -> Optimizer:
     """Momentum: v = g + decay v; the update is v, or g + decay v with `nesterov`.
 
+    Shapes: updates, and the velocity in the state, are trees like the parameters.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Sutskever et al. 2013, On the importance of initialization and momentum, ICML.
     Errors: ArgumentError for what is no array.
 
@@ -253,6 +263,8 @@ def scale_by_adam(
     """The gradient's running mean over the root of its square's, both corrected for their start.
 
     nesterov: the mean as it will be after one more step with this gradient.
+    Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 1; nesterov, Dozat 2016.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -339,6 +351,7 @@ def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
 
     mask: a tree of bools like the parameters (or a prefix of it), or a function from them to one:
           which leaves decay.
+    Shapes: as the gradients; no state. Types: each leaf in its dtype, floating or complex.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.add_decayed_weights(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -362,6 +375,7 @@ def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
 def global_norm(updates: Tree) -> Any:
     """The Euclidean norm of all leaves together.
 
+    Shapes: any tree -> []. Types: f32, or that of wider leaves; complex of complex ones.
     Errors: ArgumentError for leaves that are no arrays.
 
     >>> import rune.numpy as rnp, rune.optim as optim

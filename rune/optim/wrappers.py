@@ -63,6 +63,9 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
     """`inner` on the leaves where the mask is True; the others' updates pass as they are.
 
     mask: a tree of bools like the parameters (or a prefix of it), or a function from them to one.
+    Shapes: updates are a tree like the gradients; the state is that of `inner`, for a list of
+            leaves.
+    Types:  as of `inner`, the other leaves in theirs.
     Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -105,6 +108,9 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
     """A different optimizer for each label of a tree of labels (or a prefix of it).
 
     labels: a tree of labels like the parameters, or a function from them to one.
+    Shapes: updates are a tree like the gradients; the state is a dict from labels to states for the
+            lists of their leaves.
+    Types:  as of each optimizer.
     Errors: ArgumentError for a label without an optimizer.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -150,6 +156,8 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
 def set_to_zero() -> Optimizer:
     """Updates of 0: the parameters stay as they are.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -162,6 +170,8 @@ def set_to_zero() -> Optimizer:
 def freeze(mask: Mask) -> ExtraArgsOptimizer:
     """Updates of 0 where the mask is True; the others pass as they are.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -176,6 +186,8 @@ def freeze(mask: Mask) -> ExtraArgsOptimizer:
 def keep_params_nonnegative() -> Optimizer:
     """Updates cut where they would make a parameter negative, so that it becomes 0.
 
+    Shapes: updates are a tree like the gradients; the state is ().
+    Types:  each leaf in its dtype, floating.
     Errors: ArgumentError without parameters.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -192,6 +204,8 @@ def conditionally_transform(
     """`inner` in the steps where the function of the step count says so; else nothing is done.
 
     In the other steps updates and the inner state pass as they are.
+    Shapes: updates as of `inner`; the state is its state and a count i32 [].
+    Types:  as of `inner`, which keeps those of gradients and state.
     Errors: ArgumentError for what is no optimizer, and where trees are not alike.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -224,6 +238,8 @@ def conditionally_transform(
 def apply_every(k: int = 1) -> Optimizer:
     """The sum of every k updates; 0 in between. The last part of a chain.
 
+    Shapes: updates, and their sum in the state, are trees like the parameters; counts are i32 [].
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for a k below 1.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -252,6 +268,9 @@ def multi_steps(
     """`inner` on the mean of every k gradients; updates are 0 in between.
 
     every_k_schedule: k, or a function from the number of full rounds to k.
+    Shapes: updates, and the mean in the state, are trees like the parameters; beside it are the
+            state of `inner` and two counts i32 [].
+    Types:  each leaf, of gradients too, in the dtype of its parameter.
     Errors: ArgumentError for a k below 1.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -299,6 +318,8 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsO
     """`inner`, but updates 0 and its state as it was where a gradient is not finite.
 
     After more than `max_consecutive_errors` such gradients in a row they are let through.
+    Shapes: updates as of `inner`; the state is its state, two counts i32 [] and a bool [].
+    Types:  as of `inner`.
     Errors: ArgumentError for a negative number.
 
     >>> import rune.numpy as rnp, rune.optim as optim

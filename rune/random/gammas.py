@@ -163,6 +163,7 @@ def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
     """Density x**(a - 1) exp(-x), up to a factor, for x > 0; mean and variance are a.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
+    Types:  floating, f32 by default.
     The derivative in a is that with the distribution function held fixed.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
@@ -181,6 +182,7 @@ def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) ->
     """Logarithms of gamma numbers, also of those that are too small to be told from 0.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
@@ -201,6 +203,7 @@ def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None
     """Density x**(a - 1) (1 - x)**(b - 1), up to a factor, for 0 <= x <= 1.
 
     Shapes: a and b broadcast to `shape`, which is their own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
@@ -222,6 +225,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = Non
     """Shares that sum to 1: density proportional to the product of x_i**(alpha_i - 1).
 
     Shapes: alpha [*B, N]; B broadcasts to `shape`, which is B by default -> [*shape, N].
+    Types:  floating, f32 by default.
     Errors: ShapeError for alpha of rank 0.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
@@ -245,6 +249,7 @@ def chisquare(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) 
     """The sum of the squares of `df` normal numbers.
 
     Shapes: df broadcasts to `shape`, which is its own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
@@ -264,6 +269,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any =
     """The ratio of two chi-square numbers, each over its degrees of freedom.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
@@ -284,6 +290,7 @@ def t(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
     """Student's t: a normal number over the root of a chi-square number by its degrees of freedom.
 
     Shapes: df broadcasts to `shape`, which is its own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
@@ -304,6 +311,7 @@ def t(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
 def generalized_normal(key: Any, p: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density exp(-|x|**p), up to a factor.
 
+    Shapes: p broadcasts to `shape`. Types: floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
@@ -324,6 +332,7 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Shape = (), dtype: Any = None) -
     """Points of the ball of dimension d in which the p-norm is at most 1, all equally likely.
 
     Shapes: [*shape, d].
+    Types:  floating, f32 by default.
     Source: Barthe, Guédon, Mendelson & Naor 2005, The Annals of Probability 33(2).
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind.

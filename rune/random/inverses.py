@@ -31,6 +31,7 @@ from rune.random.uniforms import uniform, unit_interval
 def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Waiting times of mean 1: density exp(-x) for x >= 0.
 
+    Shapes: `shape`. Types: floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
@@ -49,6 +50,7 @@ def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = No
     """The distribution of the largest of many: density exp(-(x + exp(-x))).
 
     mode:   "high" takes twice the bits: the largest number is about 32 instead of 16 in f32.
+    Shapes: `shape`. Types: floating, f32 by default.
     Errors: ArgumentError for another mode.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
@@ -73,6 +75,7 @@ def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = No
 def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density exp(-|x|) / 2.
 
+    Shapes: `shape`. Types: floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
@@ -92,6 +95,7 @@ def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density exp(-x) / (1 + exp(-x))².
 
+    Shapes: `shape`. Types: floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
@@ -110,6 +114,7 @@ def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density 1 / (π (1 + x²)): no mean.
 
+    Shapes: `shape`. Types: floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
@@ -129,6 +134,7 @@ def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> A
     """Density b / x**(b + 1) for x >= 1.
 
     Shapes: b broadcasts to `shape`, which is its own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
@@ -148,6 +154,7 @@ def power(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
     """Density a x**(a - 1) for 0 <= x <= 1: the largest of `a` uniform numbers.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
@@ -169,6 +176,7 @@ def weibull_min(
     """scale e**(1/concentration), with e of the exponential distribution.
 
     Shapes: the parameters broadcast to `shape`.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
@@ -191,6 +199,7 @@ def triangular(
     """Density that rises from left to its mode and falls to right.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate

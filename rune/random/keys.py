@@ -199,6 +199,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
     """A key made of an integer. All 64 bits of a Python integer or a 64-bit array count.
 
     impl, dtype:  the generator, "threefry2x32" (the default) or "philox4x32".
+    Shapes: seed int[] -> key [].
     Errors: ArgumentError for a seed that is no single integer; OverflowError over 64 bits.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
@@ -216,8 +217,9 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
-    """A raw key u32[2], as older code has it. It does not remember its generator.
+    """A raw key, as older code has it. It does not remember its generator.
 
+    Shapes: seed int[] -> u32[2].
     Errors: those of `key`; ArgumentError for another generator than the default.
 
     >>> import rune
@@ -264,6 +266,8 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
     """`num` new keys, or keys of that shape; use these, and `key` no more.
 
     The first keys do not depend on how many there are: split(k, 4)[:2] == split(k, 2).
+    Shapes: key [] -> keys [*num]; of a raw key u32[2] u32[*num, 2].
+    Types:  keys of the same generator.
     Errors: ArgumentError for an array of keys.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
@@ -281,6 +285,8 @@ def fold_in(key: KeyLike, data: Any) -> Any:
     """The key at position `data` below `key`: fold_in(k, i) == split(k, n)[i].
 
     data: an integer, Python's (64 bits count) or an array's.
+    Shapes: key [], data int[] -> key []; of a raw key u32[2] a raw one.
+    Types:  keys of the same generator.
     Errors: ArgumentError for an array of keys or data; OverflowError for a negative int.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
@@ -318,8 +324,9 @@ def _is_size(size: Any) -> bool:
 
 
 def key_data(keys: KeyLike) -> Any:
-    """The words of keys, u32[..., 2].
+    """The words of keys.
 
+    Shapes: keys [*S] -> u32[*S, 2].
     Errors: ArgumentError for what is no key.
 
     >>> import rune
@@ -330,8 +337,9 @@ def key_data(keys: KeyLike) -> Any:
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Key:
-    """Keys made of words u32[..., 2]; the inverse of `key_data`.
+    """Keys made of words; the inverse of `key_data`.
 
+    Shapes: u32[*S, 2] -> keys [*S].
     Errors: DtypeError, ShapeError for another array.
 
     >>> import rune, rune.numpy as rnp
@@ -350,6 +358,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 def key_impl(keys: KeyLike) -> str:
     """The name of the generator of keys.
 
+    Shapes: keys of any shape; the result is a text.
     Errors: ArgumentError for what is no key.
 
     >>> import rune
@@ -374,6 +383,8 @@ def key_dtype(impl: Any = None) -> KeyDtype:
 def clone(key: KeyLike) -> Any:
     """The same key, as one that has not been used: the check for reuse lets it pass.
 
+    Shapes: keys of any shape, kept.
+    Types:  keys of the same generator.
     Errors: ArgumentError for what is no key.
 
     >>> import rune

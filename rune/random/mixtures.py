@@ -76,6 +76,7 @@ def noncentral_chisquare(
     """The sum of the squares of `df` normal numbers whose means' squares have the sum `nonc`.
 
     Shapes: df and nonc broadcast to `shape`, which is their own by default.
+    Types:  floating, f32 by default.
     The derivative in nonc is that of the numbers for df > 1, and 0 below, where it is counted.
     Source: Johnson, Kotz & Balakrishnan 1995, Continuous Univariate Distributions 2, 29.3.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
@@ -105,6 +106,7 @@ def noncentral_f(
     """A noncentral chi-square number over a chi-square number, each over its degrees of freedom.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: mixtures, Johnson, Kotz & Balakrishnan, Univariate Distributions.

@@ -36,6 +36,7 @@ def standard_normal(key: Any, shape: Shape, dtype: np.dtype) -> Any:
 def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Numbers of the normal distribution with mean 0 and variance 1.
 
+    Shapes: `shape`.
     Types:  floating, f32 by default; or complex, each part then of variance 1/2.
     Errors: DtypeError for another dtype.
     Source: the inverse error function of a uniform number, as in JAX.
@@ -59,6 +60,7 @@ def truncated_normal(
     """Normal numbers between two bounds, both excluded.
 
     Shapes: the bounds broadcast to `shape`, which is their own by default.
+    Types:  floating, f32 by default.
     Errors: DtypeError, ShapeError.
     Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
@@ -83,6 +85,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any
     """exp(sigma z) for normal z.
 
     Shapes: sigma broadcasts to `shape`, which is its own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
@@ -101,6 +104,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any
 def maxwell(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Lengths of vectors of three normal numbers: the speeds in a gas.
 
+    Shapes: `shape`. Types: floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
@@ -121,6 +125,7 @@ def double_sided_maxwell(
     """loc + scale s m, with a sign s and m of the Maxwell distribution.
 
     Shapes: `shape` before the joint shape of the parameters; for () that shape twice, as in JAX.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Devroye 1986, Non-Uniform Random Variate Generation, IV.
@@ -143,6 +148,7 @@ def rayleigh(key: Any, scale: Any, shape: Shape | None = None, dtype: Any = None
     """Lengths of vectors of two normal numbers, times scale.
 
     Shapes: scale broadcasts to `shape`, which is its own by default.
+    Types:  floating, f32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
@@ -162,6 +168,7 @@ def wald(key: Any, mean: Any, shape: Shape | None = None, dtype: Any = None) -> 
     """The inverse Gaussian distribution of scale 1: first passages of a Brownian motion.
 
     Shapes: mean broadcasts to `shape`, which is its own by default.
+    Types:  floating, f32 by default.
     Source: Michael, Schucany & Haas 1976, The American Statistician 30(2).
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.

@@ -136,6 +136,7 @@ def permutation(
 
     independent:  every line along the axis gets an order of its own.
     Cost:   a radix sort: 32 passes over the elements, or 64 for more than 2000.
+    Shapes: x any, kept; [x] for an integer. Types: that of `x`; i32 for an integer.
     Errors: ArgumentError for what is no array and no integer; AxisError.
     Source: sorting by random words, as in JAX.
 
@@ -207,6 +208,7 @@ def choice(
     replace:  whether one may be chosen again.
     p:        probabilities, one for each; all are equal by default.
     mode:     as in `gumbel`, without replacement and with p.
+    Shapes: a [*A, N, *B], p [N] -> [*A, *shape, *B]. Types: that of `a`; i32 for an integer.
     Errors: ArgumentError where there are fewer than asked for without replacement, or none;
             ShapeError for p of another shape.
     Source: sorting by random words, as in JAX.
@@ -270,6 +272,7 @@ def categorical(
     """Numbers of outcomes whose probabilities are softmax(logits) along an axis.
 
     Shapes:   logits without the axis broadcast to `shape`, which is that by default.
+    Types:    real logits -> i32.
     replace:  without it the outcomes along the leading axes of `shape` are all different.
     mode:     as in `gumbel`: "high" for outcomes less likely than 1e-7.
     Errors: ShapeError; ArgumentError for more different outcomes than there are.

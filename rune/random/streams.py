@@ -199,6 +199,7 @@ def seed(seed: Any) -> Stream:
 
     Inserting a draw changes those after it; one with a name stays as it is. Jitted functions take
     the keys as inputs: nothing is traced again. Lanes of vmap and steps of loops differ.
+    Shapes: seed int[], or a key [].
     Errors: nesting is allowed, the innermost answers. ArgumentError for a name given twice.
 
     >>> import rune
@@ -215,6 +216,7 @@ def seed(seed: Any) -> Stream:
 def draw(name: str | None = None) -> Key:
     """The next key of the handler in force; with a name, the key of that name.
 
+    Shapes: a key [].
     Errors: UnhandledEffect while tracing outside of `seed`.
 
     >>> import rune

@@ -36,6 +36,7 @@ UNSIGNED = {d.itemsize * 8: d for d in BITS}
 def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Random bits as unsigned integers.
 
+    Shapes: `shape`.
     Types:  u8, u16, u32 (the default) or u64.
     Errors: DtypeError for another dtype.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
@@ -166,6 +167,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None, mode: str = "l
     """True with probability p.
 
     Shapes: p broadcasts to `shape`, which is that of p by default.
+    Types:  bool.
     mode:   "high" takes twice the bits, for probabilities below 1e-6.
     Errors: DtypeError for p that is not floating; ArgumentError for another mode.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
@@ -192,6 +194,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None, mode: str = "l
 def rademacher(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """-1 or 1, equally likely.
 
+    Shapes: `shape`.
     Types:  any numeric one, i32 by default.
     Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
             kind.

@@ -3,15 +3,20 @@
 A jitted function that has been called twice with the same kind of arguments describes the call:
 every container and leaf of the arguments with its type, and how the result's tree is made
 (backends/cpu_call.py). What cannot be described is called as before: trees of registered classes,
-other devices, donated arguments, traces with hidden inputs, complex Python numbers.
+other devices, donated arguments, traces with hidden inputs, complex Python numbers, static values
+that may change.
 
 Invariant: a description fits no call that the trace would not be found for. Every part of the
-trace's key is in it, types and static values by identity, which is stricter than equality.
+trace's key is in it, types and static values by identity, which is stricter than equality for what
+keeps its hash.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from types import BuiltinFunctionType, MethodType, NoneType
 from typing import Any
 
 import numpy as np
@@ -68,9 +73,29 @@ def described(
     call = NativeCall(
         config.current(), len(args), tuple(kwargs), nodes, place,
         tuple(Result(t.with_shape(m.shape), m, maker) for t, m, maker in results),
-        build, finish, prepared.code, counts.address_of_runs(),
+        build, finish, prepared.code, counts.native_runs(),
     )  # fmt: skip
     return cpu_call.kept(call)
+
+
+_CONSTANT = (bool, int, float, complex, str, bytes, NoneType, BuiltinFunctionType, MethodType)
+
+
+def _is_constant(static: Any) -> bool:
+    """Whether an object's hash stays what it is, so that the object itself tells the trace."""
+    waiting = [static]
+    while waiting:
+        value = waiting.pop()
+        cls = type(value)
+        if cls.__hash__ is object.__hash__ or cls in _CONSTANT:
+            continue
+        if cls in (tuple, frozenset) or cls.__hash__ is tuple.__hash__:
+            waiting.extend(value)
+        elif is_dataclass(cls) and cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            waiting.extend(getattr(value, f.name) for f in fields(cls))
+        elif not issubclass(cls, (Enum, np.dtype)):
+            return False
+    return True
 
 
 _Found = tuple[Any, Fetch, int, Any]  # a node, and how it is reached: Node's first fields
@@ -95,6 +120,8 @@ class _Walk:
         for where, value in given:
             number = where if isinstance(where, int) else numbers[where]
             if is_static(where):
+                if not _is_constant(value):
+                    raise _Indescribable
                 self.add(Fetch.ARGUMENT, 0, number, Check.SAME, value)
             else:
                 self.tree(value, Fetch.ARGUMENT, number)

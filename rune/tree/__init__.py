@@ -277,7 +277,8 @@ def reduce_associative(
 def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
     """Whether every leaf is true.
 
-    Errors: none: what is no container is a leaf.
+    Shapes: leaves of one element -> a Python bool.
+    Errors: ArgumentError for an array of several elements.
 
     >>> from rune import tree
     >>> tree.all({"a": True, "b": [True, False]})

@@ -51,6 +51,17 @@ DEFINITIONS = frozenset(
     Key KeyDtype PRNGKey clone draw key_data key_dtype key_impl seed wrap_key_data
     """.split()
 )
+# Rooms whose names take functions and trees of anything, and names that neither take arrays nor
+# give any: numbers, names, dtypes and shapes.
+OF_TREES = ("rune", "rune.tree", "rune.tree_util", "rune.debug", "rune.checkpoint_policies")
+NO_ARRAYS = frozenset(
+    """
+    broadcast_shapes can_cast dtype get_printoptions isdtype issubdtype printoptions promote_types
+    set_printoptions axis_size conv_dimension_numbers conv_general_permutations
+    conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads
+    reduce_window_shape_tuple s_ index_exp next_fast_len prev_fast_len key_dtype
+    """.split()
+)
 PROMISES = "ArgumentError for what is no array"
 
 
@@ -91,6 +102,14 @@ def test_every_public_name_that_can_be_called_says_its_errors_or_that_there_are_
     mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
 
     assert [name for name, found in mine if not re.search(r"[Ee]rrors?\b", told(found))] == []
+
+
+@pytest.mark.parametrize("place", [room for room in ROOMS if room not in OF_TREES])
+def test_every_public_name_that_takes_or_gives_arrays_says_their_shapes_or_types(place: str):
+    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
+    silent = [n for n, f in mine if not re.search(r"\b(Shapes?|Types?):", told(f))]
+
+    assert [n for n in silent if n.rpartition(".")[2] not in NO_ARRAYS] == []
 
 
 @pytest.mark.parametrize("place", ALGORITHMS)

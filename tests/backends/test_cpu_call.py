@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from array import array
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,9 @@ def call_of(**changes: Any) -> NativeCall:
     type = ArrayType((2, 3), dtypes.f32)
     memory = Memory(type.dtype, (2, 3))
     given: dict[str, Any] = {
-        "config": None, "positional": 1, "names": (), "place": CPU, "results": (), "runs": 0,
+        "config": None, "positional": 1, "names": (), "place": CPU, "results": (),
         "nodes": (Node(Fetch.ARGUMENT, 0, 0, Check.ARRAY, type, memory),),
-        "build": ((Build.NONE, 0, None),), "finish": None,
+        "build": ((Build.NONE, 0, None),), "finish": None, "runs": array("q", [0]),
         "code": Code(0, (7, 8), 0, [], lambda: np.empty(0), True, (0, 0), None),
     }  # fmt: skip
     return NativeCall(**{**given, **changes})

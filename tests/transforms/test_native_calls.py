@@ -6,8 +6,11 @@ call goes the general way and answers as before; then places, settings and count
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -190,6 +193,50 @@ def test_static_values_that_are_equal_but_of_other_types_are_other_kinds():
     assert not np.asarray(f(X, 1.0))
 
 
+@dataclass(unsafe_hash=True)
+class Setting:
+    n: int
+
+
+@dataclass(frozen=True)
+class Fixed:
+    n: Any
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@pytest.mark.parametrize("wrap", [lambda s: s, lambda s: (s, 1), Fixed], ids=["bare", "in", "of"])
+def test_a_static_value_whose_hash_has_changed_is_traced_again(wrap: Callable[[Any], Any]):
+    setting = Setting(2)
+    static = wrap(setting)
+    f = warm(rune.jit(lambda a, s: a * setting.n, static_argnums=1), X, static)
+
+    setting.n = 5
+    same(5 * np.asarray(X), f(X, static))
+
+
+@pytest.mark.parametrize(
+    "static",
+    [("a", (1, None)), Fixed((1, 2)), Pair(1, "b"), Colour.RED, np.dtype("f4"), len, float, warm],
+    ids=lambda value: type(value).__name__,
+)
+def test_calls_with_static_values_that_cannot_change_are_native(static: Any):
+    f = warm(rune.jit(lambda a, s: a + 1.0, static_argnums=1), X, static)
+
+    assert is_native(lambda: f(X, static))
+
+
+def test_any_number_of_arguments_too_many_is_the_functions_own_error():
+    f = warm(rune.jit(lambda a, **names: a + 1.0), X)
+    names = {f"n{k}": X for k in range(300)}
+
+    with pytest.raises(TypeError, match="2000000 were given"):
+        f(*[X] * 2_000_000)
+    same(np.asarray(X) + 1.0, f(X, **names))
+
+
 def test_whole_numbers_out_of_range_are_errors():
     f = warm(rune.jit(lambda a: a + 1), 5)
 
@@ -320,3 +367,5 @@ def test_methods_and_names_are_as_before():
     assert (f.__name__, f.__doc__) == ("jit(documented)", "Says what it does.")
     assert f.__wrapped__ is documented
     assert "tracing and compiling" in (type(f).__call__.__doc__ or "")
+    assert str(inspect.signature(f)) == "(a: 'Any') -> 'Any'"
+    assert str(inspect.signature(f.__call__)) == "(*args, **kwargs)"

@@ -121,6 +121,18 @@ def test_a_tree_whose_class_refuses_raises_its_error():
         f(X)
 
 
+def test_an_arena_that_is_too_small_is_let_go():
+    function, args, _, _ = KINDS["with an arena"]
+    f = warm(rune.jit(function), *args)
+    expected, arenas = np.asarray(f(*args)), f._native_calls[0][1].code.arenas
+    arenas[:] = [np.empty(1, np.uint8)]
+    small = weakref.ref(arenas[0])
+
+    same(expected, f(*args))
+    assert len(arenas) == 1
+    assert small() is None
+
+
 def test_threads_call_one_function_at_once():
     a = array(np.random.default_rng(0).normal(size=(40, 40)).astype(np.float32))
     f = warm(rune.jit(lambda a, k: rnp.sin(a @ a) @ a + k), a, 1.0)

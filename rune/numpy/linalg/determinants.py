@@ -62,6 +62,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     method: None or "lu"; other ways of JAX are refused.
 
     Shapes: [*B, N, N] -> [*B], [*B]; logabsdet is real. A singular matrix has sign 0, log -inf.
+    Types:  bools and integers become floats.
     Errors: ShapeError for matrices that are not square; ArgumentError for another method.
     The derivative, tr(a⁻¹ a'), is infinite or NaN for a singular matrix.
     Source: LU, Golub & Van Loan 4e, §3.2; derivative: Giles 2008, §2.2.4.
@@ -109,6 +110,7 @@ def cond(x: Any, p: Any = None) -> Any:
             inf, -inf, 1, -1: the norm of x times that of its inverse.
 
     Shapes: [*B, M, N] -> [*B]; square matrices but for None, 2 and -2.
+    Types:  bools and integers become floats; complex numbers give reals.
     Errors: ShapeError, also for a matrix without elements.
     Source: Golub & Van Loan 4e, §2.6.2.
 
@@ -143,7 +145,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None, hermitian: bool = 
     rtol:   relative to the greatest, max(M, N) eps by default; tol: absolute, in its place.
     hermitian:  a promise, of which nothing is made: the same singular values serve.
 
-    Shapes: [*B, M, N] -> i32[*B]; of a vector, whether it is not zero.
+    Shapes: [*B, M, N] -> [*B]; of a vector, whether it is not zero. Types: i32.
     Errors: ArgumentError for both tolerances.
     Source: Golub & Van Loan 4e, §5.4.1.
 

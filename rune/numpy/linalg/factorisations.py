@@ -49,6 +49,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     mode:   "reduced": Q [*B, M, K], R [*B, K, N] with K = min(M, N); "complete": Q [*B, M, M],
             R [*B, M, N]; "r": R alone, reduced; "raw": the reflections transposed, and their taus.
 
+    Shapes: a [*B, M, N] -> as `mode` says.
     Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
     Errors: ArgumentError for another mode; ShapeError below rank 2.
     The diagonal of R may have either sign. The derivative needs the first K columns to be

@@ -61,6 +61,7 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False,
     """A norm of vectors, all of the axes taken together as one; arguments as of `norm`.
 
     Shapes: the axes, all of them for None, are removed, or are 1 with keepdims.
+    Types:  bools and integers become floats; complex numbers give reals.
     Errors: ArgumentError for another order.
     The derivative at zero is 0.
     Source: Golub & Van Loan 4e, §2.2.
@@ -78,6 +79,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: int | float | str = "
     """A norm of matrices, the last two axes; arguments as of `norm`.
 
     Shapes: [*B, M, N] -> [*B], or [*B, 1, 1] with keepdims.
+    Types:  bools and integers become floats; complex numbers give reals.
     Errors: ArgumentError for another order; AxisError below rank 2.
     The derivative at zero is 0.
     Source: Golub & Van Loan 4e, §2.3.

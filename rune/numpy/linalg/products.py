@@ -26,7 +26,10 @@ vecdot = all_products.vecdot
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged. Errors: ShapeError below rank 2.
+    """The last two axes exchanged.
+
+    Shapes: [*B, M, N] -> [*B, N, M]. Types: that of `x`.
+    Errors: ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.matrix_transpose(rnp.ones((2, 3, 4))).shape
@@ -38,7 +41,7 @@ def matrix_transpose(x: Any, /) -> Any:
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonal of the last two axes; `offset` counts to the right.
 
-    Types:  that of `x`.
+    Shapes: x [*B, M, N] -> [*B, K]. Types: that of `x`.
     Errors: ArgumentError for what is no array; ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
@@ -51,6 +54,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sum of the diagonal of the last two axes.
 
+    Shapes: x [*B, M, N] -> [*B]. Types: as `sum`.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; ShapeError for
             rank 0.
 
@@ -62,7 +66,10 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 def outer(x1: Any, x2: Any, /) -> Any:
-    """Products of all pairs. Shapes: [M], [N] -> [M, N]. Errors: ShapeError for other ranks.
+    """Products of all pairs.
+
+    Shapes: [M], [N] -> [M, N]. Types: promoted together.
+    Errors: ShapeError for other ranks.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.outer(rnp.array([1, 2]), rnp.array([3, 4]))
@@ -78,6 +85,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The cross product of vectors with 3 components along `axis`.
 
+    Shapes: broadcast together, 3 along `axis`. Types: promoted together.
     Errors: ShapeError for another number of components.
 
     >>> import rune.numpy as rnp
@@ -91,6 +99,7 @@ def matrix_power(a: Any, n: int) -> Any:
     """Square matrices multiplied n times; a negative n means powers of the inverse.
 
     Shapes: [*B, N, N] -> [*B, N, N].
+    Types:  that of `a`; of a negative n, bools and integers become floats.
     Errors: ShapeError for matrices that are not square; ArgumentError where n is no integer.
     Cost:   about log2 n products, up to twice as many.
     Source: repeated squaring, Knuth, TAOCP 2, §4.6.3.
@@ -118,6 +127,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     """The product of several matrices, in the order that needs the fewest multiplications.
 
     The first and the last may be vectors.
+    Shapes: [M, K], [K, L], …, [P, N] -> [M, N]; a vector at an end leaves out its axis.
+    Types:  promoted together.
     Errors: ArgumentError for fewer than two; ShapeError where sizes or ranks do not fit.
     Source: Cormen et al., Introduction to Algorithms 3e, §15.2.
 

@@ -99,7 +99,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     rtol:   10 max(M, N) eps by default; an array has one for each matrix. rcond is its old name.
     hermitian:  a promise, of which nothing is made: the same singular values serve.
 
-    Shapes: [*B, M, N] -> [*B, N, M].
+    Shapes: [*B, M, N] -> [*B, N, M]. Types: bools and integers become floats.
     Errors: ShapeError below rank 2; ArgumentError for both rtol and rcond.
     The derivative is that of matrices of constant rank.
     Source: Golub & Van Loan 4e, §5.5.2; derivative: Golub & Pereyra 1973, SIAM J. Numer. Anal. 10.
@@ -181,6 +181,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
             M <= N. That is a shape that depends on values, so not under jit.
 
     Shapes: a [M, N]; b [M] or [M, K] -> x [N] or [N, K], residuals [1] or [K], rank [], s [min].
+    Types:  bools and integers become floats; rank i32, residuals and s real.
     Errors: ShapeError for other ranks or different numbers of rows.
     Source: Golub & Van Loan 4e, §5.5; derivative: as pinv's.
 
@@ -226,6 +227,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     """The inverse of `a` as a map from its last axes to its first `ind`.
 
     Shapes: [*P, *Q] -> [*Q, *P] with `ind` axes P, and as many elements in P as in Q.
+    Types:  bools and integers become floats.
     Errors: ArgumentError for ind < 1; ShapeError where the two sides differ in size.
     Source: one `solve` of the reshaped system.
 
@@ -251,6 +253,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """x with tensordot(a, x, x.ndim) = b. `axes` of `a` are moved to the end first.
 
     Shapes: a [*B, *Q], b [*B] -> [*Q], and as many elements in B as in Q.
+    Types:  bools and integers become floats.
     Errors: ShapeError where the two sides differ in size.
     Source: one `solve` of the reshaped system.
 

@@ -66,7 +66,8 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
     """Eigenvalues of Hermitian matrices, ascending; arguments as of `eigh`.
 
-    Shapes: [*B, N, N] -> [*B, N], real.
+    Shapes: [*B, N, N] -> [*B, N].
+    Types:  bools and integers become floats; complex numbers give reals.
     Errors: ShapeError for matrices that are not square; ArgumentError for another UPLO.
     Source: as `eigh`; derivative: Magnus 1985, Econometric Theory 1.
 
@@ -120,7 +121,7 @@ def eig(a: Any) -> EigResult:
 def eigvals(a: Any) -> Any:
     """Eigenvalues of square matrices, complex, in no particular order.
 
-    Shapes: [*B, N, N] -> [*B, N].
+    Shapes: [*B, N, N] -> [*B, N]. Types: c64, or c128 of f64, c128 and 64-bit integers.
     Errors: ShapeError for matrices that are not square.
     Source: LAPACK's geev; derivative: Magnus 1985, Econometric Theory 1.
 
@@ -188,7 +189,8 @@ def _subset(name: str, subset: tuple[int, int] | None, shape: Any, full: bool) -
 def svdvals(x: Any, /) -> Any:
     """Singular values, descending.
 
-    Shapes: [*B, M, N] -> [*B, min(M, N)], real.
+    Shapes: [*B, M, N] -> [*B, min(M, N)].
+    Types:  bools and integers become floats; complex numbers give reals.
     Errors: ShapeError below rank 2.
     Source: as `svd`; derivative: Magnus 1985, Econometric Theory 1.
 

@@ -12,7 +12,8 @@ def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     """The real spectrum of a signal that is Hermitian, given by half of its last axis.
 
     Arguments are those of `rune.numpy.fft.irfftn`.
-    Shapes: any, kept. Types: bools and integers become floats; complex numbers give reals.
+    Shapes: as x, with s[-1], or 2 (N - 1) from N elements, along the last of the axes.
+    Types:  f32, of f64 and c128 f64.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -29,7 +30,8 @@ def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The inverse of `hfftn`: half of a Hermitian signal, from its real spectrum.
 
-    Shapes: any, kept.
+    Shapes: as x, with s[-1] // 2 + 1 along the last of the axes.
+    Types:  c64, of f64 c128.
     Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
             numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -46,7 +48,8 @@ def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
 def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`hfftn` along two axes.
 
-    Types:  bools and integers become floats; complex numbers give reals.
+    Shapes: as x, with s[-1], or 2 (N - 1) from N elements, along the last of the axes.
+    Types:  f32, of f64 and c128 f64.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -62,6 +65,8 @@ def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 def ihfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """`ihfftn` along two axes.
 
+    Shapes: as x, with s[-1] // 2 + 1 along the last of the axes.
+    Types:  c64, of f64 c128.
     Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
             numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.

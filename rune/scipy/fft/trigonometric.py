@@ -149,6 +149,8 @@ def dct(
     norm:   "backward" scales the inverse, "forward" this one, by the inverse's 1/2N (1/2(N-1) for
             type 1); "ortho" both by its root, and makes the matrix orthogonal.
     orthogonalize: whether the first (and last) terms are weighted so; by default for "ortho".
+    Shapes: as x, with n elements along the axis.
+    Types:  in the dtype of x, complex too; bools and integers as f32.
     Errors: ArgumentError for another type; ShapeError for an n below 1, and for type 1 of fewer
             than two elements.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.

@@ -87,6 +87,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of parabolas through values `y` along an axis, at points `x` or dx apart.
 
     Of an even number of values the last step is that of the parabola through the last three.
+    Shapes: y with the axis gone; x has one axis, or those of y.
+    Types:  of y, complex too, and x together; bools and integers as f32.
     Errors: ShapeError where x and y differ in length.
     Source: DLMF 3.5(i) and 3.5(ii).
 
@@ -155,6 +157,8 @@ def quad(
     func:  elementwise, smooth inside; a and b may be infinite.
     limit: the interval is cut into so many equal parts of 21 points each: the points are fixed, so
            the integral is one sum, under every transformation, and exact derivatives of it.
+    Shapes: a, b [] -> [], [].
+    Types:  real, of a and b together; integers as f32.
     Errors: ArgumentError for limit < 1.
     Source: Piessens et al. 1983, QUADPACK, QK21 and QK15I's substitution.
 

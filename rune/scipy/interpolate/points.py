@@ -235,6 +235,8 @@ class BarycentricInterpolator:
 def barycentric_interpolate(xi: Any, yi: Any, x: Any) -> Any:
     """The polynomial through yi at xi, at x.
 
+    Shapes: xi [N], yi [N, *V], x [*S] -> [*S, *V].
+    Types:  real, of all three together; bools and integers as f32.
     Errors: ArgumentError for what is no array; DtypeError for what is no array and complex
             numbers; ShapeError for shapes that do not fit; AxisError for an axis out of range.
     Source: Berrut & Trefethen 2004, SIAM Review 46(3).

@@ -37,7 +37,9 @@ def solve_banded(
     """x with a x = b, where a has l diagonals below the main one and u above it.
 
     Rows change places where that is needed. A singular `a` gives infinities or NaN.
-    ab:     [*B, l + u + 1, N] with a[i, j] = ab[u + i - j, j]. b [N] or [*B, N, K].
+    ab:     holds a[i, j] at ab[u + i - j, j].
+    Shapes: ab [*B, l + u + 1, N], b [N] or [*B, N, K] -> [*B, N] or [*B, N, K].
+    Types:  of ab and b together, complex too; bools and integers as f32.
     Errors: ShapeError where the number of rows is not l + u + 1, or sizes do not fit.
     Source: Golub & Van Loan 4e, §4.3.3.
 
@@ -127,7 +129,9 @@ def solveh_banded(
 ) -> Any:  # fmt: skip
     """x with a x = b for a positive definite a, of which one half of the diagonals is given.
 
-    ab:     [*B, u + 1, N] with a[i, j] = ab[u + i - j, j], i <= j; if lower ab[i - j, j], i >= j.
+    ab:     holds a[i, j] at ab[u + i - j, j], i <= j; if lower at ab[i - j, j], i >= j.
+    Shapes: ab [*B, u + 1, N], b [N] or [*B, N, K] -> [*B, N] or [*B, N, K].
+    Types:  of ab and b together, complex too; bools and integers as f32.
     Errors: ShapeError where sizes do not fit. NaN where `a` is not positive definite.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.5, band Cholesky.
 

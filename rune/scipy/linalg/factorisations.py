@@ -60,6 +60,8 @@ def cho_factor(
 ) -> tuple[Any, bool]:
     """The factor that `cholesky` gives, and which one it is, for `cho_solve`.
 
+    Shapes: a [*B, M, M] -> [*B, M, M] and a Python bool.
+    Types:  in the dtype of a, complex too; bools and integers as f32.
     Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
             arXiv:1602.07527.
@@ -184,6 +186,8 @@ def qr(
                "r": (R,); "raw": the reflections and their taus as LAPACK has them, and R.
     pivoting:  gives numbers p [*B, N] of columns as well, with a[:, p] = Q R and the size of R's
                diagonal falling: where it drops to rounding, the rank of `a` ends.
+    Shapes: a [*B, M, N] -> as `mode` says.
+    Types:  in the dtype of a, complex too; bools and integers as f32; p i32.
     Errors: ArgumentError for another mode.
     Source: pivoting, Businger & Golub 1965, Numer. Math. 7.
 
@@ -219,6 +223,9 @@ def qr_multiply(
     """Q c ("left") or c Q ("right"), and R, of the economic a = Q R; Q conjugated if asked for.
 
     pivoting:  as in `qr`, with the numbers of the columns as a third result.
+    Shapes: a [*B, M, N], K = min(M, N): "left", c [K] or [*B, K, P] -> [M] or [*B, M, P]; "right",
+            c [M] or [*B, P, M] -> [K] or [*B, P, K]; R [*B, K, N].
+    Types:  of a and c together, complex too; bools and integers as f32.
     Errors: ArgumentError for another mode.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §5.2; Schreiber & Van Loan 1989,
             SIAM J. Sci. Stat. Comput. 10(1).

@@ -32,6 +32,7 @@ def _real(numbers: Any) -> Any:
 def hadamard(n: int, dtype: Any = int) -> Any:
     """Sylvester's matrix of ones and minus ones with orthogonal rows; n is a power of two.
 
+    Shapes: [n, n]. Types: dtype, i32 by default.
     Errors: ArgumentError for another n.
 
     >>> from rune.scipy import linalg
@@ -50,6 +51,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 def hilbert(n: int) -> Any:
     """1 / (i + j + 1), a matrix of very large condition.
 
+    Shapes: [n, n]. Types: f32.
     Errors: ArgumentError for `n` that is no integer.
 
     >>> from rune.scipy import linalg
@@ -64,6 +66,7 @@ def hilbert(n: int) -> Any:
 def invhilbert(n: int, exact: bool = False) -> Any:
     """The inverse of Hilbert's matrix: whole numbers, in a floating dtype unless `exact`.
 
+    Shapes: [n, n]. Types: f32, or i64 if exact.
     Errors: ArgumentError for exact numbers beyond 64 bits, n > 14.
     Source: Choi 1983, American Mathematical Monthly 90(5).
 
@@ -149,6 +152,7 @@ def dft(n: int, scale: str | None = None) -> Any:
     """The matrix of the discrete Fourier transform: exp(-2πi jk / n).
 
     scale:  None; "sqrtn" divides by √n, "n" by n.
+    Shapes: [n, n]. Types: c64.
     Errors: ArgumentError for another scale.
 
     >>> from rune.scipy import linalg
@@ -169,6 +173,7 @@ def helmert(n: int, full: bool = False) -> Any:
     """Helmert's matrix of contrasts: orthonormal rows, each orthogonal to ones.
 
     full:   whether the row of 1/√n stands first.
+    Shapes: [n - 1, n], or [n, n] if full. Types: f32.
     Errors: ArgumentError for `n` that is no integer.
 
     >>> from rune.scipy import linalg

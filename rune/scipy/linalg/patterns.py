@@ -104,6 +104,9 @@ def circulant(c: Any) -> Any:
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """The matrix A with A v = convolve(a, v, mode) for v of n elements.
 
+    Shapes: a [*B, K] -> [*B, R, n], R numbers in the convolution: "full" K + n - 1, "same"
+            max(K, n), "valid" |K - n| + 1.
+    Types:  as a.
     Errors: ArgumentError for n < 1, another mode, or an empty `a`.
 
     >>> import rune.numpy as rnp

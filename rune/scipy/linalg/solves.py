@@ -185,6 +185,10 @@ def lstsq(
 
     cond:   singular values up to cond times the greatest count as zero; max(M, N) eps for None.
     There is one way, the singular values; the residuals are there for every rank.
+    Shapes: a [M, N], b [M] or [M, K] -> x [N] or [N, K], residuals [1] or [K], rank [], singular
+            values [min(M, N)].
+    Types:  x of a and b together, complex too, the residuals and singular values in its real dtype,
+            the rank i32; bools and integers as f32.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
             QR.

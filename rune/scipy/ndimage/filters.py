@@ -323,6 +323,7 @@ def median_filter(
 ) -> Any:
     """The middle one (of an even number the upper) of a box of elements around each.
 
+    Shapes: as input. Types: as input.
     Errors: DtypeError for complex numbers, ArgumentError for a size below 1.
 
     >>> import rune.numpy as rnp

@@ -38,6 +38,7 @@ def gaussian_filter1d(
 
     sigma, order, truncate, radius: known while tracing; the density is cut off after `truncate`
             deviations, or `radius` elements.
+    Shapes: as input. Types: as input, complex too; bools and integers as f32.
     Errors: ArgumentError for a sigma that is not positive, a negative order or radius.
 
     >>> import rune.numpy as rnp
@@ -63,6 +64,7 @@ def gaussian_filter(
     """gaussian_filter1d along each of the axes, all by default.
 
     sigma, order, mode, radius: one for all axes, or one for each; an axis of sigma 0 stays.
+    Shapes: as input. Types: as input, complex too; bools and integers as f32.
     Errors: ArgumentError for a negative sigma, and those of gaussian_filter1d.
 
     >>> import rune.numpy as rnp
@@ -93,6 +95,7 @@ def _deviation(name: str, sigma: Any) -> float:
 def gaussian_laplace(input: Any, sigma: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     """The sum over axes of the second derivative of gaussian_filter.
 
+    Shapes: as input. Types: as input, complex too; bools and integers as f32.
     Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
             rank 0.
 
@@ -115,6 +118,7 @@ def gaussian_gradient_magnitude(
 ) -> Any:
     """The length of the gradient of gaussian_filter; its derivative is NaN where that is 0.
 
+    Shapes: as input. Types: as input, complex too; bools and integers as f32.
     Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
             rank 0.
 

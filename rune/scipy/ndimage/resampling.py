@@ -112,6 +112,7 @@ def affine_transform(
             offset.
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
+    Shapes: input [N1, …, ND] -> output_shape, by default as input. Types: as input.
     Errors: ShapeError for another matrix.
 
     >>> import rune.numpy as rnp
@@ -143,6 +144,7 @@ def shift(input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: 
 
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
+    Shapes: as input; shift [] or [D], one for each axis. Types: as input.
     Errors: ArgumentError for another `mode`; DtypeError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -166,6 +168,7 @@ def zoom(
            that of the borders of the elements, instead of that of their centres.
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
+    Shapes: [N1, …, ND] -> [round(N1 zoom), …, round(ND zoom)]. Types: as input.
     Errors: ArgumentError for a zoom that is no number or negative.
 
     >>> import rune.numpy as rnp
@@ -196,6 +199,7 @@ def rotate(
     angle:   known while tracing.   reshape: the result is large enough for all of `input`.
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
+    Shapes: as input; with `reshape` both axes as long as that takes. Types: as input.
     Errors: ArgumentError for another `mode`; DtypeError for what is no array; AxisError for an
             axis out of range.
 

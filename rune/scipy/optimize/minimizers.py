@@ -39,6 +39,8 @@ def minimize(
     options: maxiter; gtol; maxcor of L-BFGS; xatol and fatol of Nelder-Mead.
     Works under jit and vmap. The result is not meant to be differentiated: it is a point where the
     gradient is nearly 0, so use implicit differentiation there.
+    Shapes: x0 [N] -> x, jac [N], fun, status and the counts [], hess_inv of BFGS [N, N].
+    Types:  real, in the dtype of x0; bools and integers as f32; the counts i32.
     Errors: ShapeError for x0 of another rank, ArgumentError for another method or option.
     Source: Nocedal & Wright 2006, Numerical Optimization.
 
@@ -113,6 +115,8 @@ def least_squares(
     ftol, xtol, gtol: relative change of the cost, relative change of x, gradient to end at (none
            is taken below the precision of the dtype).
     Works under jit and vmap. Errors: ShapeError for x0 of another rank.
+    Shapes: x0 [N], fun(x) [M] -> x, grad [N], cost [], fun [M], jac [M, N].
+    Types:  real, in the dtype of x0; bools and integers as f32; nfev i32.
     Source: Nocedal & Wright 2006, section 10.3; damping by Nielsen 1999.
 
     >>> import rune.numpy as rnp

@@ -207,6 +207,8 @@ def golden(
 
     func: elementwise, with one minimum in the interval.   tol: √precision of the dtype by default.
     Not differentiable.  Source: Kiefer 1953.
+    Shapes: both of `brack` [*S], or broadcast to that -> [*S], one minimum for each.
+    Types:  real, of `brack`; bools and integers as f32.
     Errors: ArgumentError for a bracket that is no numbers.
 
     >>> from rune.scipy.optimize import golden
@@ -243,6 +245,8 @@ def root(
 
     Each step solves the system of the Jacobian, and is halved until the residual falls.
     Works under jit and vmap. Source: Nocedal & Wright 2006, section 11.2.
+    Shapes: x0 [N] -> x, fun [N], jac [N, N], status and the counts [].
+    Types:  in the dtype of x0; bools and integers as f32; the counts i32.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for a
             shape that does not fit.
 

@@ -78,6 +78,9 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
             lies wholly within the other.
     method: "direct": products, exact for integers;  "fft": by Fourier transforms;  "auto": as
             `choose_conv_method` says.
+    Shapes: of one rank; of N and K elements along an axis "full" N + K - 1, "same" N, "valid"
+            |N - K| + 1.
+    Types:  of both together, bools and integers too; halves by Fourier transforms give f32.
     Errors: ArgumentError, ShapeError for other ranks or no elements.
 
     >>> import rune.numpy as rnp
@@ -104,6 +107,7 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
     """The faster method of `convolve`: "direct" or "fft", by the number of multiplications.
 
     Integers are convolved directly, which is exact; so are arrays of symbolic sizes.
+    Shapes: of one rank. Types: any; only shapes and dtypes are looked at.
     Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
             not fit.
 
@@ -127,6 +131,7 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The cross-correlation of two arrays: `convolve` with in2 reversed and conjugated.
 
+    Shapes: as `convolve`. Types: as `convolve`.
     Errors: ArgumentError for what is no array, another `mode` and another `method`; ShapeError
             for shapes that do not fit.
 
@@ -143,6 +148,7 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Any:
     """By how much in2 is moved for each result of `correlate` of two vectors.
 
     For mode "same" and an odd total length SciPy gives each of them one more than it is.
+    Shapes: [L], as many as `correlate` gives. Types: i32.
     Errors: ArgumentError for what is no array and another `mode`; DtypeError for bools as
             `in1_len`.
 

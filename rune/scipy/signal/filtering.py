@@ -38,6 +38,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
     zi:     the state to begin with, max(len(a), len(b)) - 1 numbers along `axis`; the result is
             then (y, the state at the end).
+    Shapes: b [K], a [L] -> as x.
+    Types:  of all three together, complex too; bools and integers as f32.
     Errors: ShapeError for coefficients that are no vectors, or a state of another size.
     Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.
 
@@ -118,6 +120,8 @@ def filtfilt(
 
     padtype: how the signal is continued at both ends: "odd", "even", "constant", or None.
     padlen:  by how many samples; by default 3 max(len(a), len(b)).
+    Shapes:  b [K], a [L] -> as x.
+    Types:   of all three together, complex too; bools and integers as f32.
     Errors:  ShapeError for a signal that is not longer than padlen.
     Source:  Gustafsson 1996, "Determining the initial states in forward-backward filtering", IEEE
              Trans. Signal Processing 44(4), of which this is the simple case with padding.
@@ -212,6 +216,7 @@ def savgol_coeffs(
 
     pos: where in the window, by default its middle;  use: "conv" for the order of a convolution,
          "dot" for that of the samples.
+    Shapes: [window_length]. Types: f32.
     Source: Savitzky & Golay 1964, Analytical Chemistry 36(8).
     Errors: ArgumentError for what is no array; DtypeError for anything but integers as
             `window_length` and complex numbers as `polyorder`.
@@ -251,6 +256,7 @@ def savgol_filter(
 
     mode:   at the ends: "interp" evaluates the polynomial of the last whole window; "mirror",
             "nearest", "wrap" and "constant" (cval) continue the signal.
+    Shapes: as x. Types: as x, complex too; bools and integers as f32.
     Errors: ArgumentError for an even window or a window longer than the signal with "interp".
     Source: Savitzky & Golay 1964, Analytical Chemistry 36(8).
 

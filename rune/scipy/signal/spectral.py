@@ -144,6 +144,9 @@ def csd(
     nperseg, noverlap: samples of a segment (256 at most, by default), and of an overlap (half).
     average: "mean" or "median", which is corrected for its bias.
     Result:  frequencies, powers.
+    Shapes:  x, y [..., N, ...] -> [F], [..., F, ...]; F is nfft // 2 + 1 if one-sided, of complex
+             signals nfft.
+    Types:   frequencies real in the dtype of x, powers c64, of f64 c128.
     Errors:  ArgumentError for segments that do not fit together.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
@@ -195,6 +198,7 @@ def welch(
 ) -> tuple[Any, Any]:  # fmt: skip
     """The power of a signal at each frequency, a mean over segments. Arguments as `csd`.
 
+    Shapes: as `csd`. Types: real: frequencies in the dtype of x, powers f32, of f64 f64.
     Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
             no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -218,6 +222,7 @@ def periodogram(
 ) -> tuple[Any, Any]:  # fmt: skip
     """The power of a signal at each frequency, by one transform of the whole of it.
 
+    Shapes: as `csd`, nfft N by default. Types: as `welch`.
     Errors: ArgumentError for what is no array; ShapeError for no elements; AxisError for an
             axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -242,6 +247,7 @@ def coherence(
 ) -> tuple[Any, Any]:  # fmt: skip
     """How much of two signals' powers is common, from 0 to 1: |Pxy|² / (Pxx Pyy).
 
+    Shapes: as `csd`. Types: real: frequencies in the dtype of x, the others f32, of f64 f64.
     Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
             no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -271,6 +277,8 @@ def spectrogram(
     mode:   "psd": powers;  "complex", "magnitude", "angle", "phase" (without jumps).
     Result: frequencies, times, and an array with the frequencies in the place of the axis and the
             times behind all others.
+    Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
+    Types:  as `welch`; of mode "complex" c64, of f64 c128.
     Errors: ArgumentError for what is no array, another `mode` and `nperseg` that is no integer;
             ShapeError for no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -325,6 +333,8 @@ def stft(
     padded: whether zeros complete the last segment.
     Result: frequencies, times, and an array with the frequencies in the place of the axis and the
             times behind all others.
+    Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
+    Types:  frequencies and times real in the dtype of x, the transforms c64, of f64 c128.
     Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
             no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -372,6 +382,8 @@ def istft(
 
     Arguments are those of `stft`; boundary says whether it continued the signal.
     Result: times, signal.
+    Shapes: Zxx [..., F, T] -> [N], [..., N].
+    Types:  real, or a complex signal if not one-sided: f32 and c64, of 64 bits f64 and c128.
     Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
             rank 0.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).

@@ -33,6 +33,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any
     """The signal without its mean ("constant"), or its best straight line ("linear").
 
     bp:     positions at which another line begins.
+    Shapes: as data. Types: as data, complex too; bools and integers as f32.
     Errors: ArgumentError for another type, or a position outside.
 
     >>> import rune.numpy as rnp
@@ -75,6 +76,7 @@ def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
     """The analytic signal: the same real part, and no negative frequencies.
 
     N: the length of the transform, by default that of the axis.
+    Shapes: as x, with N elements along the axis. Types: c64, of f64 c128.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             no elements; AxisError for an axis out of range.
     Source: one-sided spectra, Oppenheim & Schafer 3e, §12.4.
@@ -102,6 +104,8 @@ def resample(
     t:      the places of the samples; the result is then (y, the new places).
     window: weights of the spectrum: a name, or an array of as many frequencies, 0 first.
     domain: "time", or "freq" where x is a spectrum already.
+    Shapes: as x, with num elements along the axis; t [N] -> [num].
+    Types:  as x, complex too; bools, integers and halves as f32.
     Errors: ArgumentError for another domain or a number below 1.
     Source: the Fourier transform cut or filled with zeros, Oppenheim & Schafer 3e, §8.4.
 

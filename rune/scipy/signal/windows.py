@@ -170,6 +170,7 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
     """A window of Nx points by its name; (name, *parameters) where it takes some.
 
     fftbins: whether it is periodic, for a transform; else symmetric, for the design of a filter.
+    Shapes: [Nx]. Types: f32.
     Errors: ArgumentError for another name, or missing parameters.
 
     >>> from rune.scipy import signal
@@ -185,6 +186,7 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
 def boxcar(M: int, sym: bool = True) -> Any:
     """No weighting: ones.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -198,6 +200,7 @@ def boxcar(M: int, sym: bool = True) -> Any:
 def triang(M: int, sym: bool = True) -> Any:
     """A triangle whose ends are not zero.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -211,6 +214,7 @@ def triang(M: int, sym: bool = True) -> Any:
 def parzen(M: int, sym: bool = True) -> Any:
     """Four pieces of cubes.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -224,6 +228,7 @@ def parzen(M: int, sym: bool = True) -> Any:
 def bohman(M: int, sym: bool = True) -> Any:
     """The product of a triangle and a cosine, smoothed.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -237,6 +242,7 @@ def bohman(M: int, sym: bool = True) -> Any:
 def blackman(M: int, sym: bool = True) -> Any:
     """Three cosine terms.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -250,6 +256,7 @@ def blackman(M: int, sym: bool = True) -> Any:
 def nuttall(M: int, sym: bool = True) -> Any:
     """Four cosine terms with least side lobes.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -263,6 +270,7 @@ def nuttall(M: int, sym: bool = True) -> Any:
 def blackmanharris(M: int, sym: bool = True) -> Any:
     """Four cosine terms.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -276,6 +284,7 @@ def blackmanharris(M: int, sym: bool = True) -> Any:
 def flattop(M: int, sym: bool = True) -> Any:
     """Five cosine terms, flat in the middle of the main lobe.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -289,6 +298,7 @@ def flattop(M: int, sym: bool = True) -> Any:
 def bartlett(M: int, sym: bool = True) -> Any:
     """A triangle that ends in zeros.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -302,6 +312,7 @@ def bartlett(M: int, sym: bool = True) -> Any:
 def barthann(M: int, sym: bool = True) -> Any:
     """A triangle and a cosine, mixed.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -315,6 +326,7 @@ def barthann(M: int, sym: bool = True) -> Any:
 def hann(M: int, sym: bool = True) -> Any:
     """A raised cosine that ends in zeros.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -328,6 +340,7 @@ def hann(M: int, sym: bool = True) -> Any:
 def hamming(M: int, sym: bool = True) -> Any:
     """A raised cosine on a pedestal.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -341,6 +354,7 @@ def hamming(M: int, sym: bool = True) -> Any:
 def cosine(M: int, sym: bool = True) -> Any:
     """Half a wave.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -354,6 +368,7 @@ def cosine(M: int, sym: bool = True) -> Any:
 def lanczos(M: int, sym: bool = True) -> Any:
     """The main lobe of sinc.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -367,6 +382,7 @@ def lanczos(M: int, sym: bool = True) -> Any:
 def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Any:
     """A plateau with cosine flanks; `alpha` is the share of the flanks.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -408,6 +424,7 @@ def gaussian(M: int, std: float, sym: bool = True) -> Any:
 def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Any:
     """A bell of width `sig` and steepness p; p = 1 is Gauss's.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -435,6 +452,7 @@ def general_hamming(M: int, alpha: float, sym: bool = True) -> Any:
 def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
     """A sum of cosines with weights `a`.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -448,6 +466,7 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
 def exponential(M: int, center: float | None = None, tau: float = 1.0, sym: bool = True) -> Any:
     """exp(-|n - center| / tau); only a symmetric one may have another center.
 
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 

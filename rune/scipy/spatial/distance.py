@@ -101,6 +101,7 @@ def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
 def squareform(X: Any) -> Any:
     """The symmetric matrix of distances that pdist gave, or what pdist gave from the matrix.
 
+    Shapes: X [N (N - 1) / 2] -> [N, N]; X [N, N] -> [N (N - 1) / 2]. Types: as X.
     Errors: ShapeError for a number of distances that belongs to no matrix.
 
     >>> import rune.numpy as rnp

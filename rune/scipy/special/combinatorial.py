@@ -111,6 +111,7 @@ def over_gamma(x: Any) -> Any:
 def binom(n: Any, k: Any) -> Any:
     """Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)), the number of choices of k out of n.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
@@ -132,6 +133,7 @@ def comb(N: Any, k: Any, exact: bool = False, repetition: bool = False) -> Any:
     """The number of ways to choose k out of N, as a float; with `repetition`, k times out of N.
 
     0 for k > N or negative numbers.
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError for exact=True.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
@@ -150,6 +152,7 @@ def comb(N: Any, k: Any, exact: bool = False, repetition: bool = False) -> Any:
 def perm(N: Any, k: Any, exact: bool = False) -> Any:
     """The number of ordered choices of k out of N, as a float; 0 for k > N or negative numbers.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError for exact=True.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
@@ -173,6 +176,7 @@ def _factorial(n: Any) -> Any:
 def factorial(n: Any, exact: bool = False) -> Any:
     """n! = Γ(n + 1), as a float; 0 for negative n.
 
+    Shapes: any, kept. Types: bools and integers become floats.
     Errors: ArgumentError for exact=True.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
@@ -226,6 +230,7 @@ def _poch(z: Any, m: Any) -> Any:
 def multigammaln(a: Any, d: int) -> Any:
     """log of the multivariate gamma function of dimension d, for a > (d - 1) / 2.
 
+    Shapes: any, kept. Types: bools and integers become floats.
     Errors: ArgumentError for d < 1.
     Source: DLMF 5.5.3 and 5.11.1.
 

@@ -364,6 +364,7 @@ def pseudo_huber(delta: Any, r: Any) -> Any:
 def bernoulli(n: int) -> Any:
     """The Bernoulli numbers B(0) … B(n), of which B(1) is -1/2, as a floating array.
 
+    Shapes: [n + 1]. Types: f32.
     Source: DLMF 24.2.1, by the tangent numbers of Brent & Harvey 2011, arXiv:1108.0286.
     Errors: ArgumentError for an `n` that is no integer.
 

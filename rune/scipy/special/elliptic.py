@@ -72,6 +72,7 @@ _ellipe.defjvps(_slope_of_e)
 def ellipk(m: Any) -> Any:
     """K(m), the integral of 1 / √(1 - m sin²t) from 0 to π/2; infinite at 1, NaN beyond.
 
+    Shapes: any, kept. Types: bools and integers become floats.
     Source: DLMF 19.8.5.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
@@ -101,6 +102,7 @@ def ellipkm1(p: Any) -> Any:
 def ellipe(m: Any) -> Any:
     """E(m), the integral of √(1 - m sin²t) from 0 to π/2; NaN beyond 1.
 
+    Shapes: any, kept. Types: bools and integers become floats.
     Source: DLMF 19.8.6.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 

@@ -320,6 +320,7 @@ def _riemann(x: Any) -> Any:
 def zeta(x: Any, q: Any = None) -> Any:
     """Hurwitz' zeta function, Σ (q + k)**-x over k >= 0; Riemann's, for every x, without q.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: NaN for x < 1 where q is given, and for q < 0; infinite at x = 1 and at whole q <= 0.
     Source: DLMF 25.4.2 and 25.11.5.
 

@@ -147,6 +147,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 def betaincc(a: Any, b: Any, x: Any) -> Any:
     """1 - I_x(a, b), exact where that is small.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: as betainc.
     Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3).
 
@@ -222,6 +223,7 @@ def upper_inverse(a: Any, b: Any, q: Any) -> Any:
 def betaincinv(a: Any, b: Any, y: Any) -> Any:
     """The x with I_x(a, b) = y.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: NaN for y outside [0, 1], a <= 0 or b <= 0.
     Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3).
 
@@ -236,6 +238,7 @@ def betaincinv(a: Any, b: Any, y: Any) -> Any:
 def betainccinv(a: Any, b: Any, y: Any) -> Any:
     """The x with 1 - I_x(a, b) = y.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: as betaincinv.
     Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3).
 

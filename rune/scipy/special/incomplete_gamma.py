@@ -150,6 +150,7 @@ upper.defjvps(
 def gammainc(a: Any, x: Any) -> Any:
     """P(a, x), the integral of t**(a - 1) exp(-t) from 0 to x, over Γ(a).
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: NaN for negative arguments.
     Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 
@@ -164,6 +165,7 @@ def gammainc(a: Any, x: Any) -> Any:
 def gammaincc(a: Any, x: Any) -> Any:
     """Q(a, x) = 1 - P(a, x), exact where that is small.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: NaN for negative arguments.
     Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 
@@ -230,6 +232,7 @@ upper_inverse.defjvps(
 def gammaincinv(a: Any, y: Any) -> Any:
     """The x with P(a, x) = y.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: NaN for y outside [0, 1] or a <= 0.
     Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 
@@ -244,6 +247,7 @@ def gammaincinv(a: Any, y: Any) -> Any:
 def gammainccinv(a: Any, y: Any) -> Any:
     """The x with Q(a, x) = y.
 
+    Shapes: broadcast together. Types: bools and integers become floats.
     Errors: NaN for y outside [0, 1] or a <= 0.
     Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 

@@ -162,6 +162,7 @@ def expn(n: Any, x: Any) -> Any:
     """En(x), the integral of exp(-x t) / t**n over t >= 1, for whole n >= 0 and x >= 0.
 
     Not differentiable in n. Errors: NaN for other n, and for negative x.
+    Shapes: broadcast together. Types: bools and integers become floats.
     Source: DLMF 8.19.8 and 8.19.17.
 
     >>> from rune.scipy.special import expn
@@ -216,6 +217,7 @@ def _sici_jvp(primals: Any, tangents: Any) -> Any:
 def sici(x: Any) -> tuple[Any, Any]:
     """Si(x) and Ci(x); Ci is NaN below 0, where it is complex.
 
+    Shapes: any, kept by both. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
     Source: DLMF 6.2.19 and 6.2.20.
 
@@ -288,6 +290,7 @@ def _fresnel_jvp(primals: Any, tangents: Any) -> Any:
 def fresnel(x: Any) -> tuple[Any, Any]:
     """S(x) and C(x), the integrals of sin(πt²/2) and cos(πt²/2) from 0 to x.
 
+    Shapes: any, kept by both. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
     Source: DLMF 7.5.3 and 7.5.4.
 

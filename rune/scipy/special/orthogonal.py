@@ -52,6 +52,7 @@ def eval_legendre(n: Any, x: Any) -> Any:
     """Legendre's polynomial of degree n at x.
 
     n: integers known while tracing, as for all polynomials here. Errors: ArgumentError for others.
+    Shapes: broadcast together. Types: bools and integers become floats.
     Source: the recurrences of DLMF 18.9.1.
 
     >>> from rune.scipy.special import eval_legendre

@@ -29,6 +29,8 @@ def logsumexp(
     """log(sum(b exp(a))) over axes, without overflow; -inf for a slice of -inf.
 
     return_sign: also the sign of the sum, whose magnitude the logarithm is then taken of.
+    Shapes: a without the axes, or with 1 there if keepdims; b and where broadcast to a.
+    Types:  real, of a and b together; bools and integers become floats.
     Errors: a negative sum gives NaN without `return_sign`.
 
     >>> import rune.numpy as rnp
@@ -50,6 +52,7 @@ def logsumexp(
 def softmax(x: Any, axis: Axis = None) -> Any:
     """exp(x) / sum(exp(x)) over axes (all by default), without overflow.
 
+    Shapes: any, kept. Types: bools and integers become floats.
     Errors: a slice that is all -inf, or holds +inf or NaN, gives NaN.
 
     >>> import rune.numpy as rnp

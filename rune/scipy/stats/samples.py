@@ -70,6 +70,8 @@ def moment(
 ) -> Any:  # fmt: skip
     """The mean of (a - center)**order along an axis; the center is the mean by default.
 
+    Shapes: a without the axis, [] for axis None, or with 1 there if keepdims.
+    Types:  in the dtype of a; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -89,6 +91,8 @@ def skew(
     """The third central moment over the 3/2 power of the second; NaN for equal numbers.
 
     bias:   False corrects for the size of a sample of three or more.
+    Shapes: a without the axis, [] for axis None, or with 1 there if keepdims.
+    Types:  in the dtype of a; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -112,6 +116,8 @@ def kurtosis(
     """The fourth central moment over the square of the second, less 3 if `fisher`.
 
     bias:   False corrects for the size of a sample of four or more.
+    Shapes: a without the axis, [] for axis None, or with 1 there if keepdims.
+    Types:  in the dtype of a; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -134,6 +140,8 @@ def sem(
 ) -> Any:  # fmt: skip
     """The standard error of the mean, std / √n.
 
+    Shapes: a without the axis, [] for axis None, or with 1 there if keepdims.
+    Types:  in the dtype of a; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -148,6 +156,7 @@ def sem(
 def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """(a - mean) / std along an axis; over all numbers for axis None.
 
+    Shapes: as a. Types: in the dtype of a; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -163,6 +172,7 @@ def zmap(
 ) -> Any:
     """(scores - mean) / std, of the mean and std of `compare`.
 
+    Shapes: as scores. Types: of both together; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -197,6 +207,8 @@ def gmean(
     """The geometric mean, exp(mean(log(a))), computed in `dtype` if that is given.
 
     weights: one for each number, or a vector of them along the axis.
+    Shapes:  a without the axis, [] for axis None, or with 1 there if keepdims.
+    Types:   dtype if given, else that of a; bools and integers become floats.
     Errors:  ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -217,6 +229,8 @@ def hmean(
     """The harmonic mean, 1 / mean(1 / a), computed in `dtype` if that is given.
 
     weights: one for each number, or a vector of them along the axis.
+    Shapes:  a without the axis, [] for axis None, or with 1 there if keepdims.
+    Types:   dtype if given, else that of a; bools and integers become floats.
     Errors:  ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -238,6 +252,8 @@ def iqr(
 
     scale:         a number, or "normal": the distance for a normal distribution of variance 1.
     interpolation: a method of `rune.numpy.percentile`.
+    Shapes:        x without the axis, [] for axis None, or with 1 there if keepdims.
+    Types:         in the dtype of x; bools and integers become floats.
     Errors:        ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -272,6 +288,7 @@ def describe(
 ) -> DescribeResult:
     """Size, extremes, mean, variance, skewness and kurtosis along an axis.
 
+    Shapes: a without the axis, [] for axis None. Types: bools and integers become floats.
     Errors: ShapeError for no numbers; ArgumentError for a nan_policy other than "propagate" and
             "omit".
 
@@ -375,6 +392,8 @@ def mode(
     """The most frequent number along an axis, the smallest of several; and its count.
 
     nan_policy: "propagate" or "omit"; NaN, which equals nothing, is the mode of NaN alone.
+    Shapes:     a without the axis, [] for axis None, or with 1 there if keepdims.
+    Types:      the mode in the dtype of a, the count i32.
     Errors:     ShapeError for no numbers along the axis; ArgumentError for another nan_policy.
 
     >>> import rune.numpy as rnp
@@ -410,6 +429,7 @@ class PearsonRResult(NamedTuple):
 def pearsonr(x: Any, y: Any) -> PearsonRResult:
     """Pearson's correlation of two samples of rank 1, and its two-sided p-value.
 
+    Shapes: x, y [N] -> [], []. Types: of both together; bools and integers become floats.
     Errors: ShapeError for fewer than two numbers.
 
     >>> import rune.numpy as rnp
@@ -437,6 +457,7 @@ def _correlated(x: Any, y: Any) -> PearsonRResult:
 def spearmanr(a: Any, b: Any) -> PearsonRResult:
     """Spearman's correlation of two samples of rank 1: Pearson's of their ranks; with a p-value by
     Student's t distribution; NaN for fewer than two numbers.
+    Shapes: a, b [N] -> [], []. Types: f32, of 64 bits f64.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
             samples of different sizes.
 
