@@ -31,6 +31,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
     """The transform of the last axes of x, as many as there are lengths.
 
     fft_lengths: the sizes of these axes where numbers are real, or complex both before and after.
+    Shapes: x [*B, *S] -> [*B, *S]; RFFT keeps S[-1] // 2 + 1 of the last axis, IRFFT takes those.
     Types:  c64 or c128 for FFT, IFFT and IRFFT; f32 or f64 for RFFT. Inverses divide.
     Errors: DtypeError; ShapeError where lengths are not those of x; ArgumentError.
 

@@ -88,13 +88,14 @@ def _rows_taken(
 ) -> np.ndarray | None:
     """By np.take, whole rows together, where one axis is indexed and the others are whole.
 
-    Indices are clamped. None for other windows.
+    Indices are clamped. None for other windows, and where each lane has an operand of its own.
     """
     is_whole = all(
         size == whole or axis in dims.start_map
         for axis, (size, whole) in enumerate(zip(slice_sizes, operand.shape, strict=True))
     )
-    if len(dims.start_map) != 1 or dims.collapsed != dims.start_map or not is_whole:
+    is_one_axis = len(dims.start_map) == 1 and dims.collapsed == dims.start_map
+    if dims.operand_batching or not (is_one_axis and is_whole):
         return None
     (axis,) = dims.start_map
     start = np.clip(indices[..., 0].astype(np.int64), 0, operand.shape[axis] - 1)

@@ -144,7 +144,9 @@ class Jitted:
         traced = self._plain.get(key)
         if traced is not None:
             return self._run_again(traced, leaves, args, kwargs)
-        full, full_tree = tree.flatten((args, kwargs))
+        # Not `args` again: another thread may have changed a container since the key was made.
+        read = args if treedef is None else tree.unflatten(treedef, leaves)
+        full, full_tree = tree.flatten((read, kwargs))
         traced, leaves = self._find(full, full_tree, ())
         if not (traced.serves_one_call or traced.needs or traced.axes):
             if len(self._plain) >= automatic.KEPT:
@@ -163,7 +165,7 @@ class Jitted:
     ) -> Any:
         result = self._finish(traced, leaves)
         if traced.descriptions < NATIVE_CALLS:
-            self._describe(traced, args, kwargs)
+            self._describe(traced, leaves, args, kwargs)
         return result
 
     def _finish(self, traced: Traced, leaves: Sequence[Any]) -> Any:
@@ -208,7 +210,9 @@ class Jitted:
 
     # --- calls by native code ---------------------------------------------------------------
 
-    def _describe(self, traced: Traced, args: tuple, kwargs: Mapping[str, Any]) -> None:
+    def _describe(
+        self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]
+    ) -> None:
         """Let native code make calls like this one from now on, if it can."""
         if traced.on_cpu is None or not is_evaluating():
             return
@@ -218,8 +222,15 @@ class Jitted:
         traced.descriptions += 1
         if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced):
             return
+        # Others may have changed the containers meanwhile, and may while they are described.
+        dynamic, statics = self.marked.split(args, kwargs)
+        own, treedef = tree.flatten(dynamic)
+        if treedef != traced.key[0] or [*map(id, own)] != [*map(id, leaves)]:
+            return
+        read, named = with_statics(tree.unflatten(treedef, own), statics)
+        named = {name: named[name] for name in kwargs}
         found = cached().described(
-            args, kwargs, self.marked.static_test(len(args)), traced.captured, traced.on_cpu,
+            read, named, self.marked.static_test(len(args)), traced.captured, traced.on_cpu,
             traced.out_types, traced.out_tree, self._home,
         )  # fmt: skip
         if found is not None and _native_call():

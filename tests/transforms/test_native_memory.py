@@ -133,6 +133,44 @@ def test_an_arena_that_is_too_small_is_let_go():
     assert small() is None
 
 
+def test_a_container_that_changes_before_its_call_is_described_is_no_other_kind():
+    given: list[Any] = [X, [X + 1.0]]
+
+    class Meddling:
+        def __init__(self, a: Any):
+            self.a = a
+
+    def make(_: Any, children: Any) -> Any:
+        given[:] = [[X], X + 1.0]
+        return Meddling(*children)
+
+    tree.register_node(Meddling, lambda m: ((m.a,), None), make)
+    f = rune.jit(lambda p: Meddling(X * (1.0 if isinstance(p[0], list) else 2.0)))
+    for _ in range(3):
+        given[:] = [X, [X + 1.0]]
+        same(2.0 * np.asarray(X), f(given).a)
+
+    same(np.asarray(X), f([[X], X + 1.0]).a)
+
+
+def test_a_container_that_changes_while_a_trace_is_looked_for_spoils_no_other_call(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    given: list[Any] = [X, [X]]
+    f, settings = rune.jit(lambda p: tree.map(lambda leaf: leaf + 1.0, p)), rune.config.current()
+
+    def meddle() -> Any:
+        given[:] = [X, [X], X]
+        return settings
+
+    monkeypatch.setattr(rune.config, "current", meddle)
+    f(given)
+    monkeypatch.undo()
+
+    for count in (2, 3, 2):
+        assert len(tree.leaves(f([X, [X], X][:count]))) == count
+
+
 def test_threads_call_one_function_at_once():
     a = array(np.random.default_rng(0).normal(size=(40, 40)).astype(np.float32))
     f = warm(rune.jit(lambda a, k: rnp.sin(a @ a) @ a + k), a, 1.0)

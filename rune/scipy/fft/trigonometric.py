@@ -169,6 +169,7 @@ def idct(
 ) -> Any:  # fmt: skip
     """The inverse of `dct` of the same type and norm.
 
+    Shapes: as x, with n elements along the axis.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.
@@ -188,6 +189,7 @@ def dst(
 ) -> Any:  # fmt: skip
     """The discrete sine transform of a type from 1 to 4, along one axis. Arguments as `dct`.
 
+    Shapes: as x, with n elements along the axis.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array, another `norm` and `type` that is no integer;
             ShapeError for no elements; AxisError for an axis out of range.
@@ -207,6 +209,7 @@ def idst(
 ) -> Any:  # fmt: skip
     """The inverse of `dst` of the same type and norm.
 
+    Shapes: as x, with n elements along the axis.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
             AxisError for an axis out of range.

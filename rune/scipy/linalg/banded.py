@@ -171,6 +171,7 @@ def cho_solve_banded(
 ) -> Any:
     """x with a x = b from the factor that `cholesky_banded` gives, and its side.
 
+    Shapes: cb [*B, u + 1, N], b [N] or [*B, N, K] -> [*B, N] or [*B, N, K].
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.5, band Cholesky.

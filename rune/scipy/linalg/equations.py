@@ -35,6 +35,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     method:  accepted as in JAX, "schur" or "eigen"; tol likewise. The Schur form serves both.
 
     Shapes: [*B, M, M], [*B, N, N], [*B, M, N] -> [*B, M, N]; leading axes broadcast.
+    Types:  of all together, complex too; bools and integers become floats.
     Errors: ShapeError for sizes that do not fit; ArgumentError for another method. Where A and -B
             share an eigenvalue the result is infinite or NaN.
     Source: Bartels & Stewart 1972, Comm. ACM 15(9).
@@ -63,6 +64,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """X with a X + X aᴴ = q.
 
     Shapes: [*B, N, N] both -> [*B, N, N].
+    Types:  of all together, complex too; bools and integers become floats.
     Errors: ShapeError for sizes that do not fit.
     Source: Sylvester's equation with B = aᴴ.
 
@@ -83,6 +85,7 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     method:  accepted as in SciPy, "direct" or "bilinear"; the bilinear map serves both.
 
     Shapes: [*B, N, N] both -> [*B, N, N].
+    Types:  of all together, complex too; bools and integers become floats.
     Errors: ShapeError for sizes that do not fit; ArgumentError for another method.
     Source: the continuous equation of (aᴴ - 1)(aᴴ + 1)⁻¹, for which -1 may be no eigenvalue;
             Gajic & Qureshi 1995, Lyapunov Matrix Equation in System Stability and Control, §5.

@@ -127,6 +127,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     method:  accepted as in SciPy; the derivative is always that of the algorithm of `expm`.
 
     Shapes: [*B, N, N] both, leading axes broadcast.
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for matrices that are not square; ArgumentError for another method.
     Source: Al-Mohy & Higham 2009, SIAM J. Matrix Anal. 30(4).
 
@@ -191,6 +192,7 @@ def _sinh(x: Any) -> Any:
 def cosm(A: Any) -> Any:
     """The cosine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: Higham 2008, Functions of Matrices, §12.1: by exponentials.
 
@@ -207,6 +209,7 @@ def cosm(A: Any) -> Any:
 def sinm(A: Any) -> Any:
     """The sine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: Higham 2008, Functions of Matrices, §12.1: by exponentials.
 
@@ -223,6 +226,7 @@ def sinm(A: Any) -> Any:
 def tanm(A: Any) -> Any:
     """The tangent of square matrices: cos(A)⁻¹ sin(A). Shapes: [*B, N, N] -> [*B, N, N].
 
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: as `cosm`.
 
@@ -239,6 +243,7 @@ def tanm(A: Any) -> Any:
 def coshm(A: Any) -> Any:
     """The hyperbolic cosine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: Higham 2008, Functions of Matrices, §12.5: by exponentials.
 
@@ -255,6 +260,7 @@ def coshm(A: Any) -> Any:
 def sinhm(A: Any) -> Any:
     """The hyperbolic sine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: as `coshm`.
 
@@ -271,6 +277,7 @@ def sinhm(A: Any) -> Any:
 def tanhm(A: Any) -> Any:
     """The hyperbolic tangent of square matrices: cosh(A)⁻¹ sinh(A). Shapes: [*B, N, N] the same.
 
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: as `coshm`.
 

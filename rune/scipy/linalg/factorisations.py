@@ -85,6 +85,7 @@ def lu(
 
     permute_l:  gives P L and U instead; p_indices: gives numbers p with a = L[p] U instead of P.
     Shapes: [*B, M, N] -> [*B, M, M], [*B, M, K], [*B, K, N], K = min(M, N).
+    Types:  P real, L and U complex of complex numbers; bools and integers become floats.
     Errors: ArgumentError for what is no array; ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
@@ -119,6 +120,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     """L and U in one array, and the pivots, for `lu_solve`.
 
     Shapes: [*B, M, N] -> [*B, M, N], i32[*B, min(M, N)].
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ArgumentError for what is no array; ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
@@ -141,6 +143,7 @@ def lu_solve(
     """x with a x = b from `lu_factor`'s answer; trans 1: aᵀ x = b; trans 2: aᴴ x = b.
 
     Shapes: factors [*B, N, N], pivots [*B, N], b [*B, N, K] or [N].
+    Types:  of all together, complex too; bools and integers become floats.
     Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).

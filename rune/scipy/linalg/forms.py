@@ -30,6 +30,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     output:  "real" or "complex", of a real matrix.
 
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N, N].
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for matrices that are not square; ArgumentError for another output.
     It is computed by the host on every device.
     Source: shifted QR steps, Golub & Van Loan 4e, §7.5.
@@ -54,6 +55,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """The complex Schur form from the real one.
 
     Shapes: [*B, N, N] both -> [*B, N, N] both, complex.
+    Types:  c64, of 64 bits c128.
     Errors: ShapeError for matrices that are not square.
     Every 2 × 2 block is turned by one rotation; they do not overlap, so all are turned at once.
     Source: Golub & Van Loan 4e, §7.4.1.
@@ -78,6 +80,7 @@ def hessenberg(
     """H, zero below its first subdiagonal, with a = Q H Qᴴ; with calc_q the pair of H and Q.
 
     Shapes: [*B, N, N] -> [*B, N, N].
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: Golub & Van Loan 4e, §7.4.2.
 
@@ -110,6 +113,7 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     minus the imaginary part of the first, and its real part.
 
     Shapes: [*B, N], [*B, M, N] -> [*B, N, N], [*B, M, N], real.
+    Types:  f32, of 64 bits f64.
     Errors: ShapeError for other shapes, ArgumentError for real eigenvectors with complex values.
     Eigenvalues without a conjugate beside them count as real.
     Source: Golub & Van Loan 4e, §7.4.1.

@@ -75,6 +75,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     blocksize:  taken as in SciPy, and has nothing to do.
 
     Shapes: [*B, N, N] -> [*B, N, N], complex.
+    Types:  c64, of 64 bits c128.
     Errors: ShapeError for matrices that are not square. A matrix without a root gives NaN.
     Source: by the Schur form, Björck & Hammarling 1983, Linear Algebra Appl. 52; derivative:
             Higham 2008, Functions of Matrices, §6.1.
@@ -103,6 +104,7 @@ def logm(A: Any) -> Any:
     a few points; then everything is doubled as often.
 
     Shapes: [*B, N, N] -> [*B, N, N], complex.
+    Types:  c64, of 64 bits c128.
     Errors: ShapeError for matrices that are not square. A singular matrix gives NaN.
     Source: inverse scaling and squaring, Higham 2008, Functions of Matrices, §11.5.
 
@@ -166,6 +168,7 @@ def fractional_matrix_power(A: Any, t: float) -> Any:
     results, A^⌊t⌋ exp((t - ⌊t⌋) log A).
 
     Shapes: [*B, N, N] -> [*B, N, N].
+    Types:  c64, of 64 bits c128.
     Errors: ShapeError for matrices that are not square.
     Source: Higham 2008, Functions of Matrices, §1.7 and problem 1.34.
 
@@ -213,6 +216,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     disp:  without it, the pair of the result and an estimate of its relative error.
 
     Shapes: [*B, N, N] -> [*B, N, N], complex.
+    Types:  c64, of 64 bits c128.
     Errors: ShapeError for matrices that are not square; ArgumentError where `func` changes shapes.
     A matrix that is not diagonalisable gives infinities, NaN or few correct digits, which the
     estimate tells. The derivative holds for equal eigenvalues too.

@@ -94,6 +94,7 @@ def _exact(numbers: list[list[int]], size: int) -> Any:
 def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
     """Pascal's matrix of binomial coefficients: "symmetric" (i + j over i), "lower" or "upper".
 
+    Shapes: [n, n].
     Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 34).
     Errors: ArgumentError for another kind.
 
@@ -122,6 +123,7 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
 def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
     """The inverse of Pascal's matrix.
 
+    Shapes: [n, n].
     Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 30).
     Errors: ArgumentError for another kind.
 
@@ -223,6 +225,7 @@ def block_diag(*arrs: Any) -> Any:
 def khatri_rao(a: Any, b: Any) -> Any:
     """Column by column the Kronecker product. Shapes: [*B, M, K], [*B, N, K] -> [*B, M N, K].
 
+    Types:  any, kept.
     Errors: ShapeError where the numbers of columns differ.
 
     >>> import rune.numpy as rnp

@@ -32,6 +32,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
     r:      conj(c) by default; its first element is not read.
     Shapes: [*B, M], [*B, N] -> [*B, M, N].
+    Types:  any, kept.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -65,6 +66,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
     r:      zeros by default; its first element is not read.
     Shapes: [*B, M], [*B, N] -> [*B, M, N].
+    Types:  any, kept.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp
@@ -136,6 +138,7 @@ def companion(a: Any) -> Any:
     """The matrix whose eigenvalues are the roots of the polynomial a, highest power first.
 
     Shapes: [*B, N] -> [*B, N - 1, N - 1].
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError for fewer than two coefficients.
 
     >>> import rune.numpy as rnp
@@ -156,6 +159,7 @@ def leslie(f: Any, s: Any) -> Any:
     """Leslie's matrix of a population: births f in the first row, survivals s below the diagonal.
 
     Shapes: [*B, N], [*B, N - 1] -> [*B, N, N].
+    Types:  any, kept.
     Errors: ShapeError unless s has one element less.
 
     >>> import rune.numpy as rnp
@@ -205,6 +209,7 @@ def fiedler_companion(a: Any) -> Any:
     """Fiedler's companion matrix: that of five diagonals, with the same eigenvalues.
 
     Shapes: [N] -> [N - 1, N - 1]. Errors: ShapeError for fewer than two coefficients.
+    Types:  complex numbers too; bools and integers become floats.
     Source: Fiedler 2003, Linear Algebra Appl. 372.
 
     >>> import rune.numpy as rnp

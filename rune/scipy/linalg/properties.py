@@ -18,6 +18,7 @@ def norm(
     """A norm of vectors or matrices, as `rune.numpy.linalg.norm`.
 
     Shapes: the axes are removed, or are 1 with keepdims.
+    Types:  real; bools and integers become floats.
     Errors: ArgumentError for another order.
 
     >>> import rune.numpy as rnp
@@ -39,6 +40,7 @@ def bandwidth(a: Any) -> tuple[Any, Any]:
     """How many diagonals below and above the main one reach the last that is not zero.
 
     Shapes: [M, N] -> [], []; i32.
+    Types:  i32.
     Errors: ShapeError unless `a` is a matrix.
 
     >>> import rune.numpy as rnp
@@ -57,6 +59,7 @@ def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) ->
     """Whether a matrix equals its transpose, exactly or within tolerances.
 
     Shapes: [N, N] -> []; false for matrices that are not square.
+    Types:  bool.
     Errors: ShapeError unless `a` is a matrix.
 
     >>> import rune.numpy as rnp
@@ -72,6 +75,7 @@ def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) ->
     """Whether a matrix equals its conjugate transpose, exactly or within tolerances.
 
     Shapes: [N, N] -> []; false for matrices that are not square.
+    Types:  bool.
     Errors: ShapeError unless `a` is a matrix.
 
     >>> import rune.numpy as rnp

@@ -29,6 +29,7 @@ def solve_triangular(
     """x with a x = b for a triangular `a`; trans 1 or "T": aᵀ x = b; trans 2 or "C": aᴴ x = b.
 
     Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
+    Types:  of all together, complex too; bools and integers become floats.
     Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.1; inverted diagonal blocks:
             Du Croz & Higham 1992.
@@ -103,6 +104,7 @@ def solve(
                triangular", "lower triangular"; "gen" and every other promise means LU.
 
     Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
+    Types:  of all together, complex too; bools and integers become floats.
     Errors: ArgumentError for another assume_a; ShapeError where sizes do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
@@ -148,6 +150,7 @@ def _divided(a: Any, b: Any) -> Any:
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The inverse of square matrices, as `rune.numpy.linalg.inv`.
 
+    Shapes: a [*B, M, M] -> [*B, M, M].
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
@@ -164,6 +167,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant of square matrices, as `rune.numpy.linalg.det`.
 
+    Shapes: a [*B, M, M] -> [*B].
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
@@ -209,6 +213,7 @@ def pinv(
 
     rtol:   max(M, N) eps by default, or 0 where atol is given.
     return_rank:  whether the number of the others is given as well.
+    Shapes: a [*B, M, N] -> [*B, N, M].
     Types:  bools and integers become floats.
     Errors: DtypeError for what is no array; ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after

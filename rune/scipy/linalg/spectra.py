@@ -34,6 +34,7 @@ def svd(
     """U, s and Vh with a = U diag(s) Vh; s alone without compute_uv. As `rune.numpy.linalg.svd`.
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
+    Types:  values real, vectors complex of complex numbers; bools and integers become floats.
     Errors: ShapeError below rank 2.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
             QR.
@@ -50,6 +51,7 @@ def svd(
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Singular values, descending. Shapes: [*B, M, N] -> [*B, min(M, N)], real.
 
+    Types:  real; bools and integers become floats.
     Errors: ShapeError below rank 2.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
             QR.
@@ -66,6 +68,7 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
     """The M × N matrix with the singular values s on its diagonal.
 
     Shapes: [*B, min(M, N)] -> [*B, M, N].
+    Types:  any, kept.
     Errors: ShapeError for a number of rank 0, ArgumentError for another number of values.
 
     >>> import rune.numpy as rnp
@@ -103,6 +106,7 @@ def eigh(
     subset_by_index:  (first, last), both included: which of the values and vectors to return.
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N].
+    Types:  values real, vectors complex of complex numbers; bools and integers become floats.
     Errors: ShapeError for matrices that are not square; ArgumentError for another type.
     Source: as `rune.numpy.linalg.eigh`; pairs by Cholesky, Golub & Van Loan 4e, §8.7.
 
@@ -158,6 +162,7 @@ def eigvalsh(
     """Eigenvalues of Hermitian matrices, ascending; arguments as of `eigh`.
 
     Shapes: [*B, N, N] -> [*B, N], real.
+    Types:  real; bools and integers become floats.
     Errors: as `eigh`.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.5; derivative: Giles 2008,
             §3.1.
@@ -209,6 +214,7 @@ def eigh_tridiagonal(
     tol:     taken as in SciPy, and has nothing to do.
 
     Shapes: [*B, N], [*B, N-1] -> [*B, K], [*B, N, K].
+    Types:  values real, vectors complex of complex numbers; bools and integers become floats.
     Errors: ArgumentError for sizes that do not fit, or another selection.
     Source: the whole matrix by `eigh`; Golub & Van Loan 4e, §8.3.
 
@@ -246,6 +252,7 @@ def eigvalsh_tridiagonal(
     """Eigenvalues of real symmetric tridiagonal matrices; arguments as of `eigh_tridiagonal`.
 
     Shapes: [*B, N], [*B, N-1] -> [*B, K].
+    Types:  real; bools and integers become floats.
     Errors: as `eigh_tridiagonal`.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.4.1 and §8.5.
 
@@ -268,6 +275,7 @@ def eig_banded(
     select:  as of `eigh_tridiagonal`. max_ev is taken, and has nothing to do.
 
     Shapes: [U+1, N] -> [K], [N, K].
+    Types:  values real, vectors complex of complex numbers; bools and integers become floats.
     Errors: ArgumentError for another selection.
     Source: the whole matrix by `eigh`.
 
@@ -299,6 +307,7 @@ def eig(
     b:  regular: a v = w b v, and vlᴴ a = w vlᴴ b.
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N]; complex, vectors of length one.
+    Types:  c64, of 64 bits c128.
     Errors: ShapeError for matrices that are not square; ArgumentError for homogeneous_eigvals.
     It is computed by the host on every device.
     Source: as `rune.numpy.linalg.eig`.
@@ -332,6 +341,7 @@ def eigvals(
     """Eigenvalues of square matrices, complex, in no particular order; of pairs with b.
 
     Shapes: [*B, N, N] -> [*B, N].
+    Types:  c64, of 64 bits c128.
     Errors: as `eig`.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §7.5 and §7.6; derivative:
             Boeddeker et al. 2017, arXiv:1701.00392.

@@ -28,6 +28,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
 
     Without a row it is the conjugated column. The row's first element is not read.
     Shapes: column and row [*B, N], b [N] or [*B, N, K].
+    Types:  of all together, complex too; bools and integers become floats.
     Errors: ShapeError where sizes do not fit. A zero leading minor gives infinities or NaN.
     Source: Levinson's recursion, Golub & Van Loan 4e, §4.7.3; derivative: the implicit one, T x' =
             b' - T' x, by products through Fourier transforms.
@@ -90,6 +91,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False) -> Any:
     """T x for a Toeplitz matrix, by Fourier transforms: O(N log N) for each column.
 
     Shapes: column [*B, M], row [*B, N], x [N] or [*B, N, K] -> [*B, M] or [*B, M, K].
+    Types:  of all together, complex too; bools and integers become floats.
     Errors: ShapeError where sizes do not fit.
     Source: Golub & Van Loan 4e, §4.8.
 

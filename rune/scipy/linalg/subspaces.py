@@ -69,6 +69,7 @@ def polar(
              serve both.
 
     Shapes: [*B, M, N] -> [*B, M, N] and [*B, N, N], or [*B, M, M] on the left.
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ArgumentError for another side or method; ShapeError below rank 2.
     The derivative holds for equal singular values; it is infinite or NaN where the smallest is 0.
     Source: Higham 2008, Functions of Matrices, §8.1; derivative: its theorem 8.9.
@@ -103,6 +104,7 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
     """The unitary R for which A R is nearest to B, and the sum of singular values of Aᴴ B.
 
     Shapes: [M, N] both -> [N, N], [].
+    Types:  R complex of complex numbers, the scale real; bools and integers become floats.
     Errors: ShapeError for shapes that differ.
     The derivative is that of the polar decomposition.
     Source: Golub & Van Loan 4e, §6.4.1.
@@ -156,6 +158,7 @@ def null_space(A: Any, rcond: float | None = None, *, size: int | None = None) -
     size:   how many columns to return, for use under jit; as many as there are by default.
 
     Shapes: [M, N] -> [N, N - rank], or [N, size].
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError unless A is a matrix; under jit an error without `size`.
     The basis is not determined by A alone; what is, its projector, has the true derivative.
     Source: Golub & Van Loan 4e, §5.4.1.
@@ -177,6 +180,7 @@ def orth(A: Any, rcond: float | None = None, *, size: int | None = None) -> Any:
     """An orthonormal basis of the range of A, as columns; arguments as of `null_space`.
 
     Shapes: [M, N] -> [M, rank], or [M, size].
+    Types:  complex numbers too; bools and integers become floats.
     Errors: ShapeError unless A is a matrix; under jit an error without `size`.
     Source: Golub & Van Loan 4e, §5.4.1.
 
@@ -202,6 +206,7 @@ def subspace_angles(A: Any, B: Any) -> Any:
     """The angles between the ranges of two matrices, descending, in radians.
 
     Shapes: [M, N], [M, K] -> [min(N, K)]; columns are taken to be independent.
+    Types:  real; bools and integers become floats.
     Errors: ShapeError for numbers of rows that differ.
     Angles are told by sines where they are small and by cosines where not, so that none loses its
     digits.

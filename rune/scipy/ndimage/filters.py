@@ -70,6 +70,7 @@ def convolve1d(
 ) -> Any:  # fmt: skip
     """correlate1d with the weights reversed, none of them conjugated.
 
+    Shapes: as input.
     Types:  bools and integers become floats.
     Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
             shapes that do not fit; AxisError for an axis out of range.
@@ -120,6 +121,7 @@ def convolve(
 ) -> Any:  # fmt: skip
     """correlate with the weights reversed along every axis, none of them conjugated.
 
+    Shapes: as input.
     Types:  bools and integers become floats.
     Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
             shapes that do not fit.

@@ -87,6 +87,7 @@ def brentq(
     rtol:   four times the precision of the dtype by default.
     Differentiable in `args`. NaN where f has one sign at both ends.
     Source: Brent 1973, Algorithms for Minimization Without Derivatives, chapter 4.
+    Shapes: a, b broadcast together, a root for each.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
@@ -122,6 +123,7 @@ def bisect(
     """A root of f(x, *args) between a and b, where it has different signs, by halving.
 
     f, rtol, derivatives: as brentq.
+    Shapes: a, b broadcast together, a root for each.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
     Source: DLMF 3.8(ii) and 3.8(iii).
@@ -164,6 +166,7 @@ def newton(
     fprime:  its derivative; rune's by default.   fprime2: the second one: then Halley's method.
     tol:     how small a step ends the search (not below the precision of the dtype).
     Differentiable in `args`. NaN where it does not converge.
+    Shapes: as x0, a root for each.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
     Source: DLMF 3.8(ii) and 3.8(iii).

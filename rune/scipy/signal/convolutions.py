@@ -176,7 +176,7 @@ def convolve2d(
     """The convolution of two matrices.
 
     boundary: what is around in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
-    Types:  bools and integers become floats.
+    Shapes: of rank 2, as `convolve`. Types: as `convolve`.
     Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
             not fit.
 
@@ -197,7 +197,7 @@ def correlate2d(
 ) -> Any:
     """The cross-correlation of two matrices; arguments are those of `convolve2d`.
 
-    Types:  bools and integers become floats.
+    Shapes: of rank 2, as `convolve`. Types: as `convolve`.
     Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
             not fit.
 
@@ -237,7 +237,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     """The convolution by a product of Fourier transforms: O(n log n), to rounding errors.
 
     axes:   by default all; along others the arrays broadcast.
-    Types:  integers become floats.
+    Shapes: as `convolve`, along `axes`.
+    Types:  of both together, complex too; bools, integers and halves as f32.
     Source: Fourier transforms, Oppenheim & Schafer 3e, §8.7.
 
     >>> import rune.numpy as rnp
@@ -294,7 +295,8 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     """`fftconvolve` in blocks of the longer array, whose results overlap and are added.
 
     Cost: O(n log m) for n elements and a kernel of m, along the axis where they differ most.
-    Types:  bools and integers become floats.
+    Shapes: as `convolve`, along `axes`.
+    Types:  of both together, complex too; bools, integers and halves as f32.
     Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
             not fit; AxisError for an axis out of range.
     Source: Fourier transforms, Oppenheim & Schafer 3e, §8.7.

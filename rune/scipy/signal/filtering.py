@@ -96,6 +96,7 @@ def _filter_step(carry: tuple[Any, Any, Any], x: Any) -> tuple[tuple[Any, Any, A
 def lfilter_zi(b: Any, a: Any) -> Any:
     """The state in which `lfilter` stays while its input is one: its response to a step.
 
+    Shapes: b [K], a [L] -> [max(K, L) - 1].
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
     Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.

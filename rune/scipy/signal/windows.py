@@ -396,7 +396,7 @@ def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Any:
 def kaiser(M: int, beta: float, sym: bool = True) -> Any:
     """I0(β sqrt(1 - x²)) / I0(β).
 
-    Types:  bools and integers become floats.
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -410,7 +410,7 @@ def kaiser(M: int, beta: float, sym: bool = True) -> Any:
 def gaussian(M: int, std: float, sym: bool = True) -> Any:
     """A bell of standard deviation `std`, in samples.
 
-    Types:  bools and integers become floats.
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
@@ -438,7 +438,7 @@ def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Any:
 def general_hamming(M: int, alpha: float, sym: bool = True) -> Any:
     """`alpha` plus 1 - alpha of a cosine.
 
-    Types:  bools and integers become floats.
+    Shapes: [M]. Types: f32.
     Errors: ArgumentError for `M` that is no integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 

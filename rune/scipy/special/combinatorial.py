@@ -193,6 +193,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
 def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol Γ(z + m) / Γ(z), the rising factorial z (z + 1) … for whole m.
 
+    Shapes: broadcast together.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.

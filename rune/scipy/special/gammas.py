@@ -234,6 +234,7 @@ def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of ψ, n a whole number, for x > 0.
 
     Not differentiable in n.
+    Shapes: broadcast together.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
     Source: DLMF 5.15.1 and 25.11.5.

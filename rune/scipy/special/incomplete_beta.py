@@ -132,6 +132,7 @@ upper.defjvps(
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """I_x(a, b), the integral of t**(a - 1) (1 - t)**(b - 1) from 0 to x, over B(a, b).
 
+    Shapes: broadcast together.
     Types: for b < 1/2 and 1 - x < 1e-3 it is 1 minus its complement, to the digits of 1.
     Errors: NaN for negative a or b, and x outside [0, 1].
     Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3).

@@ -27,6 +27,7 @@ def lambertw(z: Any, k: Any = 0) -> Any:
     and for real z of [-1/e, 0) and k = -1.
 
     k:      whole numbers; 0 is the principal branch. Both broadcast.
+    Shapes: z and k broadcast together.
     Types:  c64, or c128 of 64-bit numbers. Differentiable in z, but at -1/e.
     Errors: DtypeError for a k that is not of integers. Within a few roundings, but near -1/e, where
             w moves by the root of what z does.

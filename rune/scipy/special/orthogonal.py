@@ -68,6 +68,7 @@ def eval_legendre(n: Any, x: Any) -> Any:
 def eval_chebyt(n: Any, x: Any) -> Any:
     """Chebyshev's polynomial of the first kind.
 
+    Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
             complex numbers.
@@ -83,6 +84,7 @@ def eval_chebyt(n: Any, x: Any) -> Any:
 def eval_chebyu(n: Any, x: Any) -> Any:
     """Chebyshev's polynomial of the second kind.
 
+    Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
             complex numbers.
@@ -98,6 +100,7 @@ def eval_chebyu(n: Any, x: Any) -> Any:
 def eval_hermite(n: Any, x: Any) -> Any:
     """Hermite's polynomial, of the weight exp(-x²).
 
+    Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
             complex numbers.
@@ -115,6 +118,7 @@ def eval_hermite(n: Any, x: Any) -> Any:
 def eval_hermitenorm(n: Any, x: Any) -> Any:
     """Hermite's polynomial, of the weight exp(-x²/2).
 
+    Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
             complex numbers.
@@ -130,6 +134,7 @@ def eval_hermitenorm(n: Any, x: Any) -> Any:
 def eval_laguerre(n: Any, x: Any) -> Any:
     """Laguerre's polynomial.
 
+    Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
             complex numbers.
