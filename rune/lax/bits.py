@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from rune import dtypes, ops
@@ -154,15 +155,15 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     dtype = type_of(x).dtype
     if dtype not in dtypes.FLOATING:
         raise DtypeError(f"reduce_precision: cannot round {type_of(x)} (floating dtype required)")
-    rounded = _rounded_mantissa(x, np.finfo(dtype).nmant - mantissa_bits)
+    rounded = _rounded_mantissa(x, ml_dtypes.finfo(dtype).nmant - mantissa_bits)
     top = 2.0 ** (1 << (exponent_bits - 1))
     least = 2.0 ** (2 - (1 << (exponent_bits - 1)))
     size = ops.abs(rounded)
     infinite = ops.copysign(literal_like(np.inf, x), rounded)
     zero = ops.copysign(literal_like(0, x), rounded)
-    if top <= float(np.finfo(dtype).max):
+    if top <= float(ml_dtypes.finfo(dtype).max):
         rounded = ops.select(ops.ge(size, literal_like(top, x)), infinite, rounded)
-    if least > float(np.finfo(dtype).smallest_normal):
+    if least > float(ml_dtypes.finfo(dtype).smallest_normal):
         rounded = ops.select(ops.lt(size, literal_like(least, x)), zero, rounded)
     return ops.select(ops.ne(x, x), x, rounded)
 

@@ -17,13 +17,18 @@ def stop_gradient(x: Any) -> Any:
     """The values of a tree of arrays, constants of every derivative.
 
     Shapes: any, kept. Types: any, kept.
-    Errors: none: what is no array is kept.
+    Errors: ArgumentError for a leaf that is no array.
 
     >>> import rune
     >>> float(rune.grad(lambda x: rune.lax.stop_gradient(x) * x)(3.0))
     3.0
     """
-    return tree.map(lambda leaf: ops.stop_gradient(leaf) if is_differentiable(leaf) else leaf, x)
+    return tree.map(_stopped, x)
+
+
+def _stopped(leaf: Any) -> Any:
+    has_tangent = is_differentiable(value("stop_gradient", leaf))
+    return ops.stop_gradient(leaf) if has_tangent else leaf
 
 
 def optimization_barrier(operand: Any) -> Any:

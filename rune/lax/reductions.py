@@ -10,7 +10,7 @@ from rune.control import associative_scan
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.dims import product
-from rune.errors import ArgumentError, ShapeError
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax import bits, elementwise
 from rune.lax.arguments import given_axes
 from rune.lax.movement import reshape, transpose
@@ -246,4 +246,6 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Array([0.    , 0.6931], f32[2], cpu:0)
     """
     x = value("cumlogsumexp", operand)
+    if type_of(x).dtype not in dtypes.INEXACT:
+        raise DtypeError(f"cumlogsumexp: cannot take {type_of(x)} (floating or complex required)")
     return associative_scan(logaddexp, x, reverse=bool(reverse), axis=axis)

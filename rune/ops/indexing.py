@@ -80,7 +80,7 @@ def _gather_reference(
     if rows is None:
         rows = np.broadcast_to(operand[np.broadcast_arrays(*at)] if at else operand, shape)
     # Of dense memory of its own: `rows` may be a view of the operand.
-    return np.require(rows, requirements="CO") if inside.all() else np.where(inside, rows, fill)
+    return np.require(rows, requirements=["C", "O"]) if inside.all() else np.where(inside, rows, fill)
 
 
 def _rows_taken(

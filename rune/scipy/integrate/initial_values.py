@@ -29,7 +29,7 @@ from rune.scipy.integrate.runge_kutta import (
     stages_of,
     step_norm,
 )
-from rune.scipy.special.arguments import as_array
+from rune.scipy.special.arguments import widened
 from rune.transforms.arguments import require_callable
 from rune.transforms.jit import jit
 
@@ -100,7 +100,7 @@ def solve_ivp(
     first:  the first step; chosen by the slope there by default.
     Not for jit, vmap or derivatives (see odeint).
     Shapes: y0 [N] -> t [T], y [N, T], T times of t_eval, or as many as steps were taken.
-    Types:  y in the dtype of y0, t in its real one: of 32 bits or more; bools and integers as f32.
+    Types:  y in the dtype of y0, of 32 bits at least, t in its real one; bools and integers as f32.
     Errors: ShapeError for y0 of another rank; ArgumentError for another method, a step that is not
             positive, and times that are not in order within t_span.
     Source: Dormand & Prince 1980; Shampine 1986; Hairer, Nørsett & Wanner 1993, section II.10.
@@ -111,7 +111,7 @@ def solve_ivp(
     True
     """
     require_callable("solve_ivp", fun)
-    (start,) = (as_array(v) for v in promoted("solve_ivp", y0, kind="inexact"))
+    start = widened(*promoted("solve_ivp", y0, kind="inexact"))[0]
     if start.ndim != 1 or start.shape[0] == 0:
         raise ShapeError(f"solve_ivp: cannot start at y0 of shape {start.shape} (rank 1 required)")
     table = _METHODS.get(method)
@@ -128,6 +128,8 @@ def solve_ivp(
     ts, starts, stages, ends, tries = _steps(
         table, func, t_span, start, (rtol, atol), max_step, first, is_dense
     )
+    if not ends:  # the right side is NaN or infinite at once
+        return OdeResult(rnp.asarray(np.asarray(ts)), start[:, None], None, tries, -1, False)
     done = abs(ts[-1] - t_span[1]) <= 1e-12 * max(1.0, abs(t_span[1]))
     real = rnp.finfo(start.dtype).dtype
     times = rnp.asarray(np.asarray(ts), real)

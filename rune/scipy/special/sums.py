@@ -29,7 +29,8 @@ def logsumexp(
     """log(sum(b exp(a))) over axes, without overflow; -inf for a slice of -inf.
 
     return_sign: also the sign of the sum, whose magnitude the logarithm is then taken of.
-    Shapes: a without the axes, or with 1 there if keepdims; b and where broadcast to a.
+    Shapes: a without the axes, or with 1 there if keepdims; a and b broadcast together,
+            where to them.
     Types:  real, of a and b together; bools and integers become floats.
     Errors: a negative sum gives NaN without `return_sign`.
 
@@ -39,6 +40,8 @@ def logsumexp(
     Array(10000., f32[], cpu:0)
     """
     x, kept = widened(a)
+    if b is not None:
+        x, b = rnp.broadcast_arrays(x, b)
     largest = largest_of(x, axis, where)
     # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
     shift = rnp.where(rnp.isfinite(largest), largest, 0.0)

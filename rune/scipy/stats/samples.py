@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
-from rune.errors import ArgumentError, ShapeError
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops import cummax
 from rune.scipy.special import incomplete_beta
 from rune.scipy.special.arguments import reals, rounded, widened
@@ -466,4 +466,6 @@ def spearmanr(a: Any, b: Any) -> PearsonRResult:
     >>> spearmanr(rnp.array([1.0, 2.0, 3.0]), rnp.array([2.0, 4.0, 9.0])).statistic
     Array(1., f32[], cpu:0)
     """
+    if rnp.iscomplexobj(a) or rnp.iscomplexobj(b):
+        raise DtypeError("spearmanr: cannot rank complex numbers (real dtype required)")
     return _correlated(*reals("spearmanr", rankdata(a), rankdata(b)))
