@@ -79,8 +79,9 @@ def _gather_reference(
     at, inside = positions(operand, indices, dims, slice_sizes, mode != "fill")
     if rows is None:
         rows = np.broadcast_to(operand[np.broadcast_arrays(*at)] if at else operand, shape)
-    # Of dense memory of its own: `rows` may be a view of the operand.
-    return np.require(rows, requirements=["C", "O"]) if inside.all() else np.where(inside, rows, fill)
+    if not inside.all():
+        return np.where(inside, rows, fill)
+    return np.require(rows, requirements=["C", "O"])  # `rows` may be a view of the operand
 
 
 def _rows_taken(
