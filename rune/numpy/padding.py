@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, UndecidedComparison, at_most
 from rune.errors import ArgumentError, ShapeError
@@ -129,14 +130,14 @@ def _pad_constant(x: Any, widths: list, fill: Any) -> Any:
 def _pad_axis(x: Any, place: _Place, mode: str, reflect_type: str) -> Any:
     """x with one axis padded, by a statistic, by a ramp, or by its own elements."""
     size = type_of(x).shape[place.axis]
-    if mode == "linear_ramp":
-        return _joined(x, place, _ramp)
-    if mode in _STATISTICS:
-        return _joined(x, place, _statistic(_STATISTICS[mode]))
     if size == 0:
         raise ShapeError(
             f"pad: cannot pad {type_of(x)} with mode={mode!r} (axis {place.axis} is empty)"
         )
+    if mode == "linear_ramp":
+        return _joined(x, place, _ramp)
+    if mode in _STATISTICS:
+        return _joined(x, place, _statistic(_STATISTICS[mode]))
     if reflect_type not in ("even", "odd"):
         raise ArgumentError(f"pad: cannot use reflect_type={reflect_type!r} (even or odd)")
     symbolic = any(isinstance(n, Dim) for n in (size, place.low, place.high))
@@ -172,10 +173,13 @@ def _odd(x: Any, moved: Any, place: _Place, mode: str) -> Any:
     shape = [1] * rank(x)
     shape[axis] = -1
     turned, shift = (copy % 2).reshape(shape), (copy // 2 * 2).reshape(shape)
-    first, last = cut_out(x, axis, 0, 1), cut_out(x, axis, size - 1, size)
     dtype = type_of(x).dtype
-    signs, flips, shifts = (n.astype(dtype) for n in (1 - 2 * turned, 2 * turned, shift))
-    return moved * signs + last * flips + (last - first) * shifts
+    number = dtypes.i32 if dtype == dtypes.bool_ else dtype
+    moved, x = c.astype(moved, number), c.astype(x, number)
+    first, last = cut_out(x, axis, 0, 1), cut_out(x, axis, size - 1, size)
+    numbers = (n.astype(number) for n in (1 - 2 * turned, 2 * turned, shift))
+    signs, flips, shifts = (as_array(n, number) for n in numbers)
+    return c.astype(moved * signs + last * flips + (last - first) * shifts, dtype)
 
 
 def _joined(x: Any, place: _Place, end: Callable[[Any, _Place, int], Any]) -> Any:

@@ -103,7 +103,7 @@ def skew(
     s = _sample("skew", a, axis, nan_policy)
     found = s.central(3, keepdims) / s.central(2, keepdims) ** 1.5
     if not bias:
-        n = rnp.maximum(s.size(keepdims), 3.0)
+        n = rnp.maximum(rnp.asarray(s.size(keepdims), s.x.dtype), 3.0)
         corrected = found * rnp.sqrt(n * (n - 1)) / (n - 2)
         found = rnp.where(s.size(keepdims) < 3, found, corrected)
     return _flattened(found, a, axis, keepdims)
@@ -128,7 +128,7 @@ def kurtosis(
     s = _sample("kurtosis", a, axis, nan_policy)
     found = s.central(4, keepdims) / rnp.square(s.central(2, keepdims))
     if not bias:
-        n = rnp.maximum(s.size(keepdims), 4.0)
+        n = rnp.maximum(rnp.asarray(s.size(keepdims), s.x.dtype), 4.0)
         corrected = ((n * n - 1.0) * found - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
         found = rnp.where(s.size(keepdims) < 4, found, corrected)
     return _flattened(found - 3.0 if fisher else found, a, axis, keepdims)
