@@ -11,6 +11,7 @@ import _thread
 import gc
 import linecache
 import re
+import signal
 import threading
 import time
 from typing import Any
@@ -349,22 +350,40 @@ def test_opencl_source_that_does_not_compile_shows_its_numbered_source():
     works_as_before()
 
 
-def _after_start(timer: threading.Timer, call: Any) -> None:
-    timer.start()
+def _press(wanted: threading.Event, seconds: float) -> None:
+    """Ctrl-C, and again every second while nothing has come of it."""
+    time.sleep(seconds)
+    while wanted.is_set():
+        _thread.interrupt_main()
+        time.sleep(1)
+
+
+def _after_start(thread: threading.Thread, call: Any) -> None:
+    thread.start()
     call()
     time.sleep(5)
 
 
 def interrupted(call: Any, seconds: float) -> None:
     """The call with Ctrl-C pressed while it runs."""
-    timer = threading.Timer(seconds, _thread.interrupt_main)
+    wanted = threading.Event()
+    wanted.set()
+
+    def raised(*_: Any) -> None:
+        if wanted.is_set():
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, raised)
+    thread = threading.Thread(target=_press, args=(wanted, seconds))
     gc.disable()  # hypothesis times collections, and what is raised in its hook is lost
     try:
         with pytest.raises(KeyboardInterrupt):
-            _after_start(timer, call)
+            _after_start(thread, call)
     finally:
+        wanted.clear()
         gc.enable()
-        timer.cancel()
+        thread.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def long_chain(x: Any) -> Any:
