@@ -17,8 +17,8 @@ Invariant: whatever is held while other Python code may run is counted, and let 
 
 TEXT = """
 @unfit = internal global i8 0
-%Frame = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr }
-; 0 nodes  1 data  2 scratch  3 kept  4 made  5 place  6 how many are kept  7 arena
+%Frame = type { ptr, ptr, ptr, ptr, ptr, i64 }
+; 0 nodes  1 data  2 scratch  3 kept  4 place  5 how many are kept
 
 declare double @llvm.fabs.f64(double)
 
@@ -195,8 +195,7 @@ prepare:
   %nodes_count = call i64 @word(ptr %words, i64 W_NODES)
   %results = call i64 @word(ptr %words, i64 W_RESULTS)
   %sizes = call i64 @word(ptr %words, i64 W_SIZES)
-  %with_results = add i64 %inputs, %results
-  %arena_number = add i64 %with_results, 0
+  %arena_number = add i64 %inputs, %results
   %first_size = add i64 %arena_number, 1
   %data_count = add i64 %first_size, %sizes
   %nodes = alloca ptr, i64 %nodes_count
@@ -209,14 +208,12 @@ prepare:
   %f.data = getelementptr %Frame, ptr %frame, i32 0, i32 1
   %f.scratch = getelementptr %Frame, ptr %frame, i32 0, i32 2
   %f.kept = getelementptr %Frame, ptr %frame, i32 0, i32 3
-  %f.made = getelementptr %Frame, ptr %frame, i32 0, i32 4
-  %f.place = getelementptr %Frame, ptr %frame, i32 0, i32 5
-  %f.kept_count = getelementptr %Frame, ptr %frame, i32 0, i32 6
+  %f.place = getelementptr %Frame, ptr %frame, i32 0, i32 4
+  %f.kept_count = getelementptr %Frame, ptr %frame, i32 0, i32 5
   store ptr %nodes, ptr %f.nodes
   store ptr %data, ptr %f.data
   store ptr %scratch, ptr %f.scratch
   store ptr %kept, ptr %f.kept
-  store ptr %made, ptr %f.made
   store ptr %home, ptr %f.place
   store i64 0, ptr %f.kept_count
   %matches = call i1 @match(ptr %words, ptr %argv, ptr %frame)
@@ -301,16 +298,8 @@ finish:
   %tree = call ptr @build(ptr %words, ptr %made)
   ret ptr %tree
 unmake:
-  %u = phi i64 [ %r, %make_one ], [ %results, %take ], [ %u_next, %unmake_one ]
-  %u_more = icmp sgt i64 %u, 0
-  br i1 %u_more, label %unmake_one, label %unmade
-unmake_one:
-  %u_next = sub i64 %u, 1
-  %u_at = getelementptr ptr, ptr %made, i64 %u_next
-  %u_array = load ptr, ptr %u_at
-  call void DECREF(ptr %u_array)
-  br label %unmake
-unmade:
+  %finished = phi i64 [ %r, %make_one ], [ %results, %take ]
+  call void @drop(ptr %made, i64 0, i64 %finished)
   %short = call i32 ERROR_MATCHES(ptr MEMORY_ERROR)
   %is_short = icmp ne i32 %short, 0
   br i1 %is_short, label %tell_generally, label %raise
@@ -361,7 +350,7 @@ no:
 define internal void @keep(ptr %frame, ptr %object) #0 {
   call void INCREF(ptr %object)
   %f.kept = getelementptr %Frame, ptr %frame, i32 0, i32 3
-  %f.count = getelementptr %Frame, ptr %frame, i32 0, i32 6
+  %f.count = getelementptr %Frame, ptr %frame, i32 0, i32 5
   %kept = load ptr, ptr %f.kept
   %count = load i64, ptr %f.count
   %at = getelementptr ptr, ptr %kept, i64 %count
@@ -372,23 +361,11 @@ define internal void @keep(ptr %frame, ptr %object) #0 {
 }
 
 define internal void @release(ptr %frame) #0 {
-entry:
   %f.kept = getelementptr %Frame, ptr %frame, i32 0, i32 3
-  %f.count = getelementptr %Frame, ptr %frame, i32 0, i32 6
+  %f.count = getelementptr %Frame, ptr %frame, i32 0, i32 5
   %kept = load ptr, ptr %f.kept
   %count = load i64, ptr %f.count
-  br label %head
-head:
-  %k = phi i64 [ 0, %entry ], [ %next, %body ]
-  %more = icmp slt i64 %k, %count
-  br i1 %more, label %body, label %done
-body:
-  %at = getelementptr ptr, ptr %kept, i64 %k
-  %object = load ptr, ptr %at
-  call void DECREF(ptr %object)
-  %next = add i64 %k, 1
-  br label %head
-done:
+  call void @drop(ptr %kept, i64 0, i64 %count)
   ret void
 }
 """

@@ -6,7 +6,7 @@ entry:
   %f.nodes = getelementptr %Frame, ptr %frame, i32 0, i32 0
   %f.data = getelementptr %Frame, ptr %frame, i32 0, i32 1
   %f.scratch = getelementptr %Frame, ptr %frame, i32 0, i32 2
-  %f.place = getelementptr %Frame, ptr %frame, i32 0, i32 5
+  %f.place = getelementptr %Frame, ptr %frame, i32 0, i32 4
   %nodes = load ptr, ptr %f.nodes
   %data = load ptr, ptr %f.data
   %scratch = load ptr, ptr %f.scratch

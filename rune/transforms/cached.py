@@ -14,7 +14,7 @@ keeps its hash.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from types import BuiltinFunctionType, MethodType, NoneType
 from typing import Any
@@ -194,7 +194,7 @@ class _Walk:
             memory = next(rest)
             is_number = n.check > Check.NUMPY
             extra = memory.dtype.itemsize if is_number else memory
-            found.append(Node(n.fetch, n.parent, n.key, n.check, n.expected, extra))
+            found.append(replace(n, extra=extra))
         return tuple(found)
 
 

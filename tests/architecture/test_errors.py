@@ -350,39 +350,24 @@ def test_opencl_source_that_does_not_compile_shows_its_numbered_source():
     works_as_before()
 
 
-def _press(wanted: threading.Event, seconds: float) -> None:
-    """Ctrl-C, and again every second while nothing has come of it."""
-    time.sleep(seconds)
-    while wanted.is_set():
-        _thread.interrupt_main()
-        time.sleep(1)
-
-
-def _after_start(thread: threading.Thread, call: Any) -> None:
-    thread.start()
+def _after_start(timer: threading.Timer, call: Any) -> None:
+    timer.start()
     call()
     time.sleep(5)
 
 
 def interrupted(call: Any, seconds: float) -> None:
     """The call with Ctrl-C pressed while it runs."""
-    wanted = threading.Event()
-    wanted.set()
-
-    def raised(*_: Any) -> None:
-        if wanted.is_set():
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, raised)
-    thread = threading.Thread(target=_press, args=(wanted, seconds))
+    timer = threading.Timer(seconds, _thread.interrupt_main)
+    # A shell that starts this behind `&` has the whole process ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()  # hypothesis times collections, and what is raised in its hook is lost
     try:
         with pytest.raises(KeyboardInterrupt):
-            _after_start(thread, call)
+            _after_start(timer, call)
     finally:
-        wanted.clear()
         gc.enable()
-        thread.join()
+        timer.cancel()
         signal.signal(signal.SIGINT, before)
 
 
