@@ -158,12 +158,23 @@ def test_a_read_that_breaks_its_promise_is_clamped_and_has_no_gradient():
     assert read("promise_in_bounds", 2).tolist() == [0, 0, 1]
 
 
-def test_indexing_out_of_bounds_clamps_and_has_no_gradient():
+def gradient_of_indexing(at: np.ndarray) -> list[float]:
     x = array(np.array([1.0, 2.0, 3.0]))
-    at = array(np.array(10, np.int32))
+    return np.asarray(rune.grad(lambda v: v[array(at)].sum())(x)).tolist()
 
-    assert float(x[at]) == 3.0
-    assert np.asarray(rune.grad(lambda v: v[at])(x)).tolist() == [0, 0, 0]
+
+def test_one_index_out_of_bounds_has_its_gradient_at_the_element_it_read():
+    x = array(np.array([1.0, 2.0, 3.0]))
+
+    assert float(x[array(np.array(10, np.int32))]) == 3
+    assert gradient_of_indexing(np.array(10, np.int32)) == [0, 0, 1]
+
+
+def test_a_list_of_indices_out_of_bounds_reads_clamped_and_has_no_gradient():
+    x = array(np.array([1.0, 2.0, 3.0]))
+
+    assert np.asarray(x[array(np.array([10], np.int32))]).tolist() == [3]
+    assert gradient_of_indexing(np.array([10], np.int32)) == [0, 0, 0]
 
 
 def test_of_an_element_written_twice_only_the_last_write_has_a_gradient():
