@@ -1,14 +1,12 @@
 """Graphs as values: nodes and edges that print in graphviz's language and draw themselves.
 
 `str` gives DOT text. A notebook shows the drawing where graphviz's `dot` is installed; elsewhere it
-shows `text`, the same thing in its own words, and says why. Nothing here lays anything out.
+shows `text`, the same thing in its own words, and says why. Nothing here lays anything out, and
+what starts another process is imported by the one who draws: 10 ms that `import rune` can do without.
 """
 
 from __future__ import annotations
 
-import html
-import shutil
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,22 +71,30 @@ class Graph:
     def to_svg(self) -> str:
         """The drawing, made by graphviz.
 
-        Errors: OSError where `dot` is missing or fails; TimeoutExpired where it takes too long.
+        Errors: OSError where `dot` is missing or fails; TimeoutError where it takes too long.
         """
+        import shutil
+        import subprocess
+
         found = shutil.which("dot")
         if found is None:
             raise FileNotFoundError("graphviz's `dot` is not installed")
-        done = subprocess.run(
-            [found, "-Tsvg"], input=self.to_dot(), capture_output=True, text=True, timeout=SECONDS
-        )
+        try:
+            done = subprocess.run(
+                [found, "-Tsvg"], input=f"{self}", capture_output=True, text=True, timeout=SECONDS
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"graphviz's `dot` took longer than {SECONDS} s") from error
         if done.returncode:
             raise OSError(f"graphviz's `dot` failed ({done.stderr.strip()})")
         return done.stdout[done.stdout.index("<svg") :]
 
     def _repr_html_(self) -> str:
+        import html
+
         try:
             return self.to_svg()
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except OSError as error:
             return f"<pre># no drawing: {html.escape(f'{error}')}\n{html.escape(self.text)}</pre>"
 
 

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from hashlib import blake2b
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -79,9 +78,7 @@ class _Division(Interned):
 
     def __post_init__(self) -> None:
         key = f"{_key(self.numerator)}{self._sign}{_key(self.denominator)}"
-        # Bounded, or nesting could double the length at every level.
-        digest = blake2b(key.encode(), digest_size=16).hexdigest()
-        object.__setattr__(self, "key", key if len(key) < 200 else key[:100] + digest)
+        object.__setattr__(self, "key", key if len(key) < 200 else _shortened(key))
 
     @property
     def _sign(self) -> str:
@@ -101,6 +98,16 @@ class Mod(_Division):
     """numerator % denominator, where no rule simplifies it."""
 
     __slots__ = ()
+
+
+def _shortened(key: str) -> str:
+    """A key of bounded length, or nesting could double it at every level.
+
+    The import of OpenSSL takes 10 ms, and few divisions are as long as that.
+    """
+    from hashlib import blake2b
+
+    return key[:100] + blake2b(key.encode(), digest_size=16).hexdigest()
 
 
 Factor = Symbol | FloorDiv | Mod
