@@ -117,6 +117,9 @@ asin_tail = series(lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(1) 
 erf_small = series(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 2 / mp.sqrt(mp.pi) - 1)
 
 
+log2_slope = series(lambda f: mp.log(1 + f, 2) / f, 1 / mp.log(2))
+
+
 def erfc_scaled(t: mpf) -> mpf:
     """(1 + 2x) exp(x²) erfc(x) at x = 4 (1 + t)/(1 - t)."""
     x = 4 * (1 + t) / (1 - t)
@@ -152,6 +155,7 @@ FITS = [
     Fit("cos f64", cos_tail, one, mpf(0), EIGHTH, 6),
     Fit("log series f32", log_series, one, mpf(0), S_HIGH, 3),
     Fit("atan f32", atan_tail, one, mpf(0), TAN_PI_16**2, 4),
+    Fit("atan unit f32", atan_tail, one, mpf(0), mpf(1), 9),
     Fit("atan f64", atan_tail, one, mpf(0), TAN_PI_16**2, 10),
     Fit("erf small f32", erf_small, one, mpf(0), mpf("0.9216"), 6),
     Fit("erf small f64", erf_small, one, mpf(0), mpf("1.0"), 13),
@@ -161,6 +165,10 @@ FITS = [
     Fit("erfc f32", erfc_scaled, one, mpf("-0.79"), mpf("0.45"), 9),
     Fit("asin f32", asin_tail, one, mpf(0), mpf("0.25"), 5),
     Fit("asin f64", asin_tail, one, mpf(0), mpf("0.25"), 12),
+    centred("inverse cbrt", lambda m: 1 / mp.cbrt(m), "1", "2", 4),
+    Fit("log2 narrow", log2_slope, one, LOG_LOW, LOG_HIGH, 11),
+    Fit("exp2 narrow", lambda r: mpf(2) ** r, lambda r: mpf(2) ** -r, mpf("-0.50005"),
+        mpf("0.50005"), 6),
     Fit("erf_inv central f32", erf_inv_central, one, mpf(0), mpf("6.25"), 10),
     Fit("erf_inv tail f32", erf_inv_tail, one, mpf("2.5"), mpf("4.1"), 8),
     centred("erf_inv middle f32", erf_inv_central, "0", "6.25", 10),

@@ -240,8 +240,8 @@ _CODES: dict[str, Any] = {
 }
 _FUNCTIONS = {
     "INCREF": "Py_IncRef", "DECREF": "Py_DecRef", "GET_VARIABLE": "PyContextVar_Get",
-    "CLEAR_ERROR": "PyErr_Clear", "ERROR_MATCHES": "PyErr_ExceptionMatches",
-    "VECTORCALL": "PyObject_Vectorcall",
+    "CLEAR_ERROR": "PyErr_Clear", "ERROR": "PyErr_Occurred",
+    "ERROR_MATCHES": "PyErr_ExceptionMatches", "VECTORCALL": "PyObject_Vectorcall",
     "CALL_NO_ARGS": "PyObject_CallNoArgs", "CALL_ONE_ARG": "PyObject_CallOneArg",
     "GENERIC_ALLOC": "PyType_GenericAlloc", "SAVE_THREAD": "PyEval_SaveThread",
     "RESTORE_THREAD": "PyEval_RestoreThread", "FLOAT_VALUE": "PyFloat_AsDouble",
@@ -261,8 +261,8 @@ def _objects(owner: Owner) -> dict[str, str]:
         "COMMITTED": owner.committed, "INTERPRETER_VARIABLE": owner.interpreter,
         "OUTERMOST": owner.outermost, "CONFIG_VARIABLE": owner.config,
         "DEFAULT_CONFIG": owner.default_config, "NONE": None, "TRUE": True, "DICT_TYPE": dict,
-        "MEMORY_ERROR": MemoryError, "FLOAT_TYPE": float, "INT_TYPE": int, "BOOL_TYPE": bool,
-        "NDARRAY": np.ndarray,
+        "EXCEPTION": Exception, "MEMORY_ERROR": MemoryError, "FLOAT_TYPE": float, "INT_TYPE": int,
+        "BOOL_TYPE": bool, "NDARRAY": np.ndarray,
     }  # fmt: skip
     return {word: _pointer(id(x)) for word, x in objects.items()}
 

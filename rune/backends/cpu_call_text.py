@@ -217,7 +217,11 @@ prepare:
   store ptr %home, ptr %f.place
   store i64 0, ptr %f.kept_count
   %matches = call i1 @match(ptr %words, ptr %argv, ptr %frame)
-  br i1 %matches, label %make, label %release
+  br i1 %matches, label %make, label %unmatched
+unmatched:
+  %error = call ptr ERROR()
+  %is_error = icmp ne ptr %error, null
+  br i1 %is_error, label %raise, label %release
 make:
   %r = phi i64 [ 0, %prepare ], [ %r_next, %keep ]
   %r_more = icmp slt i64 %r, %results

@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from rune.backends import disk_cache, forks
 from rune.backends.refusal import refusal
 from rune.lowering.codegen.llvm import Machine
 
-# LLVM's context and symbols are shared by all threads of the process.
+# LLVM's context is shared by all threads of the process.
 _lock = forks.held(threading.RLock(), 1)
 _ADDRESS = re.compile(r"inttoptr \(i64 (\d+) to ptr\)")
 
@@ -120,10 +121,8 @@ def compile_module(name: str, text: str, effort: int = 2) -> Code:
     host = (*_MODEL.values(), processor(), _features_text())
     key = disk_cache.key_of("llvm", versions, *host, str(effort), text)
     with _lock:
-        for number, address in enumerate(addresses):
-            library().add_symbol(_symbol(number), address)
         try:
-            return Code(_linked(_object(key, text, effort)), text)
+            return Code(_linked(_object(key, text, effort), addresses), text)
         except RuntimeError as error:
             raise refusal(f"cpu: cannot compile {name}", text, str(error)) from error
 
@@ -136,13 +135,15 @@ def _with_symbols(text: str) -> tuple[str, list[int]]:
         return f"@{_symbol(numbers.setdefault(int(found[1]), len(numbers)))}"
 
     text = _ADDRESS.sub(symbol, text)
-    declared = [f"@{_symbol(number)} = external global i8\n" for number in numbers.values()]
-    return "".join([*declared, text]), list(numbers)
+    return _declared(len(numbers)) + text, list(numbers)
 
 
 def _symbol(number: int) -> str:
-    # One name stands for another address in the next module: it is bound while that is loaded.
     return f"address.{number}"
+
+
+def _declared(count: int) -> str:
+    return "".join(f"@{_symbol(number)} = external global i8\n" for number in range(count))
 
 
 def _object(key: bytes, text: str, effort: int) -> bytes:
@@ -155,9 +156,16 @@ def _object(key: bytes, text: str, effort: int) -> bytes:
     return found
 
 
-def _linked(code: bytes) -> Any:
-    """An engine with the object code."""
-    engine = library().create_mcjit_compiler(library().parse_assembly(""), _target_machine())
+def _linked(code: bytes, addresses: Sequence[int]) -> Any:
+    """An engine with the object code, its symbols bound to these addresses.
+
+    They are the engine's own, not the process's: while code is linked, a finaliser or a handler of
+    signals may compile in the same thread, and one name stands for another address there.
+    """
+    symbols = library().parse_assembly(_declared(len(addresses)))
+    engine = library().create_mcjit_compiler(symbols, _target_machine())
+    for number, address in enumerate(addresses):
+        engine.add_global_mapping(symbols.get_global_variable(_symbol(number)), address)
     engine.add_object_file(library().ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine

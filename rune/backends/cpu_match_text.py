@@ -60,6 +60,16 @@ fetched:
   %is_there = icmp ne ptr %object, null
   br i1 %is_there, label %there, label %missing
 missing:
+  %error = call ptr ERROR()
+  %absent = icmp eq ptr %error, null
+  br i1 %absent, label %no, label %failed
+failed:
+  ; A key's comparison may have failed: the general way makes its own error of that. What is no
+  ; Exception, as an interrupt, stays set, and @attempt raises it.
+  %ordinary = call i32 ERROR_MATCHES(ptr EXCEPTION)
+  %is_ordinary = icmp ne i32 %ordinary, 0
+  br i1 %is_ordinary, label %forget, label %no
+forget:
   call void CLEAR_ERROR()
   ret i1 false
 there:

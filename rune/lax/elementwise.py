@@ -11,7 +11,7 @@ from typing import Any
 
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, DtypeError
 from rune.lax.arguments import alike, binary, truth, unary, weak, whole
 from rune.numpy.arguments import static_int, value
 from rune.ops import conventions
@@ -207,8 +207,8 @@ def select_n(which: Any, *cases: Any) -> Any:
 
     Numbers out of range take the nearest case.
     Shapes: cases any, kept; which that of the cases, or []. Types: one dtype of the cases, kept.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers as `which` and
-            cases of different dtypes; ShapeError for shapes that do not fit.
+    Errors: ArgumentError for what is no array; DtypeError for floats and complex numbers as `which`
+            and cases of different dtypes; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -218,6 +218,8 @@ def select_n(which: Any, *cases: Any) -> Any:
     if not cases:
         raise ArgumentError("select_n: cannot choose among no cases (at least one required)")
     number, given = value("select_n", which), alike("select_n", *cases)
+    if type_of(number).dtype in dtypes.INEXACT:
+        raise DtypeError(f"select_n: cannot choose by {type_of(number)} (bool or integer required)")
     if type_of(number).dtype == dtypes.bool_:
         if len(given) > 2:
             raise ArgumentError(f"select_n: cannot choose among {len(given)} cases by a bool (two)")

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rune import ops
+from rune import dtypes, ops
 from rune.control import while_loop
 from rune.core.interpreter import type_of
-from rune.errors import ArgumentError, ShapeError
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import value
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.matrix_helpers import (
@@ -204,7 +204,8 @@ def qdwh(
 
     is_hermitian:  a promise, of which nothing is made.
     Shapes: [M, N] with M >= N -> [M, N], [N, N], i32[], bool[].
-    Errors: ShapeError for another shape; ArgumentError for dynamic_shape.
+    Errors: ShapeError for another shape; DtypeError for bools, integers and half types;
+            ArgumentError for dynamic_shape.
     Source: dynamically weighted Halley steps by QR, Nakatsukasa, Bai & Gygi 2010, SIAM J. Matrix
             Anal. 31(5).
 
@@ -220,6 +221,8 @@ def qdwh(
     found = type_of(a)
     if found.ndim != 2 or not found.shape[0] >= found.shape[1]:
         raise ShapeError(f"qdwh: cannot take {found} (one matrix, not wider than high, required)")
+    if found.dtype not in (dtypes.f32, dtypes.f64, *dtypes.COMPLEX):
+        raise DtypeError(f"qdwh: cannot take {found} (f32, f64, c64 or c128 required)")
     real = real_dtype(found.dtype)
     unit = float(np.finfo(real).eps) if eps is None else eps
     u, steps, converged = _halley(a, 10 if max_iterations is None else max_iterations, unit, real)

@@ -11,7 +11,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops, random
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, DtypeError
 from rune.nn.convolutions import Each, each, whole
 from rune.nn.support import real
 from rune.ops.window_reductions import Slide, fields_of
@@ -25,6 +25,14 @@ def _window(name: str, x: Any, window: Each) -> tuple[int, ...]:
     if len(sizes) > x.ndim:
         raise ArgumentError(f"{name}: cannot slide a window {sizes} over {x.type}")
     return sizes
+
+
+def _ordered(name: str, x: Any) -> Any:
+    """x as an array. Errors: DtypeError for bools and complex numbers, which have no maxima."""
+    x = rnp.asarray(x)
+    if x.dtype == bool or rnp.iscomplexobj(x):
+        raise DtypeError(f"{name}: cannot take {x.type} (integers or floats required)")
+    return x
 
 
 def _slide(
@@ -72,14 +80,14 @@ def max_pool(
     The derivative goes to the first of equal elements, row-major.
     Shapes: x [*B, *S] -> [*B, *T].
     Types:  that of `x`.
-    Errors: ArgumentError for `window` that is no integer; DtypeError for what is no array and
-            complex numbers.
+    Errors: ArgumentError for `window` that is no integer, and what is no array; DtypeError for
+            bools and complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.max_pool(rnp.arange(6.0)[None, None], 2)
     Array([[[1., 3., 5.]]], f32[1,1,3], cpu:0)
     """
-    x = rnp.asarray(x)
+    x = _ordered("max_pool", x)
     sizes = _window("max_pool", x, window)
     slide, _ = _slide("max_pool", x, sizes, stride, padding, dilation, ceil_mode)
     return ops.reduce_window(x, combine="max", **fields_of(slide))
@@ -161,7 +169,7 @@ def adaptive_max_pool(x: Any, output_size: Each) -> Any:
     >>> nn.adaptive_max_pool(rnp.arange(5.0)[None, None], 2)
     Array([[[2., 4.]]], f32[1,1,2], cpu:0)
     """
-    x = rnp.asarray(x)
+    x = _ordered("adaptive_max_pool", x)
     for axis, size in _targets("adaptive_max_pool", x, output_size):
         x = _max_of_regions(x, axis, *_even(x.shape[axis], size))
     return x
@@ -202,7 +210,8 @@ def fractional_max_pool(
     key:  a key, or None to draw one from `with rune.random.seed(…)`; each batch and channel has
           the same regions.
     Shapes: x [*B, *S] -> [*B, *output_size]. Types: integers and floats, that of `x`.
-    Errors: ArgumentError unless just one of output_size and output_ratio is given, and windows fit.
+    Errors: ArgumentError unless just one of output_size and output_ratio is given, and windows fit;
+            DtypeError for bools and complex numbers.
     Source: Graham 2014, Fractional max-pooling, arXiv:1412.6071, the pseudorandom sequence.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
@@ -210,7 +219,7 @@ def fractional_max_pool(
     >>> nn.fractional_max_pool(x, 2, 5, key=rune.random.key(0)).shape
     (1, 1, 5)
     """
-    x = rnp.asarray(x)
+    x = _ordered("fractional_max_pool", x)
     sizes = _window("fractional_max_pool", x, window)
     outer = x.ndim - len(sizes)
     if output_size is not None and output_ratio is None:

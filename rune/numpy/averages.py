@@ -26,7 +26,8 @@ def mean(
 ) -> Any:  # fmt: skip
     """Arithmetic mean of the elements where the mask is true; integers as floats.
 
-    Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
+    Shapes: any -> [] unless an axis is given.
+    Types:  bools and integers become floats; an integer dtype that is asked for is given.
     Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
             an axis out of range.
 
@@ -53,7 +54,7 @@ def _masked_mean(name: str, x: Any, where: Any, axis: Axis, dtype: Any, keepdims
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     total = r.sum(ops.select(mask, x, constant(0, x)), axis, keepdims=keepdims)
     count = r.sum(mask, axis, type_of(x).dtype, keepdims=keepdims)
-    return ops.cast(ops.div(total, count), found)
+    return ops.cast(ops.div(total, count), found if dtype is None else dtypes.as_dtype(dtype))
 
 
 def var(
@@ -124,7 +125,7 @@ def average(
 ) -> Any:
     """Weighted mean; with `returned`, (mean, sum of the weights).
 
-    Shapes: weights as `a`, or of rank 1 and as long as `axis` of `a`.
+    Shapes: weights as `a`, or of the sizes of `axis`, one or several, in their order.
     Types:  bools and integers become floats.
     Errors: ShapeError when the weights fit neither.
 
@@ -147,10 +148,12 @@ def _weights(x: Any, w: Any, axis: Axis) -> Any:
     shape, given = type_of(x).shape, type_of(w).shape
     if given == shape:
         return w
-    at = c.normalised_axis("average", axis, type_of(x)) if isinstance(axis, int) else None
-    if at is None or given != (shape[at],):
+    axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    places = [c.normalised_axis("average", at, type_of(x)) for at in axes]
+    if not places or given != tuple(shape[at] for at in places):
         raise ShapeError(f"average: cannot weight {type_of(x)} by {type_of(w)} (axis {axis})")
-    spread = tuple(d if i == at else 1 for i, d in enumerate(shape))
+    w = ops.transpose(w, permutation=tuple(sorted(range(len(places)), key=places.__getitem__)))
+    spread = tuple(d if i in places else 1 for i, d in enumerate(shape))
     return broadcast_to("average", ops.reshape(w, shape=spread), shape)
 
 
@@ -228,7 +231,7 @@ def nanmean(
 
 def nanvar(
     a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, where: Any = None,
+    keepdims: bool = False, where: Any = None, mean: Any = None,
 ) -> Any:  # fmt: skip
     """Variance of the elements that are numbers.
 
@@ -243,12 +246,12 @@ def nanvar(
     """
     refuse("nanvar", out=out)
     x, mask = _number("nanvar", a)
-    return var(x, axis, dtype, None, ddof, keepdims, where=_both(mask, where))
+    return var(x, axis, dtype, None, ddof, keepdims, where=_both(mask, where), mean=mean)
 
 
 def nanstd(
     a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, where: Any = None,
+    keepdims: bool = False, where: Any = None, mean: Any = None,
 ) -> Any:  # fmt: skip
     """Standard deviation of the elements that are numbers.
 
@@ -263,7 +266,7 @@ def nanstd(
     """
     refuse("nanstd", out=out)
     x, mask = _number("nanstd", a)
-    return std(x, axis, dtype, None, ddof, keepdims, where=_both(mask, where))
+    return std(x, axis, dtype, None, ddof, keepdims, where=_both(mask, where), mean=mean)
 
 
 def _nan_extremum(

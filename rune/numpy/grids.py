@@ -199,11 +199,13 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 # --- flat positions ---------------------------------------------------------------------------
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """The position along each axis that a flat (row-major) position means; clipped to the array.
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    """The position along each axis that a flat position means; clipped to the array.
 
+    order:  "C" counts along the last axis first, "F" along the first one.
     Shapes: any, kept by each result. Types: that of `indices`.
-    Errors: ArgumentError for what is no array; DtypeError for anything but integers.
+    Errors: ArgumentError for what is no array, and another order; DtypeError for anything but
+            integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.unravel_index(rnp.array([5, -1]), (2, 3))
@@ -211,16 +213,18 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """
     x = _integers("unravel_index", indices)
     sizes = shape_of("unravel_index", shape)
+    if order not in ("C", "F"):
+        raise ArgumentError(f"unravel_index: cannot use order={order!r} (\"C\" or \"F\")")
     dtype = type_of(x).dtype
     total = size_value(product(sizes), dtype)
     x = ops.select(ops.lt(x, constant(0, x)), ops.add(x, total), x)
     x = c.clip(x, 0, ops.sub(total, constant(1, total)))
     found: list[Any] = []
-    for size in reversed(sizes):
+    for size in sizes if order == "F" else reversed(sizes):
         count = size_value(size, dtype)
-        found.insert(0, c.remainder(x, count))
+        found.append(c.remainder(x, count))
         x = c.floor_divide(x, count)
-    return tuple(found)
+    return tuple(found if order == "F" else reversed(found))
 
 
 def ravel_multi_index(

@@ -14,6 +14,7 @@ from rune.core.types import Shape
 from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError
 from rune.numpy.arguments import placed, static_size, value
+from rune.numpy.shapes import expand_dims
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.complex_numbers import real_dtype
@@ -97,7 +98,7 @@ def logspace(
 ) -> Any:  # fmt: skip
     """Values evenly spaced on a log scale, from base**start to base**stop.
 
-    Shapes: start and stop broadcast to [*S] -> [num, *S], num at `axis`.
+    Shapes: start, stop and base broadcast to [*S] -> [num, *S], num at `axis`.
     Types:  bools and integers become floats.
     Errors: ArgumentError for what is no array and `num` that is no integer; DtypeError for an
             unknown dtype; AxisError for an axis out of range.
@@ -106,6 +107,11 @@ def logspace(
     >>> rnp.logspace(0.0, 2.0, 3)
     Array([  1.,  10., 100.], f32[3], cpu:0)
     """
+    if getattr(base, "ndim", 0):
+        given = (value("logspace", x) for x in (start, stop, base))
+        given = promoted("logspace", *given, kind="inexact")
+        start, stop, base = (broadcast_to("logspace", x, _common_shape(given)) for x in given)
+        base = expand_dims(base, axis)
     made = c.power(base, linspace(start, stop, num, endpoint, axis=axis))
     return made if dtype is None else c.astype(made, dtypes.as_dtype(dtype))
 

@@ -140,16 +140,20 @@ def interp(
             "extrapolate" for the line's own continuation.
     period: of the function; xp and x are taken modulo it, and left and right are not used.
     Shapes: [*S], [N], [N] -> [*S].
-    Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
+    Types:  bools and integers become floats; fp may be complex.
+    Errors: ArgumentError for what is no array; DtypeError for complex x and xp; ShapeError for
             shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.interp(rnp.array([0.5, 9.0]), rnp.array([0.0, 1.0, 2.0]), rnp.array([3.0, 5.0, 8.0]))
     Array([4., 8.], f32[2], cpu:0)
     """
-    given = (floating("interp", value("interp", v)) for v in (x, xp))
-    x, xp, fp = c.same_dtype("interp", *given, inexact("interp", value("interp", fp)))
+    x, xp = (floating("interp", value("interp", v)) for v in (x, xp))
+    fp = inexact("interp", value("interp", fp))
+    if type_of(fp).dtype in dtypes.COMPLEX:
+        x, xp = c.same_dtype("interp", x, xp)
+    else:
+        x, xp, fp = c.same_dtype("interp", x, xp, fp)
     if rank(xp) != 1 or type_of(xp).shape != type_of(fp).shape:
         why = "two vectors of one size required"
         raise ShapeError(f"interp: cannot connect {type_of(xp)} and {type_of(fp)} ({why})")

@@ -86,8 +86,9 @@ def _count(x: Any, axes: tuple[int, ...]) -> Size:
 
 
 def mean(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Arithmetic mean over axes; integers as floats."""
+    """Arithmetic mean over axes; integers as floats, but in `dtype`, if it is an integer's."""
     x, kept = _inexact("mean", x, dtype)
+    kept = kept if dtype is None else dtypes.as_dtype(dtype)
     axes = normalised_axes("mean", axis, type_of(x))
     total = reduce("mean", f.reduce_sum, x, axes, keepdims)
     return a.cast(a.div(total, f.size_value(_count(x, axes), type_of(x).dtype)), kept)

@@ -13,6 +13,11 @@ averages    lookahead, incremental_update           hyperparameters  inject_hype
 
 A state is a tree of arrays, step count included, so the whole step can be jitted, donated and
 saved. A learning rate is a number, an array, or a schedule: a function of the step count.
+
+A state keeps the dtypes of the parameters, whatever those of the gradients: a step may be the body
+of a loop. Squares of complex numbers are those of magnitudes, and real in the state; optimisers
+that compare numbers refuse complex leaves. Downhill is minus the conjugate of `rune.grad`, as in
+Optax.
 """
 
 # isort: off

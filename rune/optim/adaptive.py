@@ -12,6 +12,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import required
+from rune.optim.leaves import filled, filled_real, kept, square_of
 from rune.optim.transforms import (
     AdamState,
     Optimizer,
@@ -20,7 +21,6 @@ from rune.optim.transforms import (
     add_decayed_weights,
     chain,
     correction,
-    filled,
     no_steps,
     running_mean,
     running_squares,
@@ -118,7 +118,7 @@ def scale_by_amsgrad(
 
     Shapes: updates, and mu, nu and nu_max in the state, are trees like the parameters; counts are
             i32 [].
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Reddi et al. 2018, arXiv:1904.09237, with both means corrected for their start.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -142,7 +142,10 @@ def scale_by_amsgrad(
         )
         return found, AmsgradState(count, mu, nu, most)
 
-    return Optimizer(lambda params: AmsgradState(*two_moments(params), filled(params, 0.0)), update)
+    def init(params: Tree) -> AmsgradState:
+        return AmsgradState(*two_moments(params), filled_real(params, 0.0))
+
+    return Optimizer(init, update)
 
 
 def amsgrad(
@@ -153,7 +156,7 @@ def amsgrad(
 
     Shapes: updates, and mu, nu and nu_max in the state, are trees like the parameters; counts are
             i32 [].
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -272,18 +275,20 @@ def scale_by_novograd(
     """
 
     def init(params: Tree) -> AdamState:
-        squares = tree.map(lambda p: rnp.zeros((), rnp.result_type(p)), params)
+        squares = tree.map(lambda p: rnp.zeros((), rnp.real(p).dtype), params)
         return AdamState(no_steps(), filled(params, 0.0), squares)
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
-        squares = tree.map(lambda g: rnp.sum(rnp.square(g)), grads)
+        squares = tree.map(lambda g: rnp.sum(square_of(g)), grads)
         mean = running_mean("scale_by_novograd", b2, state.nu, squares)
         nu = tree.map(lambda g, v: rnp.where(state.count == 0, g, v), squares, mean)
+        nu = kept("scale_by_novograd", nu, state.nu)
 
         def momentum(g: Any, p: Any, m: Any, v: Any) -> Any:
-            return rnp.astype(b1 * m + (g / _root(v, eps_root, eps) + weight_decay * p), m.dtype)
+            return b1 * m + (g / _root(v, eps_root, eps) + weight_decay * p)
 
         mu = tree.map(momentum, grads, required("scale_by_novograd", params), state.mu, nu)
+        mu = kept("scale_by_novograd", mu, state.mu)
         return mu, AdamState(state.count + 1, mu, nu)
 
     return Optimizer(init, update)
@@ -341,11 +346,12 @@ def scale_by_adan(
             moved = m / c1 + (1 - b2) * (v / c2)
             return rnp.astype(moved / _root(n / c3, eps_root, eps), m.dtype)
 
-        return tree.map(direction, m, v, n), AdanState(m, v, n, grads, t)
+        last = kept("scale_by_adan", grads, state.g)
+        return tree.map(direction, m, v, n), AdanState(m, v, n, last, t)
 
     def init(params: Tree) -> AdanState:
-        m, v, n, g = (filled(params, 0.0) for _ in range(4))
-        return AdanState(m, v, n, g, no_steps())
+        m, v, g = (filled(params, 0.0) for _ in range(3))
+        return AdanState(m, v, filled_real(params, 0.0), g, no_steps())
 
     return Optimizer(init, update)
 

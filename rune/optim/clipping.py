@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError
+from rune.optim.leaves import real_leaves, square_of
 from rune.optim.transforms import (
     Optimizer,
     Tree,
@@ -15,6 +16,7 @@ from rune.optim.transforms import (
     global_norm,
     no_steps,
     running_mean,
+    scaled,
     stateless,
 )
 from rune.transforms.arguments import required_number
@@ -24,7 +26,7 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
     """Updates scaled down together so that their global norm is at most `max_norm`.
 
     Shapes: updates are a tree like the gradients; the state is ().
-    Types:  each leaf in its dtype, floating.
+    Types:  each leaf in its dtype, floating or complex.
     Source: Pascanu et al. 2012, arXiv:1211.5063.
     Errors: ArgumentError for what is no array.
 
@@ -39,7 +41,7 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
     def rule(grads: Tree, params: Tree) -> Tree:
         norm = global_norm(grads)
         factor = rnp.where(norm > max_norm, max_norm / norm, 1.0)
-        return tree.map(lambda g: rnp.astype(g * factor, rnp.result_type(g)), grads)
+        return scaled(grads, factor)
 
     return stateless(rule)
 
@@ -49,21 +51,26 @@ def clip(max_delta: float) -> Optimizer:
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError for what is no array; DtypeError for complex leaves.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.clip(1.0).update(rnp.array([-3.0, 0.5]), ())[0]
     Array([-1. ,  0.5], f32[2], cpu:0)
     """
     required_number("clip", "max_delta", max_delta, 0)
-    return stateless(lambda grads, _: tree.map(lambda g: rnp.clip(g, -max_delta, max_delta), grads))
+
+    def rule(grads: Tree, params: Tree) -> Tree:
+        real = real_leaves("clip", grads)
+        return tree.map(lambda g: rnp.clip(g, -max_delta, max_delta), real)
+
+    return stateless(rule)
 
 
 def clip_by_block_rms(threshold: float) -> Optimizer:
     """Each leaf scaled down so that its root mean square is at most `threshold`.
 
     Shapes: updates are a tree like the gradients; the state is ().
-    Types:  each leaf in its dtype, floating.
+    Types:  each leaf in its dtype, floating or complex.
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 6.
     Errors: ArgumentError for what is no array.
 
@@ -76,8 +83,8 @@ def clip_by_block_rms(threshold: float) -> Optimizer:
     required_number("clip_by_block_rms", "threshold", threshold, 0)
 
     def block(g: Any) -> Any:
-        rms = rnp.sqrt(rnp.mean(rnp.square(g)))
-        return g / rnp.maximum(1.0, rms / threshold)
+        rms = rnp.sqrt(rnp.mean(square_of(g)))
+        return rnp.astype(g / rnp.maximum(1.0, rms / threshold), g.dtype)
 
     return stateless(lambda grads, _: tree.map(block, grads))
 
@@ -88,7 +95,7 @@ def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> Optimizer:
     Units are the last axis of a matrix, the last of a kernel [*K, I, O], elements of a vector; the
     length of a unit counts as `eps` at least.
     Shapes: updates are a tree like the gradients; the state is ().
-    Types:  each leaf in its dtype, floating.
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError without parameters.
     Source: Brock et al. 2021, arXiv:2102.06171.
 
@@ -103,7 +110,7 @@ def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> Optimizer:
     def leaf(g: Any, p: Any) -> Any:
         most = clipping * rnp.maximum(_unit_norm(p), eps)
         norm = rnp.maximum(_unit_norm(g), 1e-6)
-        return rnp.where(norm < most, g, g * (most / norm))
+        return rnp.astype(rnp.where(norm < most, g, g * (most / norm)), g.dtype)
 
     return beside_params("adaptive_grad_clip", leaf)
 
@@ -124,9 +131,9 @@ def required(name: str, params: Tree) -> Tree:
 
 def _unit_norm(x: Any) -> Any:
     if x.ndim < 2:
-        return rnp.abs(x) if x.ndim == 0 else rnp.sqrt(rnp.sum(rnp.square(x), keepdims=True))
+        return rnp.abs(x) if x.ndim == 0 else rnp.sqrt(rnp.sum(square_of(x), keepdims=True))
     axes = tuple(range(x.ndim - 1))
-    return rnp.sqrt(rnp.sum(rnp.square(x), axes, keepdims=True))
+    return rnp.sqrt(rnp.sum(square_of(x), axes, keepdims=True))
 
 
 def centralize() -> Optimizer:

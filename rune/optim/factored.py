@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops, tree
+from rune.optim.leaves import square_of
 from rune.optim.transforms import Optimizer, Tree, no_steps
 from rune.transforms.arguments import required_number
 
@@ -39,7 +40,7 @@ def _scaled(
     """A leaf over the root of its estimated squares, and the three means after this step."""
 
     def mean(old: Any, new: Any) -> Any:
-        return rnp.astype(decay * old + (1 - decay) * new, g.dtype)
+        return rnp.astype(decay * old + (1 - decay) * new, old.dtype)
 
     if axes is None:
         element = mean(element, square)
@@ -79,11 +80,12 @@ def scale_by_factored_rms(
         def part(number: int, p: Any) -> Any:
             axes = axes_of(p)
             if (axes is None) != (number == 2):
-                return rnp.zeros((1,), p.dtype)
+                return rnp.zeros((1,), rnp.real(p).dtype)
             if axes is None:
-                return rnp.zeros_like(p)
+                return rnp.zeros_like(rnp.real(p))
             gone = axes[1 - number]
-            return rnp.zeros(tuple(d for a, d in enumerate(p.shape) if a != gone), p.dtype)
+            shape = tuple(d for a, d in enumerate(p.shape) if a != gone)
+            return rnp.zeros(shape, rnp.real(p).dtype)
 
         made = [tree.map(lambda p, n=n: part(n, p), params) for n in range(3)]
         return FactoredState(no_steps(), *made)
@@ -96,7 +98,7 @@ def scale_by_factored_rms(
         leaves, treedef = tree.flatten(grads)
         parts = (treedef.flatten_up_to(t) for t in (state.rows, state.columns, state.elements))
         found = [
-            _scaled(g, axes_of(g), g * g + epsilon, decay, *kept)
+            _scaled(g, axes_of(g), square_of(g) + epsilon, decay, *kept)
             for g, *kept in zip(leaves, *parts, strict=True)
         ]
         out, *kept = (tree.unflatten(treedef, list(column)) for column in zip(*found, strict=True))

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
+from rune.optim.leaves import filled, kept, real_leaves
 from rune.optim.transforms import (
     ExtraArgsOptimizer,
     Tree,
     apply_updates,
-    filled,
     inner_product,
     no_steps,
     scaled,
@@ -46,8 +46,8 @@ def _is_search(x: Any) -> bool:
     return isinstance(x, LineSearchState)
 
 
-def _start(params: Tree, grad: Tree) -> LineSearchState:
-    number = inner_product(params, params)
+def _start(name: str, params: Tree, grad: Tree) -> LineSearchState:
+    number = inner_product(real_leaves(name, params), params)
     return LineSearchState(
         rnp.ones_like(number), rnp.full_like(number, rnp.inf), grad, no_steps(), rnp.zeros((), bool)
     )
@@ -91,9 +91,10 @@ def scale_by_zoom_linesearch(
     >>> o.update(-g, o.init(p), p, value=loss(p), grad=g, value_fn=loss)[0]
     Array([-1.], f32[1], cpu:0)
     """
+    name = "scale_by_zoom_linesearch"
     if initial_guess_strategy not in ("keep", "one"):
         raise ArgumentError(
-            f"scale_by_zoom_linesearch: cannot start from {initial_guess_strategy!r}",
+            f"{name}: cannot start from {initial_guess_strategy!r}",
             hint='initial_guess_strategy is "keep" or "one"',
         )
 
@@ -101,7 +102,8 @@ def scale_by_zoom_linesearch(
         updates: Tree, state: LineSearchState, params: Tree = None, *, value: Any = None,
         grad: Tree = None, value_fn: Any = None, **extra: Any,
     ) -> tuple[Tree, LineSearchState]:  # fmt: skip
-        _known("scale_by_zoom_linesearch", params=params, value=value, grad=grad, value_fn=value_fn)
+        _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
+        grad = kept(name, grad, params)
         evaluate, known = value_and_grad(value_fn), _taken(value_fn, extra)
         number = state.learning_rate.dtype
 
@@ -122,7 +124,10 @@ def scale_by_zoom_linesearch(
             end.a, end.value, end.gradient, steps, is_met
         )
 
-    return ExtraArgsOptimizer(lambda params: _start(params, filled(params, 0.0)), update)
+    def init(params: Tree) -> LineSearchState:
+        return _start(name, params, filled(params, 0.0))
+
+    return ExtraArgsOptimizer(init, update)
 
 
 def scale_by_backtracking_linesearch(
@@ -182,7 +187,7 @@ def scale_by_backtracking_linesearch(
         return moved, LineSearchState(rate, found, kept, steps, is_met)
 
     def init(params: Tree) -> LineSearchState:
-        return _start(params, filled(params, 0.0) if store_grad else None)
+        return _start(name, params, filled(params, 0.0) if store_grad else None)
 
     return ExtraArgsOptimizer(init, update)
 

@@ -150,7 +150,7 @@ def adamax(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float =
     """Adam by the largest gradient. Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -168,7 +168,7 @@ def adamaxw(
     """`adamax` with decay of the weights beside it.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -212,7 +212,7 @@ def adagrad(
     """Gradients over the root of the sum of their squares. Source: Duchi et al. 2011, JMLR 12.
 
     Shapes: updates, and nu in the state, are trees like the parameters.
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -292,7 +292,7 @@ def lamb(
     """Adam, each leaf's step as long as its parameter. Source: You et al., arXiv:1904.00962.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for what is no array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -314,7 +314,7 @@ def lars(
     """Momentum with every leaf's step in proportion to its parameter.
 
     Shapes: updates, and the velocity in the state, are trees like the parameters.
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: You et al. 2017, arXiv:1708.03888.
     Errors: ArgumentError for what is no array.
 
@@ -342,7 +342,7 @@ def adafactor(
 
     Shapes: updates are a tree like the parameters; the state is that of `scale_by_factored_rms`,
             and with momentum that of `ema`.
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Shazeer & Stern 2018, arXiv:1804.04235.
     Errors: ArgumentError for what is no array.
 

@@ -14,6 +14,7 @@ import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import required
+from rune.optim.leaves import filled, kept
 from rune.optim.line_searches import scale_by_zoom_linesearch
 from rune.optim.transforms import (
     ExtraArgsOptimizer,
@@ -21,7 +22,6 @@ from rune.optim.transforms import (
     Rate,
     Tree,
     chain,
-    filled,
     inner_product,
     no_steps,
     scale_by_learning_rate,
@@ -51,7 +51,8 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
     Shapes: updates are a tree like the parameters; the state has the last parameters and
             gradients, changes of both, [memory_size, *S] for a leaf [*S], and weights
             [memory_size].
-    Types:  each leaf in the dtype of its parameter, floating; weights f32 or f64, the count i32.
+    Types:  each leaf in the dtype of its parameter, floating or complex; weights f32 or f64,
+            the count i32.
     Errors: ArgumentError for a memory of less than one change, or without parameters.
     Source: Nocedal & Wright 2006, Numerical Optimization, algorithm 7.4.
 
@@ -70,7 +71,7 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
         return LbfgsState(no_steps(), zeros, zeros, ring, ring, rnp.zeros(memory_size, number))
 
     def update(grads: Tree, state: LbfgsState, params: Tree = None) -> tuple[Tree, LbfgsState]:
-        required("scale_by_lbfgs", params)
+        grads = kept("scale_by_lbfgs", grads, required("scale_by_lbfgs", params))
         step, change = _difference(params, state.params), _difference(grads, state.updates)
         curvature = inner_product(step, change)
         is_kept = (state.count > 0) & (curvature > 0)

@@ -9,16 +9,17 @@ import rune.numpy as rnp
 from rune import ops, tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import beside_params
+from rune.optim.leaves import filled, filled_real, kept, square_of
 from rune.optim.transforms import (
     AdamState,
     CountState,
     Optimizer,
     Tree,
     correction,
-    filled,
     no_steps,
     running_mean,
     running_squares,
+    scaled,
     stateless,
     two_moments,
 )
@@ -64,7 +65,7 @@ def scale(step_size: float) -> Optimizer:
     Array([ 6., -8.], f32[2], cpu:0)
     """
     required_number("scale", "step_size", step_size)
-    return stateless(lambda grads, _: tree.map(lambda g: g * step_size, grads))
+    return stateless(lambda grads, _: scaled(grads, step_size))
 
 
 def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
@@ -88,8 +89,7 @@ def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
 
     def update(grads: Tree, state: CountState, params: Tree = None) -> tuple[Tree, CountState]:
         rate = step_size_fn(state.count)
-        scaled = tree.map(lambda g: rnp.astype(g * rate, rnp.result_type(g)), grads)
-        return scaled, CountState(state.count + 1)
+        return scaled(grads, rate), CountState(state.count + 1)
 
     return Optimizer(lambda params: CountState(no_steps()), update)
 
@@ -120,7 +120,7 @@ def scale_by_rms(
             SquaresState(nu)
         )
 
-    return Optimizer(lambda params: SquaresState(filled(params, initial_scale)), update)
+    return Optimizer(lambda params: SquaresState(filled_real(params, initial_scale)), update)
 
 
 def _over_root(v: Any, eps: float, inside: bool) -> Any:
@@ -147,12 +147,12 @@ def scale_by_stddev(
         nu = running_squares("scale_by_stddev", decay, state.nu, grads)
 
         def leaf(g: Any, m: Any, v: Any) -> Any:
-            return g * _over_root(v - m * m, eps, eps_in_sqrt)
+            return g * _over_root(v - square_of(m), eps, eps_in_sqrt)
 
         return tree.map(leaf, grads, mu, nu), MomentsState(mu, nu)
 
     return Optimizer(
-        lambda params: MomentsState(filled(params, 0.0), filled(params, initial_scale)), update
+        lambda params: MomentsState(filled(params, 0.0), filled_real(params, initial_scale)), update
     )
 
 
@@ -160,7 +160,7 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> O
     """Updates over the root of the sum of all squares so far; 0 while that sum is 0.
 
     Shapes: updates, and nu in the state, are trees like the parameters.
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Duchi et al. 2011, JMLR 12.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -171,7 +171,8 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> O
     """
 
     def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
-        total = tree.map(lambda g, v: g * g + v, grads, state.nu)
+        total = tree.map(lambda g, v: square_of(g) + v, grads, state.nu)
+        total = kept("scale_by_rss", total, state.nu)
 
         def leaf(g: Any, v: Any) -> Any:
             some = v > 0
@@ -179,7 +180,10 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> O
 
         return tree.map(leaf, grads, total), SquaresState(total)
 
-    return Optimizer(lambda params: SquaresState(filled(params, initial_accumulator_value)), update)
+    def init(params: Tree) -> SquaresState:
+        return SquaresState(filled_real(params, initial_accumulator_value))
+
+    return Optimizer(init, update)
 
 
 def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
@@ -207,7 +211,9 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
             squares, running_squares("scale_by_adadelta", rho, state.e_x, moved)
         )
 
-    return Optimizer(lambda params: AdadeltaState(filled(params, 0.0), filled(params, 0.0)), update)
+    return Optimizer(
+        lambda params: AdadeltaState(filled_real(params, 0.0), filled_real(params, 0.0)), update
+    )
 
 
 # --- by moments -------------------------------------------------------------------------------
@@ -217,7 +223,7 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
     """Adam with the largest gradient so far, fading, in the place of the root of squares.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
-    Types:  each leaf in the dtype of its parameter, floating.
+    Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -231,6 +237,7 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
         count = state.count + 1
         mu = running_mean("scale_by_adamax", b1, state.mu, grads)
         nu = tree.map(lambda g, v: rnp.maximum(rnp.abs(g) + eps, b2 * v), grads, state.nu)
+        nu = kept("scale_by_adamax", nu, state.nu)
         first = correction("scale_by_adamax", b1, count)
         found = tree.map(lambda m, v: rnp.astype(m / first / v, m.dtype), mu, nu)
         return found, AdamState(count, mu, nu)
@@ -255,10 +262,14 @@ def scale_by_yogi(
     Array([ 0.9996, -0.9997], f32[2], cpu:0)
     """
 
+    def leaf_of_squares(square: Any, v: Any) -> Any:
+        return v - (1 - b2) * rnp.sign(v - square) * square
+
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
         count = state.count + 1
         mu = running_mean("scale_by_yogi", b1, state.mu, grads)
-        nu = tree.map(lambda g, v: v - (1 - b2) * rnp.sign(v - g * g) * (g * g), grads, state.nu)
+        nu = tree.map(leaf_of_squares, tree.map(square_of, grads), state.nu)
+        nu = kept("scale_by_yogi", nu, state.nu)
         first = correction("scale_by_yogi", b1, count)
         second = correction("scale_by_yogi", b2, count)
 
@@ -286,7 +297,9 @@ def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
 
     def update(grads: Tree, state: LionState, params: Tree = None) -> tuple[Tree, LionState]:
         signs = tree.map(lambda g, m: rnp.sign((1 - b1) * g + b1 * m), grads, state.mu)
-        return signs, LionState(running_mean("scale_by_lion", b2, state.mu, grads))
+        return kept("scale_by_lion", signs, state.mu), LionState(
+            running_mean("scale_by_lion", b2, state.mu, grads)
+        )
 
     return Optimizer(lambda params: LionState(filled(params, 0.0)), update)
 
@@ -301,7 +314,7 @@ def scale_by_trust_ratio(
 
     A leaf whose parameter or update is 0 is left as it is. Errors: ArgumentError without params.
     Shapes: updates are a tree like the gradients; the state is ().
-    Types:  each leaf in its dtype, floating.
+    Types:  each leaf in its dtype, floating or complex.
     Source: You et al. 2017, arXiv:1708.03888.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -315,20 +328,20 @@ def scale_by_trust_ratio(
         of_update = rnp.maximum(_length(g), min_norm)
         ratio = trust_coefficient * of_param / (of_update + eps)
         nothing = (of_param == 0) | (of_update == 0)
-        return g * rnp.where(nothing, 1.0, ratio).astype(g.dtype)
+        return rnp.astype(g * rnp.where(nothing, 1.0, ratio), g.dtype)
 
     return beside_params("scale_by_trust_ratio", leaf)
 
 
 def _length(x: Any) -> Any:
-    return rnp.sqrt(rnp.sum(rnp.square(x)))
+    return rnp.sqrt(rnp.sum(square_of(x)))
 
 
 def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
     """Each leaf's update times the root mean square of its parameter, at least `min_scale`.
 
     Shapes: updates are a tree like the gradients; the state is ().
-    Types:  each leaf in its dtype, floating.
+    Types:  each leaf in its dtype, floating or complex.
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 8.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -339,6 +352,7 @@ def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
     """
 
     def leaf(g: Any, p: Any) -> Any:
-        return g * rnp.maximum(rnp.sqrt(rnp.mean(rnp.square(p))), min_scale)
+        size = rnp.maximum(rnp.sqrt(rnp.mean(square_of(p))), min_scale)
+        return rnp.astype(g * size, g.dtype)
 
     return beside_params("scale_by_param_block_rms", leaf)

@@ -9,13 +9,13 @@ import rune.numpy as rnp
 from rune import random, tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import ema
+from rune.optim.leaves import filled, kept, real_leaves
 from rune.optim.transforms import (
     ExtraArgsOptimizer,
     Optimizer,
     Rate,
     Tree,
     chain,
-    filled,
     global_norm,
     no_steps,
     scale_by_learning_rate,
@@ -108,10 +108,10 @@ def scale_by_rprop(
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.5, -0.5], f32[2], cpu:0)
     """
-
+    name = "scale_by_rprop"
     if not 0 < eta_minus < 1 < eta_plus:
         raise ArgumentError(
-            f"scale_by_rprop: cannot change lengths by {eta_minus=} and {eta_plus=} "
+            f"{name}: cannot change lengths by {eta_minus=} and {eta_plus=} "
             "(one below 1, one above required)"
         )
 
@@ -121,16 +121,21 @@ def scale_by_rprop(
         return rnp.where(g * last == 0, size, moved)
 
     def update(grads: Tree, state: RpropState, params: Tree = None) -> tuple[Tree, RpropState]:
+        real_leaves(name, grads)
         sizes = tree.map(length, grads, state.prev_updates, state.step_sizes)
+        sizes = kept(name, sizes, state.step_sizes)
         steps = tree.map(
             lambda g, last, size: rnp.where(g * last < 0, 0, size * rnp.sign(g)),
             grads, state.prev_updates, sizes,
         )  # fmt: skip
+        steps = kept(name, steps, state.prev_updates)
         return steps, RpropState(sizes, steps)
 
-    return Optimizer(
-        lambda params: RpropState(filled(params, learning_rate), filled(params, 0.0)), update
-    )
+    def init(params: Tree) -> RpropState:
+        real_leaves(name, params)
+        return RpropState(filled(params, learning_rate), filled(params, 0.0))
+
+    return Optimizer(init, update)
 
 
 def rprop(
@@ -178,7 +183,7 @@ def scale_by_polyak(
 
     Its update takes the loss by name: `update(grads, state, params, value=loss)`.
     Shapes: updates are a tree like the gradients; value [].
-    Types:  each leaf in its dtype, floating.
+    Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError without it.
     Source: Loizou et al. 2021, arXiv:2002.10542.
 
@@ -212,7 +217,7 @@ def polyak_sgd(
 
     scaling: a number or schedule that the step is multiplied by.
     Shapes: updates are a tree like the gradients; value [].
-    Types:  each leaf in its dtype, floating.
+    Types:  each leaf in its dtype, floating or complex.
     Source: Loizou et al. 2021, arXiv:2002.10542.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
@@ -241,6 +246,7 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([3.], f32[1], cpu:0)
     """
+    name = "scale_by_optimistic_gradient"
 
     def update(
         grads: Tree, state: OptimisticState, params: Tree = None
@@ -248,10 +254,11 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
         first = state.is_initial_step
 
         def leaf(g: Any, last: Any) -> Any:
-            return rnp.astype((alpha + beta) * g - beta * rnp.where(first, g, last), g.dtype)
+            return (alpha + beta) * g - beta * rnp.where(first, g, last)
 
-        found = tree.map(leaf, grads, state.previous_gradient)
-        return found, OptimisticState(rnp.zeros((), bool), grads)
+        old = state.previous_gradient
+        found = kept(name, tree.map(leaf, grads, old), old)
+        return found, OptimisticState(rnp.zeros((), bool), kept(name, grads, old))
 
     return Optimizer(
         lambda params: OptimisticState(rnp.ones((), bool), filled(params, 0.0)), update
@@ -305,13 +312,18 @@ def add_noise(eta: float, gamma: float, key: Any) -> Optimizer:
         size = rnp.sqrt(eta / rnp.astype(count, "f32") ** gamma)
         leaves, treedef = tree.flatten(grads)
         noise = [
-            rnp.astype(size * random.normal(random.fold_in(now, n), g.shape), g.dtype)
+            rnp.astype(size * random.normal(random.fold_in(now, n), g.shape, _drawn(g)), g.dtype)
             for n, g in enumerate(leaves)
         ]
         found = [g + e for g, e in zip(leaves, noise, strict=True)]
         return tree.unflatten(treedef, found), NoiseState(count, following)
 
     return Optimizer(init, update)
+
+
+def _drawn(g: Any) -> Any:
+    """The dtype in which noise is drawn: both parts of complex numbers have some."""
+    return rnp.result_type(g) if rnp.iscomplexobj(g) else rnp.float32
 
 
 def noisy_sgd(

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError
+from rune.optim.leaves import Tree, filled, filled_real, kept, square_of
 from rune.transforms.arguments import required_number
 
-Tree = Any
 Rate = Any  # a number, an array, or a function of the step count
 
 
@@ -75,13 +75,14 @@ def apply_updates(params: Tree, updates: Tree) -> Tree:
     """params + updates, leaf by leaf, each in the dtype of its parameter.
 
     Shapes: a tree like params. Types: those of params.
-    Errors: ArgumentError for trees that are not alike; ShapeError for leaves that do not fit.
+    Errors: ArgumentError for trees that are not alike; ShapeError for leaves that do not fit;
+            DtypeError for a complex update of a real parameter.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.apply_updates({"w": rnp.ones(1)}, {"w": rnp.ones(1)})
     {'w': Array([2.], f32[1], cpu:0)}
     """
-    return tree.map(lambda p, u: rnp.astype(rnp.add(p, u), rnp.result_type(p)), params, updates)
+    return kept("apply_updates", tree.map(rnp.add, params, updates), params)
 
 
 def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
@@ -249,9 +250,10 @@ def trace(decay: float, nesterov: bool = False) -> Optimizer:
     required_number("trace", "decay", decay, 0)
 
     def update(grads: Tree, state: TraceState, params: Tree = None) -> tuple[Tree, Tree]:
-        velocity = tree.map(lambda g, v: g + decay * same_shape("trace", v, g), grads, state.trace)
-        used = tree.map(lambda g, v: g + decay * v, grads, velocity) if nesterov else velocity
-        return used, TraceState(velocity)
+        moved = tree.map(lambda g, v: g + decay * same_shape("trace", v, g), grads, state.trace)
+        velocity = kept("trace", moved, state.trace)
+        ahead = tree.map(lambda g, v: g + decay * v, grads, velocity) if nesterov else velocity
+        return kept("trace", ahead, velocity), TraceState(velocity)
 
     return Optimizer(lambda params: TraceState(tree.map(rnp.zeros_like, params)), update)
 
@@ -290,26 +292,22 @@ def scale_by_adam(
 
 
 def two_moments(params: Tree, value: float = 0.0) -> AdamState:
-    """The state before the first step, both means of one number."""
-    return AdamState(no_steps(), filled(params, value), filled(params, value))
-
-
-def filled(params: Tree, value: float) -> Tree:
-    """A tree like the parameters, of one number."""
-    return tree.map(lambda p: rnp.full_like(p, value), params)
+    """The state before the first step, both means of one number; those of squares are real."""
+    return AdamState(no_steps(), filled(params, value), filled_real(params, value))
 
 
 def running_mean(name: str, decay: Any, old: Tree, new: Tree) -> Tree:
     """decay old + (1 - decay) new, in the dtype of the old.
 
-    Errors: ArgumentError for a decay outside 0…1, and for leaves of other shapes.
+    Errors: ArgumentError for a decay outside 0…1, and for leaves of other shapes; DtypeError for
+            complex leaves where the old are real.
     """
     required_number(name, "decay", decay, 0, 1)
 
     def leaf(a: Any, b: Any) -> Any:
-        return rnp.astype((1 - decay) * b + decay * same_shape(name, a, b), a.dtype)
+        return (1 - decay) * b + decay * same_shape(name, a, b)
 
-    return tree.map(leaf, old, new)
+    return kept(name, tree.map(leaf, old, new), old)
 
 
 def same_shape(name: str, old: Any, new: Any) -> Any:
@@ -323,8 +321,8 @@ def same_shape(name: str, old: Any, new: Any) -> Any:
 
 
 def running_squares(name: str, decay: Any, old: Tree, new: Tree) -> Tree:
-    """decay old + (1 - decay) new², in the dtype of the old."""
-    return running_mean(name, decay, old, tree.map(lambda g: g * g, new))
+    """decay old + (1 - decay) |new|², in the dtype of the old."""
+    return running_mean(name, decay, old, tree.map(square_of, new))
 
 
 def correction(name: str, decay: Any, count: Any) -> Any:
@@ -375,7 +373,7 @@ def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
 def global_norm(updates: Tree) -> Any:
     """The Euclidean norm of all leaves together.
 
-    Shapes: any tree -> []. Types: f32, or that of wider leaves; complex of complex ones.
+    Shapes: any tree -> []. Types: f32, or f64 of wider leaves; real of complex ones.
     Errors: ArgumentError for leaves that are no arrays.
 
     >>> import rune.numpy as rnp, rune.optim as optim
@@ -386,9 +384,10 @@ def global_norm(updates: Tree) -> Any:
 
 
 def inner_product(a: Tree, b: Tree) -> Any:
-    """The sum of the products of all elements of two trees, in f32 or wider."""
+    """The sum of Re(conj(x) y) over all elements of two trees, in f32 or wider."""
     total = rnp.zeros(())
     for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True):
         wide = rnp.result_type(x, y, "f32")
-        total = total + rnp.sum(rnp.astype(x, wide) * rnp.astype(y, wide))
+        product = rnp.conj(rnp.astype(x, wide)) * rnp.astype(y, wide)
+        total = total + rnp.sum(rnp.real(product))
     return total

@@ -14,6 +14,8 @@ import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import beside_params
+from rune.optim.leaves import kept as in_dtypes
+from rune.optim.leaves import real_leaves
 from rune.optim.transforms import (
     ExtraArgsOptimizer,
     Optimizer,
@@ -195,7 +197,12 @@ def keep_params_nonnegative() -> Optimizer:
     >>> o.update(g, o.init(p), p)[0]
     Array([ 3., -2.], f32[2], cpu:0)
     """
-    return beside_params("keep_params_nonnegative", lambda u, p: rnp.where(p + u < 0, -p, u))
+    cut = beside_params("keep_params_nonnegative", lambda u, p: rnp.where(p + u < 0, -p, u))
+
+    def rule(grads: Tree, params: Tree) -> Tree:
+        return cut.update(real_leaves("keep_params_nonnegative", grads), (), params)[0]
+
+    return stateless(rule)
 
 
 def conditionally_transform(
@@ -224,9 +231,13 @@ def conditionally_transform(
     def update(
         grads: Tree, state: ConditionState, params: Tree = None, **extra: Any
     ) -> tuple[Tree, ConditionState]:
+        def step(_: Any) -> tuple[Tree, Tree]:
+            moved, inside = willing.update(grads, state.inner, params, **extra)
+            return in_dtypes("conditionally_transform", moved, grads), inside
+
         found, after = control.cond(
             should_transform_fn(state.step),
-            lambda _: willing.update(grads, state.inner, params, **extra),
+            step,
             lambda _: (grads, state.inner),
             None,
         )
@@ -254,6 +265,7 @@ def apply_every(k: int = 1) -> Optimizer:
     def update(grads: Tree, state: EveryState, params: Tree = None) -> tuple[Tree, EveryState]:
         total = tree.map(lambda g, a: g + rnp.where(state.count == 0, 0, a), grads, state.grad_acc)
         is_last = state.count == k - 1
+        total = in_dtypes("apply_every", total, state.grad_acc)
         found = tree.map(lambda a: rnp.where(is_last, a, 0), total)
         return found, EveryState((state.count + 1) % k, total)
 
@@ -296,15 +308,17 @@ def multi_steps(
         k = every_k_schedule
         k = k(state.gradient_step) if callable(k) else k
         share = 1 / rnp.astype(state.mini_step + 1, "f32")
-        mean = tree.map(lambda m, g: m + rnp.astype((g - m) * share, m.dtype), state.mean, grads)
+        mean = tree.map(lambda m, g: m + (g - m) * share, state.mean, grads)
+        mean = in_dtypes("multi_steps", mean, state.mean)
         is_full = state.mini_step + 1 >= k
 
         def step(_: Any) -> tuple[Tree, Tree, Tree]:
             found, after = willing.update(mean, state.inner, params, **extra)
+            found = in_dtypes("multi_steps", found, mean)
             return found, after, tree.map(rnp.zeros_like, mean)
 
         def wait(_: Any) -> tuple[Tree, Tree, Tree]:
-            return tree.map(rnp.zeros_like, grads), state.inner, mean
+            return tree.map(rnp.zeros_like, mean), state.inner, mean
 
         found, after, mean = control.cond(is_full, step, wait, None)
         mini = rnp.where(is_full, 0, state.mini_step + 1)

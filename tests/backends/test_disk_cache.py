@@ -309,6 +309,22 @@ def test_native_code_binds_each_module_to_addresses_of_its_own():
     assert [kind(c.address("f"))() for c in codes] == [4096, 8192, 4096]
 
 
+def test_a_finaliser_that_compiles_while_code_is_made_changes_no_address(monkeypatch):
+    text = "define i64 @f() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
+    real = cpu_compile._target_machine
+
+    def interrupted(*args: int) -> object:  # before code is made, and before it is linked
+        monkeypatch.setattr(cpu_compile, "_target_machine", real)
+        cpu_compile.compile_module("inner", text.format(8192))
+        monkeypatch.setattr(cpu_compile, "_target_machine", interrupted)
+        return real(*args)
+
+    monkeypatch.setattr(cpu_compile, "_target_machine", interrupted)
+    code = cpu_compile.compile_module("outer", text.format(4096))
+
+    assert ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("f"))() == 4096
+
+
 def test_an_entry_serves_modules_that_differ_in_addresses_alone(tmp_path, monkeypatch):
     text = "define i64 @g() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
     with configure(cache_dir=str(tmp_path)):

@@ -51,6 +51,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
     "a bool of three cases": (
         lambda: lax.select_n(True, 1.0, 2.0, 3.0), ArgumentError, "3 cases by a bool",
     ),
+    "a float of two cases": (
+        lambda: lax.select_n(X, X, X), DtypeError, "select_n: cannot choose by f32",
+    ),
     "bits of another width": (
         lambda: lax.bitcast_convert_type(rnp.zeros(3, "uint8"), "u32"), ShapeError, "last axis",
     ),

@@ -22,6 +22,13 @@ def stepped(optimizer: optim.Optimizer, state: Any = None) -> Any:
 
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    **{
+        f"{pool.__name__} of bools": (lambda pool=pool: pool(IMAGE > 0, 2), f"{pool.__name__}: .*bool")
+        for pool in (nn.max_pool, nn.adaptive_max_pool)
+    },
+    "fractions of bools": (
+        lambda: nn.fractional_max_pool(IMAGE > 0, 2, 3, key=KEY), "fractional_max_pool: .*bool",
+    ),
     "groups of a vector": (lambda: nn.group_norm(X, 3), "group_norm: cannot split f32"),
     "groups that do not divide": (lambda: nn.group_norm(IMAGE, 3), "into 3 groups"),
     "a negative number of groups": (lambda: nn.group_norm(IMAGE, -2), "into -2 groups"),

@@ -22,6 +22,8 @@ from tests.support.arrays import array
 from tests.support.close import same
 from tests.transforms.native_kinds import KINDS, W, X, Y, kinds, warm
 
+pytestmark = pytest.mark.usefixtures("small_heap")  # it collects garbage twice for each kind
+
 
 def references(*objects: object) -> list[int]:
     return [sys.getrefcount(x) for x in objects]
@@ -205,6 +207,40 @@ def test_a_key_that_changes_the_dict_while_it_is_compared_is_survived():
     with pytest.raises((ArgumentError, KeyError, RuntimeError)):
         f({"x": inner})
     same(np.asarray(X) + 1.0, f({"x": {"a": X, "b": X}}))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_an_interrupt_while_keys_are_compared_is_raised(error: type[BaseException]):
+    class Stopping:
+        def __hash__(self) -> int:
+            return hash("b")
+
+        def __eq__(self, other: object) -> bool:
+            next(compared)
+            raise error
+
+    f = warm(rune.jit(lambda p: p["x"]["a"] + p["x"]["b"]), {"x": {"a": X, "b": X}})
+    inner: dict[Any, Any] = {"a": X, Stopping(): X}
+    compared, before = itertools.count(), references(inner, X)
+
+    with pytest.raises(error):
+        f({"x": inner})
+    assert next(compared) == 1  # by the native call, which no other one followed
+    assert references(inner, X) == before
+
+
+def test_an_error_while_keys_are_compared_is_left_to_the_general_way():
+    class Refusing:
+        def __hash__(self) -> int:
+            return hash("b")
+
+        def __eq__(self, other: object) -> bool:
+            raise ValueError
+
+    f = warm(rune.jit(lambda p: p["x"]["a"] + p["x"]["b"]), {"x": {"a": X, "b": X}})
+
+    with pytest.raises(ArgumentError, match="cannot sort the keys"):
+        f({"x": {"a": X, Refusing(): X}})
 
 
 def test_long_plans_let_other_threads_run_and_short_ones_do_not_stop_for_it():

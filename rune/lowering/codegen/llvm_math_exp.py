@@ -282,10 +282,16 @@ def log2(x: Value) -> Value:
 
 def log1p(x: Value) -> Value:
     """log(1 + x), accurate near 0."""
+    return log1p_of_sum(x)
+
+
+def log1p_of_sum(x: Value, rest: Value | None = None) -> Value:
+    """log(1 + x + rest), where `rest` is what the rounding of x took."""
     form = format_of(x)
     u = x + 1.0
     back = u - 1.0
     lost = (1.0 - (u - back)) + (x - back)
+    lost = lost if rest is None else lost + rest
     m, e = split(u)
     n = e.cast("sitofp", x.type)
     down = power_of_two(e.writer.select(e > form.bias - 2, 2 - form.bias, -e), x.type)

@@ -1,7 +1,12 @@
 """Powers, roots and inverse hyperbolic functions as IR.
 
-f32 is computed in f64, where the plain formulas lose nothing that f32 could hold. In f64 these
-functions are rare and hard: the C library computes them lane by lane.
+The inverse hyperbolic ones are log1p of a sum that is kept in two parts. A power of f32 is computed
+in f64, by polynomials that give no more than f32 can hold; one of f64 is rare and hard, and the C
+library computes it lane by lane. The cube root divides nothing: a polynomial gives 1/cbrt of the
+mantissa, and one step in which the residual is exact the root.
+Error: at most 2 ulp (tests measure it).
+
+Source: coefficients by tools/minimax.py.
 """
 
 from __future__ import annotations
@@ -9,47 +14,83 @@ from __future__ import annotations
 import math
 
 from rune.lowering.codegen import llvm_math_exp as e
-from rune.lowering.codegen.llvm_text import Value
+from rune.lowering.codegen.llvm_text import Value, horner
+
+# 1/cbrt(m) in m - 3/2 for 1 <= m < 2; log2(1 + f)/f where log1p is reduced to; 2^r, |r| <= 1/2.
+INVERSE_CBRT = (
+    0.8735905444673834, -0.1938092005191881, 0.08576672948519841, -0.04969053899976581,
+    0.02908857845386976,
+)  # fmt: skip
+LOG2_NARROW = (
+    1.4426950409152333, -0.721347525468934, 0.4808983328137441, -0.36067276439563284,
+    0.2885396499982365, -0.24050514892226457, 0.20612564732308716, -0.17905164885125097,
+    0.15863761377314226, -0.15664058891389135, 0.15646683617235843, -0.08875902862554347,
+)  # fmt: skip
+EXP2_NARROW = (
+    1.0000000005546106, 0.6931472057522048, 0.24022646888344276, 0.05550328744366558,
+    0.009618489101652902, 0.0013399944431936128, 0.0001534580032066217,
+)  # fmt: skip
+LARGE = 2.0**30  # from here on x² + 1 is x², whatever the format
 
 
-def _in_f64(compute, name: str):
-    """`compute` on f32 widened to f64; f64 itself through the C library's `name`."""
-
-    def function(*args: Value) -> Value:
-        x = args[0]
-        if x.scalar_type == "double":
-            return x.writer.by_lane(name, *args)
-        return compute(*(a.cast("fpext", "double") for a in args)).cast("fptrunc", x.type)
-
-    function.__doc__ = compute.__doc__
-    return function
+# --- inverse hyperbolic functions -------------------------------------------------------------
 
 
-def _asinh(x: Value) -> Value:
-    """The inverse hyperbolic sine."""
-    size = x.abs()
-    square = size * size
-    result = e.log1p(size + square / ((square + 1.0).call("sqrt") + 1.0))
-    return x.writer.select(size < math.inf, result, size).copysign(x)
+def asinh(x: Value) -> Value:
+    """The inverse hyperbolic sine: log1p of |x| + x²/(sqrt(x² + 1) + 1)."""
+    select, size = x.writer.select, x.abs()
+    small = select(size < LARGE, size, 0.0)
+    square = small * small
+    bend = square / ((square + 1.0).call("sqrt") + 1.0)
+    return _log1p_or_twice(size - 1.0, small, bend).copysign(x)
 
 
-def _acosh(x: Value) -> Value:
-    """The inverse hyperbolic cosine; NaN below 1."""
-    t = x - 1.0
-    return x.writer.select(x < 1.0, math.nan, e.log1p(t + (t * (t + 2.0)).call("sqrt")))
+def acosh(x: Value) -> Value:
+    """The inverse hyperbolic cosine, log1p of t + sqrt(t (t + 2)), t = x - 1; NaN below 1."""
+    select, t = x.writer.select, x - 1.0
+    small = select(x < LARGE, t, 0.0)
+    double = small + small
+    square = small.fma(small, double)
+    root = square.call("sqrt")
+    # What rounding the square and its root took; the former matters only where t < 2.
+    residual = (-root).fma(root, square) + small.fma(small, double - square)
+    rest = select(root > 0.0, residual / (root + root), 0.0)
+    return select(x < 1.0, math.nan, _log1p_or_twice(t, small, root, rest))
 
 
-def _atanh(x: Value) -> Value:
+def _log1p_or_twice(t: Value, a: Value, b: Value, beside: Value | float = 0.0) -> Value:
+    """log(1 + a + b + beside), or log(2 (1 + t)) for a large t."""
+    large = (t < LARGE).invert()
+    select, total = t.writer.select, a + b
+    back = total - a
+    rest = (a - (total - back)) + (b - back) + beside
+    found = e.log1p_of_sum(select(large, t, total), select(large, 0.0, rest))
+    return found + select(large, t.like(math.log(2.0)), 0.0)
+
+
+def atanh(x: Value) -> Value:
     """The inverse hyperbolic tangent; infinite at ±1, NaN beyond."""
     size = x.abs()
-    return (e.log1p((size + size) / (1.0 - size)) * 0.5).copysign(x)
+    double, below = size + size, 1.0 - size
+    quotient = double / below
+    # What the division and the difference took; neither is a number at 1.
+    residual = (-quotient).fma(below, double) + quotient * (size - (1.0 - below))
+    rest = residual / below
+    known = rest.abs() < math.inf
+    rest = x.writer.select(known, rest, 0.0)
+    return (e.log1p_of_sum(quotient, rest) * 0.5).copysign(x)
 
 
-def _pow(x: Value, y: Value) -> Value:
+# --- powers -----------------------------------------------------------------------------------
+
+
+def pow(x: Value, y: Value) -> Value:
     """x to the power y, with IEEE 754's special cases."""
+    if x.scalar_type == "double":
+        return x.writer.by_lane("pow", x, y)
     select = x.writer.select
     size = x.abs()
-    magnitude = e.exp2(e.log2(size) * y)
+    magnitude = _positive_power(size, y)
     whole = y.call("floor").equals(y)
     half = y * 0.5
     odd = whole & half.call("floor").compare("une", half) & (y.abs() < math.inf)
@@ -61,24 +102,54 @@ def _pow(x: Value, y: Value) -> Value:
     return select(unit, 1.0, result)
 
 
-asinh = _in_f64(_asinh, "asinh")
-acosh = _in_f64(_acosh, "acosh")
-atanh = _in_f64(_atanh, "atanh")
-pow = _in_f64(_pow, "pow")
+def _positive_power(x: Value, y: Value) -> Value:
+    """x to the power y for f32 and x >= 0, by 2^(y log2(x)) in f64."""
+    select = x.writer.select
+    m, exponent = e.normalised(x)
+    f = m.cast("fpext", "double") - 1.0
+    log = f.fma(horner(f, LOG2_NARROW), exponent.cast("sitofp", "double"))
+    wide = x.cast("fpext", "double")
+    log = select(wide.equals(0.0), -math.inf, select(wide < math.inf, log, wide))
+    product = e.at_most(e.at_least(log * y.cast("fpext", "double"), -160.0), 130.0)
+    n, integer = e.nearest(product, 1.0)
+    power = horner(product - n, EXP2_NARROW) * e.power_of_two(integer, product.type)
+    return power.cast("fptrunc", x.type)
 
 
 def cbrt(x: Value) -> Value:
-    """The cube root: 2^(log2|x|/3), and for f64 one Newton step with its residual exact."""
-    select, wide = x.writer.select, x.cast("fpext", "double")
-    size = wide.abs()
+    """The cube root; for f64 2^(log2|x|/3) and one Newton step with its residual exact."""
+    select, size = x.writer.select, x.abs()
     if x.scalar_type == "float":
-        root = e.exp2(e.log2(size) * (1.0 / 3.0))
+        root = _root_of_third(size)
     else:
         small = size < 2.0**-900
         root = _newton_cbrt(select(small, size * 2.0**162, size))
         root = select(small, root * 2.0**-54, root)
     known = (size > 0.0) & (size < math.inf)
-    return select(known, root.copysign(wide), wide).cast("fptrunc", x.type)
+    return select(known, root.copysign(x), x)
+
+
+def _root_of_third(x: Value) -> Value:
+    """cbrt for f32 and 0 < x < inf: with x = M 8^q and 1 <= M < 8, and p near 1/cbrt(M), M p² is
+    near the root and p²/3 near its inverse derivative.
+    """
+    select = x.writer.select
+    small = x < 2.0**-126
+    bits = select(small, x * 2.0**24, x).to_bits()
+    biased = (bits >> 23) + 2
+    third = (biased * 21846) >> 16  # biased / 3
+    left = biased - third * 3
+    m = ((bits & 0x7FFFFF) | 0x3F800000).from_bits(x.type)
+    scaled = ((bits & 0x7FFFFF) | ((left + 127) << 23)).from_bits(x.type)
+    shrunk = select(left.equals(1), x.like(2.0 ** (-1 / 3)), 2.0 ** (-2 / 3))
+    p = horner(m - 1.5, INVERSE_CBRT) * select(left.equals(0), x.like(1.0), shrunk)
+    square = p * p
+    root = scaled * square
+    power = root * root
+    residual = power.fma(root, -scaled) + root.fma(root, -power) * root
+    found = root - residual * (square * (1.0 / 3.0))
+    q = third - select(small, third.like(43 + 8), 43)
+    return found * e.power_of_two(q, x.type)
 
 
 def _newton_cbrt(x: Value) -> Value:

@@ -1,8 +1,9 @@
 """Trigonometric functions and their inverses as IR, for f32 and f64.
 
 The argument is reduced by multiples of π/2 in three parts with fused multiply-adds; f32 is reduced
-and computed in f64. Beyond a limit, where that would not do, the lanes concerned go through
-the C library one by one; a branch on "any lane" keeps that out of the way of all others.
+in f64, and sin, cos and tan of it computed there. Beyond a limit, where that would not do, the
+lanes concerned go through the C library one by one; a branch on "any lane" keeps that out of the
+way of all others. The inverses keep their last bits in second parts instead.
 Error: at most 2 ulp (tests measure it).
 
 Source: coefficients by tools/minimax.py; the kernels for a reduced argument in two parts, and the
@@ -35,6 +36,15 @@ ATAN = (
     -0.09090900494053171, 0.07692093159325714, -0.06663308175627397, 0.058482301279529345,
     -0.05036184284724823, 0.03788026468274459, -0.01760469369115204,
 )  # fmt: skip
+ATAN_F32 = (  # up to 1, where ATAN ends at 7/16
+    -0.333333331454096, 0.19999959524235122, -0.14284271572770058, 0.11090976816989438,
+    -0.08945651624208309, 0.07071525534287405, -0.04962809109529333, 0.02696138718877372,
+    -0.00949294204672164, 0.001565755898686861,
+)  # fmt: skip
+ASIN_F32 = (
+    0.16666666294795981, 0.07500103158237265, 0.04459662524420842, 0.031131918119114164,
+    0.01700579396508892, 0.033921068114783536,
+)  # fmt: skip
 ASIN = (
     0.16666666666666669, 0.0749999999999824, 0.04464285714672405, 0.030381944110908936,
     0.02237217401092121, 0.017352368333095995, 0.013971565614336767, 0.011475821889742529,
@@ -42,7 +52,7 @@ ASIN = (
     0.028999389929083262,
 )  # fmt: skip
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
-PI_LOW = 1.2246467991473532e-16
+HALF_PI_F32 = (1.57079637050628662109375, -4.371138828673793e-08)
 ATAN_HALF = (0.4636476090008061, 2.2698777452961687e-17)
 REDUCTION_LIMIT = 1.0e9  # the quotient by π/2 keeps all its bits up to here
 
@@ -137,7 +147,10 @@ def _cos_kernel(r: Value, low: Value) -> Pair:
 
 
 def _atan_unit(x: Value) -> tuple[Value, Value]:
-    """(high, low) with high + low = atan(x) for 0 <= x <= 1."""
+    """(high, low) with high + low = atan(x) for 0 <= x <= 1; of f32 by one polynomial."""
+    if x.scalar_type == "float":
+        square = x * x
+        return x, horner(square, ATAN_F32) * square * x
     select = x.writer.select
     middle, upper = x >= 0.4375, x >= 0.6875
     c = select(upper, x.like(1.0), select(middle, x.like(0.5), 0.0))
@@ -150,34 +163,34 @@ def _atan_unit(x: Value) -> tuple[Value, Value]:
     return high, ((base - high) + t) + tail
 
 
+def _half_pi(x: Value) -> tuple[float, float]:
+    """π/2 in two parts of the format of x."""
+    return HALF_PI_F32 if x.scalar_type == "float" else HALF_PI[:2]
+
+
 def atan(x: Value) -> Value:
     """The inverse tangent, of the inverse where that is smaller."""
-    select, wide = x.writer.select, x.cast("fpext", "double")
-    size = wide.abs()
+    select, size = x.writer.select, x.abs()
     steep = size > 1.0
     high, low = _atan_unit(select(steep, 1.0 / size, size))
-    turned, turned_low = _add(size.like(HALF_PI[0]), size.like(HALF_PI[1]), -high, -low)
-    result = select(steep, turned + turned_low, high + low)
-    return result.copysign(wide).cast("fptrunc", x.type)
+    half = _half_pi(x)
+    turned, turned_low = _add(size.like(half[0]), size.like(half[1]), -high, -low)
+    return select(steep, turned + turned_low, high + low).copysign(x)
 
 
 def atan2(y: Value, x: Value) -> Value:
     """The angle of the point (x, y), by the quotient of the smaller side by the larger."""
-    type, select = x.type, x.writer.select
-    y, x = y.cast("fpext", "double"), x.cast("fpext", "double")
+    select = x.writer.select
     a, b = y.abs(), x.abs()
     steep = a > b
     large, small = select(steep, a, b), select(steep, b, a)
     ratio = select(small.equals(large), select(large.equals(0.0), x.like(0.0), 1.0), small / large)
     high, low = _atan_unit(ratio)
-    quarter = select(steep, x.like(HALF_PI[0]), 0.0)
-    quarter_low = select(steep, x.like(HALF_PI[1]), 0.0)
-    high, low = _add(quarter, quarter_low, *_negated_if(steep, high, low))
-    left = x.to_bits() < 0
-    half, half_low = select(left, x.like(math.pi), 0.0), select(left, x.like(PI_LOW), 0.0)
-    high, low = _add(half, half_low, *_negated_if(left, high, low))
-    result = select(y.compare("uno", x), y + x, (high + low).copysign(y))
-    return result.cast("fptrunc", type)
+    half = _half_pi(x)
+    for condition, turns in ((steep, 1.0), (x.to_bits() < 0, 2.0)):
+        start = (select(condition, x.like(part * turns), 0.0) for part in half)
+        high, low = _add(*start, *_negated_if(condition, high, low))
+    return select(y.compare("uno", x), y + x, (high + low).copysign(y))
 
 
 def _negated_if(condition: Value, high: Value, low: Value) -> tuple[Value, Value]:
@@ -193,31 +206,38 @@ def _add(a: Value, a_low: Value, b: Value, b_low: Value) -> tuple[Value, Value]:
 
 def _asin_tail(z: Value) -> Value:
     """asin(s)/s - 1 for s = sqrt(z) <= 1/2."""
-    return horner(z, ASIN) * z
+    return horner(z, ASIN_F32 if z.scalar_type == "float" else ASIN) * z
+
+
+def _root(z: Value) -> tuple[Value, Value]:
+    """The square root and, of f32, what its rounding took; f64 keeps enough without."""
+    s = z.call("sqrt")
+    if z.scalar_type == "double":
+        return s, s.like(0.0)
+    rest = (-s).fma(s, z) / (s + s)
+    return s, z.writer.select(s > 0.0, rest, 0.0)
 
 
 def asin(x: Value) -> Value:
     """The inverse sine: asin(x) = π/2 - 2 asin(sqrt((1 - x)/2)) in the outer half."""
-    select, wide = x.writer.select, x.cast("fpext", "double")
-    size = wide.abs()
+    select, size, half = x.writer.select, x.abs(), _half_pi(x)
     outer = size > 0.5
     z = select(outer, (1.0 - size) * 0.5, size * size)
-    s = select(outer, z.call("sqrt"), size)
+    root, rest = _root(z)
     tail = _asin_tail(z)
-    far = (HALF_PI[1] - (s + s) * tail) - (s + s) + HALF_PI[0]
-    result = select(outer, far, tail.fma(s, s)).copysign(wide)
-    return result.cast("fptrunc", x.type)
+    below = tail.fma(root, rest) * 2.0 - half[1]
+    far = (half[0] - (root + root)) - below
+    return select(outer, far, tail.fma(size, size)).copysign(x)
 
 
 def acos(x: Value) -> Value:
     """The inverse cosine, by the same two ranges."""
-    select, wide = x.writer.select, x.cast("fpext", "double")
-    size = wide.abs()
-    outer, left = size > 0.5, wide < 0.0
+    select, size, half = x.writer.select, x.abs(), _half_pi(x)
+    outer, left = size > 0.5, x < 0.0
     z = select(outer, (1.0 - size) * 0.5, size * size)
-    s = select(outer, z.call("sqrt"), wide)
+    root, rest = _root(z)
     tail = _asin_tail(z)
-    inner = HALF_PI[0] - (s - tail.fma(-s, s.like(HALF_PI[1])))
-    double = (tail.fma(s, s)) * 2.0
-    outside = select(left, math.pi - (double - PI_LOW), double)
-    return select(outer, outside, inner).cast("fptrunc", x.type)
+    inner = half[0] - (x - tail.fma(-x, x.like(half[1])))
+    below = tail.fma(root, rest)
+    turned = (2.0 * half[0] - (root + root)) - (below * 2.0 - 2.0 * half[1])
+    return select(outer, select(left, turned, (root + below) * 2.0), inner)

@@ -36,9 +36,10 @@ def _basis(t: Any, k: int, points: Any, count: int) -> tuple[Any, list[Any]]:
 class BSpline:
     """Σ c[i] B_i(x), B_i of degree k over the knots t.
 
-    t: [N + k + 1], not falling;  c: [N, *S];  k: the degree.
-    extrapolate: False gives NaN outside of [t[k], t[N]].
-    axis: where the axes of the points stand in a result.
+    t: [N + k + 1], not falling;  c: [N, *S], N at `axis`;  k: the degree.
+    extrapolate: True continues the first and last piece, False gives NaN outside of
+          [t[k], t[N]], "periodic" repeats.
+    axis: where the axes of the points stand in a result; the field c has N in front.
     Errors: ShapeError for fewer than 2k + 2 knots, or coefficients that do not fit;
             ArgumentError for a negative degree, and for known knots that fall.
 
@@ -51,13 +52,15 @@ class BSpline:
     t: Any
     c: Any
     k: int
-    extrapolate: bool = True
+    extrapolate: bool | str = True
     axis: int = 0
 
     def __post_init__(self) -> None:
         if self.k < 0:
             raise ArgumentError(f"BSpline: cannot use the degree {self.k}")
         t, c = rnp.asarray(self.t), rnp.asarray(self.c)
+        if self.axis != 0:
+            c = rnp.moveaxis(c, self.axis, 0)
         if t.ndim != 1 or t.shape[0] < 2 * self.k + 2:
             raise ShapeError(
                 f"BSpline: cannot use knots {t.shape} (at least {2 * self.k + 2} for degree "
@@ -71,20 +74,25 @@ class BSpline:
         known = seen(t)
         if known is not None and not (known[1:] >= known[:-1]).all():
             raise ArgumentError(f"BSpline: cannot use knots that fall ({t.shape})")
+        object.__setattr__(self, "c", c)
 
-    def __call__(self, x: Any, nu: int = 0, extrapolate: bool | None = None) -> Any:
+    def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
         """The value at points [*T] -> [*T, *S], or the nu-th derivative there."""
         if nu:
             return self.derivative(nu)(x, 0, extrapolate)
         (points,) = reals("BSpline", x)
         count = self.t.shape[0] - self.k - 1
+        kept = self.extrapolate if extrapolate is None else extrapolate
+        first, last = self.t[self.k], self.t[count]
+        if kept == "periodic":
+            points = first + rnp.remainder(points - first, last - first)
         interval, values = _basis(self.t, self.k, points, count)
         shape = (*points.shape, *(1,) * (self.c.ndim - 1))
         out = sum(
             self.c[interval - self.k + j] * rnp.reshape(v, shape) for j, v in enumerate(values)
         )
-        if not (self.extrapolate if extrapolate is None else extrapolate):
-            is_inside = (points >= self.t[self.k]) & (points <= self.t[count])
+        if not kept:
+            is_inside = (points >= first) & (points <= last)
             out = rnp.where(rnp.reshape(is_inside, shape), out, rnp.nan)
         return points_at(out, points.ndim, self.axis)
 
@@ -144,7 +152,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0)
     )
     flat = rnp.reshape(y, (n, -1))
     found = rnp.reshape(linalg.solve(matrix, flat), y.shape)
-    return BSpline(knots, found, k, True, axis % y.ndim)
+    return unchecked(BSpline, (knots, found, k, True, axis % y.ndim))
 
 
 def _knots(x: Any, k: int) -> Any:

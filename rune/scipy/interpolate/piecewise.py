@@ -25,10 +25,10 @@ Curve = TypeVar("Curve")
 class PPoly:
     """Σ c[k] (t - x[i])**(K - 1 - k) on [x[i], x[i + 1]].
 
-    c: [K, M, *S], highest power first;  x: [M + 1], rising.
+    c: [K, M, *S], highest power first, K and M at `axis`;  x: [M + 1], rising.
     extrapolate: True continues the first and last piece, False gives NaN outside, "periodic"
                  repeats.
-    axis: where the axes of the points stand in a result.
+    axis: where the axes of the points stand in a result; the field c has K and M in front.
     Errors: ShapeError where c and x do not fit; ArgumentError for known x that do not rise.
 
     >>> import rune.numpy as rnp
@@ -44,9 +44,12 @@ class PPoly:
 
     def __post_init__(self) -> None:
         c, x = rnp.asarray(self.c), rnp.asarray(self.x)
+        if self.axis != 0:
+            c = rnp.moveaxis(c, (self.axis, self.axis + 1), (0, 1))
         if c.ndim < 2 or x.ndim != 1 or c.shape[0] == 0 or c.shape[1] + 1 != x.shape[0]:
             raise ShapeError(f"PPoly: cannot use coefficients {c.shape} between points {x.shape}")
         require_rising("PPoly", x)
+        object.__setattr__(self, "c", c)
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
         """The value at points [*T] -> [*T, *S] (for axis 0), or the nu-th derivative there."""
@@ -75,21 +78,33 @@ class PPoly:
             powers = rnp.arange(c.shape[0] - 1, 0, -1).astype(c.dtype)
             lower = c[:-1] * rnp.reshape(powers, (-1, *(1,) * (c.ndim - 1)))
             c = lower if c.shape[0] > 1 else rnp.zeros_like(c)
-        return PPoly(c, self.x, self.extrapolate, self.axis)
+        return unchecked(PPoly, (c, self.x, self.extrapolate, self.axis))
 
     def antiderivative(self, nu: int = 1) -> PPoly:
         """The nu-fold integral from x[0] on; that of a periodic one is not continued."""
         if nu < 0:
             return self.derivative(-nu)
-        found = self if self.extrapolate != "periodic" else PPoly(self.c, self.x, False, self.axis)
+        found = self._extrapolated(self.extrapolate != "periodic" and self.extrapolate)
         for _ in range(nu):
             found = found._integrated()
         return found
 
     def integrate(self, a: Any, b: Any) -> Any:
         """The integral from a to b."""
-        whole = self.antiderivative()
-        return whole(b) - whole(a)
+        if self.extrapolate != "periodic":
+            whole = self.antiderivative()
+            return whole(b) - whole(a)
+        first, last = self.x[0], self.x[-1]
+        whole = self._extrapolated(True).antiderivative()
+
+        def until(point: Any) -> Any:
+            periods = rnp.floor((point - first) / (last - first))
+            return whole(point - periods * (last - first)) + periods * whole(last)
+
+        return until(b) - until(a)
+
+    def _extrapolated(self, extrapolate: bool | str) -> PPoly:
+        return unchecked(PPoly, (self.c, self.x, extrapolate, self.axis))
 
     def _integrated(self) -> PPoly:
         powers = rnp.arange(self.c.shape[0], 0, -1).astype(self.c.dtype)
@@ -101,7 +116,7 @@ class PPoly:
             total = (total + row) * gaps
         before = rnp.concatenate([rnp.zeros_like(total[:1]), rnp.cumsum(total, 0)[:-1]])
         c = rnp.concatenate([higher, before[None]])
-        return PPoly(c, self.x, self.extrapolate, self.axis)
+        return unchecked(PPoly, (c, self.x, self.extrapolate, self.axis))
 
 
 def unchecked(kind: type[Curve], values: tuple[Any, ...]) -> Curve:
@@ -168,7 +183,7 @@ def hermite(x: Any, y: Any, slopes: Any, extrapolate: bool | str, axis: int) -> 
     chord = (y[1:] - y[:-1]) / gaps
     bend = (slopes[:-1] + slopes[1:] - 2.0 * chord) / gaps
     c = rnp.stack([bend / gaps, (chord - slopes[:-1]) / gaps - bend, slopes[:-1], y[:-1]])
-    return PPoly(c, x, extrapolate, axis % y.ndim)
+    return unchecked(PPoly, (c, x, extrapolate, axis % y.ndim))
 
 
 def CubicHermiteSpline(

@@ -189,7 +189,7 @@ def lstsq(
 
     cond:   singular values up to cond times the greatest count as zero; max(M, N) eps for None.
     There is one way, the singular values; the residuals are there for every rank.
-    Shapes: a [M, N], b [M] or [M, K] -> x [N] or [N, K], residuals [1] or [K], rank [], singular
+    Shapes: a [M, N], b [M] or [M, K] -> x [N] or [N, K], residuals [] or [K], rank [], singular
             values [min(M, N)].
     Types:  x of a and b together, complex too, the residuals and singular values in its real dtype,
             the rank i32; bools and integers as f32.
@@ -202,7 +202,8 @@ def lstsq(
     >>> linalg.lstsq(2.0 * rnp.eye(2), rnp.array([2.0, 4.0]))[0].round(4)
     Array([1., 2.], f32[2], cpu:0)
     """
-    return rnp.linalg.lstsq(a, b, cond)
+    found = rnp.linalg.lstsq(a, b, cond)
+    return found if rnp.ndim(b) > 1 else found._replace(residuals=found.residuals[0])
 
 
 def pinv(

@@ -173,8 +173,6 @@ def solve_circulant(
     wanted = rnp.fft.fft(rnp.moveaxis(sides, baxis, -1), axis=-1)
     if type_of(spectrum).shape[-1] != type_of(wanted).shape[-1]:
         raise ShapeError(f"solve_circulant: cannot solve {type_of(first)} for {type_of(sides)}")
-    if type_of(spectrum).ndim > 1 and type_of(wanted).ndim > 1:
-        spectrum = rnp.expand_dims(spectrum, -2)
     quotient = _quotient(spectrum, wanted, tol) if singular == "lstsq" else wanted / spectrum
     found = rnp.fft.ifft(quotient, axis=-1)
     found = found if type_of(first).dtype in dtypes.COMPLEX else rnp.real(found)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import ops
 from rune.control import while_loop
+from rune.errors import ArgumentError
 from rune.scipy.optimize.results import OptimizeResults, RootResults
 from rune.scipy.optimize.systems import newton_system
 from rune.scipy.special.arguments import points_of, reals
@@ -202,23 +203,50 @@ def newton(
 _GOLDEN = 0.3819660112501051  # 2 - the golden ratio
 
 
+def _downhill(f: Function, a: Any, b: Any, maxiter: int) -> tuple[Any, Any]:
+    """Two points with a lower one between them: steps from a over b, each longer than the last."""
+    fa, fb = f(a), f(b)
+    a, b, fb = rnp.where(fa < fb, b, a), rnp.where(fa < fb, a, b), rnp.minimum(fa, fb)
+
+    def falls(s: Any) -> Any:
+        return rnp.any(s[4] < s[3]) & (s[5] < maxiter)
+
+    def again(s: Any) -> Any:
+        a, b, c, fb, fc, n = s
+        on = fc < fb
+        a, b, fb = rnp.where(on, b, a), rnp.where(on, c, b), rnp.where(on, fc, fb)
+        c = rnp.where(on, b + (b - a) / (1.0 - _GOLDEN), c)
+        return a, b, c, fb, rnp.where(on, f(c), fc), n + 1
+
+    c = b + (b - a) / (1.0 - _GOLDEN)
+    a, _, c, *_ = while_loop(falls, again, (a, b, c, fb, f(c), rnp.asarray(0)))
+    return a, c
+
+
 def golden(
-    func: Function, args: Sequence[Any] = (), brack: tuple[Any, Any] = (0.0, 1.0),
+    func: Function, args: Sequence[Any] = (), brack: Sequence[Any] = (0.0, 1.0),
     tol: float | None = None, maxiter: int = 200,
 ) -> Any:  # fmt: skip
-    """The minimum of a function of one number between the two of `brack`, by the golden section.
+    """The minimum of a function of one number, by the golden section.
 
-    func: elementwise, with one minimum in the interval.   tol: √precision of the dtype by default.
+    func:   elementwise, with one minimum.   tol: √precision of the dtype by default.
+    brack:  two numbers, from which steps go downhill until the function rises again; or three,
+            the minimum being between the outer ones.
     Not differentiable.  Source: Kiefer 1953.
-    Shapes: both of `brack` [*S], or broadcast to that -> [*S], one minimum for each.
+    Shapes: those of `brack` [*S], or broadcast to that -> [*S], one minimum for each.
     Types:  real, of `brack`; bools and integers as f32.
-    Errors: ArgumentError for a bracket that is no numbers.
+    Errors: ArgumentError for a bracket that is no two or three numbers.
 
     >>> from rune.scipy.optimize import golden
     >>> bool(abs(golden(lambda x: (x - 0.3) ** 2) - 0.3) < 1e-3)
     True
     """
-    low, high = points_of("golden", lambda x: func(x, *args), *brack)
+    if len(brack) not in (2, 3):
+        raise ArgumentError(f"golden: cannot use {len(brack)} numbers as brack (two or three)")
+    low, high = points_of("golden", lambda x: func(x, *args), brack[0], brack[-1])
+    if len(brack) == 2:
+        low, high = _downhill(lambda x: func(x, *args), low, high, maxiter)
+    low, high = rnp.minimum(low, high), rnp.maximum(low, high)
     small = float(rnp.finfo(low.dtype).eps) ** 0.5 if tol is None else tol
 
     def again(s: Any) -> Any:

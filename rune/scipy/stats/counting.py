@@ -31,7 +31,7 @@ def _from_one(*shapes: Any) -> tuple[float, float]:
 
 
 bernoulli = Discrete(
-    "bernoulli", "1 with probability p, else 0", ("p",), support=lambda p: (0.0, 1.0), valid=_share,
+    "bernoulli", "1 with probability p, else 0", ("p",), bounds=lambda p: (0.0, 1.0), valid=_share,
     log_mass=lambda k, p: times_log(k, p) + xlog1py(1.0 - k, -p),
     mass=lambda k, p: rnp.where(k == 1, p, 1.0 - p),
     lower=lambda k, p: 1.0 - p, upper=lambda k, p: p,
@@ -52,7 +52,7 @@ def _binom_log_mass(k: Any, n: Any, p: Any) -> Any:
 
 binom = Discrete(
     "binom", "successes in n trials of probability p", ("n", "p"), log_mass=_binom_log_mass,
-    support=lambda n, p: (0.0, n), valid=lambda n, p: (n >= 0) & (n == rnp.round(n)) & _share(p),
+    bounds=lambda n, p: (0.0, n), valid=lambda n, p: (n >= 0) & (n == rnp.round(n)) & _share(p),
     lower=lambda k, n, p: incomplete_beta.upper(k + 1.0, n - k, p),
     upper=lambda k, n, p: incomplete_beta.lower(k + 1.0, n - k, p),
     mean_of=lambda n, p: n * p, variance_of=lambda n, p: n * p * (1.0 - p),
@@ -73,7 +73,7 @@ _betabinom_lower = Summed(
 betabinom = Discrete(
     "betabinom", "successes in n trials of a beta distributed probability", ("n", "a", "b"),
     log_mass=_betabinom_log_mass, lower=_betabinom_lower,
-    support=lambda n, a, b: (0.0, n),
+    bounds=lambda n, a, b: (0.0, n),
     valid=lambda n, a, b: (n >= 0) & (n == rnp.round(n)) & (a > 0) & (b > 0),
     mean_of=lambda n, a, b: n * a / (a + b),
     variance_of=lambda n, a, b: (
@@ -82,7 +82,7 @@ betabinom = Discrete(
 )  # fmt: skip
 
 geom = Discrete(
-    "geom", "trials of probability p until the first success", ("p",), support=_from_one,
+    "geom", "trials of probability p until the first success", ("p",), bounds=_from_one,
     log_mass=lambda k, p: xlog1py(k - 1.0, -p) + rnp.log(p), valid=lambda p: (p > 0) & (p <= 1),
     lower=lambda k, p: -rnp.expm1(k * rnp.log1p(-p)), upper=lambda k, p: rnp.exp(k * rnp.log1p(-p)),
     entropy_of=lambda p: (entr(p) + entr(1.0 - p)) / p, mean_of=lambda p: 1.0 / p,
@@ -100,7 +100,7 @@ def _nbinom_log_mass(k: Any, n: Any, p: Any) -> Any:
 
 
 nbinom = Discrete(
-    "nbinom", "failures before the n-th success, of probability p", ("n", "p"), support=_from_zero,
+    "nbinom", "failures before the n-th success, of probability p", ("n", "p"), bounds=_from_zero,
     log_mass=_nbinom_log_mass, valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
     lower=lambda k, n, p: incomplete_beta.lower(n, k + 1.0, p),
     upper=lambda k, n, p: incomplete_beta.upper(n, k + 1.0, p),
@@ -108,7 +108,7 @@ nbinom = Discrete(
 )  # fmt: skip
 
 poisson = Discrete(
-    "poisson", "events of mean number mu", ("mu",), support=_from_zero, valid=lambda mu: mu >= 0,
+    "poisson", "events of mean number mu", ("mu",), bounds=_from_zero, valid=lambda mu: mu >= 0,
     log_mass=log_poisson, mass=poisson_mass,
     lower=lambda k, mu: incomplete_gamma.upper(k + 1.0, mu),
     upper=lambda k, mu: incomplete_gamma.lower(k + 1.0, mu),
@@ -117,7 +117,7 @@ poisson = Discrete(
 
 randint = Discrete(
     "randint", "the whole numbers from low to high - 1, equally likely", ("low", "high"),
-    support=lambda low, high: (low, high - 1.0), valid=lambda low, high: low < high,
+    bounds=lambda low, high: (low, high - 1.0), valid=lambda low, high: low < high,
     log_mass=lambda k, low, high: -rnp.log(high - low) + 0.0 * k,
     lower=lambda k, low, high: (k - low + 1.0) / (high - low),
     upper=lambda k, low, high: (high - 1.0 - k) / (high - low),
@@ -128,7 +128,7 @@ randint = Discrete(
 
 dlaplace = Discrete(
     "dlaplace", "the discrete Laplace distribution", ("a",), valid=lambda a: a > 0,
-    support=lambda a: (-rnp.inf, rnp.inf),
+    bounds=lambda a: (-rnp.inf, rnp.inf),
     log_mass=lambda k, a: rnp.log(rnp.tanh(0.5 * a)) - a * rnp.abs(k),
     lower=lambda k, a: _dlaplace_lower(k, a), upper=lambda k, a: _dlaplace_lower(-k - 1.0, a),
     mean_of=lambda a: 0.0 * a, variance_of=lambda a: 0.5 / rnp.square(rnp.sinh(0.5 * a)),
@@ -151,7 +151,7 @@ _logser_lower = Summed(
 )  # fmt: skip
 
 logser = Discrete(
-    "logser", "the logarithmic series distribution", ("p",), support=_from_one,
+    "logser", "the logarithmic series distribution", ("p",), bounds=_from_one,
     valid=lambda p: (p > 0) & (p < 1), log_mass=_logser_log_mass,
     lower=_logser_lower,
     mean_of=lambda p: -p / ((1.0 - p) * rnp.log1p(-p)),
@@ -159,7 +159,7 @@ logser = Discrete(
 )  # fmt: skip
 
 zipf = Discrete(
-    "zipf", "Zipf's distribution, of the power -a", ("a",), support=_from_one,
+    "zipf", "Zipf's distribution, of the power -a", ("a",), bounds=_from_one,
     valid=lambda a: a > 1, log_mass=lambda k, a: -a * rnp.log(k) - rnp.log(_zeta(a)),
     upper=lambda k, a: zeta_of(a, k + 1.0) / _zeta(a),
     mean_of=lambda a: rnp.where(a > 2, _zeta(rnp.where(a > 2, a - 1.0, 2.0)) / _zeta(a), math.inf),

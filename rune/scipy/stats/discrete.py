@@ -35,7 +35,7 @@ class Discrete:
     about: str
     shapes: tuple[str, ...]
     log_mass: Function
-    support: Function
+    bounds: Function
     valid: Function
     mass: Function | None = None
     lower: Function | None = None
@@ -105,6 +105,17 @@ class Discrete:
         shapes, loc, dtype = self._parameters(args, kwargs)
         return rounded(known(self.name, "entropy", self.entropy_of)(*shapes) + 0.0 * loc, dtype)
 
+    def interval(self, confidence: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """The numbers between which a share `confidence` lies, as much below as above."""
+        edge = (1.0 - rnp.asarray(confidence)) / 2.0
+        return self.ppf(edge, *args, **kwargs), self.ppf(1.0 - edge, *args, **kwargs)
+
+    def support(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """The smallest and the greatest number that may be drawn."""
+        shapes, loc, dtype = self._parameters(args, kwargs)
+        low, high = (rounded(loc + end, dtype) for end in self.bounds(*shapes))
+        return low, high
+
     def _quantile(
         self, what: str, is_upper: bool, q: Any, args: Sequence[Any], kwargs: dict
     ) -> Any:
@@ -112,7 +123,7 @@ class Discrete:
         found, dtype = widened(f"stats.{self.name}", [q, *values])
         q, *shapes, loc = (ops.stop_gradient(v) for v in found)
         good = self.valid(*shapes) & (q >= 0) & (q <= 1)
-        low, high = (rnp.full_like(q, 0.0) + end for end in self.support(*shapes))
+        low, high = (rnp.full_like(q, 0.0) + end for end in self.bounds(*shapes))
         own, other = (self.upper, self.lower) if is_upper else (self.lower, self.upper)
 
         def is_enough(share: Any) -> Any:
@@ -147,7 +158,7 @@ class Discrete:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (k, *shapes, loc), dtype = widened(f"stats.{self.name}", [k, *values])
         k = k - loc
-        low, high = self.support(*shapes)
+        low, high = self.bounds(*shapes)
         inside = (k >= low) & (k <= high) & (k == rnp.round(k))
         bad = rnp.isnan(k) | ~self.valid(*shapes)
         return rnp.where(inside & ~bad, k, low), shapes, dtype, inside, bad
@@ -159,7 +170,7 @@ class Discrete:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (k, *shapes, loc), dtype = widened(f"stats.{self.name}", [k, *values])
         k = rnp.floor(k - loc)
-        low, high = self.support(*shapes)
+        low, high = self.bounds(*shapes)
         is_below, is_above = k < low, k >= high
         bad = rnp.isnan(k) | ~self.valid(*shapes)
         safe = rnp.where(is_below | is_above | bad, low, k)

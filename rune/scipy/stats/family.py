@@ -104,7 +104,7 @@ class Continuous:
     quantile: Function | None = None
     upper_quantile: Function | None = None
     density: Function | None = None
-    support: Function = lambda *shapes: (-rnp.inf, rnp.inf)
+    bounds: Function = lambda *shapes: (-rnp.inf, rnp.inf)
     is_open: bool = False  # the density is 0 at the lower end, where its formula has no value
     inside: Function = lambda *shapes: 0.5  # a point of the support
     valid: Function = _always
@@ -188,6 +188,17 @@ class Continuous:
         """The point where cdf is 1/2."""
         return self.ppf(0.5, *args, **kwargs)
 
+    def interval(self, confidence: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """The numbers between which a share `confidence` lies, as much below as above."""
+        edge = (1.0 - rnp.asarray(confidence)) / 2.0
+        return self.ppf(edge, *args, **kwargs), self.ppf(1.0 - edge, *args, **kwargs)
+
+    def support(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """The numbers below and above which there is none."""
+        shapes, loc, scale, dtype = self._parameters(args, kwargs)
+        low, high = (rounded(loc + scale * end, dtype) for end in self.bounds(*shapes))
+        return low, high
+
     # --- how ----------------------------------------------------------------------------------
 
     def _parameters(self, args: Sequence[Any], kwargs: dict) -> tuple[list[Any], Any, Any, Any]:
@@ -201,7 +212,7 @@ class Continuous:
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
         (x, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [x, *values])
         y = (x - loc) / scale
-        low, high = self.support(*shapes)
+        low, high = self.bounds(*shapes)
         # At infinity there is nothing left, whatever inf - inf the formulas make of it.
         is_below = (y <= low if is_open else y < low) | (y == -rnp.inf)
         is_above = (y > high) | (y == rnp.inf)
@@ -232,7 +243,7 @@ class Continuous:
         is_inside = (q > 0) & (q < 1)
         safe = rnp.where(is_inside, q, 0.5)
         found = own(safe, *shapes) if own else known(self.name, what, other)(1.0 - safe, *shapes)
-        low, high = self.support(*shapes)
+        low, high = self.bounds(*shapes)
         first, last = (high, low) if is_upper else (low, high)
         edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))
         out = loc + scale * rnp.where(is_inside, found, edge)

@@ -112,7 +112,8 @@ class _Multinomial:
 class _MultivariateNormal:
     """The normal distribution of vectors with a mean and a covariance matrix.
 
-    Shapes: x [*B, N], mean [N] or rank 0, cov [N, N] or rank 0 (times the identity) -> [*B].
+    Shapes: x [*B, N], mean [N] or rank 0, cov [N, N] or rank 0 (times the identity) -> [*B]; where
+            both are of rank 0, numbers x [*B], each a vector of one.
     Errors: ShapeError where they do not fit, and for vectors of no numbers; NaN where cov is not
             positive definite.
 
@@ -127,6 +128,8 @@ class _MultivariateNormal:
         if allow_singular is not None:
             raise ShapeError("stats.multivariate_normal: cannot use allow_singular")
         (x,), (mean,), (cov,) = (reals("stats.multivariate_normal", v) for v in (x, mean, cov))
+        if mean.ndim == 0 and cov.ndim == 0:
+            x = x[..., None]
         size = 1 if x.ndim == 0 else x.shape[-1]
         x = rnp.reshape(x, (1,)) if x.ndim == 0 else x
         if cov.ndim == 0:

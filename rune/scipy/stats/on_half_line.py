@@ -39,12 +39,12 @@ expon = Continuous(
     "expon", "the exponential distribution", (),
     log_density=lambda y: -y, lower=lambda y: -rnp.expm1(-y), upper=lambda y: rnp.exp(-y),
     log_upper=lambda y: -y, quantile=lambda q: -rnp.log1p(-q),
-    upper_quantile=lambda q: -rnp.log(q), support=_half_line,
+    upper_quantile=lambda q: -rnp.log(q), bounds=_half_line,
     entropy_of=lambda: 1.0, mean_of=lambda: 1.0, variance_of=lambda: 1.0,
 )  # fmt: skip
 
 gamma = Continuous(
-    "gamma", "the gamma distribution of parameter a", ("a",), support=_half_line, valid=positive,
+    "gamma", "the gamma distribution of parameter a", ("a",), bounds=_half_line, valid=positive,
     log_density=lambda y, a: _gamma_log_density(y, a),
     lower=lambda y, a: incomplete_gamma.lower(a, y),
     upper=lambda y, a: incomplete_gamma.upper(a, y),
@@ -64,7 +64,7 @@ def _gamma_log_density(y: Any, a: Any) -> Any:
 
 
 chi2 = Continuous(
-    "chi2", "the chi-square distribution with df degrees of freedom", ("df",), support=_half_line,
+    "chi2", "the chi-square distribution with df degrees of freedom", ("df",), bounds=_half_line,
     log_density=lambda y, df: _gamma_log_density(0.5 * y, 0.5 * df) - math.log(2),
     lower=lambda y, df: incomplete_gamma.lower(0.5 * df, 0.5 * y),
     upper=lambda y, df: incomplete_gamma.upper(0.5 * df, 0.5 * y),
@@ -77,7 +77,7 @@ chi2 = Continuous(
 )  # fmt: skip
 
 chi = Continuous(
-    "chi", "the root of a chi-square number", ("df",), support=_half_line, valid=positive,
+    "chi", "the root of a chi-square number", ("df",), bounds=_half_line, valid=positive,
     log_density=lambda y, df: (
         times_log(df - 1.0, y) - 0.5 * y * y - (0.5 * df - 1.0) * math.log(2) - log_gamma(0.5 * df)
     ),
@@ -94,7 +94,7 @@ def _chi_mean(df: Any) -> Any:
 
 
 invgamma = Continuous(
-    "invgamma", "the inverse of a gamma number", ("a",), support=_half_line, valid=positive,
+    "invgamma", "the inverse of a gamma number", ("a",), bounds=_half_line, valid=positive,
     is_open=True,
     log_density=lambda y, a: -(a + 1.0) * rnp.log(y) - log_gamma(a) - 1.0 / y,
     lower=lambda y, a: incomplete_gamma.upper(a, 1.0 / y),
@@ -112,7 +112,7 @@ invgamma = Continuous(
 _LOG_ROOT = 0.5 * math.log(2 / math.pi)
 
 halfnorm = Continuous(
-    "halfnorm", "the magnitude of a normal number", (), support=_half_line,
+    "halfnorm", "the magnitude of a normal number", (), bounds=_half_line,
     log_density=lambda y: _LOG_ROOT - 0.5 * y * y, lower=lambda y: ops.erf(y * math.sqrt(0.5)),
     upper=lambda y: 2.0 * normal.normal_cdf(-y),
     log_upper=lambda y: math.log(2) + normal.log_normal_cdf(-y),
@@ -123,7 +123,7 @@ halfnorm = Continuous(
 )  # fmt: skip
 
 lognorm = Continuous(
-    "lognorm", "the exponential of a normal number of deviation s", ("s",), support=_half_line,
+    "lognorm", "the exponential of a normal number of deviation s", ("s",), bounds=_half_line,
     is_open=True,
     log_density=lambda y, s: (
         -0.5 * rnp.square(rnp.log(y) / s) - rnp.log(s * y) - 0.5 * math.log(2 * math.pi)
@@ -140,7 +140,7 @@ lognorm = Continuous(
 )  # fmt: skip
 
 rayleigh = Continuous(
-    "rayleigh", "the length of two normal numbers", (), support=_half_line,
+    "rayleigh", "the length of two normal numbers", (), bounds=_half_line,
     log_density=lambda y: rnp.log(y) - 0.5 * y * y, lower=lambda y: -rnp.expm1(-0.5 * y * y),
     upper=lambda y: rnp.exp(-0.5 * y * y), log_upper=lambda y: -0.5 * y * y,
     quantile=lambda q: rnp.sqrt(-2.0 * rnp.log1p(-q)),
@@ -150,7 +150,7 @@ rayleigh = Continuous(
 )  # fmt: skip
 
 maxwell = Continuous(
-    "maxwell", "the length of three normal numbers", (), support=_half_line,
+    "maxwell", "the length of three normal numbers", (), bounds=_half_line,
     log_density=lambda y: _LOG_ROOT + 2.0 * rnp.log(y) - 0.5 * y * y,
     lower=lambda y: incomplete_gamma.lower(rnp.full_like(y, 1.5), 0.5 * y * y),
     upper=lambda y: incomplete_gamma.upper(rnp.full_like(y, 1.5), 0.5 * y * y),
@@ -172,7 +172,7 @@ def _wald_parts(y: Any, mu: Any) -> tuple[Any, Any, Any]:
 
 
 invgauss = Continuous(
-    "invgauss", "the inverse Gaussian distribution, of mean mu", ("mu",), support=_half_line,
+    "invgauss", "the inverse Gaussian distribution, of mean mu", ("mu",), bounds=_half_line,
     is_open=True,
     log_density=lambda y, mu: (
         -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square((y - mu) / mu) / (2.0 * y)
@@ -186,7 +186,7 @@ invgauss = Continuous(
 # --- extremes and power laws ------------------------------------------------------------------
 
 weibull_min = Continuous(
-    "weibull_min", "Weibull's distribution of the smallest", ("c",), support=_half_line,
+    "weibull_min", "Weibull's distribution of the smallest", ("c",), bounds=_half_line,
     log_density=lambda y, c: rnp.log(c) + times_log(c - 1.0, y) - rnp.power(y, c),
     lower=lambda y, c: -rnp.expm1(-rnp.power(y, c)), upper=lambda y, c: rnp.exp(-rnp.power(y, c)),
     log_upper=lambda y, c: -rnp.power(y, c),
@@ -206,7 +206,7 @@ weibull_max = Continuous(
     log_lower=lambda y, c: -rnp.power(-y, c),
     quantile=lambda q, c: -rnp.power(-rnp.log(q), 1.0 / c),
     upper_quantile=lambda q, c: -rnp.power(-rnp.log1p(-q), 1.0 / c), valid=positive,
-    support=lambda c: (-rnp.inf, 0.0), inside=lambda c: -0.5,
+    bounds=lambda c: (-rnp.inf, 0.0), inside=lambda c: -0.5,
     entropy_of=lambda c: _EULER_GAMMA * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
     mean_of=lambda c: -gamma_function(1.0 + 1.0 / c),
     variance_of=lambda c: (
@@ -215,7 +215,7 @@ weibull_max = Continuous(
 )  # fmt: skip
 
 pareto = Continuous(
-    "pareto", "Pareto's distribution, from 1 on", ("b",), support=_from_one,
+    "pareto", "Pareto's distribution, from 1 on", ("b",), bounds=_from_one,
     inside=lambda b: 2.0, log_density=lambda y, b: rnp.log(b) - (b + 1.0) * rnp.log(y),
     lower=lambda y, b: -rnp.expm1(-b * rnp.log(y)), upper=lambda y, b: rnp.power(y, -b),
     log_upper=lambda y, b: -b * rnp.log(y), valid=positive,
@@ -227,7 +227,7 @@ pareto = Continuous(
 )  # fmt: skip
 
 lomax = Continuous(
-    "lomax", "Pareto's distribution, moved to 0", ("c",), support=_half_line, valid=positive,
+    "lomax", "Pareto's distribution, moved to 0", ("c",), bounds=_half_line, valid=positive,
     log_density=lambda y, c: rnp.log(c) - (c + 1.0) * rnp.log1p(y),
     lower=lambda y, c: -rnp.expm1(-c * rnp.log1p(y)), upper=lambda y, c: rnp.exp(-c * rnp.log1p(y)),
     log_upper=lambda y, c: -c * rnp.log1p(y), quantile=lambda q, c: rnp.expm1(-rnp.log1p(-q) / c),
@@ -238,7 +238,7 @@ lomax = Continuous(
 )  # fmt: skip
 
 fisk = Continuous(
-    "fisk", "the log-logistic distribution", ("c",), support=_half_line, valid=positive,
+    "fisk", "the log-logistic distribution", ("c",), bounds=_half_line, valid=positive,
     log_density=lambda y, c: (
         rnp.log(c) + times_log(c - 1.0, y) - 2.0 * rnp.log1p(rnp.power(y, c))
     ),
@@ -257,7 +257,7 @@ def _fisk_variance(angle: Any) -> Any:
 
 
 loglaplace = Continuous(
-    "loglaplace", "the exponential of a Laplace number", ("c",), support=_half_line,
+    "loglaplace", "the exponential of a Laplace number", ("c",), bounds=_half_line,
     log_density=lambda y, c: (
         rnp.log(0.5 * c) + times_log(rnp.where(y < 1, c - 1.0, -c - 1.0), y)
     ),
@@ -287,7 +287,7 @@ def _loglaplace_isf(q: Any, c: Any) -> Any:
 
 
 halfcauchy = Continuous(
-    "halfcauchy", "the magnitude of a Cauchy number", (), support=_half_line,
+    "halfcauchy", "the magnitude of a Cauchy number", (), bounds=_half_line,
     log_density=lambda y: math.log(2 / math.pi) - rnp.log1p(y * y),
     lower=lambda y: 2 / math.pi * rnp.arctan(y),
     upper=lambda y: 2 / math.pi * rnp.arctan2(1.0, y),
@@ -298,7 +298,7 @@ halfcauchy = Continuous(
 )  # fmt: skip
 
 levy = Continuous(
-    "levy", "Lévy's distribution", (), support=_half_line, is_open=True,
+    "levy", "Lévy's distribution", (), bounds=_half_line, is_open=True,
     log_density=lambda y: -0.5 * math.log(2 * math.pi) - 1.5 * rnp.log(y) - 0.5 / y,
     lower=lambda y: 2.0 * normal.normal_cdf(-1.0 / rnp.sqrt(y)),
     upper=lambda y: ops.erf(rnp.sqrt(0.5 / y)),
@@ -309,7 +309,7 @@ levy = Continuous(
 )  # fmt: skip
 
 gompertz = Continuous(
-    "gompertz", "Gompertz' distribution of lifetimes", ("c",), support=_half_line, valid=positive,
+    "gompertz", "Gompertz' distribution of lifetimes", ("c",), bounds=_half_line, valid=positive,
     log_density=lambda y, c: rnp.log(c) + y - c * rnp.expm1(y),
     lower=lambda y, c: -rnp.expm1(-c * rnp.expm1(y)), upper=lambda y, c: rnp.exp(-c * rnp.expm1(y)),
     log_upper=lambda y, c: -c * rnp.expm1(y),
@@ -348,7 +348,7 @@ def _betaprime_log_density(y: Any, a: Any, b: Any) -> Any:
 
 
 betaprime = Continuous(
-    "betaprime", "the ratio of gamma numbers of a and of b", ("a", "b"), support=_half_line,
+    "betaprime", "the ratio of gamma numbers of a and of b", ("a", "b"), bounds=_half_line,
     is_open=True,
     log_density=_betaprime_log_density, lower=_betaprime_lower, upper=_betaprime_upper,
     quantile=_betaprime_ppf, upper_quantile=lambda q, a, b: 1.0 / _betaprime_ppf(q, b, a),
@@ -373,7 +373,7 @@ def _f_variance(n: Any, d: Any) -> Any:
 
 f = Continuous(
     "f", "the ratio of two chi-square numbers, each over its degrees of freedom", ("dfn", "dfd"),
-    support=_half_line, valid=positive, log_density=_f_log_density,
+    bounds=_half_line, valid=positive, log_density=_f_log_density,
     lower=lambda y, n, d: _betaprime_lower(n * y / d, 0.5 * n, 0.5 * d),
     upper=lambda y, n, d: _betaprime_upper(n * y / d, 0.5 * n, 0.5 * d),
     quantile=lambda q, n, d: _betaprime_ppf(q, 0.5 * n, 0.5 * d, d / n),

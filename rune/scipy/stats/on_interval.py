@@ -20,7 +20,7 @@ def _unit(*shapes: Any) -> tuple[float, float]:
 
 
 uniform = Continuous(
-    "uniform", "all numbers from loc to loc + scale equally likely", (), support=_unit,
+    "uniform", "all numbers from loc to loc + scale equally likely", (), bounds=_unit,
     log_density=lambda y: 0.0 * y, lower=lambda y: y, upper=lambda y: 1.0 - y,
     quantile=lambda q: q, upper_quantile=lambda q: 1.0 - q, entropy_of=lambda: 0.0,
     mean_of=lambda: 0.5, variance_of=lambda: 1 / 12,
@@ -46,7 +46,7 @@ def _beta_entropy(a: Any, b: Any) -> Any:
 
 
 beta = Continuous(
-    "beta", "the beta distribution", ("a", "b"), support=_unit, log_density=_beta_log_density,
+    "beta", "the beta distribution", ("a", "b"), bounds=_unit, log_density=_beta_log_density,
     lower=lambda y, a, b: incomplete_beta.lower(a, b, y),
     upper=lambda y, a, b: incomplete_beta.upper(a, b, y),
     quantile=lambda q, a, b: incomplete_beta.lower_inverse(a, b, q),
@@ -56,7 +56,7 @@ beta = Continuous(
 )  # fmt: skip
 
 powerlaw = Continuous(
-    "powerlaw", "a power of a uniform number", ("a",), support=_unit, valid=positive,
+    "powerlaw", "a power of a uniform number", ("a",), bounds=_unit, valid=positive,
     log_density=lambda y, a: rnp.log(a) + times_log(a - 1.0, y),
     lower=lambda y, a: rnp.power(y, a), log_lower=lambda y, a: times_log(a, y),
     quantile=lambda q, a: rnp.power(q, 1.0 / a), entropy_of=lambda a: 1.0 - 1.0 / a - rnp.log(a),
@@ -64,7 +64,7 @@ powerlaw = Continuous(
 )  # fmt: skip
 
 arcsine = Continuous(
-    "arcsine", "the arcsine distribution", (), support=_unit,
+    "arcsine", "the arcsine distribution", (), bounds=_unit,
     log_density=lambda y: -math.log(math.pi) - 0.5 * (rnp.log(y) + rnp.log1p(-y)),
     lower=lambda y: 2 / math.pi * rnp.arctan2(rnp.sqrt(y), rnp.sqrt(1.0 - y)),
     upper=lambda y: 2 / math.pi * rnp.arctan2(rnp.sqrt(1.0 - y), rnp.sqrt(y)),
@@ -85,7 +85,7 @@ def _triangle_density(y: Any, c: Any) -> Any:
 
 
 triang = Continuous(
-    "triang", "a triangle with its top at c", ("c",), support=_unit,
+    "triang", "a triangle with its top at c", ("c",), bounds=_unit,
     log_density=lambda y, c: rnp.log(_triangle_density(y, c)), density=_triangle_density,
     lower=_triangle_lower, valid=lambda c: (c >= 0) & (c <= 1),
     quantile=lambda q, c: rnp.where(
@@ -148,7 +148,7 @@ def _truncnorm_variance(a: Any, b: Any) -> Any:
 
 truncnorm = Continuous(
     "truncnorm", "the normal distribution between a and b (before loc and scale)", ("a", "b"),
-    support=lambda a, b: (a, b), inside=_truncnorm_inside, valid=lambda a, b: a < b,
+    bounds=lambda a, b: (a, b), inside=_truncnorm_inside, valid=lambda a, b: a < b,
     log_density=lambda y, a, b: -0.5 * y * y - 0.5 * math.log(2 * math.pi) - _log_mass(a, b),
     lower=lambda y, a, b: rnp.exp(_log_mass(a, y) - _log_mass(a, b)),
     upper=lambda y, a, b: rnp.exp(_log_mass(y, b) - _log_mass(a, b)),

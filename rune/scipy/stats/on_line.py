@@ -261,6 +261,6 @@ wrapcauchy = Continuous(
         rnp.log1p(-c * c) - _LOG_2PI
         - rnp.log(rnp.square(1.0 - c) + 4.0 * c * rnp.square(rnp.sin(0.5 * y)))
     ),
-    lower=_wrapcauchy_lower, support=lambda c: (0.0, 2 * math.pi),
+    lower=_wrapcauchy_lower, bounds=lambda c: (0.0, 2 * math.pi),
     valid=lambda c: (c > 0) & (c < 1), entropy_of=lambda c: _LOG_2PI + rnp.log1p(-c * c),
 )  # fmt: skip

@@ -51,7 +51,7 @@ def _check(name: str, nan_policy: str) -> None:
         )
 
 
-def _sample(name: str, a: Any, axis: int | None, nan_policy: str) -> _Sample:
+def _sample(name: str, a: Any, axis: Any, nan_policy: str) -> _Sample:
     """`a` as floating numbers, flattened for axis None."""
     _check(name, nan_policy)
     (x,) = reals(name, a)
@@ -59,18 +59,19 @@ def _sample(name: str, a: Any, axis: int | None, nan_policy: str) -> _Sample:
     return _Sample(x, axis, ~rnp.isnan(x) if nan_policy == "omit" else None)
 
 
-def _flattened(found: Any, a: Any, axis: int | None, keepdims: bool) -> Any:
+def _flattened(found: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     """With axis None and keepdims there are as many axes as before, all of size 1."""
     return rnp.reshape(found, (1,) * rnp.asarray(a).ndim) if axis is None and keepdims else found
 
 
 def moment(
-    a: Any, order: int = 1, axis: int | None = 0, nan_policy: str = "propagate", *,
+    a: Any, order: Any = 1, axis: int | None = 0, nan_policy: str = "propagate", *,
     center: Any = None, keepdims: bool = False,
 ) -> Any:  # fmt: skip
     """The mean of (a - center)**order along an axis; the center is the mean by default.
 
-    Shapes: a without the axis, [] for axis None, or with 1 there if keepdims.
+    Shapes: a without the axis, [] for axis None, or with 1 there if keepdims; for several orders
+            their results stacked.
     Types:  in the dtype of a; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
@@ -80,8 +81,11 @@ def moment(
     Array(1., f32[], cpu:0)
     """
     s = _sample("moment", a, axis, nan_policy)
-    around = s.mean(s.x) if center is None else center
-    return _flattened(s.mean((s.x - around) ** order, keepdims), a, axis, keepdims)
+    apart = s.x - (s.mean(s.x) if center is None else center)
+    if not isinstance(order, list | tuple):
+        return _flattened(s.mean(apart**order, keepdims), a, axis, keepdims)
+    found = [_flattened(s.mean(apart**n, keepdims), a, axis, keepdims) for n in order]
+    return rnp.stack(found)
 
 
 def skew(
@@ -245,7 +249,7 @@ def hmean(
 
 
 def iqr(
-    x: Any, axis: int | None = None, rng: tuple[float, float] = (25, 75), scale: float = 1.0,
+    x: Any, axis: int | tuple[int, ...] | None = None, rng: tuple[float, float] = (25, 75), scale: float = 1.0,
     nan_policy: str = "propagate", interpolation: str = "linear", keepdims: bool = False,
 ) -> Any:  # fmt: skip
     """The distance of two percentiles, the quartiles by default, over `scale`; NaN of no numbers.
@@ -262,7 +266,7 @@ def iqr(
     Array(2., f32[], cpu:0)
     """
     s = _sample("iqr", x, axis, nan_policy)
-    if s.x.shape[s.axis] == 0:
+    if 0 in s.x.shape:
         return _flattened(s.sum(s.x, keepdims) * rnp.nan, x, axis, keepdims)
     percentile = rnp.percentile if s.kept is None else rnp.nanpercentile
     low, high = (
@@ -275,7 +279,7 @@ def iqr(
 class DescribeResult(NamedTuple):
     """What `describe` tells of a sample."""
 
-    nobs: int
+    nobs: Any
     minmax: tuple[Any, Any]
     mean: Any
     variance: Any
@@ -302,8 +306,9 @@ def describe(
     if 0 in x.shape:
         raise ShapeError(f"describe: cannot tell anything of no numbers ({x.shape})")
     least, most = (rnp.min, rnp.max) if s.kept is None else (rnp.nanmin, rnp.nanmax)
+    nobs = s.size() if s.kept is None else rnp.sum(s.kept, axis)
     return DescribeResult(
-        s.size(keepdims=False), (least(x, axis), most(x, axis)), s.mean(x, keepdims=False),
+        nobs, (least(x, axis), most(x, axis)), s.mean(x, keepdims=False),
         rnp.var(x, s.axis, ddof=ddof, where=s.kept), skew(x, axis, bias, nan_policy),
         kurtosis(x, axis, True, bias, nan_policy),
     )  # fmt: skip

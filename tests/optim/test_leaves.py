@@ -1,0 +1,113 @@
+"""Leaves of other dtypes than the usual: gradients wider or narrower than parameters, complex ones.
+
+A rotation by one phase of all complex numbers rotates every update, so that real leaves are the
+oracle of complex ones: squares are those of magnitudes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import optim
+from rune.control import scan
+from tests.optim.test_optim import ALL
+from tests.support.close import near
+
+PARTS = {
+    "adadelta": optim.adadelta(0.1),
+    "adagrad": optim.adagrad(0.1),
+    "adamax": optim.adamax(0.1),
+    "nadamw": optim.nadamw(0.1),
+    "lars": optim.lars(0.1),
+    "sign": optim.sign_sgd(0.1),
+    "mean": optim.ema(0.9),
+    "norm": optim.clip_by_global_norm(1.0),
+    "block": optim.clip_by_block_rms(0.5),
+    "units": optim.adaptive_grad_clip(0.1),
+    "size": optim.scale_by_param_block_rms(),
+    "rows": optim.scale_by_factored_rms(min_dim_size_to_factor=2),
+    "rounds": optim.multi_steps(optim.adam(0.1), 2),
+    "sums": optim.apply_every(2),
+    "odd steps": optim.conditionally_transform(optim.adam(0.1), lambda step: step % 2 == 1),
+    "finite": optim.apply_if_finite(optim.adam(0.1), 2),
+}
+EVERY = {**{k: v for k, v in ALL.items() if k != "partitioned"}, **PARTS}
+PHASE = np.exp(0.7j)
+
+
+def leaf(scale: float, dtype: str = "f32") -> Any:
+    return rnp.asarray(scale * np.array([[1.0, -2.0, 0.5], [0.25, 1.5, -1.0]]), dtype)
+
+
+def two_steps(optimizer: optim.Optimizer, grads: Any, params: Any) -> tuple[Any, Any]:
+    def step(state: Any, _: Any) -> tuple[Any, Any]:
+        updates, after = optimizer.update(grads, state, params)
+        return after, updates
+
+    return scan(step, optimizer.init(params), None, length=2)
+
+
+@pytest.mark.parametrize("dtypes", [("bf16", "f32"), ("f32", "bf16")], ids=" of ".join)
+@pytest.mark.parametrize("name", EVERY)
+def test_a_state_keeps_its_dtypes_whatever_those_of_gradients(name: str, dtypes: tuple[str, str]):
+    params, grads = leaf(1.0, dtypes[0]), leaf(0.3, dtypes[1])
+    before = EVERY[name].init(params)
+
+    after, updates = two_steps(EVERY[name], grads, params)
+
+    assert [x.dtype for x in rune.tree.leaves(after)] == [x.dtype for x in rune.tree.leaves(before)]
+    assert optim.apply_updates(params, updates[1]).dtype == params.dtype
+
+
+@pytest.mark.parametrize("name", [k for k in EVERY if k not in ("rprop", "noisy")])
+def test_complex_leaves_move_as_real_ones_that_were_turned(name: str):
+    params, grads = leaf(1.0), leaf(0.3)
+    turned = [rnp.asarray(np.asarray(x) * PHASE, "c64") for x in (grads, params)]
+
+    after, found = two_steps(EVERY[name], *turned)
+
+    near(
+        np.asarray(two_steps(EVERY[name], grads, params)[1]) * PHASE, found,
+        relative=2e-4, absolute=1e-6, why="yogi adds and takes away squares",
+    )  # fmt: skip
+    assert not any(rnp.iscomplexobj(x) for x in rune.tree.leaves(getattr(after, "nu", ())))
+
+
+def test_noise_of_complex_leaves_has_two_parts():
+    noise = optim.add_noise(1.0, 0.0, 3)
+    zeros = rnp.zeros(1000, "c64")
+
+    found, _ = noise.update(zeros, noise.init(zeros))
+
+    assert 0.4 < float(rnp.var(found.real)) < 0.6
+    assert 0.4 < float(rnp.var(found.imag)) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "name"),
+    [
+        (optim.rprop(0.1), "scale_by_rprop"),
+        (optim.clip(1.0), "clip"),
+        (optim.keep_params_nonnegative(), "keep_params_nonnegative"),
+        (optim.lbfgs(), "scale_by_zoom_linesearch"),
+    ],
+)
+def test_what_compares_numbers_refuses_complex_leaves_by_name_and_place(optimizer: Any, name: str):
+    params = {"w": leaf(1.0, "c64")}
+
+    with pytest.raises(rune.errors.DtypeError, match=rf"{name}: cannot take c64\[2,3\] at \['w'\]"):
+        optimizer.update(params, optimizer.init(params), params)
+
+
+def test_a_complex_gradient_of_a_real_parameter_is_refused_by_name():
+    adam, params = optim.adam(0.1), leaf(1.0)
+
+    with pytest.raises(
+        rune.errors.DtypeError, match=r"scale_by_adam: cannot take c64\[2,3\] \(a r"
+    ):
+        adam.update(leaf(0.3, "c64"), adam.init(params), params)
