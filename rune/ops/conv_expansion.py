@@ -35,7 +35,7 @@ PHASES = 16  # more of them are more code than the zeros are work
 def expand(lhs: Any, rhs: Any, **params: Any) -> Any:
     """The convolution in products and movements."""
     conv = Conv(**params)
-    phases = _phases(type_of(lhs).shape, type_of(rhs).shape, conv)
+    phases = phases_of(type_of(lhs).shape, type_of(rhs).shape, conv)
     return _direct(lhs, rhs, conv) if phases is None else _interleaved(lhs, rhs, conv, phases)
 
 
@@ -188,7 +188,7 @@ class Phase:
     padding: tuple[int, int]
 
 
-def _phases(lhs: Shape, rhs: Shape, conv: Conv) -> list[list[Phase]] | None:
+def phases_of(lhs: Shape, rhs: Shape, conv: Conv) -> list[list[Phase]] | None:
     """The phases of each spatial axis; None where there are no gaps, or too many."""
     if math.prod(_period(conv, k) for k in range(conv.rank)) not in range(2, PHASES + 1):
         return None
@@ -250,16 +250,34 @@ def _merged(parts: Sequence[Any], axis: int) -> Any:
     return reshape(joined, shape=(*shape[:axis], shape[axis] * len(parts), *shape[axis + 1 :]))
 
 
-def _phase(lhs: Any, rhs: Any, conv: Conv, chosen: Sequence[Phase]) -> Any:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one phase of every axis is: a convolution with a slice of the kernel, or zeros."""
+
+    conv: Conv
+    start: Ints
+    limit: Ints
+    stride: Ints
+    is_zero: bool
+
+
+def part_of(rhs: Shape, conv: Conv, chosen: Sequence[Phase]) -> Part:
+    """The part that consists of one phase of each spatial axis."""
     own = replace(
         conv,
         strides=tuple(p.stride for p in chosen), padding=tuple(p.padding for p in chosen),
         lhs_dilation=(1,) * conv.rank, rhs_dilation=tuple(p.dilation for p in chosen),
     )  # fmt: skip
-    start, limit, stride = [0] * (conv.rank + 2), list(type_of(rhs).shape), [1] * (conv.rank + 2)
+    start, limit, stride = [0] * (conv.rank + 2), list(rhs), [1] * (conv.rank + 2)
     for axis, p in zip(conv.specs[1][2:], chosen, strict=True):
         start[axis], stride[axis] = (p.tap, p.apart) if p.taken else (0, 1)
         limit[axis] = limit[axis] if p.taken else 1
-    kernel = slice_(rhs, start=tuple(start), limit=tuple(limit), stride=tuple(stride))
-    found = _direct(lhs, kernel, own)
-    return found if all(p.taken for p in chosen) else zeros_of(type_of(found))
+    is_zero = not all(p.taken for p in chosen)
+    return Part(own, tuple(start), tuple(limit), tuple(stride), is_zero)
+
+
+def _phase(lhs: Any, rhs: Any, conv: Conv, chosen: Sequence[Phase]) -> Any:
+    part = part_of(type_of(rhs).shape, conv, chosen)
+    kernel = slice_(rhs, start=part.start, limit=part.limit, stride=part.stride)
+    found = _direct(lhs, kernel, part.conv)
+    return zeros_of(type_of(found)) if part.is_zero else found

@@ -6,12 +6,16 @@ kernel is not flipped. Padding may be negative; gaps of zeros are laid into the 
 `lhs_dilation`, into the kernel by `rhs_dilation`. With groups, each group of features (or of
 batches) meets its own part of the kernel.
 
+The zeros of padding are multiplied by the kernel, those of gaps in the array are not (but for many
+phases, conv_expansion.PHASES): an infinite weight meets none of them.
+
 One equation until lowering, which makes products of matrices of it that walk views
 (conv_expansion.py). Derivatives are convolutions with axes renamed.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -83,7 +87,25 @@ def _type_rule(lhs: ArrayType, rhs: ArrayType, **params: Any) -> ArrayType:
 
 
 def _reference(lhs: np.ndarray, rhs: np.ndarray, **params: Any) -> np.ndarray:
+    """Without the zeros of gaps where the expansion has none: an infinite weight would tell."""
     conv = Conv(**params)
+    phases = conv_expansion.phases_of(lhs.shape, rhs.shape, conv)
+    if phases is None:
+        return _sums(lhs, rhs, conv)
+    found = np.zeros(_type_rule(type_of(lhs), type_of(rhs), **params).shape, lhs.dtype)
+    for chosen in itertools.product(*(enumerate(along) for along in phases)):
+        part = conv_expansion.part_of(rhs.shape, conv, [phase for _, phase in chosen])
+        at: list[Any] = [slice(None)] * found.ndim
+        for axis, (first, _), along in zip(conv.specs[2][2:], chosen, phases, strict=True):
+            at[axis] = slice(first, None, len(along))
+        target = found[tuple(at)]
+        if not part.is_zero and target.size:
+            kernel = rhs[tuple(map(slice, part.start, part.limit, part.stride))]
+            target[...] = _sums(lhs, kernel, part.conv)[tuple(map(slice, target.shape))]
+    return found
+
+
+def _sums(lhs: np.ndarray, rhs: np.ndarray, conv: Conv) -> np.ndarray:
     x, w = np.transpose(lhs, conv.specs[0]), np.transpose(rhs, conv.specs[1])
     assert pad.reference is not None
     assert shear.reference is not None

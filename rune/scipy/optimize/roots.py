@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops
-from rune.control import while_loop
+from rune.control import custom_root, while_loop
 from rune.errors import ArgumentError
 from rune.scipy.optimize.results import OptimizeResults, RootResults
 from rune.scipy.optimize.systems import newton_system
@@ -36,12 +36,13 @@ class _Bracket(NamedTuple):
 
 
 def _implicit(f: Function, root: Any, args: Sequence[Any]) -> Any:
-    """`root`, with the derivative of the implicit function of args."""
-    fixed = ops.stop_gradient(root)
-    _, slope = jvp(lambda x: f(x, *args), (fixed,), (rnp.ones_like(fixed),))
-    value = f(fixed, *args)
-    change = value - ops.stop_gradient(value)
-    return fixed - change / ops.stop_gradient(slope)
+    """`root`, with the derivatives of the implicit function of args, of every order."""
+    return custom_root(
+        lambda x: f(x, *args),
+        ops.stop_gradient(root),
+        lambda _, found: found,
+        lambda slope, y: y / slope(rnp.ones_like(y)),
+    )
 
 
 def _brent_step(s: _Bracket, xtol: float, rtol: float, f: Function) -> _Bracket:
