@@ -24,7 +24,7 @@ from rune.backends.base import ReadsAhead
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
-from rune.ops.promote import unfit
+from rune.ops.promote import refuse_mask, unfit
 from rune.ops.scalars import convert, int_bounds
 
 
@@ -336,8 +336,9 @@ def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> A
 
     Types:  Python and NumPy values without `dtype` arrive with 32-bit types.
     Errors: OverflowError for a Python integer out of range; DtypeError for what is no number, and
-            for a complex number where `dtype` is real.
+            for a complex number where `dtype` is real; ArgumentError for a masked array.
     """
+    refuse_mask("array", value)
     host = dtypes.native(np.asarray(value))
     target = dtype or (dtypes.canonical(host.dtype) if host.dtype in dtypes.ANY else None)
     if target is None:

@@ -51,7 +51,8 @@ def conv_general_dilated(
             axes in the order that `dimension_numbers` names.
     padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per spatial axis; negative ones crop.
     lhs_dilation, rhs_dilation: elements of the array and of the kernel stand so many apart, zeros
-            between them.
+            between them. By these nothing is multiplied, unlike by those of padding: an infinite
+            weight makes no NaN of them (where the product of lhs_dilation is at most 16).
     Types:  one numeric dtype; operands are converted to `preferred_element_type`. Half types
             accumulate in f32.
     Errors: ArgumentError, ShapeError for parameters that do not fit.

@@ -17,10 +17,13 @@ from rune.numpy.arguments import known, rank, refuse, shape_of, static_int, valu
 from rune.numpy.creation import array
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
+from rune.numpy.shapes import cut_out
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, broadcast_together, constant
+
+SLICES = 16  # as many are joined; where more are left, single positions are gathered
 
 
 def _along(name: str, x: Any, axis: int | None) -> tuple[Any, int, int]:
@@ -68,8 +71,17 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     Array([0, 2, 3], i32[3], cpu:0)
     """
     x, at, size = _along("delete", value("delete", arr), axis)
-    kept = np.setdiff1d(np.arange(size), _places("delete", obj, size, size)).astype(np.int32)
-    return take(x, kept, at) if len(kept) else x[(slice(None),) * at + (slice(0, 0),)]
+    gone = np.zeros(size, np.bool_)
+    gone[_places("delete", obj, size, size)] = True
+    kept = np.flatnonzero(~gone)
+    if not len(kept):
+        return cut_out(x, at, 0, 0)
+    breaks = np.flatnonzero(np.diff(kept) != 1) + 1
+    if len(breaks) > SLICES:
+        return take(x, kept.astype(np.int32), at)
+    starts, ends = kept[[0, *breaks]].tolist(), kept[[*(breaks - 1), -1]].tolist()
+    parts = [cut_out(x, at, start, end + 1) for start, end in zip(starts, ends, strict=True)]
+    return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=at)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -94,6 +106,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         places = np.repeat(places, static_int("insert", "a size", type_of(new).shape[at]))
     else:
         new = broadcast_to("insert", given, _with_size(type_of(x).shape, at, len(places)))
+    if len(places) and (places == places[0]).all():
+        place = int(places[0])
+        sides = cut_out(x, at, 0, place), cut_out(x, at, place, size)
+        return ops.concatenate(sides[0], c.astype(new, type_of(x).dtype), sides[1], axis=at)
     # Old slice i stands behind all new ones whose position is i or less.
     order = np.argsort(np.concatenate([places, np.arange(size)]), kind="stable").astype(np.int32)
     return take(concatenate([new, x], at), order, at) if len(order) else x

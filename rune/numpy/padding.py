@@ -158,7 +158,7 @@ def _known(x: Any, place: _Place) -> tuple[int, int, int, int]:
 def _moved(x: Any, place: _Place, mode: Any) -> Any:
     """NumPy says which element goes where; runs of neighbours become slices of x."""
     axis, size, low, high = _known(x, place)
-    source = np.pad(np.arange(size), (low, high), mode=mode).tolist()
+    source = np.pad(np.arange(size), (low, high), mode=mode)
     parts = [_run(x, axis, run) for run in _runs(source)]
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
 
@@ -251,17 +251,21 @@ def _pad_once(x: Any, axis: int, low: Size, high: Size, mode: str) -> Any:
     return ops.concatenate(before, x, after, axis=axis)
 
 
-def _runs(source: list[int]) -> list[tuple[int, int, int]]:
+def _runs(source: np.ndarray) -> list[tuple[int, int, int]]:
     """(first, step, count) of maximal runs with a step of 1, -1 or 0."""
+    gaps = np.diff(source)
+    bends = np.flatnonzero(np.diff(gaps)) + 1  # where a gap differs from the one before it
+    ends = [*bends.tolist(), len(gaps)]
     runs: list[tuple[int, int, int]] = []
-    for at in source:
-        if runs:
-            first, step, count = runs[-1]
-            gap = at - (first + step * (count - 1))
-            if (count == 1 and abs(gap) <= 1) or gap == step:
-                runs[-1] = (first, gap, count + 1)
-                continue
-        runs.append((at, 1, 1))
+    at, bend = 0, 0
+    while at < len(source):
+        step = int(gaps[at]) if at < len(gaps) else 1
+        while bend < len(bends) and ends[bend] <= at:
+            bend += 1
+        is_run = at < len(gaps) and abs(step) <= 1
+        count = ends[bend] - at + 1 if is_run else 1
+        runs.append((int(source[at]), step if is_run else 1, count))
+        at += count
     return runs
 
 

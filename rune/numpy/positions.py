@@ -58,8 +58,11 @@ def nonzero(
     shape = type_of(x).shape
     if not shape:
         raise ShapeError(f"nonzero: cannot find positions in {type_of(x)} (it has no axes)")
-    flat = flat_positions("nonzero", c.reshape(_mask("nonzero", x), -1), size)
-    fills = _fills(fill_value, len(shape))
+    mask, fills = _mask("nonzero", x), _fills(fill_value, len(shape))
+    if size is None:
+        found = np.nonzero(known("nonzero", mask, "size"))
+        return tuple(value("nonzero", places.astype(o.index_dtype())) for places in found)
+    flat = flat_positions("nonzero", c.reshape(mask, -1), size)
     total = size_value(c.size_of(x), type_of(flat).dtype)
     is_there, found = ops.lt(flat, total), []
     for length, fill in zip(reversed(shape), reversed(fills), strict=True):

@@ -23,7 +23,7 @@ from rune.ops.conventions import Axis
 from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant
 
 
-def _selected(name: str, x: Any, where: Any, identity: Any) -> Any:
+def selected(name: str, x: Any, where: Any, identity: Any) -> Any:
     """`x` with the identity of the reduction where the mask is False. Errors: DtypeError."""
     if where is None:
         return x
@@ -52,7 +52,7 @@ def _total(
         dtype = type_of(x).dtype
     widened = st.summable(x, dtype)
     found = reduce(
-        _selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims
+        selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims
     )
     return _with_initial(combine, found, initial)
 
@@ -136,7 +136,7 @@ def _extremum(
         shape = enumerate(type_of(x).shape)
         left = tuple(1 if i in axes else d for i, d in shape if keepdims or i not in axes)
         return broadcast_to(name, as_type(value(name, initial), type_of(x).dtype), left)
-    found = reduce(_selected(name, x, where, identity), axis, keepdims)
+    found = reduce(selected(name, x, where, identity), axis, keepdims)
     return _with_initial(lambda p, q: apply(combine, p, q), found, initial)
 
 
@@ -234,7 +234,7 @@ def any(
     """
     refuse("any", out=out)
     x = c.astype(value("any", a), dtypes.bool_)
-    return st.any(_selected("any", x, where, False), axis, keepdims)
+    return st.any(selected("any", x, where, False), axis, keepdims)
 
 
 def all(
@@ -251,7 +251,7 @@ def all(
     """
     refuse("all", out=out)
     x = c.astype(value("all", a), dtypes.bool_)
-    return st.all(_selected("all", x, where, True), axis, keepdims)
+    return st.all(selected("all", x, where, True), axis, keepdims)
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:

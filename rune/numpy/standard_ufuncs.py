@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.numpy import arithmetic, logic, reductions, transcendental
 from rune.numpy.arguments import value
@@ -35,6 +36,21 @@ def _truth(reduce: Function, combine: Function) -> Function:
         return found if initial is None else combine(found, value("reduce", initial))
 
     return reduced
+
+
+def _bits(primitive: Primitive, combine: Function, identity: int) -> Function:
+    def reduced(
+        x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
+    ) -> Any:
+        kept = reductions.selected(primitive.name, _in(value("reduce", x), dtype), where, identity)
+        found = st.reduce(primitive.name, primitive, kept, axis, keepdims)
+        return found if initial is None else _like(combine(found, initial), found)
+
+    return reduced
+
+
+def _like(x: Any, like: Any) -> Any:
+    return c.astype(x, type_of(like).dtype)
 
 
 def _in(x: Any, dtype: Any) -> Any:
@@ -80,8 +96,10 @@ logical_or = _ufunc(
     Ways(_truth(reductions.any, logic.logical_or), _running_truth(ops.cummax)),
 )  # fmt: skip
 logical_xor = _ufunc(logic.logical_xor, False)
-bitwise_and = _ufunc(logic.bitwise_and, -1)
-bitwise_or = _ufunc(logic.bitwise_or, 0)
+bitwise_and = _ufunc(
+    logic.bitwise_and, -1, Ways(_bits(ops.reduce_and, logic.bitwise_and, -1))
+)
+bitwise_or = _ufunc(logic.bitwise_or, 0, Ways(_bits(ops.reduce_or, logic.bitwise_or, 0)))
 bitwise_xor = _ufunc(logic.bitwise_xor, 0)
 logaddexp = _ufunc(transcendental.logaddexp, -np.inf)
 logaddexp2 = _ufunc(transcendental.logaddexp2, -np.inf)

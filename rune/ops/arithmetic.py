@@ -71,7 +71,7 @@ def _select_type(condition: ArrayType, a: ArrayType, b: ArrayType) -> ArrayType:
 
 
 def _select_reference(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.where(condition, a, b)
+    return scalars.choose(condition, a, b)
 
 
 def _select_transpose(ct: Any, linear: Batched, condition: Any, a: Any, b: Any) -> list[Any]:

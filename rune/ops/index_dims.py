@@ -147,28 +147,40 @@ def _start(
 
 def positions(
     operand: np.ndarray, indices: np.ndarray, dims: IndexDims, sizes: Any, clip: bool
-) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Index arrays into the operand for every element of the result, and where they are inside."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """For every element of the result its place in the flattened operand, and where it is inside.
+
+    Both have the rank of the result, and size 1 where all along an axis is the same.
+    """
     window = dims.window_axes(operand.ndim)
     rank = indices.ndim - 1 + len(window)
     batch_axes = [i for i in range(rank) if i not in dims.offset]
     inside: np.ndarray = np.ones((1,) * rank, bool)
-    found = []
-    for axis in range(operand.ndim):
-        at = np.zeros((1,) * rank, np.int64)
+    found, stride = np.zeros((1,) * rank, np.intp), 1
+    for axis in reversed(range(operand.ndim)):
         if axis in window:
-            at = at + _along(np.arange(sizes[axis]), rank, [dims.offset[window.index(axis)]])
+            along = _along(np.arange(sizes[axis]), rank, [dims.offset[window.index(axis)]])
+            found = _plus(found, along, stride)
         if axis in dims.operand_batching:
             batch = dims.indices_batching[dims.operand_batching.index(axis)]
-            at = at + _along(np.arange(operand.shape[axis]), rank, [batch_axes[batch]])
+            along = _along(np.arange(operand.shape[axis]), rank, [batch_axes[batch]])
+            found = _plus(found, along, stride)
         if axis in dims.start_map:
             start = indices[..., dims.start_map.index(axis)].astype(np.int64)
             last = operand.shape[axis] - sizes[axis]
-            if not clip:
-                inside = inside & _along((start >= 0) & (start <= last), rank, batch_axes)
-            at = at + _along(np.clip(start, 0, last), rank, batch_axes)
-        found.append(at)
-    return tuple(found), inside
+            is_in = (start >= 0) & (start <= last)
+            if not is_in.all():
+                start = np.clip(start, 0, last)
+                inside = inside if clip else inside & _along(is_in, rank, batch_axes)
+            found = _plus(found, _along(start, rank, batch_axes), stride)
+        stride *= operand.shape[axis]
+    return found, inside
+
+
+def _plus(total: np.ndarray, at: np.ndarray, stride: int) -> np.ndarray:
+    """total + at * stride, without the passes that would change nothing."""
+    scaled = at * stride if stride != 1 else at
+    return total + scaled if total.size > 1 or total.any() else scaled
 
 
 def _along(values: np.ndarray, rank: int, axes: Sequence[int]) -> np.ndarray:

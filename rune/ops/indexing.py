@@ -76,11 +76,12 @@ def _gather_reference(
     if 0 in shape or 0 in operand.shape:
         return np.broadcast_to(fill, shape)
     rows = _rows_taken(operand, indices, dims, slice_sizes)
-    at, inside = positions(operand, indices, dims, slice_sizes, mode != "fill")
-    if rows is None:
-        rows = np.broadcast_to(operand[np.broadcast_arrays(*at)] if at else operand, shape)
-    if not inside.all():
-        return np.where(inside, rows, fill)
+    if rows is None or mode == "fill":
+        at, inside = positions(operand, indices, dims, slice_sizes, mode != "fill")
+        if rows is None:
+            rows = np.broadcast_to(np.take(operand.reshape(-1), at), shape)
+        if not inside.all():
+            return np.where(inside, rows, fill)
     return np.require(rows, requirements=["C", "O"])  # `rows` may be a view of the operand
 
 
@@ -99,8 +100,8 @@ def _rows_taken(
     if dims.operand_batching or not (is_one_axis and is_whole):
         return None
     (axis,) = dims.start_map
-    start = np.clip(indices[..., 0].astype(np.int64), 0, operand.shape[axis] - 1)
-    found = np.take(operand, start, axis=axis)
+    start = indices[..., 0].astype(np.intp, copy=False)
+    found = np.take(operand, start, axis=axis, mode="clip")
     batch = [k for k in range(found.ndim) if k not in dims.offset]
     # Where in the result the axes of `found` are wanted.
     wanted = [*dims.offset[:axis], *batch, *dims.offset[axis:]]
@@ -217,18 +218,21 @@ def _scatter_reference(write: Any) -> Rule:
         operand: np.ndarray, indices: np.ndarray, updates: np.ndarray, *, dims: IndexDims,
         slice_sizes: Any, mode: str,
     ) -> np.ndarray:  # fmt: skip
-        out = np.array(operand)
+        out = np.array(operand, order="C")
         if updates.size and operand.size:
             at, inside = positions(operand, indices, dims, slice_sizes, mode == "clip")
-            full = np.broadcast_arrays(*at, inside, updates)
-            kept = full[-2].astype(bool)
-            write(out, tuple(a[kept] for a in full[:-2]), full[-1][kept])
+            places = np.broadcast_to(at, updates.shape)
+            if inside.all():
+                write(out.reshape(-1), places.reshape(-1), updates.reshape(-1))
+            else:
+                kept = np.broadcast_to(inside, updates.shape)
+                write(out.reshape(-1), places[kept], updates[kept])
         return out
 
     return reference
 
 
-def _overwrite(out: np.ndarray, at: tuple[np.ndarray, ...], values: np.ndarray) -> None:
+def _overwrite(out: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:
     out[at] = values
 
 

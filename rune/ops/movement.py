@@ -143,11 +143,13 @@ def _pad_reference(
     out = np.full(shape, value, x.dtype)
     target, source = [], []
     for size, n, lo, gap in zip(shape, x.shape, low, interior, strict=True):
-        kept = [i for i in range(n) if 0 <= lo + i * (gap + 1) < size]
-        source.append(slice(kept[0], kept[-1] + 1) if kept else slice(0, 0))
-        first = lo + kept[0] * (gap + 1) if kept else 0
-        last = lo + kept[-1] * (gap + 1) if kept else -1
-        target.append(slice(first, last + 1, gap + 1))
+        # Element i goes to lo + i * step, which has to be one of 0...size-1.
+        step = gap + 1
+        first = max(0, -(lo // step))
+        end = max(first, min(n, (size - 1 - lo) // step + 1))
+        source.append(slice(first, end))
+        start = lo + first * step
+        target.append(slice(start, start + (end - first) * step, step) if first < end else slice(0))
     out[tuple(target)] = x[tuple(source)]
     return out
 

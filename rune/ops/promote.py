@@ -37,6 +37,7 @@ def operand(name: str, value: Any) -> Any:
     if type(value) in (bool, int, float, complex):
         return value
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
+        refuse_mask(name, value)
         with np.errstate(all="ignore"):
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.isnative:
@@ -46,6 +47,15 @@ def operand(name: str, value: Any) -> Any:
     if hasattr(value, "__rune_array__"):
         return operand(name, opened(value))
     raise ArgumentError(f"{name}: cannot take {type(value).__name__} as an array", _hint(value))
+
+
+def refuse_mask(name: str, value: Any) -> None:
+    """Errors: ArgumentError for a masked array of NumPy's: its mask would be lost."""
+    if type(value) is not np.ndarray and hasattr(value, "filled"):
+        raise ArgumentError(
+            f"{name}: cannot take {type(value).__name__} as an array (its mask would be lost)",
+            hint="fill it, as x.filled(0.0), or hand over x.data and x.mask",
+        )
 
 
 def opened(value: Any) -> Any:

@@ -72,6 +72,27 @@ def nibbles(function: Function) -> Function:
     return apply
 
 
+MANY = 10_000  # elements from which it is worth asking how a mask turns
+
+
+def choose(mask: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a where the mask holds, else b.
+
+    NumPy's loop branches on each element; by bits is faster where the branches cannot be foretold.
+    """
+    if mask.size < MANY or a.dtype.itemsize not in (4, 8) or a.dtype.kind == "c":
+        return np.where(mask, a, b)
+    flat = mask.reshape(-1)
+    if np.count_nonzero(flat[1:] != flat[:-1]) * 16 < mask.size:
+        return np.where(mask, a, b)
+    bits = np.dtype(f"u{a.dtype.itemsize}")
+    spread = np.negative(mask.view(np.int8)).astype(f"i{a.dtype.itemsize}").view(bits)
+    first, second = _bits(a), _bits(b)
+    spread &= first ^ second
+    spread ^= second
+    return spread.view(a.dtype)
+
+
 # --- floats -----------------------------------------------------------------------------------
 
 
@@ -175,19 +196,27 @@ def div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """True division of floats; integers truncate, x / 0 is -1 (all bits set), and nothing traps."""
     if a.dtype not in dtypes.INTEGER:
         return np.divide(a, b)
-    safe = np.where(b == 0, np.array(1, b.dtype), b)
-    quotient, remainder = np.floor_divide(a, safe), np.remainder(a, safe)
-    up = (remainder != 0) & ((a < 0) != (safe < 0))
-    all_ones = np.invert(np.zeros((), a.dtype))
-    return np.where(b == 0, all_ones, quotient + up.astype(a.dtype))
+    by_zero = b == 0
+    safe = np.where(by_zero, np.array(1, b.dtype), b) if np.any(by_zero) else b
+    if a.dtype.itemsize <= 4:  # f64 holds all of them, and its quotient cuts to the same integer
+        quotient = np.divide(a, safe, dtype=np.float64).astype(np.int64).astype(a.dtype)
+    else:
+        quotient = np.floor_divide(a, safe)
+        up = (quotient * safe != a) & ((a < 0) != (safe < 0))
+        quotient = quotient + up.astype(a.dtype)
+    if safe is b:
+        return quotient
+    return np.where(by_zero, np.invert(np.zeros((), a.dtype)), quotient)
 
 
 def rem(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Remainder with the dividend's sign; of integers, x rem 0 is x."""
     if a.dtype not in dtypes.INTEGER:
         return np.fmod(a, b)
-    safe = np.where(b == 0, np.array(1, b.dtype), b)
-    return np.where(b == 0, a, np.fmod(a, safe))
+    by_zero = b == 0
+    if not np.any(by_zero):
+        return np.fmod(a, b)
+    return np.where(by_zero, a, np.fmod(a, np.where(by_zero, np.array(1, b.dtype), b)))
 
 
 def _bits(x: np.ndarray) -> np.ndarray:
@@ -198,8 +227,9 @@ def _bits(x: np.ndarray) -> np.ndarray:
 
 def _shift(function: Function, a: np.ndarray, b: np.ndarray, overflow: np.ndarray) -> np.ndarray:
     width = a.dtype.itemsize * 8
-    count = _bits(np.asarray(b))
-    inside = count < width
+    inside = _bits(np.asarray(b)) < width
+    if np.all(inside):
+        return function(a, b)
     safe = np.where(inside, b, np.array(0, b.dtype))
     return np.where(inside, function(a, safe), overflow)
 
@@ -226,6 +256,8 @@ def _count_ones(bits: np.ndarray) -> np.ndarray:
 
 def popcount(x: np.ndarray) -> np.ndarray:
     """Number of one bits."""
+    if hasattr(np, "bitwise_count"):  # from NumPy 2 on
+        return np.bitwise_count(_bits(np.asarray(x))).astype(x.dtype)
     return _count_ones(_bits(np.asarray(x)).astype(np.uint64)).astype(x.dtype)
 
 

@@ -14,7 +14,7 @@ from rune.array import Array
 from rune.core.interpreter import Tracer
 from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
-from rune.ops.promote import operand
+from rune.ops.promote import operand, refuse_mask
 
 _VALUES = (Array, Tracer)
 
@@ -38,6 +38,7 @@ def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> Any:
         return operand(name, value)
     value = dtypes.native(value) if isinstance(value, np.ndarray | np.generic) else value
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
+        refuse_mask(name, value)
         with np.errstate(all="ignore"):
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
     raise ArgumentError(

@@ -82,6 +82,43 @@ def test_one_program_serves_every_batch_size():
         np.testing.assert_allclose(np.asarray(function(x)), np.asarray(conv(x)), atol=1e-5)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    ("gap", "expected"),
+    [
+        (1, [np.nan, np.inf, np.inf, np.inf, np.nan]),
+        (2, [2, np.inf, 5, np.inf, 8, np.inf, 3]),
+        (3, [2, np.inf, 1, 4, np.inf, 2, 6, np.inf, 3]),
+    ],
+)
+def test_an_infinite_weight_meets_zeros_of_padding_but_none_of_gaps(
+    gap: int, expected: list[float], wrap: Any
+):
+    """The values are those of JAX 0.10.2 on the CPU."""
+    x = rnp.array([[[1.0, 2.0, 3.0]]])
+    w = rnp.array([[[1.0, rnp.inf, 2.0]]])
+
+    found = wrap(lambda x, w: lax.conv_general_dilated(x, w, (1,), [(2, 2)], lhs_dilation=(gap,)))(
+        x, w
+    )
+
+    np.testing.assert_array_equal(expected, found[0, 0])
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_a_convolution_with_many_gaps_is_eager_what_it_is_jitted(stride: int):
+    x = rnp.arange(72.0).reshape(2, 4, 3, 3) % 7 - 3
+    w = rnp.arange(48.0).reshape(4, 2, 2, 3) % 5 - 2
+
+    def call(x: Any, w: Any) -> Any:
+        return lax.conv_general_dilated(
+            x, w, (stride, 2), [(3, 1), (0, 4)], lhs_dilation=(2, 5), rhs_dilation=(2, 1),
+            feature_group_count=2,
+        )  # fmt: skip
+
+    np.testing.assert_array_equal(call(x, w), rune.jit(call)(x, w))
+
+
 def test_the_gradient_of_a_maximum_goes_to_the_first_of_equals():
     x = np.array([[1.0, 3.0, 3.0, 3.0]])
 

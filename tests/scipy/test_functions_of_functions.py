@@ -137,6 +137,33 @@ def test_the_derivative_of_a_root_is_that_of_the_implicit_function(name: str):
         return getattr(optimize, name)(lambda x, a: x**3 - a, *ends, args=(a,))
 
     near(2.0 ** (-2 / 3) / 3, rune.grad(root)(array(2.0)), relative=1e-9, why="of the root itself")
+    second = rune.grad(rune.grad(root))(array(2.0))
+    near(-(2.0 ** (-5 / 3)) * 2 / 9, second, relative=1e-9, why="of the root itself")
+
+
+def by_golden_section(f: Any) -> Any:
+    return optimize.golden(f, brack=(0.0, 4.0), tol=1e-9)
+
+
+def by_a_simplex(f: Any) -> Any:
+    return optimize.minimize(lambda x: f(x[0]), array([1.0]), method="Nelder-Mead", tol=1e-9).x[0]
+
+
+@pytest.mark.parametrize("search", [by_golden_section, by_a_simplex])
+def test_so_it_is_of_a_minimum_that_was_found_without_slopes(search: Any):
+    def minimum(a: Any) -> Any:
+        return search(lambda x: x**4 / 4 - a * x)
+
+    first, second = rune.grad(minimum), rune.grad(rune.grad(minimum))
+    near(2.0 ** (-2 / 3) / 3, first(array(2.0)), relative=1e-6, why="minima are flat")
+    near(-(2.0 ** (-5 / 3)) * 2 / 9, second(array(2.0)), relative=1e-6, why="minima are flat")
+
+
+def test_a_search_without_slopes_takes_functions_that_have_none():
+    def distance(x: Any) -> Any:
+        return rune.pure_callback(lambda x: abs(x - 1), rune.ShapeDtypeStruct((), x.dtype), x)
+
+    near(1.0, optimize.golden(distance, brack=(0.0, 4.0)), relative=1e-4, why="f32")
 
 
 def test_brentq_takes_as_many_steps_as_scipys():

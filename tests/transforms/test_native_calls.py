@@ -38,17 +38,6 @@ from tests.transforms.native_kinds import (
     warm,
 )
 
-
-def on_a_small_stack(function: Callable[[], None]) -> None:
-    """Call in a thread with a stack of 512 KiB."""
-    before = threading.stack_size(1 << 19)
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(function).result()
-    finally:
-        threading.stack_size(before)
-
-
 # --- kinds of calls ---------------------------------------------------------------------------
 
 
@@ -239,6 +228,16 @@ def test_calls_with_static_values_that_cannot_change_are_native(static: Any):
     f = warm(rune.jit(lambda a, s: a + 1.0, static_argnums=1), X, static)
 
     assert is_native(lambda: f(X, static))
+
+
+def on_a_small_stack(function: Callable[[], None]) -> None:
+    """Call in a thread with a stack of 512 KiB."""
+    before = threading.stack_size(1 << 19)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(function).result()
+    finally:
+        threading.stack_size(before)
 
 
 def test_any_number_of_arguments_too_many_is_the_functions_own_error():

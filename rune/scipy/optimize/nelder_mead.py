@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune.control import cond, while_loop
+from rune.numpy import linalg
 from rune.scipy.optimize.results import OptimizeResults
+from rune.scipy.optimize.systems import stationary
+from rune.transforms.grad import grad
 from rune.transforms.vmap import vmap
 
 
@@ -82,7 +85,10 @@ def nelder_mead(
     fun: Callable[[Any], Any], x0: Any, xatol: float = 1e-4, fatol: float = 1e-4,
     maxiter: int | None = None,
 ) -> OptimizeResults:  # fmt: skip
-    """The minimum by a simplex that walks downhill; not differentiable."""
+    """The minimum by a simplex that walks downhill.
+
+    Its derivatives are those of the implicit function ∂fun/∂x = 0.
+    """
     most = 200 * x0.shape[0] if maxiter is None else maxiter
 
     def is_wide(s: _Simplex) -> Any:
@@ -92,5 +98,10 @@ def nelder_mead(
     end = while_loop(lambda s: is_wide(s) & (s.n < most), lambda s: _step(fun, s), _first(fun, x0))
     success = ~is_wide(end)
     status = rnp.where(success, 0, 1)
-    best = end.points[0]
-    return OptimizeResults(best, success, status, end.values[0], None, None, end.calls, 0, end.n)
+    best = stationary(fun, end.points[0], grad, _solved)
+    return OptimizeResults(best, success, status, fun(best), None, None, end.calls + 1, 0, end.n)
+
+
+def _solved(linear: Callable[[Any], Any], y: Any) -> Any:
+    """The x with linear(x) = y, by the matrix of `linear`."""
+    return linalg.solve(vmap(linear)(rnp.eye(y.size, dtype=y.dtype)).T, y)

@@ -14,7 +14,7 @@ from rune import ops
 from rune.control import custom_root, while_loop
 from rune.errors import ArgumentError
 from rune.scipy.optimize.results import OptimizeResults, RootResults
-from rune.scipy.optimize.systems import newton_system
+from rune.scipy.optimize.systems import newton_system, stationary
 from rune.scipy.special.arguments import points_of, reals
 from rune.transforms.arguments import require_callable
 from rune.transforms.forward import jvp
@@ -41,8 +41,18 @@ def _implicit(f: Function, root: Any, args: Sequence[Any]) -> Any:
         lambda x: f(x, *args),
         ops.stop_gradient(root),
         lambda _, found: found,
-        lambda slope, y: y / slope(rnp.ones_like(y)),
+        _divided,
     )
+
+
+def _divided(linear: Function, y: Any) -> Any:
+    """The x with linear(x) = y, elementwise."""
+    return y / linear(rnp.ones_like(y))
+
+
+def _slope(f: Function) -> Function:
+    """The derivative of an elementwise function."""
+    return lambda x: jvp(f, (x,), (rnp.ones_like(x),))[1]
 
 
 def _brent_step(s: _Bracket, xtol: float, rtol: float, f: Function) -> _Bracket:
@@ -233,7 +243,7 @@ def golden(
     func:   elementwise, with one minimum.   tol: √precision of the dtype by default.
     brack:  two numbers, from which steps go downhill until the function rises again; or three,
             the minimum being between the outer ones.
-    Not differentiable.  Source: Kiefer 1953.
+    Differentiable in `args`, where func is twice so at the minimum.  Source: Kiefer 1953.
     Shapes: those of `brack` [*S], or broadcast to that -> [*S], one minimum for each.
     Types:  real, of `brack`; bools and integers as f32.
     Errors: ArgumentError for a bracket that is no two or three numbers.
@@ -267,7 +277,7 @@ def golden(
     x, y = low + _GOLDEN * (high - low), high - _GOLDEN * (high - low)
     start = low, high, x, y, func(x, *args), func(y, *args), rnp.asarray(0)
     _, _, x, y, fx, fy, _ = while_loop(is_wide, again, start)
-    return rnp.where(fx < fy, x, y)
+    return stationary(lambda x: func(x, *args), rnp.where(fx < fy, x, y), _slope, _divided)
 
 
 def root(

@@ -1,4 +1,4 @@
-"""Newton's method for systems of equations, its steps halved until the residual falls."""
+"""Newton's method for systems of equations; how a minimum moves with what its function knows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune import ops
 from rune.control import while_loop
 from rune.numpy import linalg
 from rune.scipy.optimize.results import OptimizeResults
+from rune.transforms.closure import closure_convert
+from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.forward import jvp, linearize
 from rune.transforms.jacobian import jacfwd
+
+Function = Callable[..., Any]
 
 
 class _State(NamedTuple):
@@ -23,7 +29,7 @@ def _size(value: Any) -> Any:
     return rnp.max(rnp.abs(value), initial=0.0)
 
 
-def newton_system(fun: Callable[[Any], Any], x0: Any, tol: float, maxiter: int) -> OptimizeResults:
+def newton_system(fun: Function, x0: Any, tol: float, maxiter: int) -> OptimizeResults:
     """The x near x0 with fun(x) = 0, both of shape [N]."""
 
     def again(s: _State) -> _State:
@@ -51,3 +57,32 @@ def newton_system(fun: Callable[[Any], Any], x0: Any, tol: float, maxiter: int) 
     return OptimizeResults(
         end.x, success, status, end.value, jacfwd(fun)(end.x), None, end.n + 1, end.n, end.n
     )
+
+
+def stationary(
+    fun: Function, x: Any, slope: Callable[[Function], Function],
+    solve: Callable[[Function, Any], Any],
+) -> Any:  # fmt: skip
+    """`x`, a minimum of fun, with the derivatives of the implicit function slope(fun)(x) = 0.
+
+    They are in what `fun` closes over, and `fun` need not have any before they are asked for.
+    solve: solve(g, y) -> the x with g(x) = y, for the linear function g.
+    """
+    of_hidden, hidden = closure_convert(fun, x)
+
+    @custom_jvp
+    def minimum(x: Any, values: Any) -> Any:
+        return x
+
+    @minimum.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        at = minimum(*primals)
+
+        def slope_at(x: Any, values: Any) -> Any:
+            return slope(lambda u: of_hidden(u, *values))(x)
+
+        _, moved = jvp(lambda values: slope_at(at, values), primals[1:], tangents[1:])
+        _, along_x = linearize(lambda x: slope_at(x, primals[1]), at)
+        return at, -solve(along_x, moved)
+
+    return minimum(ops.stop_gradient(x), hidden)

@@ -42,7 +42,8 @@ def _step(m: Any, s: State, a: Any, b: Any, x: Any, y: Any) -> State:
     return State((s.watched[0] * c * d,), (c, d))
 
 
-_fraction = Limit(_start, _step)  # x^a y^b / (B(a, b) I_x(a, b)), by Lentz' method
+# x^a y^b / (B(a, b) I_x(a, b)), by Lentz' method; of b = 0, x^a over ∫ t^(a - 1) / (1 - t) up to x
+fraction = Limit(_start, _step)
 
 
 def _power(a: Any, b: Any, x: Any, y: Any) -> Any:
@@ -58,7 +59,7 @@ def both(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     a1, b1 = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
     x1, y1 = rnp.where(is_low, x, y), rnp.where(is_low, y, x)
     # The power is the same on either side, and its code stands once in every reader.
-    found = _power(a, b, x, y) / _fraction(a1, b1, x1, y1)
+    found = _power(a, b, x, y) / fraction(a1, b1, x1, y1)
     return rnp.where(is_low, found, 1.0 - found), rnp.where(is_low, 1.0 - found, found)
 
 

@@ -14,8 +14,11 @@ from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.densities import log_beta_power, log_poisson
 from rune.scipy.special.densities import poisson as poisson_mass
 from rune.scipy.special.elementary import entr, times_log, xlog1py
-from rune.scipy.special.gammas import zeta_of
+from rune.scipy.special.gammas import digamma, zeta_of
 from rune.scipy.stats.discrete import Discrete, Summed
+
+
+_EULER_GAMMA = 0.5772156649015329
 
 
 def _share(p: Any) -> Any:
@@ -66,7 +69,9 @@ def _betabinom_log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
 
 _betabinom_lower = Summed(
     0.0, lambda n, a, b: log_beta(a, n + b) - log_beta(a, b),
-    lambda k, n, a, b: (n - k) * (k + a) / ((k + 1.0) * (n - k - 1.0 + b)),
+    lambda k, n, a, b: (
+        ((n - k) * (a - 1.0) - (k + 1.0) * (b - 1.0)) / ((k + 1.0) * (n - k - 1.0 + b))
+    ),
     reach=lambda n, a, b: n,
 )  # fmt: skip
 
@@ -145,15 +150,33 @@ def _logser_log_mass(k: Any, p: Any) -> Any:
     return k * rnp.log(p) - rnp.log(k) - rnp.log(-rnp.log1p(-p))
 
 
-_logser_lower = Summed(
-    1.0, lambda p: _logser_log_mass(1.0, p), lambda k, p: p * k / (k + 1.0),
-    reach=lambda p: math.log(rnp.finfo(p.dtype).eps) / rnp.log(p),
-)  # fmt: skip
+def _logser_shares(k: Any, p: Any) -> tuple[Any, Any]:
+    """Up to k, and beyond, of which the latter is B_p(k + 1, 0) over the sum of all.
+
+    Where it is small the fraction of the incomplete beta function, else the series of
+    ∫ t**k / (1 - t) = -log(1 - p) - H_k + Σ (-1)**(n + 1) C(k, n) (1 - p)**n / n.
+    """
+    y, whole = 1.0 - p, -rnp.log1p(-p)
+    is_far = (k + 3.0) * y > 1.0
+    far_k, far_p = rnp.where(is_far, k, 1.0), rnp.where(is_far, p, 0.5)
+    far = p / whole * rnp.power(far_p, far_k)
+    far = far / incomplete_beta.fraction(far_k + 1.0, rnp.zeros_like(p), far_p, 1.0 - far_p)
+    near_k, near_y = rnp.where(is_far, 1.0, k), rnp.where(is_far, 0.25, y)
+    term, rest = rnp.ones_like(p), rnp.zeros_like(p)
+    for n in range(1, _LOGSER_TERMS[p.dtype.itemsize] + 1):
+        term = -term * near_y * (near_k - (n - 1.0)) / n
+        rest = rest - term / n
+    near = (digamma(near_k + 1.0) + _EULER_GAMMA - rest) / whole
+    return rnp.where(is_far, 1.0 - far, near), rnp.where(is_far, far, 1.0 - near)
+
+
+_LOGSER_TERMS = {4: 12, 8: 19}  # of 1 / (n n!), until they are nothing
 
 logser = Discrete(
     "logser", "the logarithmic series distribution", ("p",), bounds=_from_one,
     valid=lambda p: (p > 0) & (p < 1), log_mass=_logser_log_mass,
-    lower=_logser_lower,
+    lower=lambda k, p: _logser_shares(k, p)[0], upper=lambda k, p: _logser_shares(k, p)[1],
+    shares=_logser_shares,
     mean_of=lambda p: -p / ((1.0 - p) * rnp.log1p(-p)),
     variance_of=lambda p: -p * (p + rnp.log1p(-p)) / rnp.square((1.0 - p) * rnp.log1p(-p)),
 )  # fmt: skip

@@ -40,6 +40,7 @@ class Discrete:
     mass: Function | None = None
     lower: Function | None = None
     upper: Function | None = None
+    shares: Function | None = None  # both at once, for quantiles
     entropy_of: Function | None = None
     mean_of: Function | None = None
     variance_of: Function | None = None
@@ -124,29 +125,36 @@ class Discrete:
         q, *shapes, loc = (ops.stop_gradient(v) for v in found)
         good = self.valid(*shapes) & (q >= 0) & (q <= 1)
         low, high = (rnp.full_like(q, 0.0) + end for end in self.bounds(*shapes))
-        own, other = (self.upper, self.lower) if is_upper else (self.lower, self.upper)
-
-        def is_enough(share: Any) -> Any:
-            return share <= q if is_upper else share >= q
+        rest = 1.0 - q
+        below, above = (rest, q) if is_upper else (q, rest)
 
         def is_reached(k: Any) -> Any:
-            inner = rnp.clip(k, low, high)
-            share = own(inner, *shapes) if own else 1.0 - known(self.name, what, other)(
-                inner, *shapes
-            )  # fmt: skip
-            return ((k >= low) & is_enough(share)) | (k >= high)
+            lower, upper = self._shares(what, rnp.clip(k, low, high), shapes)
+            # On the side of the smaller share, where the other one has no digits.
+            is_enough = rnp.where(below <= above, lower >= below, upper <= above)
+            return ((k >= low) & is_enough) | (k >= high)
 
         first, last = (q == 1, q == 0) if is_upper else (q == 0, q == 1)
         is_inner = good & ~first & ~last
         if isinstance(self.lower, Summed):
             found = self.lower.first_where(
-                lambda total: is_enough(1.0 - total if is_upper else total), is_inner, *shapes
+                lambda walk: walk.reaches(below, above), is_inner, *shapes
             )
             inner = rnp.minimum(found, high)
         else:
             inner = _first_where(is_reached, low - 1.0, high, is_inner)
         out = rnp.where(first, low - 1.0, rnp.where(last, high, inner))
         return rounded(rnp.where(good, out + loc, rnp.nan), dtype)
+
+    def _shares(self, what: str, k: Any, shapes: Sequence[Any]) -> tuple[Any, Any]:
+        """The shares up to k, and beyond."""
+        if self.shares is not None:
+            return self.shares(k, *shapes)
+        if self.lower is not None:
+            lower = self.lower(k, *shapes)
+            return lower, 1.0 - lower if self.upper is None else self.upper(k, *shapes)
+        upper = known(self.name, what, self.upper)(k, *shapes)
+        return 1.0 - upper, upper
 
     def _parameters(self, args: Sequence[Any], kwargs: dict) -> tuple[list[Any], Any, Any]:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
@@ -193,6 +201,11 @@ class _Walk(NamedTuple):
         """Beyond the whole numbers of the dtype there is no next one."""
         return self.at + 1.0 > self.at
 
+    def reaches(self, below: Any, above: Any) -> Any:
+        """Whether the share is at least `below`, given the rest `above`; by all its digits."""
+        missing = (1.0 - self.total) - self.total_rest
+        return rnp.where(below <= above, self.total >= below, missing <= above)
+
 
 TERMS = 8  # numbers in a step of a loop
 
@@ -201,15 +214,16 @@ TERMS = 8  # numbers in a step of a loop
 class Summed:
     """The distribution function of masses that have no closed sum, from `first` on.
 
-    log_mass: of the shapes alone, at `first`.   ratio: of the mass at k + 1 to that at k.
+    log_mass: of the shapes alone, at `first`.
+    growth:   the mass at k + 1 over that at k, minus 1: roundings of what is near 1 would add up.
     reach:    of the shapes: beyond it no mass adds anything.
-    Cost: one ratio for each number up to the largest k, at most up to the largest reach. A quantile
+    Cost: one mass for each number up to the largest k, at most up to the largest reach. A quantile
           is found by one such walk, as devices without loops of their own pay for each step.
     """
 
     first: float
     log_mass: Function
-    ratio: Function
+    growth: Function
     reach: Function
 
     def __call__(self, k: Any, *shapes: Any) -> Any:
@@ -227,7 +241,7 @@ class Summed:
         start = self._start(most, shapes)
 
         def found_at(walk: _Walk, found: Any) -> Any:
-            is_new = rnp.isinf(found) & is_enough(walk.total)
+            is_new = rnp.isinf(found) & is_enough(walk)
             return rnp.where(is_new, walk.at, found)
 
         def goes_on(carry: tuple[_Walk, Any]) -> Any:
@@ -262,8 +276,8 @@ class Summed:
         """The walk after one number more, where it is not above `most`."""
         is_on = (walk.at < most) & walk.has_next
         at = rnp.where(is_on, walk.at, self.first)
-        share = rnp.where(is_on, self.ratio(at, *shapes), 1.0)
-        log, log_rest = _compensated(walk.log, walk.log_rest, rnp.log(share))
+        growth = rnp.where(is_on, self.growth(at, *shapes), 0.0)
+        log, log_rest = _compensated(walk.log, walk.log_rest, rnp.log1p(growth))
         mass = rnp.where(is_on, rnp.exp(log), 0.0)
         total = _compensated(walk.total, walk.total_rest, mass)
         return _Walk(walk.at + 1.0, log, log_rest, *total)

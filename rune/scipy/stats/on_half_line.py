@@ -17,6 +17,7 @@ from rune.scipy.special.densities import log_beta_power, log_poisson
 from rune.scipy.special.elementary import times_log
 from rune.scipy.special.gammas import digamma, gamma_function, log_gamma
 from rune.scipy.stats.family import Continuous, positive
+from rune.scipy.stats.on_line import log_of_one_and_square
 
 _EULER_GAMMA = 0.5772156649015329
 
@@ -163,6 +164,20 @@ maxwell = Continuous(
 )  # fmt: skip
 
 
+def _wald_upper(y: Any, mu: Any) -> Any:
+    """Above the mean a density times a difference of Mills' ratios: what they share is apart."""
+    root = 1.0 / rnp.sqrt(y)
+    is_far = y > mu
+    first = rnp.where(is_far, root * (y / mu - 1.0), 1.0)
+    apart = rnp.where(is_far, root, 1.0)
+    gap = normal.erfcx(math.sqrt(0.5) * first) - normal.erfcx(
+        math.sqrt(0.5) * (first + 2.0 * apart)
+    )
+    far = 0.5 * rnp.exp(-0.5 * first * first) * gap
+    _, above, other = _wald_parts(y, mu)
+    return rnp.where(is_far, far, above - other)
+
+
 def _wald_parts(y: Any, mu: Any) -> tuple[Any, Any, Any]:
     root = 1.0 / rnp.sqrt(y)
     first = root * (y / mu - 1.0)
@@ -178,7 +193,7 @@ invgauss = Continuous(
         -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square((y - mu) / mu) / (2.0 * y)
     ),
     lower=lambda y, mu: _wald_parts(y, mu)[0] + _wald_parts(y, mu)[2],
-    upper=lambda y, mu: _wald_parts(y, mu)[1] - _wald_parts(y, mu)[2],
+    upper=_wald_upper,
     valid=positive, mean_of=lambda mu: mu, variance_of=lambda mu: mu * mu * mu,
 )  # fmt: skip
 
@@ -288,14 +303,21 @@ def _loglaplace_isf(q: Any, c: Any) -> Any:
 
 halfcauchy = Continuous(
     "halfcauchy", "the magnitude of a Cauchy number", (), bounds=_half_line,
-    log_density=lambda y: math.log(2 / math.pi) - rnp.log1p(y * y),
+    log_density=lambda y: math.log(2 / math.pi) - log_of_one_and_square(y),
     lower=lambda y: 2 / math.pi * rnp.arctan(y),
     upper=lambda y: 2 / math.pi * rnp.arctan2(1.0, y),
-    quantile=lambda q: rnp.tan(math.pi / 2 * q),
-    upper_quantile=lambda q: 1.0 / rnp.tan(math.pi / 2 * q),
+    quantile=lambda q: 1.0 / _halfcauchy_cotangent(q),
+    upper_quantile=lambda q: _halfcauchy_cotangent(q),
     entropy_of=lambda: math.log(2 * math.pi), mean_of=lambda: math.inf,
     variance_of=lambda: math.inf,
 )  # fmt: skip
+
+
+def _halfcauchy_cotangent(q: Any) -> Any:
+    """1 / tan(π q / 2) for 0 < q < 1, exact near both ends."""
+    tangent = rnp.tan(math.pi / 2 * rnp.where(q > 0.5, 1.0 - q, q))
+    return rnp.where(q > 0.5, tangent, 1.0 / tangent)
+
 
 levy = Continuous(
     "levy", "Lévy's distribution", (), bounds=_half_line, is_open=True,

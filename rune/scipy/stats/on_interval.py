@@ -58,7 +58,8 @@ beta = Continuous(
 powerlaw = Continuous(
     "powerlaw", "a power of a uniform number", ("a",), bounds=_unit, valid=positive,
     log_density=lambda y, a: rnp.log(a) + times_log(a - 1.0, y),
-    lower=lambda y, a: rnp.power(y, a), log_lower=lambda y, a: times_log(a, y),
+    lower=lambda y, a: rnp.power(y, a), upper=lambda y, a: -rnp.expm1(times_log(a, y)),
+    log_lower=lambda y, a: times_log(a, y),
     quantile=lambda q, a: rnp.power(q, 1.0 / a), entropy_of=lambda a: 1.0 - 1.0 / a - rnp.log(a),
     mean_of=lambda a: a / (a + 1.0), variance_of=lambda a: a / ((a + 2.0) * rnp.square(a + 1.0)),
 )  # fmt: skip
@@ -69,7 +70,10 @@ arcsine = Continuous(
     lower=lambda y: 2 / math.pi * rnp.arctan2(rnp.sqrt(y), rnp.sqrt(1.0 - y)),
     upper=lambda y: 2 / math.pi * rnp.arctan2(rnp.sqrt(1.0 - y), rnp.sqrt(y)),
     quantile=lambda q: rnp.square(rnp.sin(math.pi / 2 * q)),
-    upper_quantile=lambda q: rnp.square(rnp.cos(math.pi / 2 * q)),
+    upper_quantile=lambda q: rnp.where(
+        q > 0.5, rnp.square(rnp.sin(math.pi / 2 * (1.0 - q))),
+        rnp.square(rnp.cos(math.pi / 2 * q)),
+    ),
     entropy_of=lambda: math.log(math.pi / 4), mean_of=lambda: 0.5, variance_of=lambda: 0.125,
 )  # fmt: skip
 
@@ -77,6 +81,11 @@ arcsine = Continuous(
 def _triangle_lower(y: Any, c: Any) -> Any:
     low, high = rnp.where(c > 0, c, 1.0), rnp.where(c < 1, 1.0 - c, 1.0)
     return rnp.where(y < c, y * y / low, 1.0 - rnp.square(1.0 - y) / high)
+
+
+def _triangle_upper(y: Any, c: Any) -> Any:
+    low, high = rnp.where(c > 0, c, 1.0), rnp.where(c < 1, 1.0 - c, 1.0)
+    return rnp.where(y < c, 1.0 - y * y / low, rnp.square(1.0 - y) / high)
 
 
 def _triangle_density(y: Any, c: Any) -> Any:
@@ -87,9 +96,12 @@ def _triangle_density(y: Any, c: Any) -> Any:
 triang = Continuous(
     "triang", "a triangle with its top at c", ("c",), bounds=_unit,
     log_density=lambda y, c: rnp.log(_triangle_density(y, c)), density=_triangle_density,
-    lower=_triangle_lower, valid=lambda c: (c >= 0) & (c <= 1),
+    lower=_triangle_lower, upper=_triangle_upper, valid=lambda c: (c >= 0) & (c <= 1),
     quantile=lambda q, c: rnp.where(
         q < c, rnp.sqrt(q * c), 1.0 - rnp.sqrt((1.0 - q) * (1.0 - c))
+    ),
+    upper_quantile=lambda q, c: rnp.where(
+        q < 1.0 - c, 1.0 - rnp.sqrt(q * (1.0 - c)), rnp.sqrt((1.0 - q) * c)
     ),
     entropy_of=lambda c: 0.5 - math.log(2) + 0.0 * c, mean_of=lambda c: (c + 1.0) / 3.0,
     variance_of=lambda c: (1.0 - c + c * c) / 18.0,
@@ -108,7 +120,19 @@ def _log_mass(a: Any, b: Any) -> Any:
     # log(1 - exp(gap)): two formulas, each exact in its range.
     is_close = gap > -math.log(2)
     close = rnp.log(-rnp.expm1(rnp.where(is_close, gap, -1.0)))
-    return right + rnp.where(is_close, close, rnp.log1p(-rnp.exp(rnp.where(is_close, -1.0, gap))))
+    wide = right + rnp.where(is_close, close, rnp.log1p(-rnp.exp(rnp.where(is_close, -1.0, gap))))
+    middle = 0.5 * (a + b)
+    is_narrow = (b > a) & ((b - a) * (1.0 + rnp.abs(middle)) < 0.03)
+    return rnp.where(is_narrow, _log_narrow_mass(*(rnp.where(is_narrow, x, c) for x, c in (
+        (middle, 0.0), (b - a, 0.01)
+    ))), wide)  # fmt: skip
+
+
+def _log_narrow_mass(middle: Any, width: Any) -> Any:
+    """The same around the middle: the width times the density, and terms of even powers."""
+    m, h = middle * middle, 0.25 * width * width
+    more = (m - 1.0) / 6.0 + h * ((m - 6.0) * m + 3.0) / 120.0
+    return rnp.log(width) - 0.5 * m - 0.5 * math.log(2 * math.pi) + rnp.log1p(h * more)
 
 
 def _truncnorm_ppf(q: Any, a: Any, b: Any) -> Any:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import rune.numpy as rnp
 from rune import ops
 from rune.scipy.special import error_functions as normal
@@ -32,9 +34,18 @@ norm = Continuous(
     entropy_of=lambda: 0.5 * (1.0 + _LOG_2PI), mean_of=lambda: 0.0, variance_of=lambda: 1.0,
 )  # fmt: skip
 
+
+def log_of_one_and_square(y: Any) -> Any:
+    """log(1 + y²), of numbers whose square overflows as well."""
+    size = rnp.abs(y)
+    is_far = size > 1e9
+    near = rnp.log1p(rnp.square(rnp.where(is_far, 1.0, y)))
+    return rnp.where(is_far, 2.0 * rnp.log(rnp.where(is_far, size, 1.0)), near)
+
+
 cauchy = Continuous(
     "cauchy", "Cauchy's distribution", (),
-    log_density=lambda y: -math.log(math.pi) - rnp.log1p(y * y),
+    log_density=lambda y: -math.log(math.pi) - log_of_one_and_square(y),
     lower=lambda y: rnp.arctan2(1.0, -y) * (1 / math.pi),
     upper=lambda y: rnp.arctan2(1.0, y) * (1 / math.pi),
     quantile=lambda q: -1.0 / _tan_of_pi(q), upper_quantile=lambda q: 1.0 / _tan_of_pi(q),
@@ -204,11 +215,49 @@ skewnorm = Continuous(
     log_density=lambda y, a: (
         math.log(2) - 0.5 * y * y - 0.5 * _LOG_2PI + normal.log_normal_cdf(a * y)
     ),
-    lower=lambda y, a: normal.normal_cdf(y) - 2.0 * owens_t(y, a),
-    upper=lambda y, a: normal.normal_cdf(-y) + 2.0 * owens_t(y, a),
+    lower=lambda y, a: _skewnorm_lower(y, a), upper=lambda y, a: _skewnorm_lower(-y, -a),
+    log_lower=lambda y, a: _skewnorm_log_lower(y, a),
+    log_upper=lambda y, a: _skewnorm_log_lower(-y, -a),
     mean_of=lambda a: math.sqrt(2 / math.pi) * a / rnp.sqrt(1.0 + a * a),
     variance_of=lambda a: 1.0 - 2 / math.pi * a * a / (1.0 + a * a),
 )  # fmt: skip
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+
+
+def _skewnorm_log_tail(y: Any, a: Any) -> Any:
+    """log(Φ(y) - 2 T(y, a)) for y < 0 < a, where the difference has no digits.
+
+    With h = -y it is ∫ exp(-h² (1 + x²) / 2) / (1 + x²) dx / π over x > a, by Gauss' formula in
+    (x - a) h, up to where the integrand is nothing.
+    """
+    h, slope = -y, -y * a
+    reach = rnp.minimum(8.6, 40.0 / slope)[..., None]
+    nodes, weights = (rnp.asarray(v, y.dtype) for v in (0.5 + 0.5 * _NODES, 0.5 * _WEIGHTS))
+    t = reach * nodes
+    fall = rnp.exp(-t * (slope[..., None] + 0.5 * t))
+    total = rnp.sum(weights * fall / (1.0 + rnp.square(a[..., None] + t / h[..., None])), -1)
+    size = reach[..., 0] * total / (math.pi * h)
+    return rnp.log(size) - 0.5 * (h * h + slope * slope)
+
+
+def _skewnorm_tail(y: Any, a: Any) -> tuple[Any, Any]:
+    """Where the tail is that of a difference, and its logarithm there."""
+    is_tail = (y < -1.0) & (a > 0)
+    return is_tail, _skewnorm_log_tail(rnp.where(is_tail, y, -1.0), rnp.where(is_tail, a, 1.0))
+
+
+def _skewnorm_lower(y: Any, a: Any) -> Any:
+    is_tail, log = _skewnorm_tail(y, a)
+    y = rnp.where(is_tail, 0.0, y)
+    return rnp.where(is_tail, rnp.exp(log), normal.normal_cdf(y) - 2.0 * owens_t(y, a))
+
+
+def _skewnorm_log_lower(y: Any, a: Any) -> Any:
+    is_tail, log = _skewnorm_tail(y, a)
+    y = rnp.where(is_tail, 0.0, y)
+    return rnp.where(is_tail, log, rnp.log(normal.normal_cdf(y) - 2.0 * owens_t(y, a)))
+
 
 dweibull = Continuous(
     "dweibull", "the double Weibull distribution", ("c",), valid=positive,
@@ -247,12 +296,23 @@ vonmises = Continuous(
 
 
 def _wrapcauchy_lower(y: Any, c: Any) -> Any:
+    is_high, part = _wrapcauchy_part(y, c)
+    return rnp.where(is_high, 1.0 - part, part)
+
+
+def _wrapcauchy_upper(y: Any, c: Any) -> Any:
+    is_high, part = _wrapcauchy_part(y, c)
+    return rnp.where(is_high, part, 1.0 - part)
+
+
+def _wrapcauchy_part(y: Any, c: Any) -> tuple[Any, Any]:
+    """Whether y is nearer to the upper end, and the share between y and the nearer one."""
     ratio = (1.0 + c) / (1.0 - c)
     is_high = y > math.pi
-    angle = rnp.where(is_high, 2 * math.pi - y, y)
+    turn = float(np.asarray(2 * math.pi, y.dtype))
+    angle = rnp.where(is_high, rnp.maximum((turn - y) + (2 * math.pi - turn), 0.0), y)
     # tan(y / 2) as a quotient, so that y = π is no exception
-    part = rnp.arctan2(ratio * rnp.sin(0.5 * angle), rnp.cos(0.5 * angle)) * (1 / math.pi)
-    return rnp.where(is_high, 1.0 - part, part)
+    return is_high, rnp.arctan2(ratio * rnp.sin(0.5 * angle), rnp.cos(0.5 * angle)) * (1 / math.pi)
 
 
 wrapcauchy = Continuous(
@@ -261,6 +321,6 @@ wrapcauchy = Continuous(
         rnp.log1p(-c * c) - _LOG_2PI
         - rnp.log(rnp.square(1.0 - c) + 4.0 * c * rnp.square(rnp.sin(0.5 * y)))
     ),
-    lower=_wrapcauchy_lower, bounds=lambda c: (0.0, 2 * math.pi),
+    lower=_wrapcauchy_lower, upper=_wrapcauchy_upper, bounds=lambda c: (0.0, 2 * math.pi),
     valid=lambda c: (c > 0) & (c < 1), entropy_of=lambda c: _LOG_2PI + rnp.log1p(-c * c),
 )  # fmt: skip
