@@ -21,7 +21,7 @@ from typing import Any
 import pdoc
 import pdoc.render
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 ROOMS = (
     "rune", "rune.numpy", "rune.numpy.linalg", "rune.numpy.fft", "rune.lax", "rune.lax.linalg",
     "rune.scipy", "rune.scipy.cluster.vq", "rune.scipy.fft", "rune.scipy.integrate",
@@ -31,7 +31,8 @@ ROOMS = (
     "rune.nn", "rune.nn.initializers", "rune.optim", "rune.random", "rune.tree", "rune.tree_util",
     "rune.debug", "rune.errors", "rune.checkpoint_policies",
 )  # fmt: skip
-GUIDE = ("guide", "decisions")
+GUIDE = ("guide", ".", "decisions")
+UNLISTED = ("plan",)  # the state of the work, for those who do it
 
 
 def room(name: str) -> ModuleType:
@@ -66,8 +67,9 @@ def members() -> Iterator[tuple[str, str, Any]]:
 
 
 def pages() -> list[Path]:
-    """The written pages."""
-    return sorted(p for folder in GUIDE for p in (HERE / folder).glob("*.md"))
+    """The written pages, folder after folder."""
+    found = (p for folder in GUIDE for p in sorted((HERE / folder).glob("*.md")))
+    return [p for p in found if p.stem not in UNLISTED]
 
 
 def build(folder: Path) -> None:
@@ -81,7 +83,8 @@ def build(folder: Path) -> None:
     for page in pages():
         target = folder / page.relative_to(HERE).with_suffix(".html")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_as_html(page.read_text(), page.stem))
+        target.write_text(_as_html(page))
+    (folder / "index.html").write_text(_index())
 
 
 def _show(name: str, module: ModuleType) -> None:
@@ -99,15 +102,44 @@ _PAGE = """<!doctype html>
 <style>body {{ max-width: 46rem; margin: 2rem auto; font: 1rem/1.5 sans-serif; padding: 0 1rem }}
 pre {{ background: #f4f4f4; padding: .8rem; overflow: auto }}
 table {{ border-collapse: collapse }} td, th {{ border: 1px solid #ccc; padding: .3rem .6rem }}
-</style></head><body><p><a href="../index.html">rune</a></p>
+</style></head><body><p><a href="{home}">rune</a></p>
 {body}
 </body></html>
 """
 
 
-def _as_html(text: str, title: str) -> str:
-    linked = re.sub(r"\]\((?!https?:)([^)#]+)\.md", r"](\1.html", text)
-    return _PAGE.format(title=title, body=pdoc.render_helpers.to_html(linked))
+def _as_html(page: Path) -> str:
+    """A written page; its links to pages and to rooms of the package lead to theirs."""
+    home = "../" * (len(page.relative_to(HERE).parts) - 1)
+    text = re.sub(
+        r"\[([^\]]*)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)",
+        lambda link: _linked(page, home, *link.groups("")), page.read_text(),
+    )  # fmt: skip
+    body = pdoc.render_helpers.to_html(text)
+    return _PAGE.format(title=page.stem, home=f"{home}index.html", body=body)
+
+
+def _linked(page: Path, home: str, text: str, target: str, anchor: str) -> str:
+    """A link as the site has it: of files that are no pages there, the text alone."""
+    found = (page.parent / target).resolve()
+    if found in pages():
+        return f"[{text}]({target.removesuffix('.md')}.html{anchor})"
+    place = found.relative_to(HERE.parent).with_suffix("").as_posix()
+    return f"[{text}]({home}{place}.html)" if place.replace("/", ".") in ROOMS else text
+
+
+def _index() -> str:
+    """The first page: every room, and every written page by its heading."""
+    rooms = [f"- [{name}]({name.replace('.', '/')}.html)" for name in ROOMS]
+    written = [
+        f"- [{page.read_text().splitlines()[0].lstrip('# ')}]"
+        f"({page.relative_to(HERE).with_suffix('.html').as_posix()})"
+        for page in pages() if page.parent.name != "decisions" or page.stem == "README"
+    ]  # fmt: skip
+    text = "\n".join(["# rune", "", "## Guide", "", *written, "", "## Reference", "", *rooms])
+    return _PAGE.format(
+        title="reference", home="index.html", body=pdoc.render_helpers.to_html(text)
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,29 @@ def test_every_room_has_a_page_with_all_its_names(site: Path, place: str):
     page = (site / f"{place.replace('.', '/')}.html").read_text()
 
     assert [n for n in public_names(room(place)) if f'id="{n}"' not in page] == []
+
+
+def _links(page: Path) -> list[Path]:
+    """The files of the site to which a page links."""
+    found = re.findall(r'href="([^"#?:$]+)(?:[#?][^"]*)?"', page.read_text())
+    return [(page.parent / target).resolve() for target in found]
+
+
+def test_every_link_leads_to_a_page(site: Path):
+    broken = {(p.name, q.name) for p in site.rglob("*.html") for q in _links(p) if not q.exists()}
+
+    assert broken == set()
+
+
+def test_every_page_is_reached_from_the_first(site: Path):
+    found, ahead = set(), [(site / "index.html").resolve()]
+    while ahead:
+        page = ahead.pop()
+        if page not in found and page.suffix == ".html":
+            found.add(page)
+            ahead += _links(page)
+
+    assert {p.resolve() for p in site.rglob("*.html")} - found == set()
 
 
 def test_every_page_of_the_guide_is_there(site: Path):

@@ -59,17 +59,24 @@ class Callbacks:
         return ctypes.cast(made, ctypes.c_void_p).value or 0
 
     def _entry(self, step: Call) -> Callable[[int], int]:
-        function, names = function_of(step), self._names
-        slots = (*step.outputs, *step.inputs)
-        count = len(slots) + len(names)
+        function, names, outputs = function_of(step), self._names, len(step.outputs)
+        slots = [s.type for s in (*step.outputs, *step.inputs)]
+        places, count = len(slots), len(slots) + len(names)
+        words_type = ctypes.c_int64 * count
+        # What is the same in every call is found once: small plans spend their time in here.
+        known = None if any(t.is_symbolic for t in slots) else [_reader(t) for t in slots]
 
         def enter(address: int) -> int:
             try:
-                words = (ctypes.c_int64 * count).from_address(address)
-                sizes = dict(zip(names, words[len(slots) :], strict=True))
-                types = [concrete_type(s.type, sizes) for s in slots]
-                arrays = [_array(words[k], t) for k, t in enumerate(types)]
-                fill(function, arrays, types, len(step.outputs))
+                words = words_type.from_address(address)[:]
+                if known is not None:
+                    types, readers = slots, known
+                else:
+                    sizes = dict(zip(names, words[places:], strict=True))
+                    types = [concrete_type(t, sizes) for t in slots]
+                    readers = [_reader(t) for t in types]
+                arrays = [read(word) for read, word in zip(readers, words)]
+                _fill(function, arrays, types, outputs)
             except BaseException as error:
                 _pending.error = error
                 return 1
@@ -78,10 +85,10 @@ class Callbacks:
         return enter
 
 
-def _array(address: int, type: ArrayType) -> np.ndarray:
-    """The memory at an address as an array."""
-    memory = (ctypes.c_uint8 * size_bytes(type)).from_address(address)
-    return np.frombuffer(memoryview(memory), type.dtype).reshape(static_shape(type))
+def _reader(type: ArrayType) -> Callable[[int], np.ndarray]:
+    """The memory at an address as an array of the type."""
+    memory, shape, dtype = ctypes.c_uint8 * size_bytes(type), static_shape(type), type.dtype
+    return lambda address: np.ndarray(shape, dtype, memory.from_address(address))
 
 
 def fill(
@@ -91,12 +98,23 @@ def fill(
     outputs: int,
 ) -> None:
     """Call the function on the last arrays, and put its results into the first."""
-    given = [a.reshape(static_shape(t)) for a, t in zip(arrays, types)][outputs:]
+    shaped = [a.reshape(static_shape(t)) for a, t in zip(arrays, types)]
+    _fill(function, shaped, types, outputs)
+
+
+def _fill(
+    function: HostFunction,
+    arrays: Sequence[np.ndarray],
+    types: Sequence[ArrayType],
+    outputs: int,
+) -> None:
+    given = arrays[outputs:]
     if not function.borrows:  # it may keep what it is given
         given = [np.array(a) for a in given]
     found = function(given, types[:outputs])
     for target, value in zip(arrays, found, strict=False):
-        target.reshape(-1)[...] = np.reshape(value, -1)  # a reshape may have taken its place
+        # A reshape may have taken its place.
+        target[...] = value if value.shape == target.shape else np.reshape(value, target.shape)
 
 
 def raise_pending() -> None:

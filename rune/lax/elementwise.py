@@ -150,13 +150,18 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
     Shapes: any, kept.
     Types:  floating, that of `x`.
-    Errors: ArgumentError for what is no array; DtypeError for anything but floats.
+    Errors: ArgumentError for what is no array, and another method; DtypeError for anything but
+            floats.
 
     >>> from rune import lax
     >>> lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
     (Array(3., f32*[], cpu:0), Array(2., f32*[], cpu:0))
     """
     found = value("round", x)
+    if rounding_method not in tuple(RoundingMethod):
+        raise ArgumentError(
+            f"round: cannot round by {rounding_method!r} (a lax.RoundingMethod required)"
+        )
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
         return ops.round(found)
     kept = ops.trunc(found)

@@ -33,25 +33,35 @@ Axes = tuple[int, ...]
 # --- dynamic slices ---------------------------------------------------------------------------
 
 
-def _starts(name: str, x: Any, start_indices: Any) -> list[Any]:
-    """One start per axis as rank-0 integers, negative ones counted from the end."""
+def _starts(name: str, x: Any, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
+    """One start per axis as rank-0 integers, negative ones counted from the end if allowed."""
     type = type_of(x)
     given = list(start_indices) if not isinstance(start_indices, tuple) else start_indices
     if len(given) != type.ndim:
         raise ShapeError(f"{name}: cannot start in {type} at {len(given)} indices (one per axis)")
-    return [_start(value(name, s), d) for s, d in zip(given, type.shape, strict=True)]
+    allowed = [negative] * type.ndim if isinstance(negative, bool) else list(negative)
+    if len(allowed) != type.ndim:
+        raise ArgumentError(
+            f"{name}: cannot use {len(allowed)} of allow_negative_indices for {type} (one per axis)"
+        )
+    starts = zip(given, type.shape, allowed, strict=True)
+    return [_start(value(name, s), d, counts_back) for s, d, counts_back in starts]
 
 
-def _start(start: Any, size: Any) -> Any:
-    if type_of(start).dtype in dtypes.UNSIGNED:
+def _start(start: Any, size: Any, counts_back: bool) -> Any:
+    if type_of(start).dtype in dtypes.UNSIGNED or not counts_back:
         return start
     whole = size_value(size, type_of(start).dtype)
     return ops.select(ops.lt(start, literal_like(0, start)), ops.add(start, whole), start)
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size]) -> Any:
+def dynamic_slice(
+    operand: Any, start_indices: Any, slice_sizes: Sequence[Size], *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:  # fmt: skip
     """A window of static sizes that begins at `start_indices`.
 
+    allow_negative_indices: whether those below 0 count from the end; else they count as 0.
     Shapes: operand [*S], start_indices int[] of each axis -> slice_sizes.
     Types:  that of `operand`.
     Errors: ArgumentError for what is no array; ShapeError for another rank.
@@ -62,13 +72,17 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size])
     Array([3, 4], i32[2], cpu:0)
     """
     x = value("dynamic_slice", operand)
-    starts = _starts("dynamic_slice", x, start_indices)
+    starts = _starts("dynamic_slice", x, start_indices, allow_negative_indices)
     return ops.dynamic_slice(x, *starts, sizes=shape_of("dynamic_slice", slice_sizes))
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:  # fmt: skip
     """The array with the window that begins at `start_indices` replaced.
 
+    allow_negative_indices: whether those below 0 count from the end; else they count as 0.
     Shapes: operand [*S], update within it, start_indices int[] of each axis -> [*S]. Types: kept.
     Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
             ShapeError for shapes that do not fit.
@@ -79,7 +93,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     Array([0., 1., 0.], f32[3], cpu:0)
     """
     x, new = value("dynamic_update_slice", operand), value("dynamic_update_slice", update)
-    starts = _starts("dynamic_update_slice", x, start_indices)
+    starts = _starts("dynamic_update_slice", x, start_indices, allow_negative_indices)
     return ops.dynamic_update_slice(x, new, *starts)
 
 
@@ -90,7 +104,10 @@ def _at_axis(name: str, x: Any, index: Any, axis: int) -> tuple[list[Any], int]:
     return starts, found
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
+    allow_negative_indices: bool = True,
+) -> Any:  # fmt: skip
     """`slice_size` positions along one axis, from `start_index` on.
 
     Shapes: [*A, N, *B] -> [*A, slice_size, *B].
@@ -108,10 +125,13 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     starts, found = _at_axis("dynamic_slice_in_dim", x, start_index, axis)
     sizes = list(type_of(x).shape)
     sizes[found] = slice_size
-    return dynamic_slice(x, tuple(starts), sizes)
+    return dynamic_slice(x, tuple(starts), sizes, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
+    allow_negative_indices: bool = True,
+) -> Any:  # fmt: skip
     """One position along an axis, which keeps size 1 unless `keepdims` is false.
 
     Shapes: [*A, N, *B] -> [*A, 1, *B] or [*A, *B]; index int[].
@@ -124,11 +144,15 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     >>> lax.dynamic_index_in_dim(rnp.arange(5), 2, keepdims=False)
     Array(2, i32[], cpu:0)
     """
-    picked = dynamic_slice_in_dim(operand, index, 1, axis)
+    picked = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
     return picked if keepdims else squeeze(picked, (axis,))
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """The array with positions along one axis replaced, from `start_index` on.
 
     Shapes: operand [*A, N, *B], update [*A, K, *B] -> that of `operand`. Types: kept.
@@ -143,10 +167,14 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     """
     x = value("dynamic_update_slice_in_dim", operand)
     starts, _ = _at_axis("dynamic_update_slice_in_dim", x, start_index, axis)
-    return dynamic_update_slice(x, update, tuple(starts))
+    return dynamic_update_slice(
+        x, update, tuple(starts), allow_negative_indices=allow_negative_indices
+    )
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """The array with one position along an axis replaced.
 
     Shapes: operand [*A, N, *B], update [*A, 1, *B] or [*A, *B] -> that of `operand`.
@@ -163,7 +191,9 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     new = ops.cast(new, type_of(x).dtype)
     if type_of(new).ndim == type_of(x).ndim - 1:
         new = expand_dims(new, (axis,))
-    return dynamic_update_slice_in_dim(x, new, index, axis)
+    return dynamic_update_slice_in_dim(
+        x, new, index, axis, allow_negative_indices=allow_negative_indices
+    )
 
 
 # --- gather and scatter -----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature
 from typing import Any
 
 from rune import ops
@@ -12,14 +13,23 @@ from rune.scipy import special
 from rune.transforms.forward import jvp
 
 
-def _special(name: str, rule: Any, doc: str, call: str, shown: str) -> Any:
-    count = call.count(",") + 1
+def _special(name: str, rule: Any, doc: str, call: str, shown: str, operands: str = "x") -> Any:
+    names = operands.split()
 
-    def function(*xs: Any) -> Any:
-        if len(xs) != count:
-            raise ArgumentError(f"{name}: cannot take {len(xs)} operands ({count} required)")
-        return rule(*alike(name, *xs))
+    def function(*xs: Any, **named: Any) -> Any:
+        given = [*xs, *(named.pop(n) for n in names[len(xs) :] if n in named)]
+        if named:
+            raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
+        if len(given) != len(names):
+            raise ArgumentError(
+                f"{name}: cannot take {len(given)} operands ({len(names)} required: {operands})"
+            )
+        return rule(*alike(name, *given))
 
+    function.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=Any) for n in names],
+        return_annotation=Any,
+    )
     return documented(function, name, doc, f"{name}({call})", shown, alike_facts("floats"))
 
 
@@ -33,7 +43,7 @@ digamma = _special(
 )
 polygamma = _special(
     "polygamma", special.polygamma, "The m-th derivative of digamma, for (m, x).", "1.0, 1.0",
-    _shown("1.644934", "f32*"),
+    _shown("1.644934", "f32*"), "m x",
 )  # fmt: skip
 zeta = _special(
     "zeta",
@@ -41,18 +51,19 @@ zeta = _special(
     "The sum of (q + k)⁻ˣ, for (x, q).",
     "2.0, 1.0",
     _shown("1.644934", "f32*"),
+    "x q",
 )
 igamma = _special(
     "igamma", special.gammainc, "The regularised lower incomplete gamma function of (a, x).",
-    "1.0, 1.0", _shown("0.63212055", "f32"),
+    "1.0, 1.0", _shown("0.63212055", "f32"), "a x",
 )  # fmt: skip
 igammac = _special(
     "igammac", special.gammaincc, "1 - igamma(a, x), accurate where that is small.", "1.0, 1.0",
-    _shown("0.36787945", "f32"),
+    _shown("0.36787945", "f32"), "a x",
 )  # fmt: skip
 betainc = _special(
     "betainc", special.betainc, "The regularised incomplete beta function of (a, b, x).",
-    "2.0, 1.0, 0.5", _shown("0.24999993", "f32"),
+    "2.0, 1.0, 0.5", _shown("0.24999993", "f32"), "a b x",
 )  # fmt: skip
 bessel_i0e = _special("bessel_i0e", special.i0e, "exp(-|x|) I₀(x).", "0.0", _shown("1.", "f32*"))
 bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _shown("0.", "f32*"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
-from rune.nn.support import real
+from rune.nn.support import ordered, real
 
 
 def identity(x: Any) -> Any:
@@ -39,7 +39,7 @@ def relu(x: Any) -> Any:
     >>> nn.relu(rnp.array([-1.0, 2.0]))
     Array([0., 2.], f32[2], cpu:0)
     """
-    return rnp.where(rnp.less_equal(x, 0), 0, x)  # so that NaN stays NaN
+    return rnp.where(rnp.less_equal(ordered("relu", x), 0), 0, x)  # so that NaN stays NaN
 
 
 def relu6(x: Any) -> Any:
@@ -53,7 +53,7 @@ def relu6(x: Any) -> Any:
     >>> nn.relu6(rnp.array([-1.0, 8.0]))
     Array([0., 6.], f32[2], cpu:0)
     """
-    inside = rnp.logical_and(rnp.greater(x, 0), rnp.less(x, 6))
+    inside = rnp.logical_and(rnp.greater(ordered("relu6", x), 0), rnp.less(x, 6))
     return rnp.where(inside, x, rnp.clip(ops.stop_gradient(x), 0, 6))
 
 
@@ -67,7 +67,8 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     >>> nn.leaky_relu(rnp.array([-100.0, 2.0]))
     Array([-1.,  2.], f32[2], cpu:0)
     """
-    return rnp.where(rnp.greater_equal(x, 0), x, rnp.multiply(x, negative_slope))
+    above = rnp.greater_equal(ordered("leaky_relu", x), 0)
+    return rnp.where(above, x, rnp.multiply(x, negative_slope))
 
 
 def sparse_plus(x: Any) -> Any:
@@ -225,7 +226,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     >>> nn.elu(rnp.array([-1e4, 2.0]))
     Array([-1.,  2.], f32[2], cpu:0)
     """
-    above = rnp.greater(x, 0)
+    above = rnp.greater(ordered("elu", x), 0)
     below = rnp.expm1(rnp.where(above, 0, x))
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
@@ -242,7 +243,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     >>> nn.celu(rnp.array([-1e4, 2.0]), 2.0)
     Array([-2.,  2.], f32[2], cpu:0)
     """
-    above = rnp.greater(x, 0)
+    above = rnp.greater(ordered("celu", x), 0)
     below = rnp.expm1(rnp.divide(rnp.where(above, 0, x), alpha))
     return rnp.where(above, x, rnp.multiply(below, alpha))
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import rune.numpy as rnp
 from rune import ops
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, ShapeError
 
 Combine = Literal["sum", "mean", "max"]
 
@@ -80,7 +80,12 @@ def gcn_layer(nodes: Any, senders: Any, receivers: Any, weight: Any, bias: Any =
     Array([[1.],
            [2.]], f32[2,1], cpu:0)
     """
-    x = rnp.asarray(nodes) @ weight
+    given, weight = rnp.asarray(nodes), rnp.asarray(weight)
+    if given.ndim != 2 or weight.ndim != 2:
+        raise ShapeError(
+            f"gcn_layer: cannot take nodes {given.type} and weight {weight.type} (matrices)"
+        )
+    x = given @ weight
     count = x.shape[0]
     receivers = rnp.asarray(receivers)
     degrees = aggregate(rnp.ones(receivers.shape, x.dtype), receivers, count) + 1

@@ -8,6 +8,7 @@ import rune.numpy as rnp
 from rune.errors import DtypeError, ShapeError
 from rune.nn.activations import log_sigmoid
 from rune.nn.normalisation import is_class, log_softmax
+from rune.ops.conventions import normalised_axis
 from rune.scipy.special.arguments import rounded, widened
 from rune.scipy.special.sums import largest_of
 
@@ -56,7 +57,7 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
             f"softmax_cross_entropy_with_integer_labels: cannot use labels {labels.type} for "
             f"logits {x.type} (one axis less required)"
         )
-    count = x.shape[axis]
+    count = x.shape[normalised_axis("softmax_cross_entropy_with_integer_labels", axis, x.type)]
     labels = rnp.where(rnp.less(labels, 0), rnp.add(labels, count), labels)
     shifted = x - largest_of(x, axis, None)
     # Compared with every class instead of gathered: the row is read anyway, and the derivative

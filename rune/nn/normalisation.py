@@ -76,7 +76,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
            [0., 0., 1.]], f32[2,3], cpu:0)
     """
     labels = rnp.asarray(x)
-    if isinstance(num_classes, float | str) or num_classes < 0:
+    is_whole = not isinstance(num_classes, float | str | tuple | list)
+    if not is_whole or num_classes < 0:
         raise ArgumentError(f"one_hot: cannot use {num_classes=} (a whole number required)")
     if labels.dtype == rnp.bool_:
         raise ArgumentError("one_hot: cannot use bools as labels (integers required)")

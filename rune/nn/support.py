@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import rune.numpy as rnp
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, DtypeError
 
 
 def real(x: Any) -> Any:
     """`x` as a floating array; integers as f32, Python scalars stay weak."""
     x = rnp.asarray(x)
     return x if rnp.issubdtype(x.dtype, rnp.floating) else rnp.true_divide(x, 1)
+
+
+def ordered(name: str, x: Any) -> Any:
+    """`x`, whose elements are compared. Errors: DtypeError for complex numbers."""
+    if rnp.iscomplexobj(x):
+        raise DtypeError(f"{name}: cannot take {rnp.asarray(x).type} (real numbers required)")
+    return x
 
 
 def record(name: str, value: Any, kind: type) -> Any:

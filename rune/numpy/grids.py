@@ -149,19 +149,21 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return triu_indices(rows, k, columns)
 
 
-def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any, ...]:
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
+) -> tuple[Any, ...]:
     """The positions that mask_func(ones((n, n)), k) leaves nonzero.
 
-    Shapes: n -> rows [K], columns [K]. Types: i32.
+    Shapes: n -> rows [K], columns [K]; K is `size`, where given, filled up with 0. Types: i32.
     Errors: ArgumentError for `n` that is no integer.
 
     >>> import rune.numpy as rnp
     >>> rnp.mask_indices(2, rnp.triu)[1]
     Array([0, 1, 1], i32[3], cpu:0)
     """
-    size = static_int("mask_indices", "a size", n)
-    ones = ops.broadcast(np.ones((), np.int32), shape=(size, size), axes=())
-    return nonzero(mask_func(ones, k))
+    count = static_int("mask_indices", "a size", n)
+    ones = ops.broadcast(np.ones((), np.int32), shape=(count, count), axes=())
+    return nonzero(mask_func(ones, k), size=size)
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
@@ -214,7 +216,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     x = _integers("unravel_index", indices)
     sizes = shape_of("unravel_index", shape)
     if order not in ("C", "F"):
-        raise ArgumentError(f"unravel_index: cannot use order={order!r} (\"C\" or \"F\")")
+        raise ArgumentError(f'unravel_index: cannot use order={order!r} ("C" or "F")')
     dtype = type_of(x).dtype
     total = size_value(product(sizes), dtype)
     x = ops.select(ops.lt(x, constant(0, x)), ops.add(x, total), x)

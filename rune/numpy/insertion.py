@@ -6,6 +6,7 @@ arrays, as the shape of the result depends on them.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from rune.ops.family import size_value
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, broadcast_together, constant
 
-SLICES = 16  # as many are joined; where more are left, single positions are gathered
+SLICES = 16  # so many parts are joined at most; where there would be more, elements are gathered
 
 
 def _along(name: str, x: Any, axis: int | None) -> tuple[Any, int, int]:
@@ -71,17 +72,14 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     Array([0, 2, 3], i32[3], cpu:0)
     """
     x, at, size = _along("delete", value("delete", arr), axis)
-    gone = np.zeros(size, np.bool_)
-    gone[_places("delete", obj, size, size)] = True
-    kept = np.flatnonzero(~gone)
-    if not len(kept):
-        return cut_out(x, at, 0, 0)
-    breaks = np.flatnonzero(np.diff(kept) != 1) + 1
-    if len(breaks) > SLICES:
-        return take(x, kept.astype(np.int32), at)
-    starts, ends = kept[[0, *breaks]].tolist(), kept[[*(breaks - 1), -1]].tolist()
-    parts = [cut_out(x, at, start, end + 1) for start, end in zip(starts, ends, strict=True)]
-    return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=at)
+    gone = np.unique(_places("delete", obj, size, size))
+    if len(gone) > SLICES:
+        kept = np.ones(size, np.bool_)
+        kept[gone] = False
+        return take(x, np.flatnonzero(kept).astype(np.int32), at)
+    bounds = [-1, *gone.tolist(), size]
+    parts = [cut_out(x, at, a + 1, b) for a, b in pairwise(bounds) if b > a + 1]
+    return ops.concatenate(*parts, axis=at) if parts else cut_out(x, at, 0, 0)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -152,6 +150,10 @@ def resize(a: Any, new_shape: Any) -> Any:
     count = type_of(x).shape[0]
     if count == 0 or total == 0:
         return ops.broadcast(constant(0, x), shape=shape, axes=())
+    if isinstance(total, int) and isinstance(count, int) and total <= SLICES * count:
+        whole, rest = divmod(total, count)
+        parts = [x] * whole + ([cut_out(x, 0, 0, rest)] if rest else [])
+        return c.reshape(ops.concatenate(*parts, axis=0), shape)
     number = ops.iota(shape=(total,), axis=0, dtype=dtypes.i32)
     return c.reshape(take(x, c.remainder(number, size_value(count, dtypes.i32)), 0), shape)
 

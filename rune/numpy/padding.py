@@ -156,10 +156,12 @@ def _known(x: Any, place: _Place) -> tuple[int, int, int, int]:
 
 
 def _moved(x: Any, place: _Place, mode: Any) -> Any:
-    """NumPy says which element goes where; runs of neighbours become slices of x."""
+    """Runs of neighbours become slices of x."""
     axis, size, low, high = _known(x, place)
-    source = np.pad(np.arange(size), (low, high), mode=mode)
-    parts = [_run(x, axis, run) for run in _runs(source)]
+    before, after = (
+        _runs(_source(at, size, mode)) for at in (np.arange(-low, 0), np.arange(size, size + high))
+    )
+    parts = [_run(x, axis, run) for run in (*before, (0, 1, size), *after)]
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
 
 
@@ -249,6 +251,17 @@ def _pad_once(x: Any, axis: int, low: Size, high: Size, mode: str) -> Any:
             for start, width in ((inner, low), (size - inner - high, high))
         )
     return ops.concatenate(before, x, after, axis=axis)
+
+
+def _source(at: np.ndarray, size: int, mode: str) -> np.ndarray:
+    """Which element stands at places beyond the ends."""
+    if mode == "edge":
+        return np.clip(at, 0, size - 1)
+    if mode == "wrap":
+        return at % size
+    period = 2 * size if mode == "symmetric" else max(1, 2 * (size - 1))
+    there = at % period
+    return np.minimum(there, period - (mode == "symmetric") - there) % size
 
 
 def _runs(source: np.ndarray) -> list[tuple[int, int, int]]:

@@ -51,9 +51,7 @@ def _total(
     if dtype is None and not promote_integers:
         dtype = type_of(x).dtype
     widened = st.summable(x, dtype)
-    found = reduce(
-        selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims
-    )
+    found = reduce(selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
     return _with_initial(combine, found, initial)
 
 

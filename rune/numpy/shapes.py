@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rune import ops
-from rune.core.interpreter import type_of
+from rune import dtypes, ops
+from rune.core.interpreter import Tracer, type_of
 from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.numpy.arguments import rank, refuse, shape_of, static_int, static_sizes, value
 from rune.ops import conventions as c
 from rune.ops import promote
+from rune.ops.family import size_value
+from rune.ops.promote import constant
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
@@ -342,7 +344,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Elements moved by `shift` along an axis, those that leave coming back at the other end.
 
-    `axis` None rolls the flattened array; tuples roll several axes. Shifts are Python integers.
+    `axis` None rolls the flattened array; tuples roll several axes. Shifts may be traced.
     Shapes: any, kept. Types: that of `a`.
     Errors: ArgumentError for what is no array and `shift` that is no integer; AxisError for an
             axis out of range.
@@ -355,7 +357,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return c.reshape(roll(c.reshape(x, -1), shift, 0), type_of(x).shape)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
-    shifts = static_sizes("roll", "a shift", shift)
+    shifts = _shifts(shift)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ArgumentError(f"roll: cannot match {len(shifts)} shifts to {len(axes)} axes")
     count = max(len(shifts), len(axes))
@@ -365,13 +367,38 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return x
 
 
-def _rolled(x: Any, by: Size, axis: int) -> Any:
+def _shifts(shift: Any) -> tuple[Any, ...]:
+    """One or several shifts, those that are traced as they are."""
+    if isinstance(shift, Tracer):
+        return tuple(shift) if rank(shift) else (shift,)  # type: ignore[arg-type]
+    if not isinstance(shift, tuple | list):
+        return static_sizes("roll", "a shift", shift)
+    parts = (s if isinstance(s, Tracer) else static_sizes("roll", "a shift", s)[0] for s in shift)
+    return tuple(parts)
+
+
+def _rolled(x: Any, by: Any, axis: int) -> Any:
     size = type_of(x).shape[axis]
+    if isinstance(by, Tracer):
+        return _rolled_by_traced(x, by, axis)
     # What is not known to have an element cannot be divided by; it takes shifts that fit.
     cut = -by % size if size != 0 and at_most(1, size) else size - by if by > 0 else -by
     if size == 0 or cut == 0 or cut == size:
         return x
     return ops.concatenate(cut_out(x, axis, cut, size), cut_out(x, axis, 0, cut), axis=axis)
+
+
+def _rolled_by_traced(x: Any, by: Any, axis: int) -> Any:
+    """The window of two copies side by side that begins `by` places before the second."""
+    if type_of(by).dtype not in dtypes.INTEGER or type_of(by).shape:
+        raise ArgumentError(f"roll: cannot use {type_of(by)} as a shift (an integer required)")
+    shape = type_of(x).shape
+    if 0 in shape:
+        return x
+    size = size_value(shape[axis], dtypes.i32)
+    start = c.remainder(ops.neg(ops.cast(by, dtypes.i32)), size)
+    starts = [start if i == axis else constant(0, start) for i in range(len(shape))]
+    return ops.dynamic_slice(ops.concatenate(x, x, axis=axis), *starts, sizes=shape)
 
 
 def cut_out(x: Any, axis: int, start: Any, limit: Any) -> Any:

@@ -142,7 +142,7 @@ def interp(
     Shapes: [*S], [N], [N] -> [*S].
     Types:  bools and integers become floats; fp may be complex.
     Errors: ArgumentError for what is no array; DtypeError for complex x and xp; ShapeError for
-            shapes that do not fit.
+            shapes that do not fit, and for no points.
 
     >>> import rune.numpy as rnp
     >>> rnp.interp(rnp.array([0.5, 9.0]), rnp.array([0.0, 1.0, 2.0]), rnp.array([3.0, 5.0, 8.0]))
@@ -154,8 +154,8 @@ def interp(
         x, xp = c.same_dtype("interp", x, xp)
     else:
         x, xp, fp = c.same_dtype("interp", x, xp, fp)
-    if rank(xp) != 1 or type_of(xp).shape != type_of(fp).shape:
-        why = "two vectors of one size required"
+    if rank(xp) != 1 or type_of(xp).shape != type_of(fp).shape or type_of(xp).shape == (0,):
+        why = "two vectors of one size required, of one point at least"
         raise ShapeError(f"interp: cannot connect {type_of(xp)} and {type_of(fp)} ({why})")
     if period is not None:
         left = right = None

@@ -96,9 +96,7 @@ logical_or = _ufunc(
     Ways(_truth(reductions.any, logic.logical_or), _running_truth(ops.cummax)),
 )  # fmt: skip
 logical_xor = _ufunc(logic.logical_xor, False)
-bitwise_and = _ufunc(
-    logic.bitwise_and, -1, Ways(_bits(ops.reduce_and, logic.bitwise_and, -1))
-)
+bitwise_and = _ufunc(logic.bitwise_and, -1, Ways(_bits(ops.reduce_and, logic.bitwise_and, -1)))
 bitwise_or = _ufunc(logic.bitwise_or, 0, Ways(_bits(ops.reduce_or, logic.bitwise_or, 0)))
 bitwise_xor = _ufunc(logic.bitwise_xor, 0)
 logaddexp = _ufunc(transcendental.logaddexp, -np.inf)

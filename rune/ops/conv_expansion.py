@@ -256,7 +256,7 @@ class Part:
 
     conv: Conv
     start: Ints
-    limit: Ints
+    limit: Shape
     stride: Ints
     is_zero: bool
 

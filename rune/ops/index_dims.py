@@ -166,15 +166,21 @@ def positions(
             along = _along(np.arange(operand.shape[axis]), rank, [batch_axes[batch]])
             found = _plus(found, along, stride)
         if axis in dims.start_map:
-            start = indices[..., dims.start_map.index(axis)].astype(np.int64)
+            start = indices[..., dims.start_map.index(axis)].astype(np.intp, copy=False)
             last = operand.shape[axis] - sizes[axis]
-            is_in = (start >= 0) & (start <= last)
-            if not is_in.all():
+            if not within(start, last):
+                if not clip:
+                    is_in = (start >= 0) & (start <= last)
+                    inside = inside & _along(is_in, rank, batch_axes)
                 start = np.clip(start, 0, last)
-                inside = inside if clip else inside & _along(is_in, rank, batch_axes)
             found = _plus(found, _along(start, rank, batch_axes), stride)
         stride *= operand.shape[axis]
     return found, inside
+
+
+def within(start: np.ndarray, last: int) -> bool:
+    """Whether all are 0...last, by their extremes: no mask is made."""
+    return not start.size or bool(0 <= start.min() and start.max() <= last)
 
 
 def _plus(total: np.ndarray, at: np.ndarray, stride: int) -> np.ndarray:

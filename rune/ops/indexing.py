@@ -51,6 +51,7 @@ from rune.ops.index_dims import (
     positions,
     result_shape,
     up,
+    within,
 )
 from rune.ops.movement import repeat_lane
 
@@ -76,13 +77,18 @@ def _gather_reference(
     if 0 in shape or 0 in operand.shape:
         return np.broadcast_to(fill, shape)
     rows = _rows_taken(operand, indices, dims, slice_sizes)
-    if rows is None or mode == "fill":
+    if rows is None or (mode == "fill" and not _starts_inside(operand, indices, dims)):
         at, inside = positions(operand, indices, dims, slice_sizes, mode != "fill")
         if rows is None:
             rows = np.broadcast_to(np.take(operand.reshape(-1), at), shape)
         if not inside.all():
             return np.where(inside, rows, fill)
     return np.require(rows, requirements=["C", "O"])  # `rows` may be a view of the operand
+
+
+def _starts_inside(operand: np.ndarray, indices: np.ndarray, dims: IndexDims) -> bool:
+    """Whether no row that is taken along one axis is out of bounds."""
+    return within(indices, operand.shape[dims.start_map[0]] - 1)
 
 
 def _rows_taken(

@@ -113,9 +113,12 @@ def var(
 
 def left_over(count: Any, ddof: float) -> Any:
     """count - ddof, but no less than 0: a variance of too few elements is NaN or infinite."""
-    if not ddof:
-        return count
-    return a.max(a.sub(count, literal_like(ddof, count)), literal_like(0, count))
+    if not hasattr(ddof, "type"):
+        if not ddof:
+            return count
+        ddof = literal_like(ddof, count)
+    less = a.cast(ddof, type_of(count).dtype)
+    return a.max(a.sub(count, less), literal_like(0, count))
 
 
 def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,

@@ -23,11 +23,30 @@ def stepped(optimizer: optim.Optimizer, state: Any = None) -> Any:
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     **{
-        f"{pool.__name__} of bools": (lambda pool=pool: pool(IMAGE > 0, 2), f"{pool.__name__}: cannot take bool")
+        f"{pool.__name__} of bools": (
+            lambda pool=pool: pool(IMAGE > 0, 2), f"{pool.__name__}: cannot take bool",
+        )
         for pool in (nn.max_pool, nn.adaptive_max_pool)
     },
+    **{
+        f"{f.__name__} of complex numbers": (
+            lambda f=f: f(X + 1j), f"{f.__name__}: cannot take c64[3]",
+        )
+        for f in (nn.relu, nn.relu6, nn.leaky_relu, nn.elu, nn.celu)
+    },
+    "layers of vectors": (
+        lambda: nn.gcn_layer(X, IDS, IDS, M), "gcn_layer: cannot take nodes f32[3]",
+    ),
+    "classes by a pair": (
+        lambda: nn.one_hot(IDS, (2, 2)), "one_hot: cannot use num_classes",  # type: ignore[arg-type]
+    ),
+    "labels along no axis": (
+        lambda: nn.softmax_cross_entropy_with_integer_labels(X, rnp.array(1), 1),
+        "softmax_cross_entropy_with_integer_labels: cannot find axis 1",
+    ),
     "fractions of bools": (
-        lambda: nn.fractional_max_pool(IMAGE > 0, 2, 3, key=KEY), "fractional_max_pool: cannot take bool",
+        lambda: nn.fractional_max_pool(IMAGE > 0, 2, 3, key=KEY),
+        "fractional_max_pool: cannot take bool",
     ),
     "groups of a vector": (lambda: nn.group_norm(X, 3), "group_norm: cannot split f32"),
     "groups that do not divide": (lambda: nn.group_norm(IMAGE, 3), "into 3 groups"),

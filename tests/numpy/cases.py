@@ -7,6 +7,7 @@ from typing import Any
 from tests.numpy.complex_cases import COMPLEX
 from tests.numpy.fourier_cases import SAMPLED
 from tests.numpy.function_cases import CALLED
+from tests.numpy.keyword_cases import KEYWORDS
 from tests.numpy.linalg_cases import SOLVED
 from tests.numpy.order_cases import ORDER
 from tests.numpy.position_cases import POSITIONS
@@ -306,5 +307,5 @@ CREATION = [
 CASES = [
     *SOLVED, *SPECTRAL,
     *ELEMENTWISE, *REDUCTIONS, *SHAPES, *INDEXING, *PRODUCTS, *EINSUM, *CREATION, *COMPLEX,
-    *POSITIONS, *CALLED, *STATISTICS, *SAMPLED, *ORDER,
+    *POSITIONS, *CALLED, *STATISTICS, *SAMPLED, *ORDER, *KEYWORDS,
 ]  # fmt: skip

@@ -62,6 +62,12 @@ def test_what_is_no_number_is_refused_in_either_byte_order():
         rnp.asarray(np.array(["2026-11-21"], ">M8[D]"))
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_masked_array_is_refused_whose_mask_would_be_lost(way: str):
+    with pytest.raises(TypeError, match="cannot take MaskedArray as an array"):
+        WAYS[way](np.ma.masked_array(X, X > 3))
+
+
 def test_the_method_compress_takes_the_condition_first():
     same(X[[True, False, True]], rnp.asarray(X).compress(np.array([True, False, True]), axis=0))
 

@@ -270,6 +270,22 @@ def test_there_is_no_cuda_array_interface_elsewhere():
     assert not hasattr(rnp.ones(2), "__cuda_array_interface__")
 
 
+@pytest.mark.parametrize("transform", [rune.jit, rune.vmap], ids=["jit", "vmap"])
+def test_what_is_made_for_the_device_of_a_traced_value_goes_with_it(transform: Any):
+    def shifted(x: Any) -> Any:
+        xp = x.__array_namespace__()
+        return (x.to_device(x.device) + xp.ones((), device=x.device)).value
+
+    same(X + 1, transform(shifted)(array(X)))
+
+
+def test_a_traced_value_goes_to_a_device():
+    moved = rune.jit(lambda x: x.to_device("reference"))(array(X))
+
+    assert moved.device.name == "reference:0"
+    same(X, moved)
+
+
 def test_cuda_memory_is_lent_where_it_is(on_cuda: tuple[Array, FakeCuda]):
     x, _fake = on_cuda
 

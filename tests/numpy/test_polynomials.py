@@ -97,6 +97,7 @@ def test_remainders_of_division_can_be_trimmed_where_values_are_known():
         (lambda: rnp.gradient(rnp.ones(4), edge_order=3), ArgumentError, "edge_order=3"),
         (lambda: rnp.gradient(rnp.ones(4), rnp.ones(3)), ShapeError, "cannot place 4 samples"),
         (lambda: rnp.interp(0.0, rnp.ones(3), rnp.ones(2)), ShapeError, "interp: cannot connect"),
+        (lambda: rnp.interp(0.0, rnp.ones(0), rnp.ones(0)), ShapeError, "interp: cannot connect"),
         (lambda: rnp.interp(0.0, rnp.ones(3), rnp.ones(3), left="x"), ArgumentError, "'x' outside"),
     ],
 )

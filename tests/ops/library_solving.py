@@ -22,7 +22,10 @@ from rune.ops.linalg import (
     householder_product,
     linear_solve,
     lu,
+    matrix_det,
+    matrix_solve,
     qr,
+    slogdet,
     triangular_solve,
     tridiagonal_solve,
 )
@@ -259,6 +262,32 @@ _SOLVES = [
 ]  # fmt: skip
 
 
+def _regular(a: Any, *sides: Any) -> Sequence[Any]:
+    return (_strong(a), *sides)
+
+
+_DIRECT = [
+    *(
+        Use(
+            matrix_solve, (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
+            lambda a, b: [np.linalg.solve(a, b)], prepare=_regular,
+        )
+        for shape, dtype in (((3, 3), REAL), ((2, 7, 7), COMPLEX), ((26, 26), REAL))
+    ),
+    *(
+        Use(primitive, (_matrix(*shape, dtype=dtype),), expected, prepare=_regular, limit=2000)
+        for primitive, expected in (
+            (matrix_det, lambda a: [np.linalg.det(a)]),
+            (slogdet, np.linalg.slogdet),
+        )
+        for shape, dtype in (((3, 3), REAL), ((2, 7, 7), COMPLEX))
+    ),
+    Use(
+        slogdet, (_matrix(26, 26),), np.linalg.slogdet, prepare=_regular, limit=2000, smooth=False
+    ),
+]  # fmt: skip
+
+
 def _band(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> list:
     n, places = main.shape[-1], np.arange(main.shape[-1])
     a = np.zeros((*main.shape, n), main.dtype)
@@ -284,5 +313,6 @@ _TRIDIAGONALS = [
 ]  # fmt: skip
 
 USES = (
-    *_CHOLESKYS, *_LUS, *_QRS, *_REFLECTIONS, *_TRIANGULARS, *_SOLVES, *_TRIDIAGONALS,
+    *_CHOLESKYS, *_LUS, *_QRS, *_REFLECTIONS, *_TRIANGULARS, *_SOLVES, *_DIRECT,
+    *_TRIDIAGONALS,
 )  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tests.numpy.spelling import Case, case, f, pos, unit
 
 
@@ -79,6 +81,14 @@ INTERPOLATE = [
         _rising(g), y, 3)(_inside(_rising(g), u), 1), pos(7), f(7), unit(4), slack=400.0),
     _case("BSpline", lambda sp, g, c, u: sp.interpolate.BSpline(_rising(g), c[3:], 2)(
         _rising(g)[3] + 0.1 * u), pos(9), f(9, 2), unit(3), slack=10.0),
+    _case("BSpline along the last axis, repeated", lambda sp, c, u: sp.interpolate.BSpline(
+        np.arange(9, dtype=np.float32), c, 2, "periodic", 1)(9.0 * u), f(2, 6), unit(4),
+        keeps={6: "basis functions"}, slack=10.0, smooth=False),
+    _case("PPoly along the last axis, repeated", lambda sp, c, g, u: [
+        sp.interpolate.PPoly(c, _rising(g), "periodic", 1)(9.0 * u),
+        sp.interpolate.PPoly(c, _rising(g), "periodic", 1).integrate(-1.0, 9.0)],
+        f(2, 3, 4), pos(5), unit(4), keeps={4: "pieces", 5: "points"}, slack=50.0,
+        smooth=False),
     _case("interp1d of points in no order", lambda sp, x, y, u: sp.interpolate.interp1d(
         x, y, fill_value="extrapolate")(2.0 + 2.0 * u), f(6), f(2, 6), unit(4), slack=50.0),
     _case("RegularGridInterpolator of falling points", lambda sp, g, v, u:

@@ -135,6 +135,8 @@ _SOLVES = [
     of("solve_triangular of a vector", lambda sp, x, b: sp.linalg.solve_triangular(regular(x), b),
        f(7, 7), f(7), slack=20),
     of("lstsq", lambda sp, x, b: sp.linalg.lstsq(x, b)[0], f(6, 3), f(6, 2), slack=500),
+    of("lstsq of a vector, all of it", lambda sp, x, b: tuple(sp.linalg.lstsq(x, b, 1e-3)),
+       f(6, 3), f(6), slack=500, plain=True),
     of("lstsq, all of it", lambda sp, x, b: tuple(sp.linalg.lstsq(x, b, 1e-3)), f(6, 3), f(6, 2),
        slack=100, smooth=False),
     of("pinv", lambda sp, x: sp.linalg.pinv(x), f(5, 3), slack=500),
@@ -202,6 +204,10 @@ _STRUCTURES = [
         c + FIRST, b), f(4), f(4), slack=20),
     of("solve_circulant of columns", lambda sp, c, b: sp.linalg.solve_circulant(
         c + FIRST, b), z(4), z(4, 2), slack=20),
+    of("solve_circulant of vectors along axes", lambda sp, c, b: [
+        sp.linalg.solve_circulant(c + FIRST, b, baxis=1),
+        sp.linalg.solve_circulant(c + FIRST, b.T, outaxis=-1)], f(2, 1, 4), f(3, 4), slack=20,
+        plain=True),
     of("solve_circulant, least squares", lambda sp, c, b: sp.linalg.solve_circulant(
         c, b, singular="lstsq", tol=1e-3), f(4), f(4), slack=200),
 ]  # fmt: skip

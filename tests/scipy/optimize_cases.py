@@ -34,6 +34,8 @@ OPTIMIZE = [
         lambda x: x**3 - a, 1.0 + 0.0 * a, fprime=lambda x: 3.0 * x**2), pos(3)),
     _case("golden", lambda s, a: s.golden(lambda x: (x - a) ** 2, brack=(-1.0, 4.0)), pos(),
           smooth=False, slack=1e3, without=_MINIMA),  # the values are flat at the minimum
+    _case("golden downhill", lambda s, a: s.golden(lambda x: (x - 9.0 * a) ** 2), pos(),
+          smooth=False, slack=1e3, without=_MINIMA, plain=True),
     *[
         _case(f"minimize {method}", lambda s, a, method=method: s.minimize(
             _bowl(a), 0.0 * a, method=method).x, f(3), smooth=False, slack=slack,

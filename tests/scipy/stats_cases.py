@@ -208,6 +208,8 @@ SAMPLES = [
           pos(2, 5)),
     _case("iqr scaled", lambda sp, x: sp.stats.iqr(
           x, axis=1, rng=(10, 80), scale="normal", interpolation="lower"), f(2, 7)),
+    _case("iqr of two axes", lambda sp, x: sp.stats.iqr(x, axis=(0, 2)), f(2, 3, 4)),
+    _case("moments", lambda sp, x: sp.stats.moment(x, [2, 3], axis=1), f(2, 7)),
     _case("pearsonr", lambda sp, x, y: list(sp.stats.pearsonr(x, y)), f(6), f(6)),
     _case("spearmanr", lambda sp, x, y: sp.stats.spearmanr(x, y).statistic, f(6), f(6),
           smooth=False),
@@ -224,6 +226,8 @@ VECTORS = [
     _case("multivariate_normal", lambda sp, x, m, r: [
         getattr(sp.stats.multivariate_normal, k)(x, m, _covariance(r)) for k in ("pdf", "logpdf")],
         f(4, 3), f(3), f(3, 3)),
+    _case("multivariate_normal of numbers", lambda sp, x, v: (
+          sp.stats.multivariate_normal.logpdf(x, 0.5, v)), f(4), pos(), plain=True),
     _case("multivariate_normal.entropy", lambda sp, m, r: sp.stats.multivariate_normal.entropy(
         m, _covariance(r)), f(3), f(3, 3)),
     _case("gaussian_kde", lambda sp, x, p: [

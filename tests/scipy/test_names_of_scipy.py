@@ -52,7 +52,7 @@ MISSING: dict[str, Table] = {
         "Trees of clusters, which are made by one merge after another; use SciPy's.": "hierarchy",
         OWN: "test",
     },
-    "cluster.vq": {SEARCH: "kmeans kmeans2"},
+    "cluster.vq": {SEARCH: "kmeans kmeans2", OLD: "py_vq", OWN: "ClusterError"},
     "fft": {
         UNWRITTEN: "fht fhtoffset ifht",
         "Their threads and their choice of a library; a program of rune has its device.":
@@ -166,8 +166,7 @@ MISSING: dict[str, Table] = {
             "gausspulse hilbert2 lombscargle max_len_seq medfilt medfilt2d order_filter qspline1d "
             "qspline1d_eval qspline2d resample_poly sawtooth sepfir2d sosfiltfilt spline_filter "
             "square sweep_poly symiirorder1 symiirorder2 unit_impulse upfirdn vectorstrength "
-            "wiener "
-            "zoom_fft",
+            "whittaker_henderson wiener zoom_fft",
         OWN: "test",
     },
     "signal.windows": {UNWRITTEN: "chebwin dpss kaiser_bessel_derived taylor"},
@@ -280,9 +279,9 @@ MISSING: dict[str, Table] = {
         "Statistics of samples that have not been written.":
             "binned_statistic binned_statistic_2d binned_statistic_dd boxcox boxcox_llf "
             "boxcox_normmax boxcox_normplot circmean circstd circvar cumfreq differential_entropy "
-            "directional_stats energy_distance entropy expectile gstd gzscore kendalltau kstat "
-            "kstatvar linregress lmoment median_abs_deviation obrientransform percentileofscore "
-            "pmean pointbiserialr ppcc_max ppcc_plot probplot quantile relfreq scoreatpercentile "
+            "directional_stats energy_distance entropy estimated_cdf expectile gstd gzscore "
+            "kendalltau kstat kstatvar linregress lmoment median_abs_deviation obrientransform "
+            "percentileofscore pmean pointbiserialr ppcc_max ppcc_plot probplot quantile relfreq scoreatpercentile "
             "siegelslopes sigmaclip somersd spearmanrho theilslopes tmax tmean tmin trim1 "
             "trim_mean "
             "trimboth tsem tstd tvar variation wasserstein_distance wasserstein_distance_nd "

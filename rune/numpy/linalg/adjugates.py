@@ -24,6 +24,7 @@ from rune.core.interpreter import type_of
 from rune.numpy.arguments import rank
 from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
+from rune.ops.linalg.direct import det, sign_of
 from rune.ops.matrix_helpers import (
     adjoint,
     as_dtype_of,
@@ -43,22 +44,10 @@ from rune.ops.matrix_helpers import (
 from rune.transforms.custom_jvp import custom_jvp
 
 
-def sign_of(pivots: Any, dtype: np.dtype) -> Any:
-    """1 for an even number of exchanges, -1 for an odd one. i32[*B, K] -> [*B]."""
-    shape = type_of(pivots).shape
-    own = ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
-    moved = ops.cast(ops.ne(pivots, own), dtypes.i32)
-    count = ops.reduce_sum(moved, axes=(len(shape) - 1,))
-    odd = ops.rem(count, np.int32(2))
-    return ops.cast(ops.sub(np.int32(1), ops.mul(np.int32(2), odd)), dtype)
-
-
 @custom_jvp
 def determinant(a: Any) -> Any:
-    """The product of the pivots. [*B, N, N] -> [*B]."""
-    factors, pivots, _ = ops.linalg.lu(a)
-    pivot_product = ops.reduce_prod(diagonal(factors), axes=(rank(a) - 2,))
-    return ops.mul(sign_of(pivots, type_of(a).dtype), pivot_product)
+    """The determinant, with a derivative that holds everywhere. [*B, N, N] -> [*B]."""
+    return det(a)
 
 
 def _determinant_jvp(primals: Any, tangents: Any) -> Any:

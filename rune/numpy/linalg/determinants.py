@@ -1,8 +1,8 @@
 """Determinants, and what is told by singular values: condition and rank.
 
-Both determinants read an LU factorisation, and have derivatives of their own: that of `slogdet` is
-a trace with the inverse; that of `det` multiplies by the adjugate, which exists for singular
-matrices too and is built without a division.
+Both determinants have derivatives of their own: that of `slogdet` is a trace with the inverse;
+that of `det` multiplies by the adjugate, which exists for singular matrices too and is built
+without a division.
 """
 
 from __future__ import annotations
@@ -15,20 +15,17 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.arguments import rank, value
-from rune.numpy.linalg.adjugates import determinant, sign_of
+from rune.numpy.linalg.adjugates import determinant
 from rune.numpy.linalg.arguments import computing, matrices, square
 from rune.numpy.linalg.norms import norm
 from rune.numpy.linalg.solves import cutoff, inv, significant
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import (
-    diagonal,
     full,
     number,
     part,
-    real_part,
 )
 from rune.ops.promote import apply
-from rune.transforms.custom_jvp import custom_jvp
 
 
 class SlogdetResult(NamedTuple):
@@ -75,29 +72,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
         raise ArgumentError(f"slogdet: cannot use method {method!r} (None or 'lu' required)")
     (x,), narrowed = computing("slogdet", a)
     square("slogdet", x)
-    return narrowed(SlogdetResult(*_slogdet(x)))
-
-
-@custom_jvp
-def _slogdet(a: Any) -> tuple[Any, Any]:
-    factors, pivots, _ = ops.linalg.lu(a)
-    d = diagonal(factors)
-    axes = (rank(a) - 2,)
-    sign = ops.mul(sign_of(pivots, type_of(a).dtype), ops.reduce_prod(ops.sign(d), axes=axes))
-    return sign, ops.reduce_sum(ops.log(ops.abs(d)), axes=axes)
-
-
-def _slogdet_jvp(primals: Any, tangents: Any) -> Any:
-    (a,), (da,) = primals, tangents
-    sign, log = _slogdet(a)
-    factors, _, order = ops.linalg.lu(a)
-    moved = ops.linalg.linear_solve(a, factors, order, da, transposed=False)
-    change = ops.reduce_sum(diagonal(moved), axes=(rank(a) - 2,))
-    turn = ops.sub(change, ops.cast(real_part(change), type_of(change).dtype))
-    return (sign, log), (ops.mul(sign, turn), real_part(change))
-
-
-_slogdet.defjvp(_slogdet_jvp)
+    return narrowed(SlogdetResult(*ops.linalg.slogdet(x)))
 
 
 # --- what singular values tell ----------------------------------------------------------------

@@ -22,7 +22,7 @@ from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
-from rune.ops.linalg.solve import solve as solve_matrices
+from rune.ops.linalg.direct import solve as solve_matrices
 from rune.ops.matrix_helpers import (
     adjoint,
     eye,

@@ -2,6 +2,7 @@
 
 cholesky      L with L Lᴴ = A                          lu        P A = L U, by blocks
 triangular    triangular_solve                         solve     linear_solve, through lu's factors
+direct        solve, det, slogdet
 qr            qr, geqrf, householder_product           tridiagonal   tridiagonal_solve
 eigh, svd     by rotations on devices (jacobi)          eig, schur    by the host
 hessenberg    by reflections                            tridiagonal   in tridiagonal_form
@@ -16,6 +17,7 @@ matrix is tiny: then its algorithm is written out over its elements, on every de
 from rune.core.primitive import Primitive
 from rune.ops.linalg.cholesky import cholesky
 from rune.ops.linalg.commutator import hessenberg_commutator
+from rune.ops.linalg.direct import matrix_det, matrix_solve, slogdet
 from rune.ops.linalg.eig import eig
 from rune.ops.linalg.eigh import eigh
 from rune.ops.linalg.hessenberg import hessenberg
@@ -33,11 +35,12 @@ from rune.ops.linalg.tridiagonal_form import tridiagonal
 PRIMITIVES: tuple[Primitive, ...] = (
     cholesky, lu, qr, geqrf, geqp3, householder_product, linear_solve, triangular_solve,
     tridiagonal_solve, eigh, svd, eig, schur, hessenberg, tridiagonal,
-    sylvester, triangular_sqrt, hessenberg_commutator,
+    sylvester, triangular_sqrt, hessenberg_commutator, matrix_solve, matrix_det, slogdet,
 )  # fmt: skip
 
 __all__ = [
     "PRIMITIVES", "cholesky", "eig", "eigh", "geqp3", "geqrf", "hessenberg",
-    "hessenberg_commutator", "householder_product", "linear_solve", "lu", "qr", "schur", "svd",
-    "sylvester", "triangular_solve", "triangular_sqrt", "tridiagonal", "tridiagonal_solve",
+    "hessenberg_commutator", "householder_product", "linear_solve", "lu", "matrix_det",
+    "matrix_solve", "qr", "schur", "slogdet", "svd", "sylvester", "triangular_solve",
+    "triangular_sqrt", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip

@@ -33,11 +33,11 @@ from rune.ops.arithmetic import abs, cast, div, eq, mul, select, sub
 from rune.ops.complex_numbers import complex, conj, imag, real
 from rune.ops.creation import iota
 from rune.ops.family import broadcast, reduce_sum
+from rune.ops.linalg.direct import solve
 from rune.ops.linalg.eigh import inverse_gaps
 from rune.ops.linalg.lapack import routine
 from rune.ops.linalg.schur import both
 from rune.ops.linalg.schur_numpy import complexified
-from rune.ops.linalg.solve import solve
 from rune.ops.matrix_helpers import (
     adjoint,
     batch_leading,

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError, _umath_linalg
 
+from rune.ops.linalg.small import over_matrices
+
 Arrays = tuple[np.ndarray, ...]
 
 
@@ -75,3 +77,20 @@ def _each(public: Callable[..., Any], x: np.ndarray) -> Any:
             out[lane] = value
     outs = [o.reshape(*x.shape[:-2], *o.shape[1:]) for o in outs]
     return tuple(outs) if several else outs[0]
+
+
+_SOLVE = getattr(_umath_linalg, "solve", None)
+
+
+def solve_in_lapack(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """X with A X = B, NaN where A is singular. Shapes: [*B, N, N], [*B, N, K] -> [*B, N, K]."""
+    if 0 in b.shape:
+        return np.empty_like(b)
+    return over_matrices(_solved_or_nan, a, b) if _SOLVE is None else _SOLVE(a, b)
+
+
+def _solved_or_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(a, b)
+    except LinAlgError:
+        return np.full_like(b, np.nan)

@@ -106,8 +106,8 @@ geqrf: Primitive = Primitive(
 
 def _product_type(a: ArrayType, taus: ArrayType) -> ArrayType:
     require_matrices("householder_product", a)
-    m, n, k = *a.shape[-2:], taus.shape[-1]
-    if taus.dtype != a.dtype or taus.shape[:-1] != a.shape[:-2] or not k <= n <= m:
+    m, n, k = *a.shape[-2:], taus.shape[-1] if taus.ndim else 0
+    if not taus.ndim or taus.dtype != a.dtype or taus.shape[:-1] != a.shape[:-2] or not k <= n <= m:
         raise ShapeError(
             f"householder_product: cannot multiply the reflections {a} with {taus} "
             f"(rows >= columns >= reflections required, of one dtype)"

@@ -21,9 +21,7 @@ from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType
 from rune.errors import DtypeError
 from rune.ops.arithmetic import eq, neg, select
-from rune.ops.creation import stop_gradient
 from rune.ops.family import Batched, broadcast, reduce_sum, reshape
-from rune.ops.linalg.lu import lu
 from rune.ops.linalg.small import is_small
 from rune.ops.linalg.triangular import (
     require_right_side,
@@ -44,12 +42,6 @@ from rune.ops.matrix_helpers import (
 )
 from rune.ops.matrix_helpers import rows as row_numbers
 from rune.ops.movement import concatenate
-
-
-def solve(a: Any, b: Any) -> Any:
-    """X with A X = B. Shapes: [*B, N, N], [*B, N, K] -> [*B, N, K]."""
-    factors, _, order = lu(stop_gradient(a))
-    return linear_solve(a, factors, order, b, transposed=False)
 
 
 def _type(

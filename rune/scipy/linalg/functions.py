@@ -8,6 +8,7 @@ Sylvester equation, that of funm uses divided differences.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -153,12 +154,18 @@ def _logm(a: Any) -> Any:
 
 def _log_near_one(x: Any) -> Any:
     """Gauss and Legendre's sum for the integral: the diagonal Padé approximant."""
-    identity = eye(type_of(x).shape, type_of(x).dtype)
-    y, total = ops.sub(x, identity), zeros(x)
-    for node, weight in zip(*np.polynomial.legendre.leggauss(POINTS), strict=True):
-        divisor = ops.add(identity, ops.mul(y, number((node + 1) / 2, y)))
-        total = ops.add(total, ops.mul(solve(divisor, y), number(weight / 2, y)))
-    return total
+    shape, dtype = (POINTS, *type_of(x).shape), type_of(x).dtype
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+
+    def of_points(values: np.ndarray) -> Any:
+        return ops.broadcast(values.astype(dtype), shape=shape, axes=(0,))
+
+    y = ops.sub(x, eye(shape[1:], dtype))
+    each = ops.broadcast(y, shape=shape, axes=tuple(range(1, len(shape))))
+    # One solve for all points: seven of them would be seven times the code.
+    divisors = ops.add(eye(shape, dtype), ops.mul(each, of_points((nodes + 1) / 2)))
+    found = ops.mul(solve(divisors, each), of_points(weights / 2))
+    return ops.reduce_sum(found, axes=(0,))
 
 
 def fractional_matrix_power(A: Any, t: float) -> Any:
@@ -178,6 +185,10 @@ def fractional_matrix_power(A: Any, t: float) -> Any:
     Array([[4., 0.],
            [0., 9.]], f32[2,2], cpu:0)
     """
+    if not isinstance(t, numbers.Real) and getattr(t, "ndim", 1) != 0:
+        raise ArgumentError(
+            f"fractional_matrix_power: cannot raise to {type(t).__name__} (a real number required)"
+        )
     whole = int(np.floor(t))
     if whole == t:
         return matrix_power(A, whole)

@@ -62,6 +62,8 @@ def _triangular(name: str, a: Any, b: Any, lower: bool, unit: bool = False) -> A
 def _columns(name: str, a: Any, b: Any) -> tuple[Any, bool]:
     """Right-hand sides as columns, and whether they were one vector."""
     is_vector = type_of(b).ndim == 1
+    if type_of(b).ndim == 0:
+        raise ShapeError(f"{name}: cannot solve for {type_of(b)} (a vector or columns required)")
     columns = rnp.expand_dims(b, -1) if is_vector else b
     if square(name, a).shape[-1] != type_of(columns).shape[-2]:
         raise ShapeError(

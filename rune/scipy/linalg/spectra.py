@@ -16,7 +16,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import cholesky, solve
 from rune.numpy.linalg import svd as _svd
-from rune.numpy.linalg.arguments import computing, matrices, same_batch, square
+from rune.numpy.linalg.arguments import computing, same_batch, square
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import adjoint, hermitian, matmul, part
 from rune.ops.promote import broadcast_shape
@@ -276,7 +276,7 @@ def eig_banded(
 
     Shapes: [U+1, N] -> [K], [N, K].
     Types:  values real, vectors complex of complex numbers; bools and integers become floats.
-    Errors: ArgumentError for another selection.
+    Errors: ArgumentError for another selection; ShapeError for anything but one matrix.
     Source: the whole matrix by `eigh`.
 
     >>> import rune.numpy as rnp
@@ -285,7 +285,9 @@ def eig_banded(
     Array([-1.,  1.], f32[2], cpu:0)
     """
     (band,), narrowed = computing("eig_banded", a_band)
-    count, n = matrices("eig_banded", band).shape
+    if type_of(band).ndim != 2:
+        raise ShapeError(f"eig_banded: cannot take the bands {type_of(band)} (one matrix required)")
+    count, n = type_of(band).shape
     row, column = rnp.expand_dims(rnp.arange(n), 1), rnp.arange(n)
     at = row - column if lower else count - 1 + row - column
     inside = (at >= 0) & (at < count) & ((row >= column) if lower else (row <= column))

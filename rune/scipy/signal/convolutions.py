@@ -71,13 +71,16 @@ def _pads(mode: str, size: Size) -> tuple[Size, Size]:
 # --- any number of dimensions -------------------------------------------------------------------
 
 
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def convolve(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
     """The convolution of two arrays of one rank.
 
     mode:   "full": wherever they overlap;  "same": the middle, of in1's shape;  "valid": where one
             lies wholly within the other.
     method: "direct": products, exact for integers;  "fft": by Fourier transforms;  "auto": as
             `choose_conv_method` says.
+    precision: taken as in JAX, and of no effect.
     Shapes: of one rank; of N and K elements along an axis "full" N + K - 1, "same" N, "valid"
             |N - K| + 1.
     Types:  of both together, bools and integers too; halves by Fourier transforms give f32.
@@ -128,7 +131,9 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
     return "fft" if direct > max(transforms, FFT_FROM) else "direct"
 
 
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def correlate(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
     """The cross-correlation of two arrays: `convolve` with in2 reversed and conjugated.
 
     Shapes: as `convolve`. Types: as `convolve`.
@@ -171,8 +176,9 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Any:
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
-) -> Any:
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0,
+    precision: Any = None,
+) -> Any:  # fmt: skip
     """The convolution of two matrices.
 
     boundary: what is around in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
@@ -193,8 +199,9 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
-) -> Any:
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0,
+    precision: Any = None,
+) -> Any:  # fmt: skip
     """The cross-correlation of two matrices; arguments are those of `convolve2d`.
 
     Shapes: of rank 2, as `convolve`. Types: as `convolve`.

@@ -7,6 +7,7 @@ taken together, so that what is common to them is never formed.
 from __future__ import annotations
 
 import math
+import numbers
 from functools import partial
 from typing import Any
 
@@ -239,8 +240,12 @@ def multigammaln(a: Any, d: int) -> Any:
     >>> multigammaln(2.0, 1)
     Array(0., f32*[], cpu:0)
     """
-    if d < 1:
-        raise ArgumentError(f"multigammaln: cannot use dimension {d} (at least 1 required)")
+    is_number = isinstance(d, numbers.Real) or getattr(d, "ndim", 1) == 0
+    if not is_number or d < 1 or d != int(d):
+        raise ArgumentError(
+            f"multigammaln: cannot use dimension {d!r} (a whole number of at least 1 required)"
+        )
+    d = int(d)
     x, kept = widened(reals("multigammaln", a)[0])
     total = sum(log_gamma(x - 0.5 * i) for i in range(d))
     return rounded(total + d * (d - 1) / 4 * math.log(math.pi), kept)

@@ -17,7 +17,6 @@ from rune.scipy.special.elementary import entr, times_log, xlog1py
 from rune.scipy.special.gammas import digamma, zeta_of
 from rune.scipy.stats.discrete import Discrete, Summed
 
-
 _EULER_GAMMA = 0.5772156649015329
 
 

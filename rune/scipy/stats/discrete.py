@@ -129,17 +129,23 @@ class Discrete:
         below, above = (rest, q) if is_upper else (q, rest)
 
         def is_reached(k: Any) -> Any:
-            lower, upper = self._shares(what, rnp.clip(k, low, high), shapes)
+            inner = rnp.clip(k, low, high)
+            lower, upper = self._shares(what, inner, shapes)
             # On the side of the smaller share, where the other one has no digits.
             is_enough = rnp.where(below <= above, lower >= below, upper <= above)
+            mass = rnp.exp(self.log_mass(inner, *shapes))
+            is_enough = is_enough | _is_own(upper if is_upper else lower, q, mass)
             return ((k >= low) & is_enough) | (k >= high)
 
         first, last = (q == 1, q == 0) if is_upper else (q == 0, q == 1)
         is_inner = good & ~first & ~last
         if isinstance(self.lower, Summed):
             found = self.lower.first_where(
-                lambda walk: walk.reaches(below, above), is_inner, *shapes
-            )
+                lambda walk: walk.reaches(below, above) | _is_own(
+                    1.0 - walk.total if is_upper else walk.total, q, rnp.exp(walk.log)
+                ),
+                is_inner, *shapes,
+            )  # fmt: skip
             inner = rnp.minimum(found, high)
         else:
             inner = _first_where(is_reached, low - 1.0, high, is_inner)
@@ -185,6 +191,11 @@ class Discrete:
         found = own(safe, *shapes) if own else 1.0 - known(self.name, what, other)(safe, *shapes)
         out = rnp.where(is_below, below, rnp.where(is_above, above, found))
         return rounded(rnp.where(bad, rnp.nan, out), dtype)
+
+
+def _is_own(share: Any, given: Any, mass: Any) -> Any:
+    """Whether the share given is this one as it was rounded, and that of no other number."""
+    return (share == given) & (mass > float(rnp.finfo(given.dtype).eps))
 
 
 class _Walk(NamedTuple):

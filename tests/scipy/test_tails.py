@@ -1,0 +1,54 @@
+"""Families far in their tails, where a formula that is right in the middle has no digits left.
+
+Points are those of f32, and SciPy's values at them in f64 the oracle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import rune.numpy as rnp
+import rune.scipy.stats as stats
+from tests.support.close import near
+
+NEAR_1 = [0.999, 0.99999, 1 - 1e-6]
+TAILS: dict[str, tuple[str, str, tuple[float, ...], list[float], float]] = {
+    # family, method, shapes, points, tolerance
+    "squares that overflow": ("cauchy", "logpdf", (), [-1e30, 1e25, 3.0], 1e-6),
+    "squares that overflow, of magnitudes": ("halfcauchy", "logpdf", (), [1e30, 3.0], 1e-6),
+    "a tangent near its pole": ("halfcauchy", "ppf", (), NEAR_1, 1e-6),
+    "a cotangent near its zero": ("halfcauchy", "isf", (), NEAR_1, 1e-6),
+    "a cosine near its zero": ("arcsine", "isf", (), NEAR_1, 1e-6),
+    "powers near 1": ("powerlaw", "sf", (1.7,), NEAR_1, 1e-6),
+    "a corner from above": ("triang", "sf", (0.3,), NEAR_1, 1e-6),
+    "a corner by its share": ("triang", "isf", (0.3,), [1e-9, 1e-3, 0.3, 0.99999], 1e-6),
+    "a narrow part, from below": ("truncnorm", "cdf", (-1.25, 1.5), [-1.2499962, -1.249], 2e-6),
+    "a narrow part, from above": ("truncnorm", "sf", (-1.25, 1.5), [1.4999962, 1.499], 2e-6),
+    "two tails that nearly cancel": ("invgauss", "sf", (1.75,), [1.5, 2.5, 100.0, 400.0], 2e-5),
+    "a skewed tail": ("skewnorm", "cdf", (1.75,), [-1.0, -1.5, -3.0, -5.0], 1e-5),
+    "a skewed tail, mirrored": ("skewnorm", "sf", (-1.75,), [1.0, 1.5, 3.0, 5.0], 1e-5),
+    "its logarithm": ("skewnorm", "logcdf", (1.75,), [-1.5, -5.0, -9.0], 1e-6),
+    "the end of a circle": ("wrapcauchy", "sf", (0.375,), [3.0, 6.25, 6.2825, 6.28308], 1e-5),
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_a_tail_has_the_digits_of_its_dtype(name: str):
+    family, method, shapes, points, tolerance = TAILS[name]
+    x = np.asarray(points, np.float32)
+    expected = getattr(getattr(scipy.stats, family), method)(x.astype("f8"), *shapes)
+
+    found = getattr(getattr(stats, family), method)(rnp.asarray(x), *shapes)
+
+    near(expected, found, relative=tolerance, why="roundings of an exponent, at most 160")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_nothing_of_a_circle_is_beyond_its_rounded_end(dtype: str):
+    end: Any = rnp.asarray(2 * np.pi, dtype)
+
+    assert 0 <= float(stats.wrapcauchy.sf(end, 0.4)) < 1e-7
