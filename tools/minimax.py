@@ -108,6 +108,7 @@ log_tail = series(lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3, mpf(1) / 3)
 log_series = series(
     lambda z: (mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) - 2) / z, mpf(2) / 3
 )
+log_series_tail = series(lambda z: (log_series(z) - mpf(2) / 3) / z, mpf(2) / 5)
 sin_tail = series(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, -mpf(1) / 6)
 cos_tail = series(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, mpf(1) / 24)
 sinh_tail = series(lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(1) / 6)
@@ -153,6 +154,7 @@ FITS = [
     Fit("cos f32", cos_tail, one, mpf(0), EIGHTH, 3),
     Fit("sin f64", sin_tail, one, mpf(0), EIGHTH, 6),
     Fit("cos f64", cos_tail, one, mpf(0), EIGHTH, 6),
+    Fit("pow f64", log_series_tail, one, mpf(0), S_HIGH, 7),
     Fit("log series f32", log_series, one, mpf(0), S_HIGH, 3),
     Fit("atan f32", atan_tail, one, mpf(0), TAN_PI_16**2, 4),
     Fit("atan unit f32", atan_tail, one, mpf(0), mpf(1), 9),

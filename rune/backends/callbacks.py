@@ -88,7 +88,7 @@ class Callbacks:
 def _reader(type: ArrayType) -> Callable[[int], np.ndarray]:
     """The memory at an address as an array of the type."""
     memory, shape, dtype = ctypes.c_uint8 * size_bytes(type), static_shape(type), type.dtype
-    return lambda address: np.ndarray(shape, dtype, memory.from_address(address))
+    return lambda address: np.ndarray(shape, dtype, memoryview(memory.from_address(address)))
 
 
 def fill(

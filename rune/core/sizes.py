@@ -118,16 +118,28 @@ def _dims_in(value: Any) -> Iterator[Dim]:
 
 
 def carriers(types: Sequence[ArrayType], names: Iterable[str]) -> set[int]:
-    """The numbers of the arguments that tell these sizes."""
+    """The numbers of the arguments that tell these sizes.
+
+    Of a size that none tells by itself, as of n and m by an axis of n*m: all that mention it. The
+    program around a loop knows it.
+    """
     sources = {source.name: source for source in size_sources(tuple(types))}
     found: dict[str, SizeSource] = {}
+    untold: set[str] = set()
     pending = list(names)
     while pending:
-        source = sources[pending.pop()]
-        if source.name not in found:
-            found[source.name] = source
+        name = pending.pop()
+        source = sources.get(name)
+        if source is None:
+            untold.add(name)
+        elif name not in found:
+            found[name] = source
             pending += dims.symbols_within(source.dim)
-    return {source.argument for source in found.values()}
+    mentioning = {
+        number for number, type in enumerate(types)
+        if untold and untold & dims.symbols_within(*_dims_in(type.shape)).keys()
+    }  # fmt: skip
+    return mentioning | {source.argument for source in found.values()}
 
 
 # --- reading them -----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from rune.numpy.arguments import rank, refuse, value
 from rune.ops import conventions as c
 from rune.ops.at import AtIndex
 from rune.ops.conventions import Axis
+from rune.ops.family import size_value
 from rune.ops.promote import as_type, broadcast_to, broadcast_together
 from rune.ops.subscript import read
 from rune.transforms.shapes import ShapeDtypeStruct, eval_shape
@@ -224,7 +225,7 @@ class ufunc:
         at = c.normalised_axis(self.__name__, axis, type_of(x))
         rows = _rows(self._in(x, dtype), at)
         starts = c.astype(starts, dtypes.i32)
-        size = as_type(type_of(rows).shape[0], dtypes.i32)
+        size = size_value(type_of(rows).shape[0], dtypes.i32)
         ends = ops.concatenate(read(starts, slice(1, None)), c.expand_dims(size, 0), axis=0)
 
         def of_part(start: Any, end: Any) -> Any:

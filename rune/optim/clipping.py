@@ -137,7 +137,7 @@ def _unit_norm(x: Any) -> Any:
 
 
 def centralize() -> Optimizer:
-    """Gradients of matrices and kernels minus their mean over all axes but the last.
+    """Gradients of matrices and kernels minus their mean over all axes but the first, as in Optax.
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
@@ -146,12 +146,12 @@ def centralize() -> Optimizer:
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.centralize().update(rnp.array([[1.0, 3.0], [3.0, 5.0]]), ())[0]
-    Array([[-1., -1.],
-           [ 1.,  1.]], f32[2,2], cpu:0)
+    Array([[-1.,  1.],
+           [-1.,  1.]], f32[2,2], cpu:0)
     """
 
     def leaf(g: Any) -> Any:
-        return g if g.ndim < 2 else g - rnp.mean(g, tuple(range(g.ndim - 1)), keepdims=True)
+        return g if g.ndim < 2 else g - rnp.mean(g, tuple(range(1, g.ndim)), keepdims=True)
 
     return stateless(lambda grads, _: tree.map(leaf, grads))
 

@@ -86,14 +86,14 @@ def _boundaries(name: str, given: Mapping[int, float] | None) -> Mapping[int, fl
 def piecewise_constant_schedule(
     init_value: float, boundaries_and_scales: dict[int, float] | None = None
 ) -> Schedule:
-    """`init_value` times the scales of all boundaries that the step count has passed.
+    """`init_value` times the scales of all boundaries that the step count has reached.
 
     Shapes: count [*S] -> [*S]. Types: f32.
     Errors: ArgumentError for boundaries that are no steps from 0.
 
     >>> import rune.optim as optim
     >>> schedule = optim.piecewise_constant_schedule(1.0, {2: 0.5, 4: 0.1})
-    >>> [round(float(schedule(k)), 3) for k in (2, 3, 5)]
+    >>> [round(float(schedule(k)), 3) for k in (1, 2, 4)]
     [1.0, 0.5, 0.05]
     """
     steps = sorted(_boundaries("piecewise_constant_schedule", boundaries_and_scales).items())
@@ -101,7 +101,7 @@ def piecewise_constant_schedule(
     def schedule(count: Any) -> Any:
         value: Any = init_value
         for boundary, factor in steps:
-            value = value * rnp.where(rnp.greater(count, boundary), factor, 1.0)
+            value = value * rnp.where(rnp.greater_equal(count, boundary), factor, 1.0)
         return value
 
     return schedule

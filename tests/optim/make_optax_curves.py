@@ -47,6 +47,22 @@ def optimizers(o: Any) -> dict[str, Any]:
         ),
         "nonnegative": o.chain(o.sgd(0.5), o.keep_params_nonnegative()),
         "named": o.named_chain(("clip", o.clip(0.1)), ("sgd", o.sgd(0.3))),
+        "adadelta, said in full": o.adadelta(0.5, rho=0.8, eps=1e-3, weight_decay=0.1),
+        "adafactor, said in full": o.adafactor(
+            0.1, decay_rate=0.7, clipping_threshold=0.5, momentum=0.5, weight_decay_rate=0.01
+        ),
+        "adamaxw, said in full": o.adamaxw(0.1, b1=0.8, b2=0.7, eps=1e-2, weight_decay=0.1),
+        "adamw, said in full": o.adamw(
+            0.1, b1=0.8, b2=0.7, eps=1e-2, eps_root=1e-3, weight_decay=0.2, nesterov=True
+        ),
+        "lamb, said in full": o.lamb(0.1, b1=0.8, b2=0.9, eps=1e-2, weight_decay=0.1),
+        "lars, said in full": o.lars(0.1, 0.1, trust_coefficient=0.5, momentum=0.5, nesterov=True),
+        "nadamw, said in full": o.nadamw(0.1, b1=0.8, b2=0.9, eps=1e-2, weight_decay=0.1),
+        "rmsprop, said in full": o.rmsprop(
+            0.1, decay=0.8, eps=1e-2, initial_scale=0.3, eps_in_sqrt=False, centered=True,
+            momentum=0.5, nesterov=True,
+        ),
+        "yogi, said in full": o.yogi(0.1, b1=0.8, b2=0.9, eps=1e-2),
     }
 
 
@@ -64,6 +80,9 @@ def schedules(o: Any) -> dict[str, Any]:
         "power of a cosine": o.cosine_decay_schedule(2.0, 10, 0.1, 2.0),
         "warm-up and a cosine": o.warmup_cosine_decay_schedule(0.0, 1.0, 0, 10, 0.1, 3.0),
         "line from a step": o.linear_schedule(1.0, 0.2, 8, 4),
+        "pieces": o.piecewise_constant_schedule(2.0, {3: 0.5, 9: 0.1}),
+        "pieces of cosines": o.piecewise_interpolate_schedule("cosine", 1.0, {4: 3.0, 8: 0.5}),
+        "a cycle of lines": o.linear_onecycle_schedule(20, 1.0, 0.2, 0.7, 10.0, 100.0),
     }
 
 

@@ -148,6 +148,15 @@ def test_adafactor_keeps_rows_and_columns_of_a_matrix_alone():
     assert int(after.count) == 1
 
 
+def test_centring_leaves_no_mean_over_all_axes_but_the_first():
+    kernel, bias = np.arange(12.0).reshape(2, 3, 2) ** 2, np.arange(2.0)
+
+    found, _ = optim.centralize().update({"k": array(kernel), "b": array(bias)}, ())
+
+    np.testing.assert_allclose(found["k"], kernel - kernel.mean((1, 2), keepdims=True))
+    np.testing.assert_array_equal(found["b"], bias)
+
+
 # --- schedules --------------------------------------------------------------------------------
 
 SCHEDULES: dict[str, tuple[Schedule, Callable[[int], float]]] = {
@@ -157,7 +166,7 @@ SCHEDULES: dict[str, tuple[Schedule, Callable[[int], float]]] = {
     ),
     "piecewise": (
         optim.piecewise_constant_schedule(2.0, {3: 0.5, 9: 0.1}),
-        lambda t: 2.0 * (0.5 if t > 3 else 1) * (0.1 if t > 9 else 1),
+        lambda t: 2.0 * (0.5 if t >= 3 else 1) * (0.1 if t >= 9 else 1),
     ),
     "lines": (
         optim.piecewise_interpolate_schedule("linear", 1.0, {4: 3.0, 8: 0.5}),

@@ -281,11 +281,11 @@ MISSING: dict[str, Table] = {
             "boxcox_normmax boxcox_normplot circmean circstd circvar cumfreq differential_entropy "
             "directional_stats energy_distance entropy estimated_cdf expectile gstd gzscore "
             "kendalltau kstat kstatvar linregress lmoment median_abs_deviation obrientransform "
-            "percentileofscore pmean pointbiserialr ppcc_max ppcc_plot probplot quantile relfreq scoreatpercentile "
-            "siegelslopes sigmaclip somersd spearmanrho theilslopes tmax tmean tmin trim1 "
-            "trim_mean "
-            "trimboth tsem tstd tvar variation wasserstein_distance wasserstein_distance_nd "
-            "weightedtau yeojohnson yeojohnson_llf yeojohnson_normmax yeojohnson_normplot",
+            "percentileofscore pmean pointbiserialr ppcc_max ppcc_plot probplot quantile relfreq "
+            "scoreatpercentile siegelslopes sigmaclip somersd spearmanrho theilslopes tmax tmean "
+            "tmin trim1 trim_mean trimboth tsem tstd tvar variation wasserstein_distance "
+            "wasserstein_distance_nd weightedtau yeojohnson yeojohnson_llf yeojohnson_normmax "
+            "yeojohnson_normplot",
         "Masked arrays, which rune has not.": "mstats",
         OWN: "ConstantInputWarning NearConstantInputWarning test",
     },

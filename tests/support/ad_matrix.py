@@ -184,14 +184,19 @@ CALLS: Mapping[str, Sequence[Function]] = {
         ),
     ),
 }
+REGULAR = np.eye(3) * 4.0 + np.arange(9.0).reshape(3, 3)
 # Linear primitives that no derivative rule applies to a tangent.
-MORE: Mapping[str, Sequence[Function]] = {"sub": (_linear(lambda x: x[0] - x[1]),)}
+MORE: Mapping[str, Sequence[Function]] = {
+    "sub": (_linear(lambda x: x[0] - x[1]),),
+    "solve": (_linear(lambda x: rnp.linalg.solve(REGULAR, x.T)),),
+}
 
 
 def calls_of(primitive: Primitive) -> Iterator[tuple[Function, list[Any]]]:
     """Functions that call the primitive, and where to differentiate them."""
     if primitive in LIBRARY:
         yield from (u.of_reals() for u in uses(primitive) if u.smooth)
+        yield from ((function, [X]) for function in MORE.get(primitive.name, ()))
     elif primitive.name in CALLS:
         x = CUBE if primitive.family == "collective" else X
         yield from ((function, [x]) for function in CALLS[primitive.name])

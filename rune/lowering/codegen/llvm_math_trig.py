@@ -188,8 +188,8 @@ def atan2(y: Value, x: Value) -> Value:
     high, low = _atan_unit(ratio)
     half = _half_pi(x)
     for condition, turns in ((steep, 1.0), (x.to_bits() < 0, 2.0)):
-        start = (select(condition, x.like(part * turns), 0.0) for part in half)
-        high, low = _add(*start, *_negated_if(condition, high, low))
+        start, start_low = (select(condition, x.like(part * turns), 0.0) for part in half)
+        high, low = _add(start, start_low, *_negated_if(condition, high, low))
     return select(y.compare("uno", x), y + x, (high + low).copysign(y))
 
 

@@ -74,15 +74,23 @@ def _placed(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any]:
     return a, b, x, 1.0 - x
 
 
-def _guarded(a: Any, b: Any, x: Any, is_upper: bool) -> Any:
-    found = both(*_placed(a, b, x))[is_upper]
+def _guarded(a: Any, b: Any, x: Any, is_upper: Any) -> Any:
+    lower, upper = both(*_placed(a, b, x))
+    found = _chosen(is_upper, upper, lower)
     is_full = (x >= 1) | ((a == 0) & (b > 0)) | ((b == rnp.inf) & (a < rnp.inf) & (x > 0))
     is_none = (x == 0) | ((b == 0) & (a > 0) & (x < 1)) | ((a == rnp.inf) & (x < 1))
     is_full = is_full & ~is_none
-    edge = rnp.where(is_full, 0.0 if is_upper else 1.0, 1.0 if is_upper else 0.0)
+    full, none = _chosen(is_upper, 0.0, 1.0), _chosen(is_upper, 1.0, 0.0)
+    edge = rnp.where(is_full, full, none)
     is_known = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)
     is_known = is_known & ~((a == 0) & (b == 0)) & ~((a == rnp.inf) & (b == rnp.inf))
     return rnp.where(_is_inside(a, b, x), found, rnp.where(is_known, edge, rnp.nan))
+
+
+def _chosen(which: Any, yes: Any, no: Any) -> Any:
+    if isinstance(which, bool):
+        return yes if which else no
+    return rnp.where(which, yes, no)
 
 
 @custom_jvp
@@ -95,6 +103,12 @@ def lower(a: Any, b: Any, x: Any) -> Any:
 def upper(a: Any, b: Any, x: Any) -> Any:
     """1 - I_x(a, b) of floating arrays."""
     return _guarded(a, b, x, True)
+
+
+@custom_jvp
+def side(a: Any, b: Any, x: Any, is_upper: Any) -> Any:
+    """`upper` where a bool says so, else `lower`: the loop of both stands once."""
+    return _guarded(a, b, x, is_upper)
 
 
 def _slope(i: int, a: Any, b: Any, x: Any, y: Any) -> Any:
@@ -126,6 +140,14 @@ upper.defjvps(
     lambda t, y, a, b, x: -t * slope_in(0, a, b, x),
     lambda t, y, a, b, x: -t * slope_in(1, a, b, x),
     lambda t, y, a, b, x: -t * density(a, b, x),
+)
+
+
+side.defjvps(
+    lambda t, y, a, b, x, u: t * rnp.where(u, -1.0, 1.0) * slope_in(0, a, b, x),
+    lambda t, y, a, b, x, u: t * rnp.where(u, -1.0, 1.0) * slope_in(1, a, b, x),
+    lambda t, y, a, b, x, u: t * rnp.where(u, -1.0, 1.0) * density(a, b, x),
+    None,
 )
 
 

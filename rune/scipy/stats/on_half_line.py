@@ -350,9 +350,9 @@ def _betaprime_shares(y: Any) -> tuple[Any, Any]:
 
 def _betaprime_lower(y: Any, a: Any, b: Any) -> Any:
     x, rest = _betaprime_shares(y)
-    low = incomplete_beta.lower(a, b, rnp.where(y < 1, x, 0.5))
-    high = incomplete_beta.upper(b, a, rnp.where(y < 1, 0.5, rest))
-    return rnp.where(y < 1, low, high)
+    is_low = y < 1
+    first, second = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
+    return incomplete_beta.side(first, second, rnp.where(is_low, x, rest), ~is_low)
 
 
 def _betaprime_upper(y: Any, a: Any, b: Any) -> Any:

@@ -19,6 +19,8 @@ from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.faddeeva import owens_t
 from rune.scipy.special.gammas import digamma, log_gamma, zeta_of
 from rune.scipy.stats.family import Continuous, positive
+from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.forward import jvp
 
 _EULER_GAMMA = 0.5772156649015329
 _LOG_2PI = math.log(2 * math.pi)
@@ -72,12 +74,12 @@ laplace = Continuous(
 
 def _laplace_upper(y: Any) -> Any:
     half = 0.5 * rnp.exp(-rnp.abs(y))
-    return rnp.where(y > 0, half, 1.0 - half)
+    return rnp.where(y >= 0, half, 1.0 - half)  # whose derivative at 0 is that of |y|, 1
 
 
 def _laplace_log_upper(y: Any) -> Any:
-    above = -math.log(2) - y
-    return rnp.where(y > 0, above, rnp.log1p(-0.5 * rnp.exp(rnp.minimum(y, 0.0))))
+    below = rnp.log1p(-0.5 * rnp.exp(rnp.where(y >= 0, 0.0, y)))
+    return rnp.where(y >= 0, -math.log(2) - y, below)
 
 
 def _laplace_isf(q: Any) -> Any:
@@ -125,13 +127,30 @@ def _t_log_density(y: Any, df: Any) -> Any:
     return -(half + 0.5) * rnp.log1p(y * y / df) - norm
 
 
+@custom_jvp
 def _t_upper(y: Any, df: Any) -> Any:
     square = y * y
     half, one_half = 0.5 * df, rnp.full_like(df, 0.5)
-    tail = 0.5 * incomplete_beta.lower(half, one_half, df / (df + square))
-    middle = incomplete_beta.lower(one_half, half, square / (df + square))
-    near = 0.5 - 0.5 * rnp.sign(y) * middle
-    return rnp.where(square < df, near, rnp.where(y > 0, tail, 1.0 - tail))
+    # Both tails beyond, or what lies between: one loop for either.
+    is_near = square < df
+    first, second = rnp.where(is_near, one_half, half), rnp.where(is_near, half, one_half)
+    share = rnp.where(is_near, square, df) / (df + square)
+    found = 0.5 * incomplete_beta.lower(first, second, share)
+    near = 0.5 - rnp.sign(y) * found
+    return rnp.where(is_near, near, rnp.where(y > 0, found, 1.0 - found))
+
+
+def _by_density(upper: Any, log_density: Any) -> None:
+    """The derivative in y is the density: at 0 the formula has a corner that the function has not."""
+    upper.defjvps(
+        lambda t, out, y, shape: -t * rnp.exp(log_density(y, shape)),
+        lambda t, out, y, shape: t * jvp(
+            lambda s: upper.function(y, s), (shape,), (rnp.ones_like(shape),)
+        )[1],
+    )  # fmt: skip
+
+
+_by_density(_t_upper, _t_log_density)
 
 
 def _t_isf(q: Any, df: Any) -> Any:
@@ -164,10 +183,18 @@ t = Continuous(
 # --- powers of the exponential ----------------------------------------------------------------
 
 
+def _gennorm_log_density(y: Any, beta: Any) -> Any:
+    return rnp.log(0.5 * beta) - log_gamma(1.0 / beta) - rnp.power(rnp.abs(y), beta)
+
+
+@custom_jvp
 def _gennorm_upper(y: Any, beta: Any) -> Any:
-    size = rnp.power(rnp.abs(y), beta)
-    tail = 0.5 * incomplete_gamma.upper(1.0 / beta, size)
+    size = rnp.power(rnp.where(y == 0, 1.0, rnp.abs(y)), beta)
+    tail = rnp.where(y == 0, 0.5, 0.5 * incomplete_gamma.upper(1.0 / beta, size))
     return rnp.where(y > 0, tail, 1.0 - tail)
+
+
+_by_density(_gennorm_upper, _gennorm_log_density)
 
 
 def _gennorm_isf(q: Any, beta: Any) -> Any:
@@ -178,7 +205,7 @@ def _gennorm_isf(q: Any, beta: Any) -> Any:
 
 gennorm = Continuous(
     "gennorm", "the generalised normal distribution, exp(-|x|**beta)", ("beta",),
-    log_density=lambda y, b: rnp.log(0.5 * b) - log_gamma(1.0 / b) - rnp.power(rnp.abs(y), b),
+    log_density=_gennorm_log_density,
     lower=lambda y, b: _gennorm_upper(-y, b), upper=_gennorm_upper, valid=positive,
     quantile=lambda q, b: -_gennorm_isf(q, b), upper_quantile=_gennorm_isf,
     entropy_of=lambda b: 1.0 / b - rnp.log(0.5 * b) + log_gamma(1.0 / b),
