@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,16 @@ def _text(output: Any) -> str:
 def _texts(notebook: Any) -> list[list[str]]:
     """Texts by cell. Progress bars go to stderr, and are no result."""
     cells = (c for c in notebook.cells if c.cell_type == "code")
-    return [[_text(o) for o in c.outputs if o.get("name") != "stderr"] for c in cells]
+    return [_joined([o for o in c.outputs if o.get("name") != "stderr"]) for c in cells]
+
+
+def _joined(outputs: list[Any]) -> list[str]:
+    """The texts of outputs. What a cell prints may come in pieces, as time passes."""
+    found: list[str] = []
+    for is_printed, group in groupby(outputs, lambda o: o.get("name") == "stdout"):
+        texts = [_text(o) for o in group]
+        found += ["".join(texts)] if is_printed else texts
+    return found
 
 
 def _pictures(notebook: Any) -> int:

@@ -148,7 +148,7 @@ def _weights(x: Any, w: Any, axis: Axis) -> Any:
     shape, given = type_of(x).shape, type_of(w).shape
     if given == shape:
         return w
-    axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = () if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     places = [c.normalised_axis("average", at, type_of(x)) for at in axes]
     if not places or given != tuple(shape[at] for at in places):
         raise ShapeError(f"average: cannot weight {type_of(x)} by {type_of(w)} (axis {axis})")

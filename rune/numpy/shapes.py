@@ -7,7 +7,7 @@ from typing import Any
 
 from rune import dtypes, ops
 from rune.core.interpreter import Tracer, type_of
-from rune.dims import Dim, Size, at_most
+from rune.dims import Dim, at_most
 from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.numpy.arguments import rank, refuse, shape_of, static_int, static_sizes, value
 from rune.ops import conventions as c

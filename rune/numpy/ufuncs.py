@@ -230,7 +230,8 @@ class ufunc:
 
         def of_part(start: Any, end: Any) -> Any:
             def step(i: Any, total: Any) -> Any:
-                inside = ops.logical_and(ops.gt(i, start), ops.lt(i, end))
+                step_at = c.astype(i, dtypes.i32)
+                inside = ops.logical_and(ops.gt(step_at, start), ops.lt(step_at, end))
                 return _choose(inside, self._like(total, total, read(rows, i)), total)
 
             return fori_loop(0, type_of(rows).shape[0], step, read(rows, start))

@@ -78,16 +78,16 @@ MANY = 10_000  # elements from which it is worth asking how a mask turns
 def choose(mask: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a where the mask holds, else b.
 
-    NumPy's loop branches on each element; by bits is faster where the branches cannot be foretold.
+    NumPy's loop branches on each element; where the branches cannot be foretold, and elements are
+    of 32 bits, choosing by bits takes a quarter of the time (of 64 bits no less, measured).
     """
-    if mask.size < MANY or a.dtype.itemsize not in (4, 8) or a.dtype.kind == "c":
+    if mask.size < MANY or a.dtype.itemsize != 4:
         return np.where(mask, a, b)
     flat = mask.reshape(-1)
     if np.count_nonzero(flat[1:] != flat[:-1]) * 16 < mask.size:
         return np.where(mask, a, b)
-    bits = np.dtype(f"u{a.dtype.itemsize}")
-    spread = np.negative(mask.view(np.int8)).astype(f"i{a.dtype.itemsize}").view(bits)
     first, second = _bits(a), _bits(b)
+    spread = np.negative(mask.view(np.int8)).astype(np.int32).view(np.uint32)
     spread &= first ^ second
     spread ^= second
     return spread.view(a.dtype)
@@ -225,24 +225,30 @@ def _bits(x: np.ndarray) -> np.ndarray:
     return bits & np.uint8(15) if x.dtype in NIBBLES else bits
 
 
-def _shift(function: Function, a: np.ndarray, b: np.ndarray, overflow: np.ndarray) -> np.ndarray:
-    width = a.dtype.itemsize * 8
-    inside = _bits(np.asarray(b)) < width
-    if np.all(inside):
-        return function(a, b)
-    safe = np.where(inside, b, np.array(0, b.dtype))
-    return np.where(inside, function(a, safe), overflow)
+def _is_inside(a: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Where a shift is by less than the width."""
+    return _bits(np.asarray(count)) < a.dtype.itemsize * 8
 
 
 def shl(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Shift left; 0 for a count of the width or more."""
-    return _shift(np.left_shift, a, b, np.zeros((), a.dtype))
+    inside = _is_inside(a, b)
+    if np.all(inside):
+        return np.left_shift(a, b)
+    return np.where(inside, np.left_shift(a, np.where(inside, b, np.array(0, b.dtype))), _zero(a))
 
 
 def shr(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Shift right, arithmetic for signed dtypes; the sign fills for large counts."""
-    sign = np.where(a < 0, np.array(-1).astype(a.dtype), np.zeros((), a.dtype))
-    return _shift(np.right_shift, a, b, sign)
+    inside = _is_inside(a, b)
+    if np.all(inside):
+        return np.right_shift(a, b)
+    sign = np.where(a < 0, np.array(-1).astype(a.dtype), _zero(a))
+    return np.where(inside, np.right_shift(a, np.where(inside, b, np.array(0, b.dtype))), sign)
+
+
+def _zero(a: np.ndarray) -> np.ndarray:
+    return np.zeros((), a.dtype)
 
 
 def _count_ones(bits: np.ndarray) -> np.ndarray:

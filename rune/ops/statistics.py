@@ -111,7 +111,7 @@ def var(
     return a.cast(a.div(total, left_over(count, ddof)), kept)
 
 
-def left_over(count: Any, ddof: float) -> Any:
+def left_over(count: Any, ddof: Any) -> Any:
     """count - ddof, but no less than 0: a variance of too few elements is NaN or infinite."""
     if not hasattr(ddof, "type"):
         if not ddof:

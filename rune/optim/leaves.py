@@ -37,13 +37,14 @@ def square_of(x: Any) -> Any:
 def kept(name: str, new: Tree, old: Tree) -> Tree:
     """`new` in the dtypes of `old`. Errors: DtypeError for complex numbers where real ones were."""
 
-    def leaf(path: Any, a: Any, b: Any) -> Any:
-        dtype = rnp.result_type(b)
+    def leaf(a: Any, b: Any) -> Any:
+        dtype = b.dtype if hasattr(b, "dtype") else rnp.result_type(b)
         if rnp.iscomplexobj(a) and not rnp.issubdtype(dtype, rnp.complexfloating):
+            path = next(path for path, x in tree.leaves_with_path(new) if x is a)
             raise _refused(name, path, a, "a real parameter")
         return rnp.astype(a, dtype)
 
-    return tree.map_with_path(leaf, new, old)
+    return tree.map(leaf, new, old)
 
 
 def real_leaves(name: str, values: Tree) -> Tree:

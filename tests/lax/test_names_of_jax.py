@@ -95,17 +95,21 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     ),
     "lax.*": ("axis_index_groups to", "reshape the axis, and map twice"),
     "numpy.*, random.*, nn.initializers.*, lax.*, ops.*, pure_callback": (
-        "out_sharding sharding", "none: they are for sharding"
+        "out_sharding sharding",
+        "none: they are for sharding",
     ),
     "numpy.fmax, numpy.fmin, numpy.gcd, numpy.lcm, numpy.nonzero, numpy.trunc": (
-        "x1 x2 a x", "give it by position, as in NumPy"
+        "x1 x2 a x",
+        "give it by position, as in NumPy",
     ),
     "lax.cbrt, lax.cos, lax.exp*, lax.log*, lax.rsqrt, lax.sin, lax.sqrt, lax.tan*": (
-        "accuracy", "docs/accuracy.md has what is promised"
+        "accuracy",
+        "docs/accuracy.md has what is promised",
     ),
     "lax.mul": ("out_dtype", "convert the operands"),
     "lax.nextafter, lax.unstack, scipy.special.kl_div, scipy.special.rel_entr": (
-        "x1 x2 x p q", "give it by position, or by the name it has here"
+        "x1 x2 x p q",
+        "give it by position, or by the name it has here",
     ),
     "lax.scan": ("_split_transpose", "none: how it is differentiated is not said"),
     "lax.linalg.qr": ("use_magma", "none: it names a library for GPUs"),

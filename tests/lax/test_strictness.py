@@ -135,3 +135,22 @@ def test_a_root_has_an_auxiliary_result_as_well():
     assert float(value) == 2.0
     assert int(steps) == 20
     assert float(slope) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("allowed", "first"), [(True, 1.0), (False, 0.0), ([True], 1.0), ([False], 0.0)]
+)
+def test_a_negative_start_counts_from_the_end_where_that_is_allowed(allowed: Any, first: float):
+    x = rnp.arange(3.0)
+
+    found = lax.dynamic_slice(x, (-2,), (2,), allow_negative_indices=allowed)
+    changed = lax.dynamic_update_slice(x, X[:1], (-2,), allow_negative_indices=allowed)
+
+    assert found.tolist() == [first, first + 1]
+    assert changed.tolist()[int(first)] == 1.0
+
+
+def test_operands_of_special_functions_may_be_named():
+    assert float(lax.betainc(2.0, b=1.0, x=0.5)) == float(lax.betainc(2.0, 1.0, 0.5))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'y'"):
+        lax.igamma(2.0, y=1.0)

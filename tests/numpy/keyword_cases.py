@@ -1,4 +1,4 @@
-"""Calls with the keywords that the other tables of NumPy's names do not use, several in one case."""
+"""Calls with keywords that the other tables of NumPy's names do not use, several in one case."""
 
 from __future__ import annotations
 

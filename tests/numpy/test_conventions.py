@@ -237,3 +237,24 @@ def test_numbers_too_large_for_a_dtype_are_infinite_without_a_warning(dtype: np.
 
 def test_host_floats_become_integers_as_arrays_do():
     assert rnp.array([math.nan, 3e10, -2.7], dtype=int).tolist() == [0, 2**31 - 1, -2]
+
+
+def test_a_shift_and_degrees_of_freedom_may_be_traced():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    rolled = rune.jit(lambda x, k: rnp.roll(x, (k, 1), axis=(0, 1)))
+    spread = rune.jit(lambda x, less: rnp.std(x, ddof=less))
+
+    same(np.roll(x, (2, 1), (0, 1)), rolled(x, 2))
+    near(np.std(x, ddof=1), spread(x, 1), relative=1e-6, why="f32")
+
+
+def test_a_mask_has_as_many_positions_as_asked_for():
+    rows, columns = rune.jit(lambda: rnp.mask_indices(3, rnp.triu, 1, size=4))()
+
+    assert rows.tolist() == [0, 0, 1, 0]
+    assert columns.tolist() == [1, 2, 2, 0]
+
+
+def test_parts_of_an_array_are_combined_with_64_bits_as_the_default():
+    with rune.enable_x64():
+        assert rnp.add.reduceat(rnp.arange(6), rnp.array([0, 2])).tolist() == [1, 14]

@@ -150,7 +150,6 @@ def test_an_integer_out_of_range_is_refused_with_a_dtype_that_holds_it(number: i
         lambda x: rnp.repeat(rnp.arange(3), x),
         lambda x: rnp.reshape(rnp.arange(4), (x, 2)),
         lambda x: rnp.split(rnp.arange(4), x),
-        lambda x: rnp.roll(rnp.arange(4), x),
         lambda x: rnp.nonzero(rnp.reshape(x, 1)),
     ],
 )

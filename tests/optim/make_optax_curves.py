@@ -59,8 +59,14 @@ def optimizers(o: Any) -> dict[str, Any]:
         "lars, said in full": o.lars(0.1, 0.1, trust_coefficient=0.5, momentum=0.5, nesterov=True),
         "nadamw, said in full": o.nadamw(0.1, b1=0.8, b2=0.9, eps=1e-2, weight_decay=0.1),
         "rmsprop, said in full": o.rmsprop(
-            0.1, decay=0.8, eps=1e-2, initial_scale=0.3, eps_in_sqrt=False, centered=True,
-            momentum=0.5, nesterov=True,
+            0.1,
+            decay=0.8,
+            eps=1e-2,
+            initial_scale=0.3,
+            eps_in_sqrt=False,
+            centered=True,
+            momentum=0.5,
+            nesterov=True,
         ),
         "yogi, said in full": o.yogi(0.1, b1=0.8, b2=0.9, eps=1e-2),
     }

@@ -26,8 +26,8 @@ What Optax 0.2.8 has and `rune.optim` has not, with the reasons; the tests compa
 list of Optax's names. Losses are in `rune.nn`: `softmax_cross_entropy`, `huber_loss`, `ctc_loss`, …
 
 `mu_dtype`, which is not taken, stands before `weight_decay` and `mask` in Optax: say those two by
-name, here and there. `rprop` takes a step by the gradient that it is given, as torch's does; Optax's
-is a step behind."""
+name, here and there. `rprop` takes a step by the gradient that it is given, as torch's does;
+Optax's is a step behind."""
 
 OPTIMISERS = "Optimisers that have not been written."
 MISSING: Table = {

@@ -165,3 +165,22 @@ def test_a_gradient_of_densities_does_not_see_the_end_of_the_support():
     found = rune.grad(lambda s: stats.lognorm.pdf(x, s).sum())(array(np.float64(0.9)))
 
     near(-1 / (0.9**2 * np.sqrt(2 * np.pi)), found, relative=1e-12, why="that at 1 alone")
+
+
+WHERE_IT_LIES: list[tuple[str, tuple[float, ...], dict[str, float]]] = [
+    ("uniform", (), {"loc": 1.0, "scale": 2.0}),
+    ("gamma", (2.0,), {"loc": -1.0}),
+    ("truncnorm", (-1.0, 2.0), {"loc": 3.0, "scale": 4.0}),
+    ("t", (3.0,), {"scale": 2.0}),
+    ("binom", (5.0, 0.3), {"loc": 1.0}),
+    ("poisson", (2.0,), {"loc": -1.0}),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "moved"), WHERE_IT_LIES)
+def test_the_support_and_an_interval_move_with_the_parameters(name: str, shapes: Any, moved: Any):
+    theirs, ours = getattr(scipy.stats, name), getattr(stats, name)
+    found = *ours.support(*shapes, **moved), *ours.interval(0.8, *shapes, **moved)
+
+    expected = *theirs.support(*shapes, **moved), *theirs.interval(0.8, *shapes, **moved)
+    near(np.array(expected), np.array(found), relative=1e-5, why="f32")

@@ -118,3 +118,12 @@ def test_a_long_toeplitz_system_is_as_exact_as_its_condition():
 
     made = scipy.linalg.toeplitz(column) @ found
     near(b, made, relative=0, absolute=1e-13, why="a condition of 9")
+
+
+def test_a_toeplitz_system_is_solved_with_64_bits_as_the_default():
+    c, r, b = np.array([5.0, 1.0, 2.0]), np.array([5.0, 0.5, 0.3]), np.array([1.0, 2.0, 3.0])
+
+    with rune.enable_x64():
+        found = linalg.solve_toeplitz((rnp.asarray(c), rnp.asarray(r)), rnp.asarray(b))
+
+    near(scipy.linalg.solve_toeplitz((c, r), b), found, relative=1e-12, why="f64")

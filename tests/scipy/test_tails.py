@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import rune
 import rune.numpy as rnp
 import rune.scipy.stats as stats
 from tests.support.close import near
@@ -52,3 +53,31 @@ def test_nothing_of_a_circle_is_beyond_its_rounded_end(dtype: str):
     end: Any = rnp.asarray(2 * np.pi, dtype)
 
     assert 0 <= float(stats.wrapcauchy.sf(end, 0.4)) < 1e-7
+
+
+MEDIANS = {"laplace": (), "t": (3.5,), "gennorm": (1.7,), "loglaplace": (1.7,), "norm": ()}
+
+
+@pytest.mark.parametrize("name", MEDIANS)
+def test_derivatives_at_the_median_are_densities(name: str):
+    """Where formulas of the two tails meet."""
+    family: Any = getattr(stats, name)
+    middle = 1.0 if name == "loglaplace" else 0.0
+    density = float(getattr(scipy.stats, name).pdf(middle, *MEDIANS[name]))
+    expected = [density, -density, 2 * density, -2 * density, 1 / density, -1 / density]
+
+    found = [
+        rune.grad(getattr(family, method))(at, *MEDIANS[name])
+        for method, at in [(m, middle) for m in ("cdf", "sf", "logcdf", "logsf")]
+        + [("ppf", 0.5), ("isf", 0.5)]
+    ]
+
+    near(np.array(expected), np.array(found, "f4"), relative=1e-5, why="a few roundings")
+
+
+@pytest.mark.parametrize("name", ["t", "gennorm"])
+def test_a_median_does_not_move_with_the_shape(name: str):
+    family: Any = getattr(stats, name)
+
+    assert rune.grad(lambda shape: family.ppf(0.5, shape))(1.7) == 0
+    assert rune.grad(lambda shape: family.cdf(0.0, shape))(1.7) == 0

@@ -73,7 +73,8 @@ def _levinson(column: Any, row: Any, b: Any) -> Any:
 
     def step(k: Any, carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         f, g, x = carry
-        below = ops.dynamic_slice(backwards, ops.sub(np.int32(n - 1), k), sizes=(n,))
+        first = ops.sub(np.int32(n - 1), ops.cast(k, dtypes.i32))
+        below = ops.dynamic_slice(backwards, first, sizes=(n,))
         late = rnp.concatenate([rnp.zeros_like(g[:1]), g[:-1]])
         of_f, of_g = rnp.sum(below * f), rnp.sum(above * g)
         scale = 1 / (1 - of_f * of_g)

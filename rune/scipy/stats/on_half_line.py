@@ -296,7 +296,7 @@ def _loglaplace_lower(y: Any, c: Any) -> Any:
 
 
 def _loglaplace_isf(q: Any, c: Any) -> Any:
-    small = rnp.minimum(q, 1.0 - q)
+    small = rnp.where(q < 0.5, q, 1.0 - q)  # not minimum, which has another slope at 1/2
     found = rnp.power(2.0 * small, -1.0 / c)
     return rnp.where(q < 0.5, found, 1.0 / found)
 

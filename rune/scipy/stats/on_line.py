@@ -83,7 +83,7 @@ def _laplace_log_upper(y: Any) -> Any:
 
 
 def _laplace_isf(q: Any) -> Any:
-    below = rnp.log(2.0 * (1.0 - rnp.maximum(q, 0.5)))
+    below = rnp.log(2.0 * (1.0 - rnp.where(q < 0.5, 0.5, q)))
     return rnp.where(q < 0.5, -rnp.log(2.0 * q), below)
 
 
@@ -141,7 +141,7 @@ def _t_upper(y: Any, df: Any) -> Any:
 
 
 def _by_density(upper: Any, log_density: Any) -> None:
-    """The derivative in y is the density: at 0 the formula has a corner that the function has not."""
+    """The derivative in y is the density: at 0 the formula alone has a corner."""
     upper.defjvps(
         lambda t, out, y, shape: -t * rnp.exp(log_density(y, shape)),
         lambda t, out, y, shape: t * jvp(
@@ -154,12 +154,21 @@ _by_density(_t_upper, _t_log_density)
 
 
 def _t_isf(q: Any, df: Any) -> Any:
-    small = rnp.minimum(q, 1.0 - q)
     # df / (df + t²) has the beta distribution of both tails, so that df / t² are its odds.
-    half, one_half = 0.5 * df, rnp.full_like(df, 0.5)
+    small, half, one_half = _smaller_tail(q), 0.5 * df, rnp.full_like(df, 0.5)
     odds = incomplete_beta.inverse_odds(half, one_half, 2.0 * small, 1.0 - 2.0 * small)
-    found = rnp.sqrt(df) * rnp.exp(-0.5 * odds)
-    return rnp.where(q < 0.5, found, -found)
+    return _on_both_sides(q, df, rnp.sqrt(df) * rnp.exp(-0.5 * odds), _t_log_density)
+
+
+def _smaller_tail(q: Any) -> Any:
+    """The share of the nearer tail; of the median, whose formulas have no derivative, another."""
+    return rnp.where(q == 0.5, 0.25, rnp.where(q < 0.5, q, 1.0 - q))
+
+
+def _on_both_sides(q: Any, shape: Any, found: Any, log_density: Any) -> Any:
+    """The quantile of a symmetric family from that of its tail; about the median a line."""
+    line = (0.5 - q) * rnp.exp(-log_density(rnp.zeros_like(q), shape))
+    return rnp.where(q == 0.5, line, rnp.where(q < 0.5, found, -found))
 
 
 def _t_entropy(df: Any) -> Any:
@@ -198,9 +207,8 @@ _by_density(_gennorm_upper, _gennorm_log_density)
 
 
 def _gennorm_isf(q: Any, beta: Any) -> Any:
-    small = rnp.minimum(q, 1.0 - q)
-    found = rnp.power(incomplete_gamma.upper_inverse(1.0 / beta, 2.0 * small), 1.0 / beta)
-    return rnp.where(q < 0.5, found, -found)
+    size = incomplete_gamma.upper_inverse(1.0 / beta, 2.0 * _smaller_tail(q))
+    return _on_both_sides(q, beta, rnp.power(size, 1.0 / beta), _gennorm_log_density)
 
 
 gennorm = Continuous(

@@ -249,8 +249,9 @@ def hmean(
 
 
 def iqr(
-    x: Any, axis: int | tuple[int, ...] | None = None, rng: tuple[float, float] = (25, 75), scale: float = 1.0,
-    nan_policy: str = "propagate", interpolation: str = "linear", keepdims: bool = False,
+    x: Any, axis: int | tuple[int, ...] | None = None, rng: tuple[float, float] = (25, 75),
+    scale: Any = 1.0, nan_policy: str = "propagate", interpolation: str = "linear",
+    keepdims: bool = False,
 ) -> Any:  # fmt: skip
     """The distance of two percentiles, the quartiles by default, over `scale`; NaN of no numbers.
 

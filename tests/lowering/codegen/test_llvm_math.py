@@ -146,6 +146,32 @@ def test_f64_atan2_is_within_2_ulp():
     assert found.max() <= 2
 
 
+@pytest.mark.skipif(not EXTENDED, reason="no extended precision to compare with")
+@pytest.mark.parametrize("base", ["any", "near 1", "next to 1", "at sqrt(1/2)", "negative", "tiny"])
+def test_f64_pow_is_within_2_ulp(base):
+    rng, count = np.random.default_rng(3), 20_000
+    normal = rng.standard_normal(count)
+    x, y = {
+        "any": (np.abs(normal) * 10 ** rng.uniform(-4, 4, count), rng.standard_normal(count) * 90),
+        "near 1": (1 + normal * 1e-4, rng.standard_normal(count) * 1e6),
+        "next to 1": (np.nextafter(1, rng.choice([0, 2], count)), normal * 1e17),
+        "at sqrt(1/2)": (np.sqrt(0.5) * (1 + normal * 1e-12), rng.uniform(-2040, 2040, count)),
+        "negative": (-np.abs(normal), np.round(rng.standard_normal(count) * 40)),
+        "tiny": (np.abs(normal) * 1e-310, rng.uniform(-1, 1, count)),
+    }[base]
+    with np.errstate(all="ignore"):
+        wide = np.power(x.astype(np.longdouble), y)
+
+    assert errors(apply("pow", x, y), wide).max() <= 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_whole_powers_of_small_whole_numbers_are_exact(dtype):
+    x, y = (a.ravel().astype(dtype) for a in np.mgrid[-20:21, 0:6])
+
+    assert (apply("pow", x, y) == np.power(x, y)).all()
+
+
 @pytest.mark.parametrize("name", ["sin", "tan", "asin", "atan", "sinh", "tanh", "erf", "expm1",
                                   "log1p", "asinh", "atanh", "cbrt", "erf_inv"])  # fmt: skip
 def test_odd_functions_keep_the_sign_of_zero(name):
