@@ -61,6 +61,10 @@ from rune.lax.convolution import (
 )
 from rune.lax.fourier import FftType, fft
 from rune.lax.windows import reduce_window, reduce_window_shape_tuple
+from rune.lax.dynamic_slices import (
+    dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim,
+    dynamic_update_slice, dynamic_update_slice_in_dim,
+)  # fmt: skip
 from rune.lax.elementwise import (
     RoundingMethod, abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, cbrt, ceil, clamp,
     complex, conj, cos, cosh, div, eq, erf, erf_inv, erfc, exp, exp2, expm1, floor, ge, gt, imag,
@@ -70,10 +74,8 @@ from rune.lax.elementwise import (
 )  # fmt: skip
 from rune.lax.identities import dtype, optimization_barrier, shape_as_value, stop_gradient
 from rune.lax.indexing import (
-    GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, dynamic_index_in_dim,
-    dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim, dynamic_update_slice,
-    dynamic_update_slice_in_dim, gather, index_take, scatter, scatter_add, scatter_apply,
-    scatter_max, scatter_min, scatter_mul, scatter_sub,
+    GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, index_take, scatter,
+    scatter_add, scatter_apply, scatter_max, scatter_min, scatter_mul, scatter_sub,
 )  # fmt: skip
 from rune.lax import linalg as linalg
 from rune.lax.movement import (

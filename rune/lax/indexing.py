@@ -1,9 +1,8 @@
-"""Windows at positions known at run time: dynamic slices, gather, scatter.
+"""Windows at many positions known at run time: gather, scatter.
 
-A start that would make a dynamic slice leave the array is moved inside; negative starts count from
-the end. `gather` and the scatters speak the language of XLA's, in which everything that indexing
-can say is said by dimension numbers; `rune.numpy` and `x.at[...]` say most of it more plainly.
-Source: XLA operation semantics, DynamicSlice, Gather and Scatter.
+They speak the language of XLA's, in which everything that indexing can say is said by dimension
+numbers; `rune.numpy` and `x.at[...]` say most of it more plainly.
+Source: XLA operation semantics, Gather and Scatter.
 """
 
 from __future__ import annotations
@@ -20,183 +19,13 @@ from rune.control import while_loop
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
 from rune.dims import Size
-from rune.errors import ArgumentError, ShapeError
-from rune.lax.arguments import alike, given_axes
-from rune.lax.movement import expand_dims, squeeze
+from rune.errors import ArgumentError
+from rune.lax.arguments import given_axes
 from rune.numpy.arguments import shape_of, value
 from rune.ops import IndexDims
-from rune.ops.family import size_value
 from rune.ops.scalars import int_bounds
 
 Axes = tuple[int, ...]
-
-# --- dynamic slices ---------------------------------------------------------------------------
-
-
-def _starts(name: str, x: Any, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
-    """One start per axis as rank-0 integers, negative ones counted from the end if allowed."""
-    type = type_of(x)
-    given = list(start_indices) if not isinstance(start_indices, tuple) else start_indices
-    if len(given) != type.ndim:
-        raise ShapeError(f"{name}: cannot start in {type} at {len(given)} indices (one per axis)")
-    allowed = [negative] * type.ndim if isinstance(negative, bool) else list(negative)
-    if len(allowed) != type.ndim:
-        raise ArgumentError(
-            f"{name}: cannot use {len(allowed)} of allow_negative_indices for {type} (one per axis)"
-        )
-    starts = zip(given, type.shape, allowed, strict=True)
-    return [_start(value(name, s), d, counts_back) for s, d, counts_back in starts]
-
-
-def _start(start: Any, size: Any, counts_back: bool) -> Any:
-    if type_of(start).dtype in dtypes.UNSIGNED or not counts_back:
-        return start
-    whole = size_value(size, type_of(start).dtype)
-    return ops.select(ops.lt(start, literal_like(0, start)), ops.add(start, whole), start)
-
-
-def dynamic_slice(
-    operand: Any, start_indices: Any, slice_sizes: Sequence[Size], *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:  # fmt: skip
-    """A window of static sizes that begins at `start_indices`.
-
-    allow_negative_indices: whether those below 0 count from the end; else they count as 0.
-    Shapes: operand [*S], start_indices int[] of each axis -> slice_sizes.
-    Types:  that of `operand`.
-    Errors: ArgumentError for what is no array; ShapeError for another rank.
-
-    >>> from rune import lax
-    >>> import rune.numpy as rnp
-    >>> lax.dynamic_slice(rnp.arange(5), (3,), (2,))
-    Array([3, 4], i32[2], cpu:0)
-    """
-    x = value("dynamic_slice", operand)
-    starts = _starts("dynamic_slice", x, start_indices, allow_negative_indices)
-    return ops.dynamic_slice(x, *starts, sizes=shape_of("dynamic_slice", slice_sizes))
-
-
-def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:  # fmt: skip
-    """The array with the window that begins at `start_indices` replaced.
-
-    allow_negative_indices: whether those below 0 count from the end; else they count as 0.
-    Shapes: operand [*S], update within it, start_indices int[] of each axis -> [*S]. Types: kept.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
-            ShapeError for shapes that do not fit.
-
-    >>> from rune import lax
-    >>> import rune.numpy as rnp
-    >>> lax.dynamic_update_slice(rnp.zeros(3), rnp.ones(1), (1,))
-    Array([0., 1., 0.], f32[3], cpu:0)
-    """
-    x, new = value("dynamic_update_slice", operand), value("dynamic_update_slice", update)
-    starts = _starts("dynamic_update_slice", x, start_indices, allow_negative_indices)
-    return ops.dynamic_update_slice(x, new, *starts)
-
-
-def _at_axis(name: str, x: Any, index: Any, axis: int) -> tuple[list[Any], int]:
-    (found,) = given_axes(name, x, (axis,))
-    starts: list[Any] = [0] * type_of(x).ndim
-    starts[found] = index
-    return starts, found
-
-
-def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
-    allow_negative_indices: bool = True,
-) -> Any:  # fmt: skip
-    """`slice_size` positions along one axis, from `start_index` on.
-
-    Shapes: [*A, N, *B] -> [*A, slice_size, *B].
-    Types:  that of `operand`.
-    Errors: ArgumentError for what is no array, `start_index` that is no integer and
-            `slice_size` that is no integer; ShapeError for no elements; AxisError for an axis
-            out of range.
-
-    >>> from rune import lax
-    >>> import rune.numpy as rnp
-    >>> lax.dynamic_slice_in_dim(rnp.arange(5), 1, 2)
-    Array([1, 2], i32[2], cpu:0)
-    """
-    x = value("dynamic_slice_in_dim", operand)
-    starts, found = _at_axis("dynamic_slice_in_dim", x, start_index, axis)
-    sizes = list(type_of(x).shape)
-    sizes[found] = slice_size
-    return dynamic_slice(x, tuple(starts), sizes, allow_negative_indices=allow_negative_indices)
-
-
-def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
-    allow_negative_indices: bool = True,
-) -> Any:  # fmt: skip
-    """One position along an axis, which keeps size 1 unless `keepdims` is false.
-
-    Shapes: [*A, N, *B] -> [*A, 1, *B] or [*A, *B]; index int[].
-    Types:  that of `operand`.
-    Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for no
-            elements; AxisError for an axis out of range.
-
-    >>> from rune import lax
-    >>> import rune.numpy as rnp
-    >>> lax.dynamic_index_in_dim(rnp.arange(5), 2, keepdims=False)
-    Array(2, i32[], cpu:0)
-    """
-    picked = dynamic_slice_in_dim(
-        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
-    )
-    return picked if keepdims else squeeze(picked, (axis,))
-
-
-def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
-    """The array with positions along one axis replaced, from `start_index` on.
-
-    Shapes: operand [*A, N, *B], update [*A, K, *B] -> that of `operand`. Types: kept.
-    Errors: ArgumentError for what is no array and `start_index` that is no integer; DtypeError
-            for operands of different dtypes; ShapeError for shapes that do not fit; AxisError
-            for an axis out of range.
-
-    >>> from rune import lax
-    >>> import rune.numpy as rnp
-    >>> lax.dynamic_update_slice_in_dim(rnp.zeros(3), rnp.ones(2), 1, axis=0)
-    Array([0., 1., 1.], f32[3], cpu:0)
-    """
-    x = value("dynamic_update_slice_in_dim", operand)
-    starts, _ = _at_axis("dynamic_update_slice_in_dim", x, start_index, axis)
-    return dynamic_update_slice(
-        x, update, tuple(starts), allow_negative_indices=allow_negative_indices
-    )
-
-
-def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
-    """The array with one position along an axis replaced.
-
-    Shapes: operand [*A, N, *B], update [*A, 1, *B] or [*A, *B] -> that of `operand`.
-    Types:  that of `operand`, into which the update is converted.
-    Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for
-            another rank; AxisError for an axis out of range.
-
-    >>> from rune import lax
-    >>> import rune.numpy as rnp
-    >>> lax.dynamic_update_index_in_dim(rnp.zeros(3), 7.0, 1, axis=0)
-    Array([0., 7., 0.], f32[3], cpu:0)
-    """
-    x, (new,) = value("dynamic_update_index_in_dim", operand), alike("update", update)
-    new = ops.cast(new, type_of(x).dtype)
-    if type_of(new).ndim == type_of(x).ndim - 1:
-        new = expand_dims(new, (axis,))
-    return dynamic_update_slice_in_dim(
-        x, new, index, axis, allow_negative_indices=allow_negative_indices
-    )
-
-
-# --- gather and scatter -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

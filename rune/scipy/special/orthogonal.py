@@ -201,6 +201,8 @@ def sph_harm_y(
         rnp.asarray(n).astype(theta.dtype), rnp.asarray(m).astype(theta.dtype), theta, phi
     )
     size = rnp.abs(order)
-    value = _normalised(degree, size, rnp.cos(theta), rnp.sin(theta), most)
+    # Of a polar angle outside 0..π, the sine's magnitude; its slope at the pole is that within.
+    sine = rnp.sin(theta)
+    value = _normalised(degree, size, rnp.cos(theta), rnp.where(sine < 0, -sine, sine), most)
     sign = rnp.where((order < 0) & (rnp.remainder(size, 2.0) == 1.0), -1.0, 1.0)
     return sign * value * rnp.exp(1j * (order * phi))
