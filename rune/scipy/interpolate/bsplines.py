@@ -74,6 +74,7 @@ class BSpline:
         known = seen(t)
         if known is not None and not (known[1:] >= known[:-1]).all():
             raise ArgumentError(f"BSpline: cannot use knots that fall ({t.shape})")
+        object.__setattr__(self, "t", t)
         object.__setattr__(self, "c", c)
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:

@@ -50,6 +50,7 @@ class PPoly:
             raise ShapeError(f"PPoly: cannot use coefficients {c.shape} between points {x.shape}")
         require_rising("PPoly", x)
         object.__setattr__(self, "c", c)
+        object.__setattr__(self, "x", x)
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
         """The value at points [*T] -> [*T, *S] (for axis 0), or the nu-th derivative there."""
