@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import listed, static_int
 
 Ints = tuple[int, ...]
 
@@ -138,7 +139,8 @@ def pads_of(
     """
     if isinstance(padding, str):
         return tuple(padtype_to_pads(shape, window, strides, padding))
-    pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in padding)
+    given = listed(name, "padding", padding)
+    pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in given)
     if len(pairs) != len(window) or any(len(p) != 2 for p in pairs):
         raise ArgumentError(
             f"{name}: cannot pad {len(window)} axes by {padding} (a pair for each required)"
@@ -147,7 +149,8 @@ def pads_of(
 
 
 def ints(name: str, what: str, values: Sequence[int] | None, rank: int) -> Ints:
-    found = (1,) * rank if values is None else tuple(map(int, values))
+    given = [1] * rank if values is None else listed(name, what, values)
+    found = tuple(static_int(name, what, v) for v in given)
     if len(found) != rank or any(value < 1 for value in found):
         raise ArgumentError(
             f"{name}: cannot use {what} {found} for {rank} axes (one each, at least 1)"

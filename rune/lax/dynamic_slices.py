@@ -16,14 +16,14 @@ from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.lax.arguments import alike, given_axes
 from rune.lax.movement import expand_dims, squeeze
-from rune.numpy.arguments import shape_of, value
+from rune.numpy.arguments import listed, shape_of, value
 from rune.ops.family import size_value
 
 
 def _starts(name: str, x: Any, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
     """One start per axis as rank-0 integers, negative ones counted from the end if allowed."""
     type = type_of(x)
-    given = list(start_indices) if not isinstance(start_indices, tuple) else start_indices
+    given = listed(name, "start_indices", start_indices)
     if len(given) != type.ndim:
         raise ShapeError(f"{name}: cannot start in {type} at {len(given)} indices (one per axis)")
     allowed = [negative] * type.ndim if isinstance(negative, bool) else list(negative)

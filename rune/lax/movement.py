@@ -16,7 +16,15 @@ from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.lax.arguments import alike, given_axes, numbers
 from rune.numpy import creation, joining, shapes
-from rune.numpy.arguments import shape_of, static_int, static_ints, static_size, value, values
+from rune.numpy.arguments import (
+    listed,
+    shape_of,
+    static_int,
+    static_ints,
+    static_size,
+    value,
+    values,
+)
 from rune.ops import conventions
 from rune.ops.promote import broadcast_shape, broadcast_to
 
@@ -256,9 +264,10 @@ def slice(
     Array([1, 3, 5], i32[3], cpu:0)
     """
     x = value("slice", operand)
-    steps = (1,) * type_of(x).ndim if strides is None else tuple(strides)
-    start, limit = tuple(start_indices), tuple(limit_indices)
-    return ops.slice_(x, start=start, limit=limit, stride=steps)
+    steps = [1] * type_of(x).ndim if strides is None else listed("slice", "strides", strides)
+    start = listed("slice", "start_indices", start_indices)
+    limit = listed("slice", "limit_indices", limit_indices)
+    return ops.slice_(x, start=tuple(start), limit=tuple(limit), stride=tuple(steps))
 
 
 def slice_in_dim(
@@ -329,7 +338,8 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Array([0, 1, 0, 2], i32[4], cpu:0)
     """
     x, fill = alike("pad", operand, padding_value)
-    config = [tuple(c) for c in padding_config]
+    given = listed("pad", "padding_config", padding_config)
+    config = [tuple(listed("pad", "padding_config", c)) for c in given]
     if len(config) != type_of(x).ndim or any(len(c) != 3 or c[2] < 0 for c in config):
         raise ShapeError(
             f"pad: cannot pad {type_of(x)} by {config} ((low, high, interior >= 0) for each axis)"

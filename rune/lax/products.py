@@ -15,7 +15,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax.arguments import given_axes
-from rune.numpy.arguments import value
+from rune.numpy.arguments import listed, value
 
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
@@ -60,7 +60,16 @@ def dot_general(
     (2, 4)
     """
     a, b = value("dot_general", lhs), value("dot_general", rhs)
-    (ca, cb), (ba, bb) = dimension_numbers
+    given = [
+        listed("dot_general", "dimension_numbers", pair)
+        for pair in listed("dot_general", "dimension_numbers", dimension_numbers)
+    ]
+    if [len(pair) for pair in given] != [2, 2]:
+        raise ArgumentError(
+            f"dot_general: cannot use dimension_numbers={dimension_numbers!r} "
+            "(((contracted, contracted), (batch, batch)) required)"
+        )
+    (ca, cb), (ba, bb) = given
     numbers = (
         (given_axes("dot_general", a, ca), given_axes("dot_general", b, cb)),
         (given_axes("dot_general", a, ba), given_axes("dot_general", b, bb)),

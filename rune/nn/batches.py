@@ -15,6 +15,7 @@ from rune import lax, ops
 from rune.core.types import Shape
 from rune.errors import ShapeError
 from rune.nn.support import record
+from rune.numpy.arguments import static_int
 from rune.ops.conventions import normalised_axis
 from rune.scipy.special.arguments import rounded, widened
 
@@ -133,6 +134,7 @@ def group_norm(
     Array([[-1.,  1., -1.,  1.]], f32[1,4], cpu:0)
     """
     wide, kept = widened(x)
+    groups = static_int("group_norm", "groups", groups)
     channels = wide.shape[1] if wide.ndim > 1 else None
     if channels is None or groups < 1 or (isinstance(channels, int) and channels % groups):
         raise ShapeError(

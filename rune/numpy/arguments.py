@@ -126,6 +126,14 @@ def static_sizes(name: str, what: str, xs: Any) -> tuple[Size, ...]:
     return tuple(static_size(name, what, x) for x in _listed(xs))
 
 
+def listed(name: str, what: str, xs: Any) -> list[Any]:
+    """The members of a sequence, whatever they are. Errors: ArgumentError for what has none."""
+    try:
+        return list(xs)
+    except TypeError:
+        raise ArgumentError(f"{name}: cannot use {what}={xs!r} (a sequence required)") from None
+
+
 def _listed(xs: Any) -> Sequence[Any]:
     if isinstance(xs, Operators | np.ndarray):
         xs = np.asarray(xs).tolist()

@@ -22,7 +22,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import rank, refuse, value
+from rune.numpy.arguments import listed, rank, refuse, value
 from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops.promote import apply
@@ -85,7 +85,8 @@ def _from_lists(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 
 
 def _letters(axes: Any) -> str:
-    return "".join("..." if i is Ellipsis else chr(ord("a") + i) for i in axes)
+    found = listed("einsum", "the axes of an operand", axes)
+    return "".join("..." if i is Ellipsis else chr(ord("a") + i) for i in found)
 
 
 def _parsed(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:

@@ -15,7 +15,7 @@ from rune import dtypes, ops, tree
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import rank, shape_of, value
+from rune.numpy.arguments import listed, rank, shape_of, value
 from rune.numpy.logic import where
 from rune.numpy.ufuncs import ufunc
 from rune.ops import conventions as c
@@ -113,6 +113,7 @@ def piecewise(
     """
     x = value("piecewise", x)
     conditions = [value("piecewise", v) for v in _conditions(condlist, x)]
+    funclist = listed("piecewise", "funclist", funclist)
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ArgumentError(
             f"piecewise: cannot match {len(conditions)} conditions to {len(funclist)} functions"
@@ -134,7 +135,8 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
             raise ArgumentError("piecewise: cannot take a list of truths (use rune.numpy.array)")
         found = list(condlist)
     else:
-        found = [condlist] if rank(condlist) == rank(x) else list(condlist)
+        of_all = rank(condlist) == rank(x)
+        found = [condlist] if of_all else listed("piecewise", "condlist", condlist)
     return [c.astype(value("piecewise", v), dtypes.bool_) for v in found]
 
 

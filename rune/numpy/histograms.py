@@ -17,7 +17,7 @@ from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.numpy.arguments import floating, known, static_int, static_size, value
+from rune.numpy.arguments import floating, known, listed, static_int, static_size, value
 from rune.numpy.logic import where
 from rune.numpy.reductions import diff
 from rune.ops import conventions as c
@@ -29,6 +29,7 @@ from rune.ops.promote import as_type, constant
 from rune.ops.segments import segment_sum
 
 _Listed = (list, tuple)
+_RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
@@ -110,6 +111,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     """
     x = value("histogram", a)
     if isinstance(bins, str):
+        if bins not in _RULES:
+            raise ArgumentError(f"histogram: cannot use bins={bins!r} ({', '.join(_RULES)})")
         limits = None if range is None else (float(range[0]), float(range[1]))
         dtype = type_of(floating("histogram", x)).dtype
         return as_array(np.histogram_bin_edges(np.asarray(x), bins, limits), dtype)
@@ -148,9 +151,10 @@ def _limits(x: Any, range: Any) -> tuple[Any, Any]:
 
 
 def _given_limits(range: Any, dtype: np.dtype) -> list[Any]:
-    if not isinstance(range, Operators | np.ndarray) and len(range) != 2:
+    limits = listed("histogram", "range", range)
+    if len(limits) != 2:
         raise ArgumentError(f"histogram: cannot use range={range!r} ((low, high) expected)")
-    low, high = range
+    low, high = limits
     if all(isinstance(v, int | float) for v in (low, high)) and not low <= high:
         raise ArgumentError(f"histogram: cannot use range={range!r} (the first exceeds the second)")
     return [as_type(value("histogram", v), dtype) for v in (low, high)]

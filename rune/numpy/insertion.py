@@ -14,14 +14,13 @@ import numpy as np
 from rune import dtypes, ops
 from rune.core.interpreter import Tracer, type_of
 from rune.errors import ArgumentError, AxisError, DtypeError, ShapeError, TracerError
-from rune.numpy.arguments import known, rank, refuse, shape_of, static_int, value
+from rune.numpy.arguments import known, listed, rank, refuse, shape_of, static_int, value
 from rune.numpy.creation import array
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
 from rune.numpy.shapes import cut_out
 from rune.ops import conventions as c
 from rune.ops.family import size_value
-from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, broadcast_together, constant
 
 SLICES = 16  # so many parts are joined at most; where there would be more, elements are gathered
@@ -171,7 +170,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     Array([3, 0, 4], i32[3], cpu:0)
     """
     x = array(filt) if isinstance(filt, list | tuple) else value("trim_zeros", filt)
-    sides = trim.lower()
+    sides = str(trim).lower()
     if sides not in ("f", "b", "fb", "bf"):
         raise ArgumentError(f"trim_zeros: cannot use trim={trim!r} ('f', 'b' or 'fb')")
     places = np.nonzero(np.asarray(x))
@@ -204,8 +203,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "clip") -> Any:
     if type_of(x).dtype not in dtypes.INTEGER | {dtypes.bool_}:
         raise DtypeError(f"choose: cannot choose by {type_of(x)} (integer dtype required)")
     x = c.astype(x, dtypes.i32)
-    found = list(choices) if isinstance(choices, Operators | np.ndarray) else choices
-    if not len(found):
+    found = listed("choose", "choices", choices)
+    if not found:
         raise ArgumentError("choose: cannot choose between nothing")
     options = c.same_dtype("choose", *(array(v) if isinstance(v, list) else v for v in found))
     x = _in_range(x, len(options), mode)

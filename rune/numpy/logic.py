@@ -11,7 +11,16 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import broadcast, documented, elementwise, floating, refuse, value, values
+from rune.numpy.arguments import (
+    broadcast,
+    documented,
+    elementwise,
+    floating,
+    listed,
+    refuse,
+    value,
+    values,
+)
 from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -346,6 +355,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     >>> rnp.select([x < 1, x < 2], [10, 20], 30)
     Array([10, 20, 30], i32*[3], cpu:0)
     """
+    condlist = listed("select", "condlist", condlist)
+    choicelist = listed("select", "choicelist", choicelist)
     if len(condlist) != len(choicelist):
         raise ArgumentError(
             f"select: cannot match {len(condlist)} conditions to {len(choicelist)} choices"

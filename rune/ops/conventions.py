@@ -286,9 +286,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
     ndim = found.ndim
     order = tuple(range(ndim))[::-1] if axes is None else normalised_axes("transpose", axes, found)
     if len(order) != ndim:
-        raise AxisError(
-            f"transpose: cannot permute {found} by {tuple(axes or ())} (each of {ndim} axes once)"
-        )
+        raise AxisError(f"transpose: cannot permute {found} by {axes} (each of {ndim} axes once)")
     return x if order == tuple(range(ndim)) else movement.transpose(x, permutation=order)
 
 

@@ -54,6 +54,22 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
     "a float of two cases": (
         lambda: lax.select_n(X, X, X), DtypeError, "select_n: cannot choose by f32",
     ),
+    "a slice from a number": (
+        lambda: lax.slice(X, 1, (2,)), ArgumentError, "slice: cannot use start_indices=1",  # type: ignore[arg-type]
+    ),
+    "a dynamic slice from a number": (
+        lambda: lax.dynamic_slice(X, 1, (2,)), ArgumentError, "dynamic_slice: cannot use start",
+    ),
+    "padding by a number": (
+        lambda: lax.pad(X, 0.0, 1), ArgumentError, "pad: cannot use padding_config=1",  # type: ignore[arg-type]
+    ),
+    "no dimension numbers": (
+        lambda: lax.dot_general(X, X, 3), ArgumentError, "dot_general: cannot use dimension_numb",  # type: ignore[arg-type]
+    ),
+    "strides that are a number": (
+        lambda: lax.conv(rnp.ones((1, 1, 4)), rnp.ones((1, 1, 2)), 1, "SAME"),  # type: ignore[arg-type]
+        ArgumentError, "cannot use strides=1 \\(a sequence",
+    ),
     "bits of another width": (
         lambda: lax.bitcast_convert_type(rnp.zeros(3, "uint8"), "u32"), ShapeError, "last axis",
     ),

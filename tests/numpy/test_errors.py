@@ -58,6 +58,14 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.einsum("ij->k", X), r"einsum: cannot make the result of 'ij->k'"),
     (lambda: rnp.einsum("ij->ii", X), r"einsum: cannot make the result of 'ij->ii'"),
     (lambda: rnp.einsum("i j-j", X), r"einsum: cannot read 'i j-j'"),
+    (lambda: rnp.einsum(3), r"einsum: cannot use the axes of an operand=3 \(a sequence"),
+    (lambda: rnp.choose(I, 3), r"choose: cannot use choices=3 \(a sequence"),
+    (lambda: rnp.select(3, [X]), r"select: cannot use condlist=3 \(a sequence"),  # type: ignore[arg-type]
+    (lambda: rnp.piecewise(X, X > 0, 3), r"piecewise: cannot use funclist=3 \(a sequence"),  # type: ignore[arg-type]
+    (lambda: rnp.transpose(X, -1), r"transpose: cannot permute f32\[2,3\] by -1"),  # type: ignore[arg-type]
+    (lambda: rnp.histogram(X, 2, range=1), r"histogram: cannot use range=1 \(a sequence"),
+    (lambda: rnp.histogram(X, "best"), r"histogram: cannot use bins='best' \(auto"),
+    (lambda: rnp.trim_zeros(I, 5), r"trim_zeros: cannot use trim=5"),  # type: ignore[arg-type]
     (lambda: rnp.zeros((2, -1)), r"zeros: cannot make the shape \(2, -1\) \(a size is negative\)"),
     (lambda: rnp.arange(0, 5, 0), r"arange: cannot count by 0 in i32"),
     (lambda: rnp.zeros(2.5), r"zeros: cannot use 2.5 as a size \(integer required\)"),

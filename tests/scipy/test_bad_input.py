@@ -12,7 +12,7 @@ import scipy.interpolate
 import rune
 import rune.numpy as rnp
 from rune.errors import ArgumentError, RuneError, ShapeError, TracerArrayConversionError
-from rune.scipy import fft, integrate, interpolate, linalg, ndimage, optimize, special
+from rune.scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, special
 from tests.support.arrays import array
 from tests.support.close import near
 
@@ -107,6 +107,9 @@ _REFUSED: dict[str, Callable[[], Any]] = {
         X[0], 1.0),
     "interp1d: cannot find axis -1": lambda: interpolate.interp1d(Y, Y[0]),
     "gammaln: cannot compute without operands": lambda: special.gammaln(),  # type: ignore[call-arg]
+    "csd: cannot use the sampling frequency 0": lambda: signal.welch(Y, fs=0),
+    "stft: cannot use the sampling frequency -1": lambda: signal.stft(Y, fs=-1.0, nperseg=2),
+    "istft: cannot use fs='a'": lambda: signal.istft(X, fs="a"),  # type: ignore[arg-type]
     "odeint: cannot transform int": lambda: integrate.odeint(3, X, X),  # type: ignore[arg-type]
     "solve_ivp: cannot transform int": lambda: integrate.solve_ivp(
         3, (0.0, 1.0), X),  # type: ignore[arg-type]

@@ -35,6 +35,7 @@ from rune.ops.complex_numbers import real_dtype
 from rune.ops.sliding import windows
 from rune.scipy.signal.trends import detrend as without_trend
 from rune.scipy.signal.windows import chosen_window
+from rune.transforms.arguments import required_number
 
 _BOUNDARIES = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant"}
 
@@ -58,9 +59,12 @@ class Segments:
 
 
 def _segments(
-    name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, size: int
+    name: str, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any, size: int
 ) -> Segments:
     """The arguments of the public functions, checked, for a signal of `size` samples."""
+    required_number(name, "fs", fs)
+    if isinstance(fs, int | float) and not fs > 0:
+        raise ArgumentError(f"{name}: cannot use the sampling frequency {fs} (above 0 required)")
     if isinstance(window, str | tuple | int | float):
         count = min(256, size) if nperseg is None else static_int(name, "nperseg", nperseg)
         count = min(count, size)
@@ -159,7 +163,7 @@ def csd(
     p, q = _signals("csd", axis, x, y)
     longest = max(_length("csd", v) for v in (p, q))
     p, q = (_followed(v, longest - _length("csd", v)) for v in (p, q))
-    cut = _segments("csd", window, nperseg, noverlap, nfft, longest)
+    cut = _segments("csd", fs, window, nperseg, noverlap, nfft, longest)
     onesided = _is_onesided(p, return_onesided)
     first = _pieces(p, cut, detrend, onesided)
     second = first if y is x else _pieces(q, cut, detrend, onesided)
@@ -290,7 +294,8 @@ def spectrogram(
     """
     (y,) = _signals("spectrogram", axis, x)
     size = _length("spectrogram", y)
-    cut = _segments("spectrogram", window, nperseg, 0 if noverlap is None else noverlap, nfft, size)
+    overlap = 0 if noverlap is None else noverlap
+    cut = _segments("spectrogram", fs, window, nperseg, overlap, nfft, size)
     if noverlap is None:
         cut = replace(cut, step=cut.size - cut.size // 8)
     onesided = _is_onesided(y, return_onesided)
@@ -345,7 +350,7 @@ def stft(
     (5, 5)
     """
     (y,) = _signals("stft", axis, x)
-    cut = _segments("stft", window, nperseg, noverlap, nfft, _length("stft", y))
+    cut = _segments("stft", fs, window, nperseg, noverlap, nfft, _length("stft", y))
     if boundary is not None:
         y = _continued(y, cut.size // 2, boundary)
     if padded:
@@ -405,7 +410,7 @@ def istft(
     size = whole if nperseg is None else nperseg
     if nfft is None and input_onesided and size == whole + 1:
         length = size
-    cut = _segments("istft", window, size, noverlap, length, size)
+    cut = _segments("istft", fs, window, size, noverlap, length, size)
     pieces = (irfft if input_onesided else ifft)(z, length)[..., : cut.size]
     weights = _weights(cut, pieces)
     scale = cut.scale("density" if scaling == "psd" else scaling, fs) ** -0.5
