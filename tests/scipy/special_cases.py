@@ -86,7 +86,7 @@ SPECIAL = [
     ],
     _case("sph_harm_y", lambda sp, t, p: sp.special.sph_harm_y(3, -2, t, p), pos(2, 3), f(3)),
     _case("sph_harm_y of angles outside",
-          lambda sp, t, p: sp.special.sph_harm_y(2, 1, -t, p), pos(2, 3), f(3)),
+          lambda sp, t, p: sp.special.sph_harm_y(2, 1, -1.0 * t, p), pos(2, 3), f(3)),
     _case("wofz", lambda sp, x: sp.special.wofz(x), f(2, 3)),
     _case("logsumexp", lambda sp, x: sp.special.logsumexp(x, axis=1), f(3, 4)),
     _case("logsumexp weighted",
