@@ -1,0 +1,29 @@
+"""NumPy's LAPACK is called by what NumPy keeps to itself where that is there, else in public."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rune.ops.linalg import lapack
+from tests.support.close import near
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_a_numpy_without_its_private_solve_gives_the_same(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+):
+    a, b = RNG.normal(size=(3, 5, 5)).astype(dtype), RNG.normal(size=(3, 5, 2)).astype(dtype)
+    a[1] = 0
+
+    with np.errstate(all="ignore"):
+        expected = lapack.solve_in_lapack(a, b)
+    monkeypatch.setattr(lapack, "_SOLVE", None)
+    found = lapack.solve_in_lapack(a, b)
+
+    assert found.dtype == expected.dtype == np.dtype(dtype)
+    assert np.isnan(found[1]).all()
+    assert np.isnan(expected[1]).all()
+    near(expected[[0, 2]], found[[0, 2]], relative=1e-5, why="np.linalg solves f32 in f64")
