@@ -102,15 +102,19 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusio
 
 
 def _alignment(reader: Root, read: Root, found: Iterable[tuple]) -> tuple[int | None, ...]:
-    """For each axis of the root that is read, the axis of the reader that walks it in step."""
+    """For each axis of the root that is read, the axis of the reader that walks it in step.
+
+    An axis of the reader that walks two at once, as along a diagonal, is in step with neither.
+    """
     if not read.is_whole:
         return (None,) * len(read.sizes)
     axes = {s: k for k, s in enumerate(axis_symbols(reader.sizes))}
     columns = zip(*found)
-    return tuple(
+    walked = [
         _only({_axis(index, axes, size, reader) for index in column})
         for column, size in zip(columns, read.sizes)
-    )
+    ]
+    return tuple(k if walked.count(k) == 1 else None for k in walked)
 
 
 def _axis(index: Size, axes: Mapping, size: Size, reader: Root) -> int | None:
