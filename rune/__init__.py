@@ -16,7 +16,6 @@ from rune import debug, errors, tree, tree_util
 from rune import tracebacks as _tracebacks
 from rune.array import Array
 from rune.backends import devices, memory_stats, missing, work_stats
-from rune.config import configure, enable_x64, numpy_dtype_promotion
 from rune.control import (
     Checkpoints,
     GrowingResiduals,
@@ -32,6 +31,7 @@ from rune.control.caches import clear_caches
 from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
+from rune.settings import configure, device, enable_x64, numpy_dtype_promotion
 from rune.transforms import evaluate as _evaluate  # installs the outermost interpreter
 from rune.transforms import policies as checkpoint_policies
 from rune.transforms.callback import io_callback, pure_callback
@@ -46,7 +46,7 @@ from rune.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.jit import jit
 from rune.transforms.linear_transpose import linear_transpose
 from rune.transforms.no_grad import no_grad
-from rune.transforms.placement import block_until_ready, device, device_get, device_put
+from rune.transforms.placement import block_until_ready, device_get, device_put
 from rune.transforms.pmap import pmap
 from rune.transforms.reasons import explain_cache_misses
 from rune.transforms.reverse import vjp

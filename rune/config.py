@@ -1,9 +1,15 @@
-"""Settings of the current context. They are part of every cache key, so none goes stale.
+"""Settings: what is set for the process, and over it the blocks that change it for themselves.
 
-All but two: `symbolic` says which traces are made, `cache_dir` where compiled code is kept, and
-what is in a trace does not depend on them.
+A statement `rune.configure(check_nans=True)` changes the process, threads that are to come as well;
+`with rune.configure(check_nans=True):` changes the block alone, in its own thread or task. Which of
+the two a call is shows only after it: it waits until its thread asks for settings again, or until
+its result is dropped or shown, and only then it is a statement. So no thread ever sees a setting of
+another's block. RUNE_X64=1, RUNE_CHECK_NANS=1, ... say what a process begins with.
 
->>> with configure(check_nans=True):
+Settings are part of every cache key, so none goes stale. All but two: `symbolic` says which traces
+are made, `cache_dir` where compiled code is kept, and what is in a trace does not depend on them.
+
+>>> with setting(check_nans=True):
 ...     current().check_nans
 True
 """
@@ -11,128 +17,279 @@ True
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
+import inspect
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rune import profiling
+from rune.errors import ArgumentError
+from rune.options import SYMBOLIC, Config, Value, from_environment
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Config:
-    """All settings. Equal settings are one object, so comparing and hashing are free."""
-
-    x64: bool = False  # 64-bit defaults for Python and NumPy values without an explicit dtype
-    # Programs report the first operation that does so: rune.debug.checks.
-    check_bounds: bool = False  # an index leaves its array
-    check_nans: bool = False  # a NaN is made
-    check_infs: bool = False  # an infinity is made
-    check_leaks: bool = False  # raise where a traced value is kept after its transformation
-    check_stages: bool = False  # check every stage of the lowering after every pass
-    profile: bool = profiling.is_of_process()  # programs tell the time of each step
-    check_keys: bool = False  # raise KeyReuseError where a random key is used twice
-    promotion: str = "standard"  # "strict": operands of different dtypes do not combine
-    device: str | None = None  # where new arrays and jitted calls without arrays go
-    symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
-    cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
-
-    def __post_init__(self) -> None:
-        for name, known in (("promotion", PROMOTIONS), ("symbolic", SYMBOLIC)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"configure: cannot use {name}={getattr(self, name)!r} {known}")
-
-
-PROMOTIONS = ("standard", "strict")
-SYMBOLIC = ("declared", "auto")
-_current: ContextVar[Config | None] = ContextVar("rune_config", default=None)
+# --- where settings stand ---------------------------------------------------------------------
 
 
 @functools.cache
-def _interned(**settings: bool | str | None) -> Config:
+def _interned(**settings: Value) -> Config:
     return Config(**settings)  # type: ignore[arg-type]
 
 
-_DEFAULT = _interned(**asdict(Config()))
+def _changed(settings: Config, changes: Mapping[str, Value]) -> Config:
+    return _interned(**{**asdict(settings), **changes})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layer:
+    """What one block changes, and the keys that were used in it."""
+
+    setting: Setting[Any]
+    changes: Mapping[str, Value]
+    used_keys: dict[Any, Any]
+
+
+class Scope:
+    """The open blocks of a thread or task, the innermost last, and the settings that follow.
+
+    `settings` is unset while a call of this thread waits to be a block or a statement. Native code
+    reads the slot too, and leaves such calls to Python.
+    """
+
+    __slots__ = ("__weakref__", "layers", "settings")
+    settings: Config
+
+    def __init__(self, layers: tuple[_Layer, ...]):
+        self.layers = layers
+
+
+class _Waiting(Scope):
+    """The scope of a thread in which the last call of `configure` is not yet one or the other."""
+
+    __slots__ = ("outer", "setting")
+
+    def __init__(self, outer: Scope, setting: Setting[Any]):
+        super().__init__(outer.layers)
+        self.outer, self.setting = outer, weakref.ref(setting)
+
+
+class _Process:
+    """What statements have set, in their order, and every scope that lies over it.
+
+    A statement whose result is still held can be taken back: it stands apart from the others.
+    """
+
+    def __init__(self) -> None:
+        begin = {"profile": profiling.is_asked_for(os.environ), **from_environment(os.environ)}
+        self.base = _changed(Config(), begin)
+        self.statements: list[tuple[weakref.ref[Setting[Any]], Mapping[str, Value]]] = []
+        self.scope = Scope(())
+        self.used_keys: dict[Any, Any] = {}
+        self._scopes = weakref.WeakSet[Scope]()
+        self._actions: deque[Callable[[], None]] = deque()
+        self.begin()
+
+    def begin(self) -> None:
+        """Take a lock that nobody holds; in the child of a fork another thread may have had it."""
+        self._lock, self._is_acting = threading.RLock(), False
+        self._do(self._renew)
+
+    def set(self, setting: Setting[Any], changes: Mapping[str, Value]) -> None:
+        """A statement: the last word on what it changes."""
+        reference = weakref.ref(setting)
+        self._do(lambda: self._add(reference, changes))
+
+    def take_back(self, setting: Setting[Any]) -> None:
+        """What would hold if the statement had not been."""
+        self._do(lambda: self._remove(setting))
+
+    def opened(self, layers: tuple[_Layer, ...]) -> Scope:
+        """The scope of these blocks."""
+        if not layers:
+            return self.scope
+        scope = Scope(layers)
+        self._do(lambda: self._open(scope))
+        return scope
+
+    def _do(self, action: Callable[[], None]) -> None:
+        self._actions.append(action)
+        with self._lock:
+            if self._is_acting:
+                return  # a finaliser in the middle of the loop below, which will come to it
+            self._is_acting = True
+            try:
+                while self._actions:
+                    self._actions.popleft()()
+            finally:
+                self._is_acting = False
+
+    def _add(self, reference: weakref.ref[Setting[Any]], changes: Mapping[str, Value]) -> None:
+        joined = self.statements[:1]
+        for own, more in (*self.statements[1:], (reference, changes)):
+            if joined and own() is None and joined[-1][0]() is None:
+                joined[-1] = (own, {**joined[-1][1], **more})
+            else:
+                joined.append((own, more))
+        self.statements = joined
+        self._renew()
+
+    def _remove(self, setting: Setting[Any]) -> None:
+        self.statements = [s for s in self.statements if s[0]() is not setting]
+        self._renew()
+
+    def _open(self, scope: Scope) -> None:
+        self._scopes.add(scope)
+        self._settle(scope)
+
+    def _renew(self) -> None:
+        """Tell every scope what holds now."""
+        settings = self.base
+        for _, changes in self.statements:
+            settings = _changed(settings, changes)
+        self.scope.settings = settings
+        if not settings.check_keys:
+            self.used_keys.clear()
+        for scope in list(self._scopes):
+            self._settle(scope)
+
+    def _settle(self, scope: Scope) -> None:
+        settings = self.scope.settings
+        for layer in scope.layers:
+            settings = _changed(settings, layer.changes)
+        scope.settings = settings
+
+
+_process = _Process()
+_scope: ContextVar[Scope] = ContextVar("rune_config", default=_process.scope)
+if _process.base.profile:
+    profiling.profile_process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.begin)
 
 
 def current() -> Config:
     """The settings in force."""
-    return _current.get() or _DEFAULT
+    try:
+        return _scope.get().settings
+    except AttributeError:  # a call waits, and its thread goes on: it was a statement
+        return _settled().settings
 
 
-def variable() -> tuple[ContextVar[Config | None], Config]:
-    """Where the settings stand, and those where it holds none: for native code."""
-    return _current, _DEFAULT
+def _settled() -> Scope:
+    """The scope of this thread, in which no call waits any more."""
+    scope = _scope.get()
+    if isinstance(scope, _Waiting):
+        setting = scope.setting()
+        if setting is not None:
+            setting.act()
+        scope = scope.outer
+        _scope.set(scope)
+    return scope
+
+
+def of_environment(name: str) -> Value:
+    """What the process began with, whatever has been set since."""
+    return getattr(_process.base, name)
+
+
+def variable() -> ContextVar[Scope]:
+    """Where the scope stands: for native code."""
+    return _scope
 
 
 @functools.cache
 def for_traces(settings: Config) -> Config:
     """The settings without those that traces do not depend on: a part of the key of every trace."""
-    ignored = {"symbolic": _DEFAULT.symbolic, "cache_dir": _DEFAULT.cache_dir}
-    return _interned(**{**asdict(settings), **ignored})
-
-
-_used_keys: ContextVar[dict[Any, Any] | None] = ContextVar("rune_used_keys", default=None)
+    return _changed(settings, {"symbolic": SYMBOLIC[0], "cache_dir": None})
 
 
 def used_keys() -> dict[Any, Any]:
     """The keys that were used since `check_keys` was switched on, and where."""
-    found = _used_keys.get()
-    return {} if found is None else found
+    if _process.scope.settings.check_keys:
+        return _process.used_keys
+    watching = (x for x in _settled().layers if x.changes.get("check_keys"))
+    return next((x.used_keys for x in watching), {})
 
 
-@contextmanager
-def configure(**changes: bool | str | None) -> Iterator[Config]:
-    """Change settings inside the block.
+# --- changing them ----------------------------------------------------------------------------
 
-    Errors: TypeError for a setting that does not exist.
 
-    >>> import rune, rune.numpy as rnp
-    >>> with rune.configure(device="reference:0"):
-    ...     print(rnp.ones(2).device)
-    reference:0 (NumPy interpreter of kernel code, every check on)
+class Setting(Generic[T]):
+    """What `rune.configure` and its like return: left alone a statement, entered a block.
+
+    A statement is for the process, and the last of several is in force. Entering takes it back, so
+    that the block leaves everything as it was before the call. It may be entered again, also
+    inside itself and by several threads, and is a decorator of functions.
     """
-    settings = asdict(current())
-    for name in changes.keys() - settings.keys():
-        raise TypeError(f"configure: cannot set {name} (settings: {', '.join(settings)})")
-    changed = _interned(**{**settings, **changes})
-    token = _current.set(changed)
-    keys = _used_keys.get()
-    keys_token = _used_keys.set({} if changed.check_keys and keys is None else keys)
-    try:
-        yield changed
-    finally:
-        _used_keys.reset(keys_token)
-        _current.reset(token)
+
+    __slots__ = ("__weakref__", "_acts", "_changes", "_is_open", "_result")
+
+    def __init__(self, changes: Mapping[str, Value], result: Callable[[Config], T]) -> None:
+        """result: what the block is given, of the settings in it."""
+        self._changes, self._result = changes, result
+        self._is_open, self._acts = True, False  # whether it may become a statement, and is one
+        _scope.set(_Waiting(_settled(), self))
+
+    def act(self) -> None:
+        """Be a statement, unless it is none."""
+        if self._is_open:
+            self._is_open, self._acts = False, True
+            _process.set(self, self._changes)
+
+    def _take_back(self) -> None:
+        scope = _scope.get()
+        if isinstance(scope, _Waiting) and scope.setting() is self:
+            _scope.set(scope.outer)
+        self._is_open = False
+        if self._acts:
+            self._acts = False
+            _process.take_back(self)
+
+    def __enter__(self) -> T:
+        self._take_back()
+        layers = (*_settled().layers, _Layer(self, self._changes, {}))
+        scope = _process.opened(layers)
+        _scope.set(scope)
+        return self._result(scope.settings)
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        layers = _settled().layers
+        own = [k for k, layer in enumerate(layers) if layer.setting is self]
+        if own:  # else a generator ends in another thread than it began
+            _scope.set(_process.opened((*layers[: own[-1]], *layers[own[-1] + 1 :])))
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, each call of which runs in a block."""
+        self._take_back()
+        is_late = (inspect.isgeneratorfunction, inspect.iscoroutinefunction,
+                   inspect.isasyncgenfunction)  # fmt: skip
+        if not callable(function) or any(test(function) for test in is_late):
+            raise ArgumentError(
+                f"{self!r}: cannot wrap {function!r} (a function that runs when it is called)",
+                hint="use `with` inside of it",
+            )
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def __del__(self) -> None:
+        self.act()  # a statement whose result nobody wants
+
+    def __repr__(self) -> str:
+        self.act()  # shown by a notebook, which keeps it
+        return f"configure({', '.join(f'{k}={v!r}' for k, v in self._changes.items())})"
 
 
-def enable_x64(enabled: bool = True):
-    """64-bit defaults inside the block: `with rune.enable_x64(): ...`.
-
-    Errors: none.
-
-    >>> import rune, rune.numpy as rnp
-    >>> with rune.enable_x64():
-    ...     print(rnp.ones(2).dtype)
-    float64
-    """
-    return configure(x64=enabled)
-
-
-def numpy_dtype_promotion(mode: str):
-    """How operands of different dtypes combine inside the block: "standard" or "strict".
-
-    Strict: they do not; only Python scalars adapt, to a dtype of their own kind or a higher one.
-
-    Errors: ValueError for another mode.
-
-    >>> import rune, rune.numpy as rnp
-    >>> with rune.numpy_dtype_promotion("strict"):
-    ...     rnp.float16(1) + 2
-    Array(3., f16[], cpu:0)
-    """
-    if mode not in PROMOTIONS:
-        raise ValueError(f"numpy_dtype_promotion: cannot use {mode!r} (one of {PROMOTIONS})")
-    return configure(promotion=mode)
+def setting(**changes: Value) -> Setting[Config]:
+    """Changes that are known to be right; a block is given the settings in it."""
+    return Setting(changes, lambda settings: settings)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rune import tree
-from rune.config import configure
+from rune.config import setting
 from rune.errors import ArgumentError
 from rune.profiling import Profile, gathering
 from rune.transforms.callback import debug_callback
@@ -53,7 +53,7 @@ def checks(bounds: bool = False, nans: bool = False, infs: bool = False) -> Iter
     ...         str(error).splitlines()[0]
     'gather: found index 7 out of bounds (axis 0 of f32[5])'
     """
-    with configure(check_bounds=bounds, check_nans=nans, check_infs=infs):
+    with setting(check_bounds=bounds, check_nans=nans, check_infs=infs):
         yield
 
 
@@ -79,7 +79,7 @@ def profile() -> Iterator[Profile]:
     >>> [(plan.name, plan.calls, plan.steps[0].calls) for plan in seen.plans]
     [('lambda', 3, 3)]
     """
-    with gathering(Profile()) as found, configure(profile=True):
+    with gathering(Profile()) as found, setting(profile=True):
         yield found
 
 

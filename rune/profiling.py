@@ -1,17 +1,17 @@
 """Profiles: where the time of compiled programs goes, step by step. Values and text, no running.
 
 A profile gathers while `rune.debug.profile()` is open in a context, or for the whole process with
-RUNE_DEBUG=profile. Executors tell it the time of each step as their device measured it, and what
-the step moved and computed; it adds up. Steps that run one kernel are one row.
+RUNE_PROFILE=1 or RUNE_DEBUG=profile. Executors tell it the time of each step as their device
+measured it, and what the step moved and computed; it adds up. Steps that run one kernel are one
+row.
 """
 
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 
@@ -182,27 +182,25 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 # --- the one in force -------------------------------------------------------------------------
 
 
-def _of_process() -> Profile | None:
-    """The profile of the whole process, printed at its end, where the environment asks for it."""
-    if "profile" not in os.environ.get(DEBUG, "").split(","):
-        return None
-    made = Profile()
-    atexit.register(lambda: print(made, file=sys.stderr))
-    return made
-
-
-_process = _of_process()
+_process: list[Profile] = []  # one, or none
 _current: ContextVar[Profile | None] = ContextVar("rune_profile", default=None)
+
+
+def profile_process() -> None:
+    """Gather for the whole process from now on, and print what was gathered at its end."""
+    if not _process:
+        _process.append(Profile())
+        atexit.register(lambda: print(_process[0], file=sys.stderr))
+
+
+def is_asked_for(environment: Mapping[str, str]) -> bool:
+    """Whether RUNE_DEBUG=profile is in the environment."""
+    return "profile" in environment.get(DEBUG, "").split(",")
 
 
 def current() -> Profile | None:
     """The profile that gathers in this context, or in the process."""
-    return _current.get() or _process
-
-
-def is_of_process() -> bool:
-    """Whether the whole process is profiled."""
-    return _process is not None
+    return _current.get() or (_process[0] if _process else None)
 
 
 class gathering:

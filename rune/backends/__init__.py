@@ -19,6 +19,7 @@ from rune.backends.pool import MemoryStats
 from rune.backends.work import WorkStats
 from rune.errors import ArgumentError, DeviceError
 from rune.lowering.codegen.target import Target
+from rune.options import variable_of
 
 
 class BackendFile(Protocol):
@@ -138,9 +139,12 @@ def device_named(name: str) -> Device:
             if device.name in (name, f"{name}:0"):
                 return device
     why = missing().get(backend)
+    hints = [f"{backend}: {why}"] if why else []
+    if name == config.of_environment("device"):
+        hints.append(f"{variable_of('device')} names it")
     raise DeviceError(
         f"device: cannot find {name!r} (there are {', '.join(d.name for d in devices())})",
-        hint=f"{backend}: {why}" if why else None,
+        hint="; ".join(hints) or None,
     )
 
 

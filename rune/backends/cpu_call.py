@@ -198,7 +198,7 @@ class Owner:
     interpreter: ContextVar[Any]
     outermost: object
     config: ContextVar[Any]
-    default_config: object
+    scope: type  # of what that variable holds, with a slot `settings`, which may be unset
 
 
 def method(owner: Owner) -> Any:
@@ -260,7 +260,7 @@ def _objects(owner: Owner) -> dict[str, str]:
         "GENERAL": owner.general, "ARRAY_TYPE": owner.array, "FREE": owner.free,
         "COMMITTED": owner.committed, "INTERPRETER_VARIABLE": owner.interpreter,
         "OUTERMOST": owner.outermost, "CONFIG_VARIABLE": owner.config,
-        "DEFAULT_CONFIG": owner.default_config, "NONE": None, "TRUE": True, "DICT_TYPE": dict,
+        "NONE": None, "TRUE": True, "DICT_TYPE": dict,
         "EXCEPTION": Exception, "MEMORY_ERROR": MemoryError, "FLOAT_TYPE": float, "INT_TYPE": int,
         "BOOL_TYPE": bool, "NDARRAY": np.ndarray,
     }  # fmt: skip
@@ -276,6 +276,7 @@ def _slots(owner: Owner) -> dict[str, Any] | None:
     names = {"BUFFER": "_buffer", "COPY": "_copy", "TYPE": "type", "PLACE": "place"}
     found = {f"SLOT_{word}": slot_offset(owner.array, name) for word, name in names.items()}
     found["SLOT_CALLS"] = slot_offset(owner.cls, owner.calls)
+    found["SLOT_SETTINGS"] = slot_offset(owner.scope, "settings")
     return None if None in found.values() else found
 
 

@@ -5,7 +5,8 @@ offsets. A call is described by words (cpu_call.py has their order). `@attempt` 
 UNFIT, having done nothing, where what it finds is not what the words say.
 
     @call      each kept call of the function, then the general way
-    @settings  the settings in force; null where a transformation is being traced
+    @settings  the settings in force; null where a transformation is being traced, or where a call
+             of `configure` has not yet been heard
     @match     walk the arguments: check every node, take the memory of every leaf
     @make      one result: an array of Python's over uninitialised memory
     @build     the tree of the results
@@ -145,9 +146,9 @@ forget:
   call void CLEAR_ERROR()
   ret ptr null
 known:
+  %settings_at = getelementptr i8, ptr %found, i64 SLOT_SETTINGS
+  %settings = load ptr, ptr %settings_at
   call void DECREF(ptr %found)
-  %default = icmp eq ptr %found, NONE
-  %settings = select i1 %default, ptr DEFAULT_CONFIG, ptr %found
   ret ptr %settings
 }
 

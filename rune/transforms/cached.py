@@ -221,8 +221,8 @@ def native_method(cls: type, slot: str, general: Callable[..., Any]) -> Any:
     Errors: CompileError.
     """
     interpreter, outermost = dispatch()
-    settings, default = config.variable()
     owner = cpu_call.Owner(
-        cls, slot, general, Array, CPU, COMMITTED_CPU, interpreter, outermost, settings, default
+        cls, slot, general, Array, CPU, COMMITTED_CPU, interpreter, outermost, config.variable(),
+        config.Scope,
     )
     return cpu_call.method(owner)

@@ -187,7 +187,7 @@ def _partial(
 def _run(*args: Any, program: Program, recomputes: bool, **_: Any) -> list[Any]:
     if not recomputes:
         return calls.evaluated(program, args)
-    with config.configure(check_keys=False):  # what is drawn again is no second use of a key
+    with config.setting(check_keys=False):  # what is drawn again is no second use of a key
         return calls.evaluated(program, args)
 
 

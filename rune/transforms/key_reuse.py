@@ -41,7 +41,7 @@ def note_use(primitive: Primitive, words: Sequence[Any], params: Mapping[str, An
 def note_program(program: Program, args: Sequence[Any]) -> None:
     """Look at a program that is about to run. Errors: KeyReuseError."""
     if config.current().check_keys and _uses_keys(program):
-        with config.configure(check_keys=False):
+        with config.setting(check_keys=False):
             _Walk().needed(program, args, None)
 
 

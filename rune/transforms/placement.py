@@ -8,8 +8,7 @@ Eager operations and compiled programs ask the same function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array, Place, as_array, committed_to, default_place, on, put
 from rune.backends import Device, device_of
-from rune.config import configure
 from rune.core.interpreter import Tracer
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
@@ -90,26 +88,6 @@ def _putter(device: str | Device) -> Callable[[Any], Any]:
         return array if array.committed else Array(array.buffer, array.type, place)
 
     return put_there
-
-
-@contextmanager
-def device(device: str | Device) -> Iterator[Device]:
-    """Inside the block, new arrays and what is computed of them alone are on this device.
-
-    They are not committed to it: they follow what is. An array that was made in the block stays
-    where it is.
-
-    Errors: DeviceError for an unknown device.
-
-    >>> import rune, rune.numpy as rnp
-    >>> with rune.device("reference"):
-    ...     x = rnp.arange(3.0) * 2.0
-    >>> x
-    Array([0., 2., 4.], f32[3], reference:0)
-    """
-    found = device_of(device)
-    with configure(device=found.name):
-        yield found
 
 
 def device_get(values: Any) -> Any:

@@ -21,7 +21,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.lax", "rune.random"),
     ("rune.scipy",),
     ("rune.numpy",),
-    ("rune.control", "rune.debug"),
+    ("rune.control", "rune.debug", "rune.settings"),
     ("rune.transforms",),
     ("rune.array",),
     ("rune.backends",),
@@ -31,7 +31,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.tree_util",),
     ("rune.dims", "rune.dtypes", "rune.tree", "rune.pretty", "rune.effects"),
     ("rune.config",),
-    ("rune.profiling", "rune.tracebacks"),
+    ("rune.options", "rune.profiling", "rune.tracebacks"),
     ("rune.counts", "rune.errors"),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}

@@ -1,0 +1,114 @@
+"""What can be set, to what, and by which variable of the environment. Names and values alone.
+
+rune/config.py says which of them are in force.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from rune.errors import ArgumentError
+
+Value = bool | str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Config:
+    """All settings. Equal settings are one object, so comparing and hashing are free."""
+
+    x64: bool = False  # 64-bit defaults for Python and NumPy values without an explicit dtype
+    # Programs report the first operation that does so: rune.debug.checks.
+    check_bounds: bool = False  # an index leaves its array
+    check_nans: bool = False  # a NaN is made
+    check_infs: bool = False  # an infinity is made
+    check_leaks: bool = False  # raise where a traced value is kept after its transformation
+    check_stages: bool = False  # check every stage of the lowering after every pass
+    profile: bool = False  # programs tell the time of each step
+    check_keys: bool = False  # raise KeyReuseError where a random key is used twice
+    promotion: str = "standard"  # "strict": operands of different dtypes do not combine
+    device: str | None = None  # where new arrays and jitted calls without arrays go
+    symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
+    cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
+
+
+PROMOTIONS = ("standard", "strict")
+SYMBOLIC = ("declared", "auto")
+_CHOICES = {"promotion": PROMOTIONS, "symbolic": SYMBOLIC}
+_KINDS = {f.name: str(f.type) for f in fields(Config)}  # "bool", "str" or "str | None"
+_WORDS = {"1": True, "true": True, "yes": True, "on": True,
+          "0": False, "false": False, "no": False, "off": False}  # fmt: skip
+
+
+# --- names and values -------------------------------------------------------------------------
+
+
+def checked(changes: Mapping[str, Any], operation: str = "configure") -> dict[str, Value]:
+    """The changes, as settings hold them.
+
+    Errors: ArgumentError for a setting that does not exist, and for a value it cannot have.
+    """
+    for name, value in changes.items():
+        _require_known(name, operation)
+        _require_fit(name, value, operation)
+    return {n: bool(v) if _KINDS[n] == "bool" else v for n, v in changes.items()}
+
+
+def _require_known(name: str, operation: str) -> None:
+    if name not in _KINDS:
+        close = difflib.get_close_matches(name, _KINDS, 1)
+        raise ArgumentError(
+            f"{operation}: cannot set {name} (settings: {', '.join(_KINDS)})",
+            hint=f"did you mean {close[0]}?" if close else None,
+        )
+
+
+def _require_fit(name: str, value: Any, operation: str) -> None:
+    kind, choices = _KINDS[name], _CHOICES.get(name)
+    if choices is not None:
+        is_fit = isinstance(value, str) and value in choices
+        wanted = " or ".join(map(repr, choices))
+    elif kind == "bool":
+        is_fit, wanted = isinstance(value, bool | np.bool_), "True or False"
+    else:
+        is_fit, wanted = value is None or isinstance(value, str), "a string or None"
+    if not is_fit:
+        raise ArgumentError(f"{operation}: cannot use {name}={value!r} ({wanted})")
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting.
+
+    >>> variable_of("check_nans")
+    'RUNE_CHECK_NANS'
+    """
+    return f"RUNE_{name.upper()}"
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
+    """The settings that environment variables name; an empty variable names none.
+
+    RUNE_CACHE_DIR is not among them: it is read where the cache is opened, and an empty one means
+    something there.
+    Errors: ArgumentError names the variable whose value the setting cannot have.
+
+    >>> from_environment({"RUNE_X64": "yes", "RUNE_PROMOTION": "strict", "RUNE_CHECK_NANS": ""})
+    {'x64': True, 'promotion': 'strict'}
+    """
+    texts = {n: environment.get(variable_of(n), "") for n in _KINDS if n != "cache_dir"}
+    return {name: _parsed(name, text) for name, text in texts.items() if text}
+
+
+def _parsed(name: str, text: str) -> Value:
+    if _KINDS[name] == "bool":
+        value, wanted = _WORDS.get(text.lower()), ", ".join(_WORDS)
+    else:
+        choices = _CHOICES.get(name, (text,))
+        value, wanted = text if text in choices else None, ", ".join(choices)
+    if value is None:
+        raise ArgumentError(f"import: cannot use {variable_of(name)}={text!r} (one of {wanted})")
+    return value

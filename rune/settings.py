@@ -1,0 +1,98 @@
+"""The public face of settings: `configure`, and short names for the most usual ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune.backends import Device, device_of
+from rune.config import Setting, setting
+from rune.errors import ArgumentError
+from rune.options import Config, checked
+
+__all__ = ["configure", "device", "enable_x64", "numpy_dtype_promotion"]
+
+
+def configure(**changes: Any) -> Setting[Config]:
+    """Change settings: of the process as a statement, of a block as `with rune.configure(...):`.
+
+    x64:           64-bit defaults for values without a dtype
+    check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
+    check_keys:    a random key that is used twice is an error
+    check_leaks:   a traced value that is kept after its transformation is an error
+    check_stages:  every stage of compiling is checked
+    profile:       programs tell the time of each step (rune.debug.profile gathers it)
+    promotion:     "standard"; "strict": operands of different dtypes do not combine
+    device:        a device or its name: where new arrays are, and what is computed of them alone
+    symbolic:      "declared"; "auto": axes that change become symbolic in jit
+    cache_dir:     where compiled code is kept; None: the user's cache; "": nowhere
+
+    A statement holds in every thread, and those that are to come. A block holds in its own thread
+    or task, whatever is set for the process meanwhile, and leaves everything as it was before the
+    call. What is returned may be kept, and entered later or again; until it is entered it is a
+    statement, for other threads from when this one goes on to use rune. It is also a decorator of
+    functions. An environment variable for each, RUNE_X64=1, RUNE_CHECK_NANS=1, RUNE_DEVICE=...,
+    says what a process begins with; words for True and False are 1, true, yes, on and 0, false,
+    no, off.
+
+    Errors: ArgumentError for a setting that does not exist, or a value it cannot have; DeviceError
+            for a device that is not there.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.configure(device="reference:0"):
+    ...     print(rnp.ones(2).device)
+    reference:0 (NumPy interpreter of kernel code, every check on)
+    >>> _ = rune.configure(promotion="strict")
+    >>> rune.configure(promotion="standard")
+    configure(promotion='standard')
+    """
+    if changes.get("device") is not None:
+        changes["device"] = device_of(changes["device"]).name
+    return setting(**checked(changes))
+
+
+def enable_x64(enabled: bool = True) -> Setting[Config]:
+    """64-bit defaults: for the process, or for a block as `with rune.enable_x64():`.
+
+    Errors: ArgumentError unless it is True or False.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.enable_x64():
+    ...     print(rnp.ones(2).dtype)
+    float64
+    """
+    if not isinstance(enabled, bool):
+        raise ArgumentError(f"enable_x64: cannot use {enabled!r} (True or False)")
+    return setting(x64=enabled)
+
+
+def numpy_dtype_promotion(mode: str) -> Setting[Config]:
+    """How operands of different dtypes combine, for the process or a block: "standard", "strict".
+
+    Strict: they do not; only Python scalars adapt, to a dtype of their own kind or a higher one.
+
+    Errors: ArgumentError for another mode.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.numpy_dtype_promotion("strict"):
+    ...     rnp.float16(1) + 2
+    Array(3., f16[], cpu:0)
+    """
+    return setting(**checked({"promotion": mode}, "numpy_dtype_promotion"))
+
+
+def device(device: str | Device) -> Setting[Device]:
+    """New arrays and what is computed of them alone are on this device: for the process or a block.
+
+    They are not committed to it: they follow what is. An array stays where it was made. The block
+    `with rune.device(...) as there:` is given the device.
+
+    Errors: DeviceError for an unknown device.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.device("reference"):
+    ...     x = rnp.arange(3.0) * 2.0
+    >>> x
+    Array([0., 2., 4.], f32[3], reference:0)
+    """
+    found = device_of(device)
+    return Setting({"device": found.name}, lambda _: found)
