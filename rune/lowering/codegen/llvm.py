@@ -106,12 +106,14 @@ def _registers(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
     """How many registers side by side one vector takes: several where loops run inside lanes.
 
     A sum down the columns then reads whole cache lines in a row, and its additions overlap.
+    Always a power of two: lanes are added up by halves, and tails are counted by masks of bits.
     """
     around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
     if not around or not all(_holds_cheap_loop(loop) for loop in around):
         return 1
     shortest = min(trip_count(loop.extent) for loop in around)
-    return max(1, min(MOST_REGISTERS, shortest // lanes))
+    most = max(1, min(MOST_REGISTERS, shortest // lanes))
+    return 1 << (most.bit_length() - 1)
 
 
 def _holds_cheap_loop(loop: For) -> bool:

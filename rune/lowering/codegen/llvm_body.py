@@ -177,6 +177,8 @@ class Body(Values):
             self.writer.store(raw, at, align)
             return
         mask = mask or self.writer.constant(f"<{at.lanes} x i1>", 1)
+        if not at.lanes and _may_be_truncated(raw):
+            mask = mask & self.writer.opaque_mask(raw.lanes)
         kind = "scatter" if at.lanes else "store"
         pointers = f"v{at.lanes}p0" if at.lanes else "p0"
         name = f"@llvm.masked.{kind}.{suffix(raw.type)}.{pointers}"
@@ -344,6 +346,16 @@ class Body(Values):
 
 def _fuses(combine: str, dtype: np.dtype) -> bool:
     return combine == "add" and dtype in (dtypes.f32, dtypes.f64)
+
+
+def _may_be_truncated(stored: Value) -> bool:
+    """Whether LLVM may make one instruction of a masked store and the narrowing before it.
+
+    LLVM 22.1 makes a scalar store of the *wide* type from that where the mask is constant and has
+    one lane (its issue 179489), which writes past the element. A mask may turn out to be constant
+    in LLVM alone, e.g. for the last of 16 n + 1 elements, so these masks must not be seen through.
+    """
+    return stored.scalar_type in ("i8", "i16", "i32")
 
 
 def _is_heavy(loop: For) -> bool:

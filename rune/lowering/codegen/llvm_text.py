@@ -46,6 +46,7 @@ class Writer:
     scalef: frozenset[str] = frozenset()
     slots: dict[tuple[str, int], Value] = field(default_factory=dict)
     called: frozenset[str] = frozenset()
+    opaque: dict[int, Value] = field(default_factory=dict)  # masks of all lanes, by their number
 
     def name(self, stem: str) -> str:
         """A fresh name, without the sigil."""
@@ -161,6 +162,12 @@ class Writer:
         self.entry.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
         return Value(self, "ptr", name)
 
+    def _at_entry(self, instruction: str) -> str:
+        """Put an instruction into the first block; the result is its name."""
+        name = f"%{self.name('v')}"
+        self.entry.append(f"  {name} = {instruction}")
+        return name
+
     def load(self, type: str, pointer: Value, align: int | None = None) -> Value:
         """Read memory."""
         end = f", align {align}" if align else ""
@@ -198,6 +205,18 @@ class Writer:
         if not mask.lanes:
             return mask
         return self.call("i1", f"@llvm.vector.reduce.or.{suffix(mask.type)}", mask)
+
+    def opaque_mask(self, lanes: int) -> Value:
+        """The mask of all lanes, of which LLVM cannot tell that it is constant."""
+        if lanes not in self.opaque:
+            zero = self._at_entry('call i32 asm "", "=r,0"(i32 0)')
+            type = f"<{lanes} x i32>"
+            first = self._at_entry(f"insertelement {type} poison, i32 {zero}, i64 0")
+            each = f"shufflevector {type} {first}, {type} poison, {type} zeroinitializer"
+            equal = f"icmp eq {type} {self._at_entry(each)}, zeroinitializer"
+            name = self._at_entry(equal)
+            self.opaque[lanes] = Value(self, f"<{lanes} x i1>", name)
+        return self.opaque[lanes]
 
     def part(self, vector: Value, first: int, count: int) -> Value:
         """`count` lanes of a vector, from `first` on."""
