@@ -20,7 +20,7 @@ from rune.ops.arithmetic import select, zero_like
 from rune.ops.family import fit, reshape, size_value
 from rune.ops.index_dims import result_shape
 from rune.ops.movement import pad, reverse
-from rune.ops.promote import apply, broadcast_shape, broadcast_to
+from rune.ops.promote import broadcast_shape, broadcast_to
 from rune.ops.subscript import (
     Entries,
     Range,
@@ -41,9 +41,10 @@ def change_window(x: Any, entries: Entries, combine: Primitive | None, values: A
     parts = ranges(type_of(x).shape, kept)
     sizes = tuple(p.size for p in parts)
     shape = basic_shape(sizes, entries)
+    values = broadcast_to("at", values, shape)
     if combine is not None:
-        values = apply(combine, _reshaped(sliced(x, kept), shape), values)
-    return _put_back(x, parts, _reshaped(broadcast_to("at", values, shape), sizes))
+        values = combine(_reshaped(sliced(x, kept), shape), values)
+    return _put_back(x, parts, _reshaped(values, sizes))
 
 
 def _reshaped(x: Any, shape: Shape) -> Any:

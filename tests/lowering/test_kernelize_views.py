@@ -221,3 +221,15 @@ def test_a_window_at_a_start_from_memory_is_clamped():
 
     assert "g1: i64 in 0..5 = min(max(i64(x0[]), 0_i64), 5_i64)" in to_text(kernel)
     assert "write y0[i0]: x1[g1 + i0]" in to_text(kernel)
+
+
+def test_a_window_read_where_it_was_written_needs_no_condition():
+    def written_and_read(x, part, i):
+        whole = ops.dynamic_update_slice(x, part, i)
+        return ops.neg(ops.dynamic_slice(ops.tanh(whole), i, sizes=(3,)))
+
+    program = program_of(written_and_read, f32(7), f32(3), i32())
+    args = random_arguments(program)
+    plan = stages(program, PLAIN, check=True).plan
+
+    agree(evaluate(program, args), run_plan(plan, args), 1e-6)

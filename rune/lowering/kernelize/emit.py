@@ -282,8 +282,8 @@ class Emitter:
         conditions = [self.condition(p.where) for p in self.renamed(equation, found, guard)]
         result = values.pop()
         for value, condition in zip(values[::-1], conditions[: len(values)][::-1]):
-            assert condition is not None
-            result = self.operation("select", [condition, value, result], result.expr.dtype)
+            choice = [condition, value, result]
+            result = self.operation("select", choice, result.expr.dtype) if condition else value
         return result
 
     def parts(
@@ -333,14 +333,18 @@ class Emitter:
         return found.expr.name
 
     def condition(self, where: tuple[Bounds, ...]) -> Held | None:
-        """All of the conditions, as a local."""
-        if not where:
+        """All of the conditions, as a local; None where all hold.
+
+        That may show only here, where two integers turned out to be one local: (i + 3) - i < 5.
+        """
+        decisive = [c for bounds in where for c in comparisons(bounds)]
+        if not decisive:
             return None
         found = self.memo[0].get(where) or self.memo[1].get(where)
         if found is None:
             found = self.all([
                 self.operation(name, [self.index(a), self.index(b)], dtypes.bool_)
-                for bounds in where for name, a, b in comparisons(bounds)
+                for name, a, b in decisive
             ])  # fmt: skip
             self.memo[found.level][where] = found
         return found
