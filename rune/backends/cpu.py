@@ -34,6 +34,7 @@ from rune.backends import (
     cpu_plan,
     cpu_pool,
     cpu_python,
+    cpu_steps,
     shortage,
 )
 from rune.backends.base import Buffer
@@ -128,7 +129,7 @@ class CpuBackend:
             pool = parallel() if target.cores > 1 else 0
             return cpu_gemm_strided.gemm_address(dtype, target.cores, pool, products)
 
-        self.host = cpu_plan.Host(
+        self.host = cpu_steps.Host(
             cpu_compile.machine(), abi, target.cores, parallel, dot, strided_dot
         )
 
@@ -174,7 +175,7 @@ class CpuBackend:
 class CpuExecutable:
     """A compiled plan: all its machine code, and the arenas of calls that ended."""
 
-    def __init__(self, plan: Plan, host: cpu_plan.Host, work: Work):
+    def __init__(self, plan: Plan, host: cpu_steps.Host, work: Work):
         self.plan, self.work = plan, work
         self._callbacks = callbacks.Callbacks(plan)
         host = replace(host, call_back=self._callbacks.address)
@@ -228,7 +229,7 @@ class CpuExecutable:
         layout = _layout(self.plan, sizes)
         ordered = tuple(sizes[s.name] for s in self.plan.size_sources)
         code = cpu_call.Code(
-            self.code.address("from_words"), ordered, layout.arena_bytes, self._arenas,
+            self.code.address("run"), ordered, layout.arena_bytes, self._arenas,
             partial(cpu_memory.arena, layout.arena_bytes, self.plan.name), self._is_brief,
             self.work.addresses(), self,
         )  # fmt: skip

@@ -23,7 +23,7 @@ from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.plan import Branch, Loop, Plan, Step, all_steps
 
 if TYPE_CHECKING:
-    from rune.backends.cpu_plan import Host
+    from rune.backends.cpu_steps import Host
     from rune.backends.profiled import Meter
     from rune.backends.work import Work
 

@@ -292,9 +292,9 @@ def write_kernel(
         if root.var not in outputs and is_written(state, root.var, group.members):
             outputs[root.var] = Buffer(f"y{len(outputs)}", root.var.type.strong())
     scratch, recomputed = _place(state, group, roots, outputs, target)
-    emit = Emitter(
-        stored.definitions, stored.stored - recomputed, stored.uses, outputs=outputs, taken=taken
-    )
+    # A copy for every kernel would make the whole quadratic.
+    in_memory = stored.stored - recomputed if recomputed else stored.stored
+    emit = Emitter(stored.definitions, in_memory, stored.uses, outputs=outputs, taken=taken)
     domain = tuple(Axis(_free(f"i{k}", taken), size) for k, size in enumerate(group.domain))
     symbols = tuple(map(axis_symbol, domain))
     writer = _Writer(state, group, emit, domain, scratch, symbols, stored.in_place)
