@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rune import dtypes, ops
-from rune.core.interpreter import literal_like, type_of
+from rune import ops
+from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.lax.arguments import alike, given_axes
 from rune.lax.movement import expand_dims, squeeze
 from rune.numpy.arguments import listed, shape_of, value
-from rune.ops.family import size_value
+from rune.ops.index_values import from_end, signed
 
 
 def _starts(name: str, x: Any, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
@@ -32,14 +32,7 @@ def _starts(name: str, x: Any, start_indices: Any, negative: bool | Sequence[boo
             f"{name}: cannot use {len(allowed)} of allow_negative_indices for {type} (one per axis)"
         )
     starts = zip(given, type.shape, allowed, strict=True)
-    return [_start(value(name, s), d, counts_back) for s, d, counts_back in starts]
-
-
-def _start(start: Any, size: Any, counts_back: bool) -> Any:
-    if type_of(start).dtype in dtypes.UNSIGNED or not counts_back:
-        return start
-    whole = size_value(size, type_of(start).dtype)
-    return ops.select(ops.lt(start, literal_like(0, start)), ops.add(start, whole), start)
+    return [(from_end if back else signed)(value(name, s), d) for s, d, back in starts]
 
 
 def dynamic_slice(

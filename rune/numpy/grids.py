@@ -22,6 +22,7 @@ from rune.numpy.matrices import tril_indices, triu_indices
 from rune.numpy.sequences import linspace
 from rune.ops import conventions as c
 from rune.ops.family import size_value
+from rune.ops.index_values import from_end
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, constant
 
@@ -205,7 +206,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     """The position along each axis that a flat position means; clipped to the array.
 
     order:  "C" counts along the last axis first, "F" along the first one.
-    Shapes: any, kept by each result. Types: that of `indices`.
+    Shapes: any, kept by each result. Types: that of `indices`, small ones as i32.
     Errors: ArgumentError for what is no array, and another order; DtypeError for anything but
             integers.
 
@@ -217,14 +218,15 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     sizes = shape_of("unravel_index", shape)
     if order not in ("C", "F"):
         raise ArgumentError(f'unravel_index: cannot use order={order!r} ("C" or "F")')
+    whole, kind = product(sizes), type_of(x).dtype
+    x = from_end(x, whole)
     dtype = type_of(x).dtype
-    total = size_value(product(sizes), dtype)
-    x = ops.select(ops.lt(x, constant(0, x)), ops.add(x, total), x)
+    total = size_value(whole, dtype)
     x = c.clip(x, 0, ops.sub(total, constant(1, total)))
     found: list[Any] = []
     for size in sizes if order == "F" else reversed(sizes):
         count = size_value(size, dtype)
-        found.append(c.remainder(x, count))
+        found.append(ops.cast(c.remainder(x, count), kind))
         x = c.floor_divide(x, count)
     return tuple(found if order == "F" else reversed(found))
 
@@ -276,7 +278,7 @@ def _integers(name: str, x: Any) -> Any:
     found = value(name, x)
     if type_of(found).dtype not in dtypes.INTEGER:
         raise DtypeError(f"{name}: cannot use {type_of(found)} as positions (integers required)")
-    return found
+    return c.astype(found, dtypes.i32) if type_of(found).dtype.itemsize < 4 else found
 
 
 # --- objects to be indexed --------------------------------------------------------------------

@@ -24,6 +24,7 @@ from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops import statistics as st
 from rune.ops.family import fit, size_value, wide
+from rune.ops.index_values import signed
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, constant
 from rune.ops.segments import segment_sum
@@ -74,12 +75,14 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         raise DtypeError(f"bincount: cannot count {found} (integer dtype required)")
     if found.ndim != 1:
         raise ShapeError(f"bincount: cannot count {found} (one axis required)")
-    places = c.clip(c.astype(places, dtypes.i32), 0, None)
+    places = c.astype(places, dtypes.i32) if found.dtype == dtypes.bool_ else places
+    places = c.clip(places, 0, None)
     if length is None:
         most = int(known("bincount", st.amax(places), "length")) + 1 if found.shape[0] != 0 else 0
         length = max(most, static_int("bincount", "minlength", minlength))
     counted = _weights("bincount", weights, found.shape, dtypes.canonical(dtypes.i64))
-    return segment_sum(counted, places, static_size("bincount", "a length", length))
+    length = static_size("bincount", "a length", length)
+    return segment_sum(counted, signed(places, length), length)
 
 
 def _weights(name: str, weights: Any, shape: tuple, dtype: np.dtype) -> Any:

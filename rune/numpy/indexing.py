@@ -7,9 +7,13 @@ Negative positions count from the end, except in "clip".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from rune import dtypes, ops
+from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, DtypeError, MissingRule, ShapeError
@@ -17,7 +21,8 @@ from rune.numpy.arguments import rank, refuse, value
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_dims import IndexDims
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, operand
+from rune.ops.index_values import from_end, modulo, signed
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand
 from rune.ops.subscript import absent, read
 
 _MODES = ("fill", "drop", "clip", "wrap", "promise_in_bounds")
@@ -42,18 +47,22 @@ def _of_primitive(mode: str) -> str:
 
 def _positions(name: str, indices: Any, size: Size, mode: str) -> Any:
     """Integer positions in 0…size-1, or outside where the mode says fill."""
-    indices = value(name, indices)
-    found = type_of(indices).dtype
-    if found not in dtypes.INTEGER:
+    indices = _index_array(name, indices)
+    if type_of(indices).dtype not in dtypes.INTEGER:
         raise DtypeError(f"{name}: cannot index with {type_of(indices)} (integer dtype required)")
-    wide = found in (dtypes.i64, dtypes.u64, dtypes.u32)
-    indices = c.astype(indices, dtypes.i64 if wide else dtypes.i32)
-    count = size_value(size, type_of(indices).dtype)
-    if mode == "wrap":
-        return c.remainder(indices, count)
-    if mode == "clip":
-        return indices
-    return ops.select(ops.lt(indices, constant(0, indices)), ops.add(indices, count), indices)
+    found = _of_mode(mode)(indices, size)
+    return as_array(found, found.dtype) if isinstance(found, np.ndarray) else found
+
+
+def _index_array(name: str, indices: Any) -> Any:
+    """Indices as an array; NumPy's of 64 bits stay so until the size of the axis narrows them."""
+    is_wide = isinstance(indices, np.ndarray) and indices.dtype in (dtypes.i64, dtypes.u64)
+    return indices if is_wide else value(name, indices)
+
+
+def _of_mode(mode: str) -> Callable[[Any, Size], Any]:
+    """What a mode makes of positions along an axis."""
+    return {"wrap": modulo, "clip": signed}.get(mode, from_end)
 
 
 def _vectors(places: Any) -> Any:
@@ -108,11 +117,11 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     _refuse_in_place("put", inplace)
     kind = _mode("put", mode)
     x, values = value("put", a), c.reshape(value("put", v), -1)
-    flat, places = c.reshape(x, -1), c.reshape(value("put", ind), -1)
+    flat = c.reshape(x, -1)
+    places = c.reshape(_positions("put", ind, type_of(flat).shape[0], kind), -1)
     count, given = type_of(places).shape[0], type_of(values).shape[0]
     if count == 0 or given == 0:
         return x
-    places = _positions("put", places, type_of(flat).shape[0], kind)
     number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
     updates = read(values, c.remainder(number, size_value(given, dtypes.i32)))
     out = ops.scatter(
@@ -170,12 +179,13 @@ def _along(
     name: str, x: Any, indices: Any, axis: int | None, mode: str | None
 ) -> tuple[Any, Any, dict[str, Any]]:
     """The array, index vectors along `axis`, and how a gather or scatter uses them."""
-    kind, places = _mode(name, mode), value(name, indices)
+    kind, places = _mode(name, mode), _index_array(name, indices)
     if axis is None:
         x, axis = c.reshape(x, -1), 0
     at = c.normalised_axis(name, axis, type_of(x))
     if rank(places) != rank(x):
-        raise ShapeError(f"{name}: cannot index {type_of(x)} by {type_of(places)} (ranks differ)")
+        given = type_of(value(name, indices))
+        raise ShapeError(f"{name}: cannot index {type_of(x)} by {given} (ranks differ)")
     places = _positions(name, places, type_of(x).shape[at], kind)
     x, places = _others_broadcast(name, x, places, at)
     others = tuple(i for i in range(rank(x)) if i != at)

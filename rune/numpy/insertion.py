@@ -21,6 +21,7 @@ from rune.numpy.joining import concatenate
 from rune.numpy.shapes import cut_out
 from rune.ops import conventions as c
 from rune.ops.family import size_value
+from rune.ops.index_values import modulo, signed
 from rune.ops.promote import broadcast_to, broadcast_together, constant
 
 SLICES = 16  # so many parts are joined at most; where there would be more, elements are gathered
@@ -202,7 +203,6 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "clip") -> Any:
     x = value("choose", a)
     if type_of(x).dtype not in dtypes.INTEGER | {dtypes.bool_}:
         raise DtypeError(f"choose: cannot choose by {type_of(x)} (integer dtype required)")
-    x = c.astype(x, dtypes.i32)
     found = listed("choose", "choices", choices)
     if not found:
         raise ArgumentError("choose: cannot choose between nothing")
@@ -218,8 +218,10 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "clip") -> Any:
 
 
 def _in_range(x: Any, count: int, mode: str) -> Any:
+    x = c.astype(x, dtypes.i32) if type_of(x).dtype == dtypes.bool_ else x
     if mode == "wrap":
-        return c.remainder(x, count)
+        return modulo(x, count)
+    x = signed(x, count)
     if mode == "raise":
         if np.any((np.asarray(x) < 0) | (np.asarray(x) >= count)):
             raise ArgumentError(f"choose: cannot choose by {x} (there are {count} choices)")

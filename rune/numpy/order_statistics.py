@@ -123,11 +123,20 @@ def _picked(ordered: Any, counts: Any, q: Any, method: str) -> Any:
     shape, dtype = type_of(first).shape, type_of(first).dtype
     # What NumPy computed becomes a constant of the dtype here: not every device has f64.
     weight = as_array(weight, dtype) if is_number else as_type(weight, dtype)
-    weight = broadcast_to(method, weight, shape)
+    return _between_elements(first, second, broadcast_to(method, weight, shape))
+
+
+def _between_elements(first: Any, second: Any, weight: Any) -> Any:
+    """first + (second - first) weight; where the difference is no number, the sum of the parts."""
     apart = ops.sub(second, first)
-    # Two equal infinities are not apart.
-    equal = ops.logical_and(ops.eq(first, second), ops.logical_not(c.is_finite(first)))
-    return ops.add(first, ops.mul(ops.select(equal, constant(0, apart), apart), weight))
+    near = c.is_finite(apart)
+    apart = ops.select(near, apart, constant(0, apart))
+    one = constant(1, weight)
+    parts = ops.add(ops.mul(first, ops.sub(one, weight)), ops.mul(second, weight))
+    # An infinity of no weight has no part in it.
+    parts = ops.select(ops.eq(weight, constant(0, weight)), first, parts)
+    parts = ops.select(ops.eq(weight, one), second, parts)
+    return ops.select(near, ops.add(first, ops.mul(apart, weight)), parts)
 
 
 def _element(ordered: Any, place: Any, last: Any) -> Any:

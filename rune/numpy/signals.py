@@ -231,11 +231,19 @@ def _slopes(x: Any, axis: int, spacing: Any, edge_order: int) -> Any:
         )
     y = moveaxis(x, axis, 0)
     steps = _steps(spacing, size, y)
-    before, after = steps[:-1], steps[1:]
-    low, high = (y[1:-1] - y[:-2]) / before, (y[2:] - y[1:-1]) / after
-    inner = (low * after + high * before) / (before + after)
+    inner = _inner_slopes(y, steps)
     ends = [_end(y, steps, edge_order), _end(y[::-1], -steps[::-1], edge_order)]
     return moveaxis(concatenate([ends[0], inner, ends[1]]), 0, axis)
+
+
+def _inner_slopes(y: Any, steps: Any) -> Any:
+    """The slopes between the ends; a sample whose weight is 0 takes no part, however large."""
+    before, after = steps[:-1], steps[1:]
+    both = before + after
+    outer = y[2:] * (before / (after * both)) - y[:-2] * (after / (before * both))
+    middle = (after - before) / (before * after)
+    even = (y[2:] - y[:-2]) / both
+    return where(before == after, even, outer + y[1:-1] * middle)
 
 
 def _steps(spacing: Any, size: Size, y: Any) -> Any:

@@ -55,7 +55,8 @@ def _gcd(x: Any, y: Any) -> Any:
         rest = ops.rem(large, ops.select(done, one, small))
         return ops.select(done, large, small), ops.select(done, zero, rest)
 
-    return while_loop(unfinished, step, (x, y))[0]
+    # The least integer is its own magnitude, and negative: so are the remainders of it.
+    return c.absolute(while_loop(unfinished, step, (x, y))[0])
 
 
 def lcm(x1: Any, x2: Any, /) -> Any:

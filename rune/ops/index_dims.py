@@ -166,7 +166,7 @@ def positions(
             along = _along(np.arange(operand.shape[axis]), rank, [batch_axes[batch]])
             found = _plus(found, along, stride)
         if axis in dims.start_map:
-            start = indices[..., dims.start_map.index(axis)].astype(np.intp, copy=False)
+            start = places(indices[..., dims.start_map.index(axis)])
             last = operand.shape[axis] - sizes[axis]
             if not within(start, last):
                 if not clip:
@@ -176,6 +176,13 @@ def positions(
             found = _plus(found, _along(start, rank, batch_axes), stride)
         stride *= operand.shape[axis]
     return found, inside
+
+
+def places(indices: np.ndarray) -> np.ndarray:
+    """Indices as NumPy's own; what only u64 holds is the largest of them."""
+    if indices.dtype == dtypes.u64:
+        indices = np.minimum(indices, np.uint64(np.iinfo(np.intp).max))
+    return indices.astype(np.intp, copy=False)
 
 
 def within(start: np.ndarray, last: int) -> bool:

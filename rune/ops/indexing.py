@@ -48,6 +48,7 @@ from rune.ops.index_dims import (
     check_dims,
     check_windows,
     piece_at,
+    places,
     positions,
     result_shape,
     up,
@@ -106,7 +107,7 @@ def _rows_taken(
     if dims.operand_batching or not (is_one_axis and is_whole):
         return None
     (axis,) = dims.start_map
-    start = indices[..., 0].astype(np.intp, copy=False)
+    start = places(indices[..., 0])
     found = np.take(operand, start, axis=axis, mode="clip")
     batch = [k for k in range(found.ndim) if k not in dims.offset]
     # Where in the result the axes of `found` are wanted.

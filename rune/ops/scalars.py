@@ -152,13 +152,21 @@ ERF_INV_TAIL = (
 )  # fmt: skip
 
 
-def erf_inv(y: np.ndarray) -> np.ndarray:
-    """The inverse of erf: infinite at -1 and 1, NaN beyond."""
-    # Giles' approximation, then Halley steps in f64 against erfc, which keeps the tail's digits.
-    a = np.abs(np.asarray(y).astype(np.float64))
+def _erf_inv_start(a: np.ndarray) -> np.ndarray:
+    """Digits of erf_inv to start from: Giles' up to 1 - 1e-7, which f32 has, the asymptote's on."""
     w = -np.log((1 - a) * (1 + a))
     central = np.polyval(ERF_INV_CENTRAL, w - 2.5)
-    x = np.where(w < 5, central, np.polyval(ERF_INV_TAIL, np.sqrt(w) - 3)) * a
+    near = np.where(w < 5, central, np.polyval(ERF_INV_TAIL, np.sqrt(w) - 3)) * a
+    # erfc(x) is about exp(-x²)/(x sqrt(pi)).
+    far = w + np.log1p(a) - math.log(math.pi) / 2
+    return np.where(w < 16, near, np.sqrt(far - np.log(np.maximum(far, 1)) / 2))
+
+
+def erf_inv(y: np.ndarray) -> np.ndarray:
+    """The inverse of erf: infinite at -1 and 1, NaN beyond."""
+    # An approximation, then Halley steps in f64 against erfc, which keeps the tail's digits.
+    a = np.abs(np.asarray(y).astype(np.float64))
+    x = _erf_inv_start(a)
     for _ in range(4):
         error = np.where(a < 0.5, erf(x) - a, (1 - a) - erfc(x))
         step = error * (math.sqrt(math.pi) / 2) * np.exp(x * x)

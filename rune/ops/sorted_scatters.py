@@ -41,6 +41,7 @@ from rune.ops.arithmetic import (
 from rune.ops.creation import iota
 from rune.ops.family import broadcast, fit, reshape, size_value
 from rune.ops.index_dims import IndexDims
+from rune.ops.index_values import signed
 from rune.ops.indexing import gather
 from rune.ops.movement import inverse, slice_, transpose
 from rune.ops.repeat import repeat
@@ -97,7 +98,7 @@ def _places(shape: Shape, placed: tuple[int, ...], indices: Any, dims: IndexDims
             along = dims.indices_batching[dims.operand_batching.index(axis)]
             at = iota(shape=batch, axis=along, dtype=dtypes.i32)
         else:
-            raw = _component(indices, dims.start_map.index(axis))
+            raw = signed(_component(indices, dims.start_map.index(axis)), shape[axis])
             at, is_within = _within(raw, shape[axis])
             inside = logical_and(inside, is_within)
         place = add(mul(place, size), at)

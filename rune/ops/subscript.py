@@ -25,9 +25,10 @@ from rune.core.interpreter import Tracer, literal_like, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, UndecidedComparison, maximum, minimum
 from rune.errors import AxisError, DimensionError, DtypeError, NonConcreteBooleanIndexError
-from rune.ops.arithmetic import add, cast, lt, rem, select, zero_like
+from rune.ops.arithmetic import cast
 from rune.ops.family import reshape, size_value
 from rune.ops.index_dims import IndexDims
+from rune.ops.index_values import from_end, modulo, signed
 from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, reverse, slice_
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand
@@ -157,11 +158,7 @@ def _modular(entry: Any, size: Size) -> Any:
         raise AxisError("index: cannot wrap positions around an axis of size 0")
     if isinstance(entry, int) and isinstance(size, int):
         return entry % size
-    array = size_value(entry, dtypes.i32) if isinstance(entry, int) else entry
-    found = cast(array, _index_dtype(array))
-    count = size_value(size, type_of(found).dtype)
-    rest = rem(found, count)
-    return select(lt(rest, zero_like(rest)), add(rest, count), rest)
+    return modulo(size_value(entry, dtypes.i32) if isinstance(entry, int) else entry, size)
 
 
 def _item(x: Any, entry: Any) -> Any:
@@ -176,7 +173,7 @@ def _item(x: Any, entry: Any) -> Any:
     if type(entry) is int or isinstance(entry, np.integer):
         return int(entry)
     if isinstance(entry, np.ndarray) and entry.dtype in (dtypes.i64, dtypes.u64):
-        entry = np.clip(entry, *int_bounds(dtypes.i32)).astype(np.int32)  # stays out of bounds
+        return entry  # narrowed beside the size of its axis
     found = operand("index", entry)
     type_ = type_of(found)
     if type_.dtype not in dtypes.INTEGER and not (type_.dtype == dtypes.bool_ and type_.shape):
@@ -227,7 +224,7 @@ def _placed(entry: Any, axis: int, size: Size, wrap: bool, outside: bool) -> Any
     if not isinstance(entry, int):
         if size == 0 and not outside and type_of(entry).ndim == 0:
             raise _nothing(type_of(entry), axis)
-        return _wrapped(entry, size) if wrap else cast(entry, _index_dtype(entry))
+        return from_end(entry, size) if wrap else signed(entry, size)
     if isinstance(size, Dim):
         return entry if wrap or entry >= 0 else _beyond(-1, 0, outside)
     at = entry + size if wrap and entry < 0 else entry
@@ -244,22 +241,6 @@ def _nothing(entry: Any, axis: int) -> AxisError:
 
 def _beyond(at: int, nearest: int, outside: bool) -> Any:
     return np.asarray(np.clip(at, *int_bounds(dtypes.i32)), np.int32) if outside else nearest
-
-
-def _index_dtype(index: Any) -> np.dtype:
-    """i32, or i64 if the indices are wide."""
-    wide = type_of(index).dtype in (dtypes.i64, dtypes.u64, dtypes.u32)
-    return dtypes.i64 if wide else dtypes.i32
-
-
-def _wrapped(index: Any, size: Size) -> Any:
-    """Indices with negative ones counted from the end."""
-    dtype = _index_dtype(index)
-    if isinstance(index, np.ndarray) and isinstance(size, int):
-        found = index.astype(dtype)
-        return np.where(found < 0, found + np.asarray(size).astype(dtype), found)
-    found = cast(index, dtype)
-    return select(lt(found, zero_like(found)), add(found, size_value(size, dtype)), found)
 
 
 # --- basic ------------------------------------------------------------------------------------

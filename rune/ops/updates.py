@@ -19,6 +19,7 @@ from rune.dims import Dim, Size, product
 from rune.ops.arithmetic import select, zero_like
 from rune.ops.family import fit, reshape, size_value
 from rune.ops.index_dims import result_shape
+from rune.ops.index_values import clipped
 from rune.ops.movement import pad, reverse
 from rune.ops.promote import broadcast_shape, broadcast_to
 from rune.ops.subscript import (
@@ -117,6 +118,6 @@ def most_times(x: Any, index: Any, wrap: bool, clip: bool) -> tuple[Size, bool]:
 
 
 def _nearest(index: np.ndarray, size: Any, wrap: bool, clip: bool) -> np.ndarray:
-    at = index.astype(np.int64)
+    at = clipped(index, dtypes.i64)
     at = np.where(at < 0, at + size, at) if wrap else at
     return np.clip(at, 0, size - 1) if clip else at

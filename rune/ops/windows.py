@@ -29,6 +29,7 @@ from rune.ops.family import (
     zeros_like,
 )  # fmt: skip
 from rune.ops.index_dims import IndexDims, up
+from rune.ops.index_values import signed
 from rune.ops.indexing import gather, scatter
 from rune.ops.movement import concatenate, repeat_lane
 
@@ -99,10 +100,12 @@ def _slice_transpose(
     return [dynamic_update_slice(zeros, ct, *starts), *(None for _ in starts)]
 
 
-def _stack_starts(batched: Batched, size: Any, starts: Sequence[Any]) -> Any:
-    """Starts as index vectors [size, ndim]."""
-    lanes = [s if b else repeat_lane(s, size) for s, b in zip(starts, batched, strict=True)]
-    common = [cast(s, dtypes.i32) for s in lanes]
+def _stack_starts(batched: Batched, size: Any, starts: Sequence[Any], shape: Shape) -> Any:
+    """Starts along the axes of `shape` as index vectors [size, ndim]."""
+    placed = [signed(s, d) for s, d in zip(starts, shape, strict=True)]
+    lanes = [s if b else repeat_lane(s, size) for s, b in zip(placed, batched, strict=True)]
+    is_wide = any(type_of(s).dtype == dtypes.i64 for s in lanes)
+    common = [cast(s, dtypes.i64 if is_wide else dtypes.i32) for s in lanes]
     return concatenate(*(reshape(s, shape=(size, 1)) for s in common), axis=1)
 
 
@@ -120,7 +123,7 @@ def _dynamic_slice_batch(
     if not any(batched[1:]):
         zero = zero_like(starts[0]) if starts else np.zeros((), np.int32)
         return dynamic_slice(operand, zero, *starts, sizes=(size, *sizes)), True
-    indices = _stack_starts(batched[1:], size, starts)
+    indices = _stack_starts(batched[1:], size, starts, type_of(operand).shape[-len(starts) :])
     dims = _lane_dims(len(starts), with_lane=batched[0])
     window = (1, *sizes) if batched[0] else sizes
     fill = zero_like(operand)
@@ -186,7 +189,7 @@ def _update_batch(
     if not any(batched[2:]):
         zero = zero_like(starts[0]) if starts else np.zeros((), np.int32)
         return dynamic_update_slice(operand, update, zero, *starts), True
-    indices = _stack_starts(batched[2:], size, starts)
+    indices = _stack_starts(batched[2:], size, starts, type_of(operand).shape[1:])
     dims = _lane_dims(len(starts), with_lane=True)
     window = (1, *type_of(update).shape[1:])
     return scatter(operand, indices, update, dims=dims, slice_sizes=window, mode="clip"), True

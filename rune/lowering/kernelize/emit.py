@@ -273,6 +273,14 @@ class Emitter:
             value = self.bind(value)
         return Held(Cast(value.expr, dtype), value.level, value.depth + 1)
 
+    def signed(self, value: Held) -> Held:
+        """An integer as i64; the largest of i64 for what only u64 holds."""
+        found = value.expr.dtype
+        if found == dtypes.u64:
+            most = np.uint64(np.iinfo(np.int64).max).tobytes()
+            value = self.operation("min", [value, Held(Const(most, found), 0)], found)
+        return self.cast(value, dtypes.i64)
+
     # --- views -------------------------------------------------------------------------------
 
     def view(self, equation: Equation, found: Resolved, guard: Expr | None) -> Held:
@@ -319,7 +327,7 @@ class Emitter:
         key = (atom, element.indices, guard, element.clamp)
         found = self.memo[0].get(key) or self.memo[1].get(key)
         if found is None:
-            value = self.cast(self.argument(atom, element.indices, guard), dtypes.i64)
+            value = self.signed(self.argument(atom, element.indices, guard))
             if element.clamp is not None:
                 low, high = (Held(of_size(x), self.level((x,))) for x in element.clamp)
                 value = self.operation("max", [value, low], dtypes.i64)

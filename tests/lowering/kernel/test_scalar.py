@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from rune import dtypes
 from rune.lowering.kernel.expr import SCALAR_OPS
@@ -137,6 +138,15 @@ def test_erf_inv_undoes_erf_to_the_last_digits_of_both_tails():
     close(x[np.abs(x) < 2.5], found, ulps=400, why="erf is flat: its own ulp is many of x")
     assert SCALAR_MEANING["erf_inv"](np.array([-1.0, 1.0])).tolist() == [-np.inf, np.inf]
     assert np.isnan(SCALAR_MEANING["erf_inv"](np.array([1.5])))
+
+
+def test_erf_inv_keeps_its_digits_up_to_the_last_number_below_one():
+    rest = 2.0 ** -np.arange(1, 54)
+
+    found = SCALAR_MEANING["erf_inv"](1 - rest)
+
+    close(special.erfcinv(rest), found, ulps=4, why="Halley steps against an erfc of 1 ulp")
+    close(-special.erfcinv(rest), SCALAR_MEANING["erf_inv"](rest - 1), ulps=4, why="odd")
 
 
 def test_sign_and_logistic_keep_their_edges():

@@ -1,0 +1,79 @@
+"""Positions along an axis as signed integers: what is out of bounds stays there.
+
+Unsigned positions that the signed dtype does not hold become its largest number. NumPy's arrays of
+64 bits, which indices come as, are known and need not stay so wide.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.dims import Size, bounds
+from rune.ops.arithmetic import add, cast, lt, min, rem, select, zero_like
+from rune.ops.family import size_value
+from rune.ops.scalars import int_bounds
+
+_MOST = int_bounds(dtypes.i32)[1]
+
+
+def signed(positions: Any, size: Size) -> Any:
+    """Positions along an axis of `size` in i32, in i64 where they may need it."""
+    if isinstance(positions, np.ndarray):
+        return clipped(positions, _target_of_known(size))
+    found = type_of(positions).dtype
+    target = _target(found, size)
+    if found in dtypes.UNSIGNED and found.itemsize >= target.itemsize:
+        positions = min(positions, literal_like(int_bounds(target)[1], positions))
+    return cast(positions, target)
+
+
+def _target(found: np.dtype, size: Size) -> np.dtype:
+    is_wide = found in (dtypes.i64, dtypes.u64) or (found == dtypes.u32 and not _is_short(size))
+    return dtypes.i64 if is_wide else dtypes.i32
+
+
+def _is_short(size: Size) -> bool:
+    """Whether i32 holds every position, and one beyond."""
+    most = bounds(size)[1]
+    return most is not None and most <= _MOST
+
+
+def _target_of_known(size: Size) -> np.dtype:
+    return dtypes.i64 if isinstance(size, int) and size > _MOST else dtypes.i32
+
+
+def clipped(positions: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """NumPy's integers in a dtype, the nearest of its numbers where it lacks them."""
+    if positions.dtype.itemsize < dtype.itemsize:
+        return positions.astype(dtype)
+    low, high = int_bounds(dtype)
+    low = low if positions.dtype in dtypes.SIGNED else 0
+    return np.clip(positions, *np.array([low, high], positions.dtype)).astype(dtype, copy=False)
+
+
+def from_end(positions: Any, size: Size) -> Any:
+    """Signed positions with negative ones counted from the end."""
+    found = signed(positions, size)
+    if type_of(positions).dtype in dtypes.UNSIGNED:
+        return found
+    if isinstance(found, np.ndarray) and isinstance(size, int):
+        return np.where(found < 0, found + np.asarray(size).astype(found.dtype), found)
+    counted = add(found, size_value(size, type_of(found).dtype))
+    return select(lt(found, zero_like(found)), counted, found)
+
+
+def modulo(positions: Any, size: Size) -> Any:
+    """Positions modulo the size of their axis."""
+    if isinstance(positions, np.ndarray) and isinstance(size, int):
+        wide = positions if positions.dtype == dtypes.u64 else positions.astype(np.int64)
+        return signed((wide % np.asarray(size, wide.dtype)).astype(np.int64), size)
+    own = type_of(positions).dtype
+    if own in (dtypes.u32, dtypes.u64) and (own == dtypes.u64 or _is_short(size)):
+        return signed(rem(positions, size_value(size, own)), size)
+    found = signed(positions, size)
+    rest = rem(found, size_value(size, type_of(found).dtype))
+    return select(lt(rest, zero_like(rest)), add(rest, size_value(size, type_of(rest).dtype)), rest)
