@@ -16,7 +16,7 @@ import numpy as np
 
 from rune.backends.executor import concrete_type, size_bytes, static_shape
 from rune.core.types import ArrayType
-from rune.errors import CompileError
+from rune.errors import CheckError, CompileError
 from rune.lowering.codegen.target import Target
 from rune.lowering.host_calls import HostFunction
 from rune.lowering.plan import Call, Plan, Step, all_steps
@@ -112,9 +112,11 @@ def _fill(
     if not function.borrows:  # it may keep what it is given
         given = [np.array(a) for a in given]
     found = function(given, types[:outputs])
-    for target, value in zip(arrays, found, strict=False):
-        # A reshape may have taken its place.
-        target[...] = value if value.shape == target.shape else np.reshape(value, target.shape)
+    for target, value in zip(arrays[:outputs], found, strict=True):
+        if value.shape != target.shape:  # NumPy would broadcast it
+            what = f"{function} yields {list(value.shape)}, the program says {list(target.shape)}"
+            raise CheckError(f"call: cannot take a result of another shape ({what})")
+        target[...] = value
 
 
 def raise_pending() -> None:

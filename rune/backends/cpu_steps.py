@@ -43,6 +43,7 @@ from rune.lowering.plan import (
     Space,
     Step,
     inner_plans,
+    is_one_place,
 )
 
 if TYPE_CHECKING:
@@ -311,7 +312,8 @@ class _Steps:
         given, results = self.pointers(step.arguments), self.pointers(step.results)
         fixed, state = given[: -len(results) or None], given[len(given) - len(results) :]
         arena = self.in_arena(step.offset)
-        turning = [k for k, (a, b) in enumerate(zip(step.state, step.results)) if a != b]
+        pairs = enumerate(zip(step.state, step.results))
+        turning = [k for k, (a, b) in pairs if not is_one_place(a, b)]
         head, body, last, done = map(writer.name, ("head", "body", "next", "done"))
         before, following = writer.block, Value(writer, "i64", f"%{writer.name('t')}")
         writer.jump(head)

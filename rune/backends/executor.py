@@ -20,7 +20,17 @@ from rune.core.sizes import Arguments, read_sizes
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError
-from rune.lowering.plan import Branch, Copy, Loop, Plan, Slot, Space, Step, slots_of
+from rune.lowering.plan import (
+    Branch,
+    Copy,
+    Loop,
+    Plan,
+    Slot,
+    Space,
+    Step,
+    is_one_place,
+    slots_of,
+)
 
 Shape = tuple[int, ...]
 
@@ -182,7 +192,8 @@ class _Frame:
         given, state = self.places(step.arguments), self.places(step.state)
         results = self.places(step.results)
         fixed = given[: len(given) - len(state)]
-        turns = [(state, results)] if state == results else [(state, results), (results, state)]
+        is_in_place = all(a.memory == b.memory for a, b in zip(state, results, strict=True))
+        turns = [(state, results), (results, state)][: 1 if is_in_place else 2]
         base = self.base + evaluate(step.offset, self.sizes)
         frames = [_Frame(self.sizes, (*fixed, *now), then, base) for now, then in turns]
         moved = zip(step.state, step.results, state, results, strict=True)
@@ -197,7 +208,8 @@ class _Frame:
                 replace(f, results=self.places(holds)).steps(condition) for f in frames
             ),
             tuple(f.steps(step.body) for f in frames),
-            tuple(ConcreteStep(Copy(a, b), (x, y)) for a, b, x, y in moved if x != y),
+            tuple(ConcreteStep(Copy(a, b), (x, y)) for a, b, x, y in moved
+                  if x.memory != y.memory),
         )  # fmt: skip
 
     def branch(self, step: Branch) -> ConcreteBranch:
@@ -222,7 +234,7 @@ def all_concrete(steps: Steps) -> Iterator[ConcreteStep]:
 
 
 def _is_copy_between(step: Step) -> bool:
-    return isinstance(step, Copy) and step.target != step.source
+    return isinstance(step, Copy) and not is_one_place(step.target, step.source)
 
 
 # --- walking ----------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ from rune.lowering.kernel.text import to_text
 from rune.lowering.kernelize.walks import SIZES, concrete_parameters, extent
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 from rune.lowering.plan_check import check_sizes
+from rune.lowering.plan_types import check_types
 
 SAMPLES = 64  # choices of sizes at which a plan is checked, at most
 # Where bytes live: "arena", or an argument or result by number.
@@ -65,6 +66,7 @@ def check_plan(plan: Plan) -> None:
         made = concrete(plan, sizes)
         for donated in {(), tuple(pairs)}:
             _Run(plan, made, frozenset(donated)).all()
+    check_types(plan)
 
 
 def _samples(plan: Plan) -> list[dict[str, int]]:

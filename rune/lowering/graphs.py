@@ -19,7 +19,18 @@ from rune.lowering.kernels import (
     Value,
 )
 from rune.lowering.kernels_text import program_text
-from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step
+from rune.lowering.plan import (
+    Branch,
+    Call,
+    Copy,
+    Launch,
+    Loop,
+    Plan,
+    Slot,
+    Space,
+    Step,
+    buffer_type,
+)
 from rune.lowering.plan_text import slot_text
 from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import memory, slots_read, slots_written, step_name
@@ -73,22 +84,22 @@ def plan_graph(plan: Plan) -> Graph:
         for slot in dict.fromkeys(slots_read(plan, step)):
             if slot.space is Space.ARGUMENT and memory(slot) not in makers:
                 makers[memory(slot)] = f"a{slot.number}"
-                nodes.append(Node(f"a{slot.number}", _outside(slot), "value"))
+                nodes.append(Node(f"a{slot.number}", _outside(plan, slot), "value"))
             if memory(slot) in makers:  # else an array that a loop is yet to fill
-                place = "" if slot.space is Space.ARGUMENT else slot_text(slot)
+                place = "" if slot.space is Space.ARGUMENT else slot_text(plan, slot)
                 edges.append(Edge(makers[memory(slot)], f"s{number}", place))
         nodes.append(Node(f"s{number}", f"{number}: {step_name(step)}", _kind(step)))
         for slot in slots_written(plan, step):
             makers[memory(slot)] = f"s{number}"
             if slot.space is Space.RESULT:  # which may hold another value first
                 results[f"r{slot.number}"] = slot
-    nodes += [Node(name, _outside(slot), "value") for name, slot in results.items()]
+    nodes += [Node(name, _outside(plan, slot), "value") for name, slot in results.items()]
     edges += [Edge(makers[memory(slot)], name) for name, slot in results.items()]
     return Graph(plan.name, tuple(nodes), tuple(edges), plan_text(plan, codes=False))
 
 
-def _outside(slot: Slot) -> str:
-    return f"{slot_text(slot)}: {slot.type}"
+def _outside(plan: Plan, slot: Slot) -> str:
+    return f"{slot.space.value} {slot.number}: {buffer_type(plan, slot)}"
 
 
 def _kind(step: Step) -> str:

@@ -41,11 +41,14 @@ class HostFunction:
     """What the step of a plan calls: NumPy arrays, types of the results -> NumPy arrays.
 
     With `has_token` the last array in and the last result are the token. One that `borrows` keeps
-    none of the arrays that it is given: they need not be copies.
+    none of the arrays that it is given: they need not be copies. `operands` and `results` are the
+    types that the program says, which the slots of the step must have (plan_check.py).
     """
 
     call: Call
     has_token: bool
+    operands: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
     borrows: bool = False
 
     def __call__(
@@ -114,7 +117,13 @@ def function_of(equation: Equation) -> HostFunction:
     """The function that an equation calls."""
     call = equation.params["call"]
     inner = call.call if isinstance(call, AsComplex) else call
-    return HostFunction(call, equation.params["has_token"], isinstance(inner, LibraryCall))
+    return HostFunction(
+        call,
+        equation.params["has_token"],
+        tuple(a.type for a in equation.operands),
+        tuple(v.type for v in equation.results),
+        isinstance(inner, LibraryCall),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,7 +39,18 @@ from rune.lowering.kernels import (
 )
 from rune.lowering.kernels_text import program_sizes
 from rune.lowering.loops import COUNTER
-from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step
+from rune.lowering.plan import (
+    Branch,
+    Call,
+    Copy,
+    Launch,
+    Loop,
+    Plan,
+    Slot,
+    Space,
+    Step,
+    is_one_place,
+)
 
 Chain = list[Value]  # values that use one piece of memory in turn
 
@@ -289,7 +300,9 @@ def _slots(
     slots = {v: Slot(Space.ARENA, v.type, offset=p.offset) for p in placed for v in p.block.values}
     for number, (value, type) in enumerate(zip(program.outputs, program.output_types)):
         for user in (value, *lent.get(value, ())):
-            slots.setdefault(user, Slot(Space.RESULT, type, number))
+            # What the steps mean by it: a result may be the same elements in another shape.
+            held = type if user.type.strong() is type.strong() else user.type
+            slots.setdefault(user, Slot(Space.RESULT, held, number))
     for number, value in enumerate(program.inputs):
         slots[value] = Slot(Space.ARGUMENT, value.type, number)
     return slots
@@ -322,7 +335,7 @@ def _launch(
     for source, changed in kernel.in_place:
         k = [b.name for b in kernel.inputs].index(source)
         result = results[[b.name for b in kernel.outputs].index(changed)]
-        if _place_of(given[k]) != _place_of(result):
+        if not is_one_place(given[k], result):
             yield Copy(result, given[k])
         given[k] = result
     yield Launch(step.kernel, (*given, *results), step.frame)
@@ -334,7 +347,7 @@ def _repeat(
 ) -> Iterator[Step]:  # fmt: skip
     """A loop, behind the copies that give each carry its first value."""
     for first, carry in zip(operands[step.consts :], results):
-        if _place_of(first) != _place_of(carry):
+        if not is_one_place(first, carry):
             yield Copy(carry, first)
     assert within.counter is not None
     yield Loop(
@@ -350,10 +363,6 @@ def _repeat(
     )  # fmt: skip
 
 
-def _place_of(slot: Slot) -> tuple[Space, int, Size]:
-    return slot.space, slot.number, slot.offset
-
-
 def _offset(within: Within, slots: Mapping[Value, Slot]) -> Size:
     return 0 if within.arena is None else slots[within.arena].offset
 
@@ -364,7 +373,7 @@ def _copies(program: KernelProgram, slots: Mapping[Value, Slot]) -> list[Copy]:
     for number, (value, type) in enumerate(zip(program.outputs, program.output_types)):
         own = Slot(Space.RESULT, type, number)
         empty = any(isinstance(d, int) and d == 0 for d in type.shape)
-        if slots[value] != own and not empty:
+        if not is_one_place(slots[value], own) and not empty:
             found.append(Copy(own, slots[value]))
     return found
 

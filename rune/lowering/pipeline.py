@@ -43,6 +43,7 @@ from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.passes import Pass, fixpoint, nested, run_passes
 from rune.lowering.plan import Plan
 from rune.lowering.plan_check import check_overlap
+from rune.lowering.plan_types import check_types
 from rune.lowering.scatters import sorts
 from rune.lowering.schedule import schedule
 from rune.lowering.simplify import (
@@ -124,6 +125,7 @@ def stages(
         plan = memory.plan_memory(kernels, codes, target.name, donated)
         plan = storage.kernel_types(complex_parts.outer_types(plan, program))
         if check:
+            check_types(plan)
             check_overlap(plan)
     lowered = Lowered(program, simplified, kernels, codes, plan, seconds)
     explain.dump(lowered)

@@ -2,7 +2,7 @@
 
     plan f on cpu  arena 4096 B  arguments (f32[512,64], f32[64]) results (f32[512]) {
       0: launch @scale  arena[0]:f32[512,64] <- argument 0, argument 1
-      1: call dot(m=512, ...)  result 0 <- arena[0]:f32[512,64], argument 1
+      1: call dot(m=512, ...)  result 0:f32[512,1] <- arena[0]:f32[512,64], argument 1
     }
 
 Sizes may be symbolic: offsets, grids and shapes are then evaluated per call, from the values that
@@ -36,7 +36,11 @@ class Space(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One buffer of the plan: `number` for arguments and results, `offset` [B] in the arena."""
+    """One use of a buffer: `number` for arguments and results, `offset` [B] in the arena.
+
+    The type is what the step means by the bytes, and may be another than that of the argument or
+    result: a value and its reshape are one buffer. plan_check.py says which types fit.
+    """
 
     space: Space
     type: ArrayType
@@ -115,6 +119,11 @@ class Branch:
 Step = Launch | Call | Copy | Loop | Branch
 
 
+def is_one_place(a: Slot, b: Slot) -> bool:
+    """Whether two slots begin at the same byte, whatever each means by it."""
+    return (a.space, a.number, a.offset) == (b.space, b.number, b.offset)
+
+
 def slots_of(step: Step) -> tuple[Slot, ...]:
     """The slots of a step: of a launch in the order of its parameters, else outputs, inputs.
 
@@ -176,3 +185,10 @@ class Plan:
     size_sources: tuple[SizeSource, ...] = ()
     donations: tuple[tuple[int, int], ...] = ()
     live_peak_bytes: Size = field(default=0)
+
+
+def buffer_type(plan: Plan, slot: Slot) -> ArrayType | None:
+    """The type of the argument or result that a slot uses; None in the arena, or without one."""
+    types = plan.arguments if slot.space is Space.ARGUMENT else plan.results
+    known = slot.space is not Space.ARENA and slot.number < len(types)
+    return types[slot.number] if known else None

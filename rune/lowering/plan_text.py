@@ -13,15 +13,17 @@
            | "loop" (dim | "while" slot) "arrays" number "at" dim slots "<-" slots "{" {block} "}"
            | "branch" slot "at" dim slots "<-" slots "{" {block} "}"
     slots := [slot {"," slot}]
-    slot  := "argument" number | "result" number | "arena" "[" dim "]" ":" type
+    slot  := ("argument" number | "result" number) [":" type] | "arena" "[" dim "]" ":" type
 
-Kernel code follows in its own language (kernel/text.py).
+A slot without a type has that of the argument or result. The function of a callback prints as its
+name, and is not read back. Kernel code follows in its own language (kernel/text.py).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rune import dims, dtypes
@@ -41,6 +43,7 @@ from rune.lowering.plan import (
     Slot,
     Space,
     Step,
+    buffer_type,
     inner_plans,
     kernel_names,
 )
@@ -82,34 +85,36 @@ def _operand(x: Size) -> str:
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
-def slot_text(slot: Slot) -> str:
-    """`argument 0`, `result 1`, `arena[4096]:f32[512]`."""
+def slot_text(plan: Plan, slot: Slot) -> str:
+    """`argument 0`, `result 1:f32[2,3]`, `arena[4096]:f32[512]`."""
     if slot.space is Space.ARENA:
         return f"arena[{slot.offset}]:{slot.type}"
-    return f"{slot.space.value} {slot.number}"
+    type = f":{slot.type}" if slot.type is not buffer_type(plan, slot) else ""
+    return f"{slot.space.value} {slot.number}{type}"
 
 
 def _step(plan: Plan, step: Step) -> str:
+    slots = partial(_slots, plan)
     match step:
-        case Launch(kernel=kernel, slots=slots):
-            reads, writes = _sides(plan.kernels[kernel], slots)
-            return f"launch {kernel} {_slots(writes)} <- {_slots(reads)}".rstrip()
+        case Launch(kernel=kernel):
+            reads, writes = _sides(plan.kernels[kernel], step.slots)
+            return f"launch {kernel} {slots(writes)} <- {slots(reads)}".rstrip()
         case Call(routine=routine, outputs=outputs, inputs=inputs, parameters=parameters):
             given = ", ".join(f"{k}={v}" for k, v in parameters)
-            return f"call {routine} {{{given}}} {_slots(outputs)} <- {_slots(inputs)}"
+            return f"call {routine} {{{given}}} {slots(outputs)} <- {slots(inputs)}"
         case Copy(target=target, source=source):
-            return f"copy {slot_text(target)} <- {slot_text(source)}"
+            return f"copy {slots([target])} <- {slots([source])}"
         case Loop(count=count, holds=holds, offset=offset):
-            times = str(count) if holds is None else f"while {slot_text(holds)}"
-            sides = f"{_slots(step.results)} <- {_slots(step.arguments)}"
+            times = str(count) if holds is None else f"while {slots([holds])}"
+            sides = f"{slots(step.results)} <- {slots(step.arguments)}"
             return f"loop {times} arrays {step.arrays} at {offset} {sides} {{"
         case Branch(number=number, offset=offset):
-            sides = f"{_slots(step.results)} <- {_slots(step.arguments)}"
-            return f"branch {slot_text(number)} at {offset} {sides} {{"
+            sides = f"{slots(step.results)} <- {slots(step.arguments)}"
+            return f"branch {slots([number])} at {offset} {sides} {{"
 
 
-def _slots(slots: Iterable[Slot]) -> str:
-    return ", ".join(map(slot_text, slots))
+def _slots(plan: Plan, slots: Iterable[Slot]) -> str:
+    return ", ".join(slot_text(plan, slot) for slot in slots)
 
 
 def _sides(code: KernelCode, slots: Iterable[Slot]) -> tuple[list[Slot], list[Slot]]:
@@ -131,7 +136,7 @@ _CALL = re.compile(r"\d+: call (\w+) \{(.*?)\} (.*?) <- (.*)$")
 _LOOP = re.compile(r"\d+: loop (while .*?|.*?) arrays (\d+) at (\S+) (.*?) ?<- ?(.*?) \{$")
 _BRANCH = re.compile(r"\d+: branch (.*?) at (\S+) (.*?) ?<- ?(.*?) \{$")
 _COPY = re.compile(r"\d+: copy (.*?) <- (.*)$")
-_SLOT = re.compile(r"(?:(argument|result) (\d+)|arena\[([^\]]*)\]:(\w+\*?\[[^\]]*\]))(?:, |$)")
+_SLOT = re.compile(r"(?:(argument|result) (\d+)|arena\[([^\]]*)\])(?::(\w+\*?\[[^\]]*\]))?(?:, |$)")
 _TYPE = re.compile(r"(\w+)(\*?)\[(.*)\]$")
 
 
@@ -206,7 +211,7 @@ class _Reader:
         found = []
         for space, number, offset, type in _SLOT.findall(text):
             if space:
-                kind = self.types[space][int(number)]
+                kind = self.type(type) if type else self.types[space][int(number)]
                 found.append(Slot(Space(space), kind, int(number)))
             else:
                 found.append(Slot(Space.ARENA, self.type(type), offset=self.dim(offset)))

@@ -304,9 +304,10 @@ def test_in_place_needs_the_kernels_permission():
         check_overlap(replace(plan, kernels=strict))
 
 
-def test_slots_of_results_carry_the_result_types():
+def test_a_slot_of_a_result_has_the_type_that_its_step_means():
     plan = lower(program_of(lambda x: ops.reshape(ops.neg(x), shape=(8,)), f32(2, 4)), PLAIN)
 
     (step,) = plan.steps
     assert isinstance(step, Launch)
-    assert step.slots[-1] == Slot(Space.RESULT, f32(8), 0)
+    assert step.slots[-1] == Slot(Space.RESULT, f32(2, 4), 0)
+    assert plan.results == (f32(8),)

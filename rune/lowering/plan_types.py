@@ -1,0 +1,80 @@
+"""Check what the steps of a plan mean by the buffers that they use.
+
+    result 0: f32[2,3]
+    0: call callback {sort} arena[0]:f32[6] <- result 0:f32[6]
+
+An argument or result that a step uses has as many bytes as it was declared with, in whatever shape;
+a Python function gets and yields the very types that the program says; a kernel, the dtypes and
+numbers of elements of its parameters.
+
+Cost: linear in the number of slots.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from rune import dims, dtypes
+from rune.core.types import ArrayType
+from rune.errors import CheckError
+from rune.lowering.arena import type_bytes
+from rune.lowering.host_calls import HostFunction
+from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.plan import Call, Launch, Plan, Slot, buffer_type, inner_plans, slots_of
+from rune.lowering.plan_text import slot_text
+
+
+def check_types(plan: Plan) -> None:
+    """Verify that every use of a buffer has a type that fits the buffer and the step.
+
+    Errors: CheckError "check_types: cannot give result 0 to sort as f32[2,3] (step 1 of f; ...)".
+    """
+    for number, step in enumerate(plan.steps):
+        where = f"step {number} of {plan.name}"
+        for slot in slots_of(step):
+            _check_bytes(plan, slot, where)
+        match step:
+            case Launch(kernel=kernel):
+                _check_launch(plan, step, plan.kernels[kernel], where)
+            case Call():
+                _check_call(plan, step, where)
+        for inner in inner_plans(step):
+            check_types(inner)
+
+
+def _check_bytes(plan: Plan, slot: Slot, where: str) -> None:
+    declared = buffer_type(plan, slot)
+    if declared is not None and dims.equal(type_bytes(declared), type_bytes(slot.type)) is False:
+        name = f"{slot.space.value} {slot.number}"
+        raise CheckError(
+            f"check_types: cannot use {name} as {slot.type} ({where}; it is {declared})"
+        )
+
+
+def _check_launch(plan: Plan, step: Launch, code: KernelCode, where: str) -> None:
+    for param, slot in zip(code.params, step.slots, strict=True):
+        is_same_size = dims.equal(param.size, dims.product(slot.type.shape)) is not False
+        if param.dtype != slot.type.dtype or not is_same_size:
+            _refuse(plan, slot, step, f"{dtypes.short(param.dtype)}[{param.size}]", where)
+
+
+def _check_call(plan: Plan, step: Call, where: str) -> None:
+    function = dict(step.parameters).get("function")
+    if not isinstance(function, HostFunction):
+        return
+    taken = (*function.results, *function.operands)
+    for slot, type in zip(slots_of(step), taken, strict=True):
+        if not _is_same(slot.type, type):
+            _refuse(plan, slot, step, str(type), where)
+
+
+def _is_same(a: ArrayType, b: ArrayType) -> bool:
+    return a.strong() is b.strong()
+
+
+def _refuse(plan: Plan, slot: Slot, step: Launch | Call, taken: str, where: str) -> NoReturn:
+    name = step.kernel if isinstance(step, Launch) else dict(step.parameters)["function"]
+    used = slot_text(plan, slot)
+    raise CheckError(
+        f"check_types: cannot give {used} to {name} as {slot.type} ({where}; it takes {taken})"
+    )
