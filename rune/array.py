@@ -12,6 +12,7 @@ kept beside it, since its contents never change.
 from __future__ import annotations
 
 import sys
+from abc import ABCMeta
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -50,8 +51,11 @@ def free_on(device: Device | None) -> Place:
     return CPU if device is None else Place(device, False)
 
 
-class Array(Operators):
+class Array(Operators, metaclass=ABCMeta):
     """A concrete array; made by `rune.numpy`, by operations, by jitted functions.
+
+    Traced values and arrays of keys are instances as well, so that what asks for arrays finds them
+    in every transformation; `type(x) is Array` says that x is concrete.
 
     >>> import rune.numpy as rnp
     >>> rnp.arange(3)

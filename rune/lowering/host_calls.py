@@ -128,7 +128,10 @@ def function_of(equation: Equation) -> HostFunction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsComplex:
-    """A function of complex arrays, called with their parts side by side along a last axis."""
+    """A function of complex arrays, called with their parts side by side along a last axis.
+
+    `operands` and `results` are those of the function itself: no token is among them.
+    """
 
     call: Call
     operands: tuple[ArrayType, ...]

@@ -229,7 +229,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     there = None if device is None else on(device)
     if copy is False and there is not None:
         raise ArgumentError(f"from_dlpack: cannot keep copy=False (a move to {device})")
-    if isinstance(x, Array):
+    if type(x) is Array:
         return x if device is None else x.to_device(device)
     if x.__dlpack_device__()[0] not in (dlpack.CPU, dlpack.CUDA_HOST, dlpack.CUDA_MANAGED):
         raise DeviceError(

@@ -16,8 +16,6 @@ from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
 from rune.ops.promote import operand, refuse_mask
 
-_VALUES = (Array, Tracer)
-
 
 def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
     """The leaves as values: arrays, tracers, Python scalars; NumPy arrays get canonical dtypes.
@@ -28,9 +26,12 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
     Errors: ArgumentError names the path of a leaf that is no array.
     """
     return [
-        x if isinstance(x, _VALUES) or dtypes.scalar_type(x) else _host_leaf(name, i, x, treedef)
-        for i, x in enumerate(leaves)
+        x if _is_value(x) else _host_leaf(name, i, x, treedef) for i, x in enumerate(leaves)
     ]
+
+
+def _is_value(x: Any) -> bool:
+    return type(x) is Array or isinstance(x, Tracer) or dtypes.scalar_type(x) is not None
 
 
 def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> Any:

@@ -233,7 +233,7 @@ def _declared(kind: str, structs: Sequence[Any], out_tree: Any) -> list[ArrayTyp
 
 
 def _is_value(leaf: Any) -> bool:
-    if isinstance(leaf, Array | Tracer | Dim) or dtypes.scalar_type(leaf):
+    if type(leaf) is Array or isinstance(leaf, Tracer | Dim) or dtypes.scalar_type(leaf):
         return True
     return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype in dtypes.ANY
 

@@ -79,7 +79,7 @@ def buffer_on(value: Any, device: Device | None) -> Any:
 
     Native code reads dense arrays: a view left by an eager transpose is made dense once, in place.
     """
-    if not isinstance(value, Array):
+    if type(value) is not Array:
         found = type_of(value)
         if type(value) is int:
             check_range(np.asarray(value), found.dtype)
@@ -153,7 +153,7 @@ def partitioned(program: Program, args: Sequence[Any], place: Place) -> Partitio
 
 
 def _committed_to(value: Any) -> str | None:
-    known = isinstance(value, Array) and value.committed
+    known = type(value) is Array and value.committed
     return value.device.name if known else None
 
 
@@ -195,7 +195,7 @@ def _result(result: Result, held: Mapping[tuple[Any, str], Array], place: Place)
 
 def _may_lend(value: Any, device: Device | None) -> bool:
     """Memory may be given to a result if it is an Array's and nothing else can see it."""
-    return isinstance(value, Array) and value.place.device is device and value.is_sole_owner
+    return type(value) is Array and value.place.device is device and value.is_sole_owner
 
 
 def run_executable(

@@ -431,7 +431,7 @@ def _native_call() -> bool:
 
 
 def _release(value: Any, device: Device | None) -> None:
-    if isinstance(value, Array) and value.place.device is device:
+    if type(value) is Array and value.place.device is device:
         value.delete()
 
 

@@ -28,7 +28,7 @@ def placement(name: str, args: Sequence[Any]) -> Place:
 
     Errors: DeviceError names the devices when committed arguments are on several.
     """
-    committed = [a for a in args if isinstance(a, Array) and a.committed]
+    committed = [a for a in args if type(a) is Array and a.committed]
     if not committed:
         return default_place()
     first = committed[0]
@@ -69,7 +69,7 @@ def _kept(value: Any) -> Any:
 
 
 def _array(value: Any) -> Array:
-    if isinstance(value, Array):
+    if type(value) is Array:
         return value
     scalar = dtypes.scalar_type(value)
     return as_array(value) if scalar is None else as_array(value, *scalar)
@@ -104,7 +104,7 @@ def device_get(values: Any) -> Any:
 
 
 def _start_numpy(value: Any) -> Callable[[], np.ndarray]:
-    return value.start_numpy() if isinstance(value, Array) else lambda: np.asarray(value)
+    return value.start_numpy() if type(value) is Array else lambda: np.asarray(value)
 
 
 def block_until_ready(values: Any) -> Any:
@@ -117,6 +117,6 @@ def block_until_ready(values: Any) -> Any:
     {'x': Array([2., 2.], f32[2], cpu:0)}
     """
     for leaf in map(opened, tree.leaves(values)):
-        if isinstance(leaf, Array):
+        if type(leaf) is Array:
             leaf.block_until_ready()
     return values

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rune.array import Array
 from rune.core.interpreter import Tracer, check_live
 from rune.core.staging import StageTracer, install_tracer
 from rune.errors import (
@@ -97,11 +98,17 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
             "use the function of the same name in rune.numpy",
         )  # fmt: skip
 
+    def __copy__(self) -> ValueTracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> ValueTracer:
+        return self
+
     def __repr__(self) -> str:
         return f"Traced<{self.type}>"
 
-    def __hash__(self) -> int:
-        return id(self)
+    # Values are compared element by element; and what is kept by its tracer would outlive it.
+    __hash__ = None  # type: ignore[assignment]
 
 
 class TracedArray(ValueTracer, StageTracer):
@@ -111,3 +118,4 @@ class TracedArray(ValueTracer, StageTracer):
 
 
 install_tracer(TracedArray)
+Array.register(ValueTracer)

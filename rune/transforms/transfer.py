@@ -24,10 +24,10 @@ from rune.transforms.memo import per_program
 
 def _run(x: Any, *, device: str | None) -> Array:
     place = default_place() if device is None else committed_to(on(device))
-    if isinstance(x, Array) and x.place.device is place.device:
+    if type(x) is Array and x.place.device is place.device:
         return Array(x.buffer, x.type, place)
-    type = type_of(x)
-    return put(np.asarray(x, type.dtype), type, place)
+    found = type_of(x)
+    return put(np.asarray(x, found.dtype), found, place)
 
 
 def _batch(batched: Sequence[bool], size: Any, x: Any, *, device: str | None) -> tuple[Any, bool]:

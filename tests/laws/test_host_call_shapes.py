@@ -151,3 +151,9 @@ def test_symbolic_sizes_keep_the_shapes_of_their_host_calls():
     found = rune.jit(program, dims={"n": (1, 64)}, in_dims=("n,_",))(x)
 
     near(_expected(_weighted, (-1,), x), list(map(np.asarray, found)), relative=0, why="exact")
+
+
+def test_a_median_over_all_axes_of_a_number_keeps_none():
+    found = rune.jit(lambda x: rnp.nanmedian(rnp.vdot(x, x), axis=None, keepdims=True))(np.ones(3))
+
+    near(np.float32(3), found, relative=0, why="exact")

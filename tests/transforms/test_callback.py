@@ -111,6 +111,26 @@ def test_the_host_s_double_becomes_the_declared_single():
     assert rune.pure_callback(lambda x: np.float64(0.5), F32, 1.0).dtype == np.float32
 
 
+@everywhere
+@pytest.mark.parametrize("ordered", [False, True])
+def test_what_stands_beside_complex_numbers_has_side_effects_too(
+    device: str, ordered: bool, capsys: pytest.CaptureFixture[str]
+):
+    def step(_: Any, z: Any) -> Any:
+        rune.debug.print("{} {}", z, z.real.sum(), ordered=ordered)
+        return rune.io_callback(lambda a: a * 1j, z, z, ordered=ordered)
+
+    def function(z: Any) -> Any:
+        z = rune.lax.cond(z.real[0] > 0, lambda z: step(0, z), lambda z: z, z)
+        return rune.lax.fori_loop(0, 2, step, z)
+
+    found = on(device)(function)(np.array([1, 2j], np.complex64))
+
+    near(np.array([-1j, 2], np.complex64), found, relative=0, why="exact")
+    assert sorted(lines(capsys)) == sorted(["[1.+0.j 0.+2.j] 1.0", "[ 0.+1.j -2.+0.j] -2.0",
+                                            "[-1.+0.j -0.-2.j] -1.0"])  # fmt: skip
+
+
 # --- how often ----------------------------------------------------------------------------------
 
 

@@ -6,6 +6,8 @@ was made. After its transformation has ended it cannot be used at all.
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import Any
 
 import numpy as np
@@ -194,3 +196,46 @@ def test_arrays_and_numpy_on_the_left_defer_to_traced_values():
 
     assert np.asarray(found[0]).tolist() == [1.0, 2.0, 3.0]
     assert np.asarray(found[1]).tolist() == [1.0, 0.0, -1.0]
+
+
+def seen_in(transform: Any, look: Any) -> Any:
+    """What `look` finds at a traced value."""
+    found: list[Any] = []
+    transform(lambda x: (found.append(look(x)), x.sum())[1])(X)
+    return found[0]
+
+
+@each_transform
+def test_a_traced_value_is_an_array(transform: Any):
+    assert seen_in(transform, lambda x: isinstance(x, rune.Array)) is True
+
+
+@each_blind
+def test_a_tree_is_searched_for_arrays_with_the_same_result_when_traced(transform: Any):
+    def tripled(x: Any) -> Any:
+        leaves = {"array": x, "text": "name"}
+        found = rune.tree.map(lambda v: v * 3 if isinstance(v, rune.Array) else v, leaves)
+        return found["array"].sum()
+
+    expected = transform(lambda x: (x * 3).sum())(X)
+    assert str(transform(tripled)(X)) == str(expected).replace("lambda", "tripled")
+
+
+@each_transform
+def test_a_copy_of_a_traced_value_is_the_value(transform: Any):
+    assert seen_in(transform, lambda x: copy.copy(x) is x and copy.deepcopy([x])[0] is x) is True
+
+
+@each_transform
+def test_a_traced_value_has_no_hash(transform: Any):
+    with pytest.raises(TypeError, match="unhashable"):
+        transform(lambda x: {x: 1}[x])(X)
+
+
+def test_a_function_that_remembers_its_arguments_keeps_no_traced_value():
+    remembered = functools.lru_cache(lambda x: x * 2)
+
+    with pytest.raises(TypeError, match="unhashable"):
+        rune.jit(remembered)(X)
+
+    assert remembered.cache_info().currsize == 0

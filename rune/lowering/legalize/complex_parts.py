@@ -161,7 +161,8 @@ def _results(equation: Equation, env: Mapping[Var, Any]) -> list[Any]:
 def _call_host(equation: Equation, args: Sequence[Any]) -> list[Any]:
     """A Python function takes and gives complex arrays as they lie in memory."""
     results = equation.params["results"]
-    types = tuple(a.type for a in equation.operands)
+    has_token = equation.params["has_token"]  # the last operand, which HostFunction takes away
+    types = tuple(a.type for a in equation.operands)[: -1 if has_token else None]
     params = {
         **equation.params,
         "call": AsComplex(equation.params["call"], types, results),
