@@ -2,6 +2,8 @@
 
 f64 needs cl_khr_fp64. 16-bit floats are stored as ushort and computed in float, so that no
 extension is needed; a vload_half converts through private memory, which compilers see through.
+That memory is bytes, which may be read as anything: of a ushort that is read as a half compilers
+may assume that they never meet, and PoCL does, with wrong sums. Devices are little-endian.
 Not here: 8-bit floats and 4-bit integers, which lowering/legalize keeps as bits.
 """
 
@@ -29,17 +31,18 @@ _INTEGER = {"popcount": "popcount({0})", "clz": "clz({0})"}
 
 _HELPERS = {
     "rune_f16_load": """float rune_f16_load(ushort bits) {
-  return vload_half(0, (const __private half*)&bits);
+  __attribute__((aligned(2))) const uchar bytes[2] = {(uchar)bits, (uchar)(bits >> 8)};
+  return vload_half(0, (const __private half*)bytes);
 }""",
     "rune_f16_store": """ushort rune_f16_store(float value) {
-  ushort bits;
-  vstore_half_rte(value, 0, (__private half*)&bits);
-  return bits;
+  __attribute__((aligned(2))) uchar bytes[2];
+  vstore_half_rte(value, 0, (__private half*)bytes);
+  return bytes[0] | (ushort)bytes[1] << 8;
 }""",
     "rune_f16_store_f64": """ushort rune_f16_store_f64(double value) {
-  ushort bits;
-  vstore_half_rte(value, 0, (__private half*)&bits);
-  return bits;
+  __attribute__((aligned(2))) uchar bytes[2];
+  vstore_half_rte(value, 0, (__private half*)bytes);
+  return bytes[0] | (ushort)bytes[1] << 8;
 }""",
     "rune_bf16_load": """float rune_bf16_load(ushort bits) {
   return as_float((uint)bits << 16);
