@@ -125,7 +125,7 @@ def _check_within(plan: Plan, step: Step) -> None:
     if isinstance(step, Loop):
         first = len(step.arguments) - len(step.results)
         for k, (now, then) in enumerate(zip(step.state, step.results)):
-            is_same = _elements(now) == _elements(then)
+            is_same = _bytes(now) == _bytes(then)
             if is_same != ((first + k, k) in step.body.donations):
                 raise CheckError(
                     f"check_overlap: cannot give {_name(now)} and {_name(then)} to a loop "
@@ -144,11 +144,11 @@ def _lives(plan: Plan) -> list[_Life]:
     was_read: set[Slot] = set()
     for number, step in enumerate(plan.steps):
         reads, writes = accesses(plan, step)
-        given = {_elements(s) for s in reads}
+        given = {_bytes(s) for s in reads}
         for slot in (s for s in reads if s.space is not Space.ARGUMENT):
             if _is_empty(slot):
                 continue
-            here = _elements(slot)
+            here = _bytes(slot)
             if here not in current:
                 raise CheckError(
                     f"check_overlap: cannot read {_name(slot)} (step {number} of {plan.name}; "
@@ -157,7 +157,7 @@ def _lives(plan: Plan) -> list[_Life]:
             current[here].last = number
             was_read.add(here)
         for slot in (s for s in writes if s.space is not Space.ARGUMENT):
-            here = _elements(slot)
+            here = _bytes(slot)
             goes_on = isinstance(step, Loop) and here in given  # a carry
             if here not in current or (here in was_read and not goes_on):
                 current[here] = _Life(slot, number, number)
@@ -166,13 +166,13 @@ def _lives(plan: Plan) -> list[_Life]:
             current[here].last = number
         if isinstance(step, (Loop, Branch)):
             # Whole values: who writes there again writes another one.
-            was_read.update(map(_elements, writes))
+            was_read.update(map(_bytes, writes))
     return found
 
 
-def _elements(slot: Slot) -> Slot:
-    """The slot as its elements: their axes, and whether their type is weak, are nothing there."""
-    return replace(slot, type=ArrayType((dims.product(slot.type.shape),), slot.type.dtype))
+def _bytes(slot: Slot) -> Slot:
+    """The slot as its bytes: a copy sees a program's dtype there, a kernel that of the storage."""
+    return replace(slot, type=ArrayType((type_bytes(slot.type),), dtypes.u8))
 
 
 def _own(step: Loop | Branch) -> tuple[Slot, ...]:
@@ -243,8 +243,8 @@ def _is_handed_over(plan: Plan, a: _Life, b: _Life) -> bool:
     if not isinstance(step, Launch) or not same:
         return False
     code = plan.kernels[step.kernel]
-    slots = dict(zip((p.name for p in code.params), map(_elements, step.slots)))
-    pair = _elements(early.slot), _elements(late.slot)
+    slots = dict(zip((p.name for p in code.params), map(_bytes, step.slots)))
+    pair = _bytes(early.slot), _bytes(late.slot)
     return any((slots[x], slots[y]) == pair for x, y in code.aliases)
 
 
