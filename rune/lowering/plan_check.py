@@ -11,6 +11,7 @@ Cost: quadratic in the number of values. Offsets of symbolic sizes must be prova
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -99,7 +100,7 @@ def check_overlap(plan: Plan) -> None:
     lives = _lives(plan)
     for n, a in enumerate(lives):
         if a.slot.space is Space.ARENA:
-            _check_inside(plan, a)
+            _check_inside(plan, a, lives)
         for b in lives[n + 1 :]:
             if a.slot.space is not b.slot.space:
                 continue
@@ -218,9 +219,11 @@ def _is_covered(size: Size, sizes: list[Size]) -> bool:
     return any(other != size and dims.at_most(size, other) for other in sizes)
 
 
-def _check_inside(plan: Plan, life: _Life) -> None:
-    end = life.slot.offset + type_bytes(life.slot.type)
-    if not dims.at_most(end, plan.arena_bytes):
+def _check_inside(plan: Plan, life: _Life, lives: Sequence[_Life]) -> None:
+    """Symbolic ends are compared with where others begin, too: that is easier to show."""
+    end, whole = life.slot.offset + type_bytes(life.slot.type), plan.arena_bytes
+    begins = (other.slot.offset for other in lives if other.slot.space is Space.ARENA)
+    if not any(dims.at_most(end, x) and dims.at_most(x, whole) for x in (whole, *begins)):
         raise CheckError(
             f"check_overlap: cannot place {_name(life.slot)} (it ends at {end}, "
             f"the arena at {plan.arena_bytes})"

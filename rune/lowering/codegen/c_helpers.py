@@ -85,9 +85,10 @@ _HALLEY = """
     const T step = error * L(0.886226925452758) * C(exp, x * x);
     x -= step / (1 + x * step);
   }"""
-_FLOOR = {
-    "floordiv": "{ const T q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }",
-    "mod": "{ const T r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }",
+_INDEX = {
+    "divisor": "(T a) { return a == 0 ? 1 : a; }",
+    "floordiv": "(T a, T b) { const T q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }",
+    "mod": "(T a, T b) { const T r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }",
 }
 _NEXT = """(T a, T b) {
   if (a != a || b != b) return a + b;
@@ -125,10 +126,9 @@ def helper(name: str, dialect: Dialect) -> str:
     if name in dialect.helpers:
         return dialect.helpers[name]
     own = name.removeprefix("rune_")
-    if own in _FLOOR:
-        i = dialect.index_type
-        body = _FLOOR[own].replace("T", i)
-        return f"{dialect.function}{i} {name}({i} a, {i} b) {body}"
+    if own in _INDEX:
+        text = re.sub(r"\bT\b", dialect.index_type, _INDEX[own])
+        return f"{dialect.function}{dialect.index_type} {name}{text}"
     if own.startswith("cast_"):
         source, target = (dtypes.FROM_SHORT[x] for x in own.split("_")[1:])
         return _saturating_cast(name, source, target, dialect)

@@ -23,7 +23,8 @@ _MOST = 2**31 - 1 - 1024
 def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
     """x + up * d for division by d: that, `up`, and whether truncating then is flooring.
 
-    Moved up is what may be negative, by as few d as it takes; x // d is less by `up` then.
+    Moved up is what may be negative, by as few d as it takes; x // d is less by `up` then. What
+    divides by `d` guards itself where that may be 0 (`may_be_zero`).
 
     >>> lifted(dims.symbol("i", 0, 9) - 1, 4)[1:], lifted(dims.symbol("i", 0, 9), 4)[1:]
     ((1, True), (0, True))
@@ -31,7 +32,20 @@ def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
     low = dims.bounds(x)[0]
     up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
     moved = x + up * d
-    return moved, up, bool(dims.at_most(0, moved) and dims.less(0, d))
+    return moved, up, bool(dims.at_most(0, moved) and dims.at_most(0, d))
+
+
+def may_be_zero(d: Size) -> bool:
+    """Whether code has to divide by 1 in the place of `d`, which may be a size of 0.
+
+    What is divided by such a size is the place of an element that does not exist, but code may
+    compute it ahead of the condition under which it is read; a processor may stop at it.
+
+    >>> n = dims.symbol("n", 1, 9)
+    >>> may_be_zero(n), may_be_zero(n // 2), may_be_zero(3)
+    (False, True, False)
+    """
+    return not dims.less(0, d)
 
 
 def fits_32_bits(code: KernelCode) -> bool:

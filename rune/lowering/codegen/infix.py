@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term, product
-from rune.lowering.codegen.index_width import lifted
+from rune.lowering.codegen.index_width import lifted, may_be_zero
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import For, If, KernelCode, Stmt
 from rune.lowering.kernel.rewrite import Body
@@ -40,7 +40,8 @@ def bare(text: str) -> str:
 
 def atom(text: str) -> str:
     """An index expression as an operand."""
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
+    is_call = re.fullmatch(r"rune_divisor\([^()]*\)", text)
+    return text if is_call or text.isidentifier() or text.isdigit() else f"({text})"
 
 
 def ascii_name(name: str) -> str:
@@ -58,7 +59,8 @@ def ascii_name(name: str) -> str:
 def index_text(x: Size, symbol: Callable[[str], str]) -> str:
     """An index expression, without parentheses around a sum; `symbol`: how one of a name stands.
 
-    Division is plain where the bounds show operands that are not negative, else a helper floors.
+    Division is plain where the bounds show operands that are not negative, else a helper floors;
+    a divisor that may be 0 is 1 then.
     """
     if not isinstance(x, Dim):
         return str(x)
@@ -79,6 +81,8 @@ def _factor(factor: Symbol | FloorDiv | Mod, symbol: Callable[[str], str]) -> st
     quotient = isinstance(factor, FloorDiv)
     moved, up, is_plain = lifted(factor.numerator, factor.denominator)
     a, b = index_text(moved, symbol), index_text(factor.denominator, symbol)
+    if may_be_zero(factor.denominator):
+        b = f"rune_divisor({b})"
     if not is_plain:
         return f"rune_{'floordiv' if quotient else 'mod'}({a}, {b})"
     down = f" - {up}" if up and quotient else ""

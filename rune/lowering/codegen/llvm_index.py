@@ -2,7 +2,8 @@
 
 The symbols of a Dim are looked up in a table of values; where one of them is a vector, so is the
 result. Floor division and remainder become unsigned ones where bounds show no sign, which LLVM
-turns into shifts and multiplications; otherwise they floor as Python does.
+turns into shifts and multiplications; otherwise they floor as Python does. A divisor that may be
+0 is 1 then: a processor stops at others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import reduce
 
 from rune import dims
 from rune.dims import Dim, Factor, FloorDiv, Size, Symbol
+from rune.lowering.codegen.index_width import may_be_zero
 from rune.lowering.codegen.llvm_text import Value, Writer
 
 Symbols = Mapping[str, Value]
@@ -37,6 +39,8 @@ def _factor(writer: Writer, factor: Factor, symbols: Symbols) -> Value:
         return symbols[factor.name]
     x = render(writer, factor.numerator, symbols)
     d = render(writer, factor.denominator, symbols)
+    if may_be_zero(factor.denominator):
+        d = writer.select(d.equals(0), 1, d)
     quotient = isinstance(factor, FloorDiv)
     if _not_negative(factor.numerator) and _not_negative(factor.denominator):
         return _join("udiv" if quotient else "urem", x, d)

@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes
 from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term
 from rune.errors import CompileError, DtypeError
-from rune.lowering.codegen.index_width import lifted
+from rune.lowering.codegen.index_width import lifted, may_be_zero
 from rune.lowering.codegen.registers import Kind, Step, Value
 from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.nodes import Accumulate, Store
@@ -176,8 +176,8 @@ class Values:
                 f"ptx: cannot render {self.kernel} (the sign of {moved} or {d} is not known)"
             )
         quotient = isinstance(factor, FloorDiv)
-        operands = self.size(moved), self.size(d)
-        made = self.do("div.s64" if quotient else "rem.s64", LONG, *operands)
+        divisor = self.do("max.s64", LONG, self.size(d), "1") if may_be_zero(d) else self.size(d)
+        made = self.do("div.s64" if quotient else "rem.s64", LONG, self.size(moved), divisor)
         return self.do("sub.s64", LONG, made, str(up)) if up and quotient else made
 
     def address(self, buffer: str, index: Size, dtype: np.dtype) -> Value:

@@ -3,7 +3,8 @@
 Sums, differences and products wrap, so that a result which fits 32 bits is right even if a part of
 it does not; only quotients and remainders need operands that fit. Division is unsigned where the
 bounds show, or an added multiple of the divisor gives, a number that is not negative; else it
-floors as Python does. No remainder instruction sees a negative number: Vulkan leaves that open.
+floors as Python does. A divisor that may be 0 is 1 then, and no remainder instruction sees a
+negative number: Vulkan leaves both open.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rune import dims, dtypes
 from rune.dims import FloorDiv, Mod, Size, Symbol, Term
 from rune.dims.algebra import of_factor
 from rune.dims.factors import terms_of
-from rune.lowering.codegen.index_width import lifted
+from rune.lowering.codegen.index_width import lifted, may_be_zero
 from rune.lowering.codegen.spirv_scalar import resized
 from rune.lowering.codegen.spirv_words import Op
 from rune.lowering.codegen.spirv_writer import Value, Writer
@@ -65,6 +66,8 @@ def _division(writer: Writer, x: Size, d: Size, quotient: bool, symbols: Symbols
     moved, up, is_plain = lifted(x, d)
     kind = index_kind(moved, d)
     a, b = (render(writer, size, symbols, kind) for size in (moved, d))
+    if may_be_zero(d):
+        b = writer.select(b.binary(Op.IEqual, 0, "bool"), 1, b)
     if not is_plain:
         return _floor(a, b, quotient)
     if not quotient:

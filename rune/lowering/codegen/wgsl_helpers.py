@@ -159,6 +159,10 @@ fn rune_pow_i32(a: i32, b: i32) -> i32 {
   return select(select(0i, odd, a == -1i), 1i, a == 1i);
 }
 
+fn rune_divisor(a: i32) -> i32 {
+  return select(a, 1i, a == 0i);
+}
+
 fn rune_floordiv(a: i32, b: i32) -> i32 {
   return a / b - select(0i, 1i, (a % b != 0i) & ((a < 0i) != (b < 0i)));
 }

@@ -1,0 +1,39 @@
+"""Shape functions over sizes of 0, 1 and others, compiled once for all: NumPy's answers.
+
+What takes a shape apart divides the places of elements by sizes. A size of 0, an argument's own or
+one that is worked out (n // 2 of 1), must never be divided by: a processor stops the whole process.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rune
+from tests.support.sampling import one_in
+from tests.support.shape_functions import CASES, hold, symbolic
+
+ROOT = Path(__file__).parents[2]
+DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "cpu")]
+
+
+def test_nothing_is_divided_by_a_size_of_zero():
+    command = [sys.executable, "-m", "tests.support.shape_functions"]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+    assert done.returncode == 0, (done.returncode, done.stdout.splitlines()[-1:], done.stderr)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_program_is_right_for_sizes_of_zero(name: str):
+    hold(name, symbolic("cpu:0"))
+
+
+@pytest.mark.parametrize("name", one_in(3, list(CASES)))
+@pytest.mark.parametrize("device", DEVICES)
+def test_one_program_is_right_for_sizes_of_zero_on_every_executor(device: str, name: str):
+    hold(name, symbolic(device))
