@@ -9,10 +9,10 @@ or CUDA.
 Array([ 0.,  3., 12.], f32[3], cpu:0)
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from rune import debug, errors, tree, tree_util
+from rune import locks as _locks
 from rune import tracebacks as _tracebacks
 from rune.array import Array
 from rune.backends import devices, memory_stats, missing, work_stats
@@ -76,9 +76,9 @@ _LATE = {
 def __getattr__(name: str):
     # What `import rune` does not load: rooms that a script may not use, and the compiler.
     if name in _ROOMS:
-        return import_module(f"rune.{name}")
+        return _locks.load(f"rune.{name}")
     if name in _LATE:
-        return getattr(import_module(_LATE[name]), name)
+        return getattr(_locks.load(_LATE[name]), name)
     raise AttributeError(f"module 'rune' has no attribute {name!r}")
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -27,7 +26,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
-from rune import profiling
+from rune import locks, profiling
 from rune.errors import ArgumentError
 from rune.options import SYMBOLIC, Config, Value, from_environment
 
@@ -97,7 +96,7 @@ class _Process:
 
     def begin(self) -> None:
         """Take a lock that nobody holds; in the child of a fork another thread may have had it."""
-        self._lock, self._is_acting = threading.RLock(), False
+        self._lock, self._is_acting = locks.reentrant(), False
         self._do(self._renew)
 
     def set(self, setting: Setting[Any], changes: Mapping[str, Value]) -> None:

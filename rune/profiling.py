@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import atexit
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 
+from rune import locks
 from rune.counts import Counters, counters
 
 DEBUG = "RUNE_DEBUG"  # environment variable: "profile" profiles the process, printed at its end
@@ -77,7 +77,7 @@ class Profile:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         self._plans: dict[int, tuple[object, PlanProfile]] = {}
         self._steps: dict[tuple[int, str, str], StepProfile] = {}
         self._before, self._after = counters(), None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
-from rune import config
+from rune import config, locks
 from rune.backends.base import Backend, CountsMemory, CountsWork
 from rune.backends.pool import MemoryStats
 from rune.backends.work import WorkStats
@@ -79,7 +79,7 @@ def _probe(name: str) -> tuple[tuple[Device, ...], str | None]:
     """The devices of one backend alone, so that no driver is woken for another one's sake."""
     if name not in _NAMES:
         return _probe_foreign(name, _entry_points()[name])
-    file: Any = import_module(f"rune.backends.{name}")
+    file: Any = locks.load(f"rune.backends.{name}")
     targets, why = file.probe()
     return tuple(Device(t, file) for t in targets), why
 

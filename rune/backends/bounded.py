@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable
 from typing import TypeVar
+
+from rune import locks
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -26,7 +27,7 @@ class Bounded(dict[K, V]):
 
     def __init__(self, limit: int = SIZES_KEPT):
         super().__init__()
-        self.limit, self._lock = limit, threading.Lock()
+        self.limit, self._lock = limit, locks.lock()
 
     def keep(self, key: K, value: V) -> V:
         """Keep a value, unless the key has one: the value kept. What is beyond the limit goes."""

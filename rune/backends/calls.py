@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rune import locks
 from rune.backends import shortage
 from rune.backends.callbacks import fill, function_of
 from rune.backends.executor import (
@@ -61,7 +62,7 @@ class Turns:
     """Who may enqueue on a device."""
 
     def __init__(self, device: str):
-        self.lock = threading.Lock()
+        self.lock = locks.lock()
         self._device = device
         self._caller: int | None = None  # the thread in which a callback runs, under the lock
 

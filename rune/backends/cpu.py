@@ -16,13 +16,12 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from operator import call
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, locks
 from rune.backends import (
     callbacks,
     cpu_blas,
@@ -156,7 +155,7 @@ class CpuBackend:
 
     def record_timed(self, plan: Plan, meter: Meter) -> CpuExecutable:
         """Compile a plan that times its steps. Errors: CompileError."""
-        timed = import_module("rune.backends.cpu_timed")
+        timed = locks.load("rune.backends.cpu_timed")
         host = replace(self.host, clock=timed.Clock(plan))
         return timed.TimedExecutable(plan, host, self.work, meter)
 

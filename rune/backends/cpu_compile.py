@@ -11,21 +11,18 @@ become symbols, so that the next process makes the same text and binds them to i
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 import platform
 import re
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rune.backends import disk_cache, forks
+from rune import locks
+from rune.backends import disk_cache
 from rune.backends.refusal import refusal
 from rune.lowering.codegen.llvm import Machine
 
-# LLVM's context is shared by all threads of the process.
-_lock = forks.held(threading.RLock(), 1)
 _ADDRESS = re.compile(r"inttoptr \(i64 (\d+) to ptr\)")
 
 
@@ -35,10 +32,25 @@ def library() -> Any:
 
     Errors: ImportError where llvmlite is missing.
     """
-    llvm = importlib.import_module("llvmlite.binding")
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    with locks.loading:
+        llvm: Any = locks.load("llvmlite.binding")
+        locks.held(_lock_of(llvm))
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
     return llvm
+
+
+def _lock_of(llvm: Any) -> locks.Lock:
+    """The lock that llvmlite takes in each of its calls: LLVM's context is shared by all threads.
+
+    There is no other, since finalizers call LLVM and may run under any lock. A child of a fork
+    finds LLVM's memory whole only if no thread was at work in it.
+    """
+    return llvm.ffi.lib._lock._lock
+
+
+def _lock() -> locks.Lock:
+    return _lock_of(library())
 
 
 @functools.cache
@@ -106,7 +118,7 @@ class Code:
 
     def assembly(self) -> str:
         """The module as assembly, compiled again for reading."""
-        with _lock:
+        with _lock():
             target = _target_machine()
             return target.emit_assembly(_optimised(self.text, target))
 
@@ -120,7 +132,7 @@ def compile_module(name: str, text: str, effort: int = 2) -> Code:
     versions = ".".join(map(str, library().llvm_version_info))
     host = (*_MODEL.values(), processor(), _features_text())
     key = disk_cache.key_of("llvm", versions, *host, str(effort), text)
-    with _lock:
+    with _lock():
         try:
             return Code(_linked(_object(key, text, effort), addresses), text)
         except RuntimeError as error:

@@ -14,11 +14,11 @@ import ctypes
 import math
 import os
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 
 import numpy as np
 
-from rune.backends.forks import held
+from rune import locks
 from rune.backends.pool import About, MemoryStats, PoolStats, Use, largest
 from rune.core.types import ArrayType
 from rune.errors import OutOfMemory, user_frame
@@ -40,8 +40,8 @@ class FreeList:
     """Large blocks by size, shared by all threads. Full, it drops what it has: sizes change."""
 
     def __init__(self) -> None:
-        # Reentrant: taking a block may run the collector, which may give one.
-        self.lock = held(threading.RLock(), 2)
+        self.lock = locks.held(threading.RLock())
+        self.returned: deque[ctypes.Array] = deque()
         self.blocks: dict[int, list[ctypes.Array]] = defaultdict(list)
         self.uses: dict[int, Use] = {}  # of live blocks, by the block's identity
         self.kept = self.live = self.peak = self.taken = self.fresh = 0
@@ -50,6 +50,7 @@ class FreeList:
         """A block of that size, a kept one if there is one. Errors: OutOfMemory."""
         use = Use(nbytes, about, user_frame())
         with self.lock:
+            self.collect()
             blocks = self.blocks.get(nbytes)
             if blocks:
                 self.kept -= nbytes
@@ -64,8 +65,18 @@ class FreeList:
             return block
 
     def give(self, block: ctypes.Array) -> None:
-        """Keep a block."""
-        with self.lock:
+        """Keep a block. Finalizers come here, under any lock, and so must not wait for one."""
+        self.returned.append(block)
+        if self.lock.acquire(blocking=False):
+            try:
+                self.collect()
+            finally:
+                self.lock.release()
+
+    def collect(self) -> None:
+        """Under the lock: keep what was returned."""
+        while self.returned:
+            block = self.returned.popleft()
             self.live -= len(block)
             del self.uses[id(block)]
             if self.kept + len(block) > KEPT_BYTES:
@@ -97,6 +108,7 @@ def clear() -> None:
 def stats() -> MemoryStats:
     """Counts of large blocks until now."""
     with _free.lock:
+        _free.collect()
         counts = _free.live, _free.kept, _free.peak, machine_bytes() or None
         return MemoryStats.of(host=PoolStats(*counts, _free.taken, _free.fresh))
 

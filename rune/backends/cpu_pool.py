@@ -80,6 +80,8 @@ def _pool(workers: int) -> Pool:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     if _can_place():
         _allow(code)
+    # Before there are any: another thread may fork.
+    os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(code.address("forget")))
     start = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("start"))
     # Signals are for the interpreter's threads; workers inherit a mask that blocks them all.
     before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
@@ -87,7 +89,6 @@ def _pool(workers: int) -> Pool:
         started = start(workers)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(code.address("forget")))
     return Pool(code, started)
 
 

@@ -9,13 +9,13 @@ turns, so that each tells the profile of its own caller.
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rune import locks
 from rune.backends.base import Buffer
 from rune.backends.cpu import CpuExecutable
 from rune.backends.executor import size_values
@@ -89,7 +89,7 @@ class TimedExecutable(CpuExecutable):
         assert host.clock is not None
         self._clock, self._meter = host.clock, meter
         self._told = np.zeros_like(self._clock.table)
-        self._turn = threading.RLock()  # a callback may call the same plan
+        self._turn = locks.reentrant()  # a callback may call the same plan
         super().__init__(plan, host, work)
 
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import threading
 import warnings
 from collections import deque
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, locks
 from rune.backends import disk_cache
 from rune.backends.callbacks import refuse_routines
 from rune.backends.calls import Arena, DeviceBuffer, QueuedBackend, Turns
@@ -191,7 +190,7 @@ class CudaBackend(QueuedBackend):
         self.lost: str | None = None  # why, once the context is
         self.entered = _Entered(self)
         self.retired: Retired = deque()
-        self._retiring = threading.Lock()
+        self._retiring = locks.lock()
         self.architecture = architecture(device.compute_capability(), supported())
         self.context = device.retain_primary_context()
         # It lasts as long as the process: where pycuda's object dies, it gives the primary context

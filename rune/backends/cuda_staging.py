@@ -7,13 +7,13 @@ drop the array at once. Pieces are used in turn: at most a few are ever made.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rune import locks
 from rune.backends.pool import PoolStats
 
 SIZES = (1 << 16, 1 << 22)  # of pieces: tables and small arrays, large arrays [B]
@@ -30,7 +30,7 @@ class Staging:
     """The pinned memory of one stream, used in its context by any thread."""
 
     def __init__(self, driver: Any, stream: Any):
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         self._driver, self._stream = driver, stream
         self._pieces: dict[int, deque[_Piece]] = {size: deque() for size in SIZES}
         self._sent = 0

@@ -24,13 +24,12 @@ import stat
 import struct
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
 
-from rune import config, counts
+from rune import config, counts, locks
 
 LIMIT_BYTES = 1 << 28
 KEPT_SHARE = 0.8  # of the limit, after entries had to go
@@ -111,7 +110,7 @@ class DiskCache:
 
     def __init__(self, directory: Path, limit_bytes: int = LIMIT_BYTES):
         self.folder, self.limit_bytes = directory / _FOLDER, limit_bytes
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         self._bytes: int | None = None  # of all entries, when they were last counted and since
         self.problem = _problem(self.folder)
 

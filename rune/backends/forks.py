@@ -3,20 +3,16 @@
 A driver that was loaded before a fork would hang in the child, or answer wrongly. Every entry of a
 backend therefore asks its `Loaded` record first, and a child is refused in words. A driver that
 the parent never loaded is free to the child. The CPU executor needs none of this: in a child its
-pool has no workers, and the caller computes alone (cpu_pool.py). Only its locks must not be in the
-hands of a thread that the child does not have: `held` takes them for the time of a fork.
+pool has no workers, and the caller computes alone (cpu_pool.py). Locks are in rune/locks.py.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from rune.errors import DeviceError
 
-Lock = Any  # a lock that its own thread may take again, of threading
 _forks = 0  # between the first process and this one
-_held: list[tuple[int, Lock]] = []  # outer ones first
 
 
 def _count() -> None:
@@ -26,30 +22,6 @@ def _count() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_count)
-
-
-def held(lock: Lock, depth: int) -> Lock:
-    """The lock, which from now on the forking thread holds during a fork.
-
-    depth: 0 for a lock that is taken outside of all others here, more for those taken within.
-    """
-    _held.append((depth, lock))
-    _held.sort(key=lambda pair: pair[0])
-    return lock
-
-
-def _acquire() -> None:
-    for _, lock in _held:
-        lock.acquire()
-
-
-def _release() -> None:
-    for _, lock in reversed(_held):
-        lock.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_acquire, after_in_parent=_release, after_in_child=_release)
 
 
 class Loaded:

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import gc
 import heapq
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from rune import locks
 from rune.errors import Frame, OutOfMemory, user_frame
 
 SMALLEST_BYTES = 256  # of a block: every driver's alignment divides it
@@ -158,7 +158,7 @@ class Pool:
         self.device, self.limit_bytes, self.largest_bytes = device, limit_bytes, largest_bytes
         self._raw_alloc, self._raw_free, self._settle = raw_alloc, raw_free, settle
         self._slab_bytes, self._kept_bytes, self._free_bytes = slab_bytes, kept_bytes, free_bytes
-        self._lock = threading.RLock()  # the collector may run a finalizer that allocates
+        self._lock = locks.reentrant()  # the collector may run a finalizer that allocates
         self._returned: deque[_Span] = deque()
         self._free: dict[int, list[_Span]] = {}
         self._live: dict[_Span, Use] = {}

@@ -15,13 +15,12 @@ anew; arrays from before raise DeviceError.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, locks
 from rune.backends.executor import size_bytes, static_shape
 from rune.backends.forks import Loaded
 from rune.backends.pool import MemoryStats
@@ -163,7 +162,7 @@ class VulkanBackend:
     def __init__(self, target: Target, physical: Physical, is_shared: bool | None = None):
         self.target, self.physical, self.is_shared = target, physical, is_shared
         self.work = Work()
-        self._opening = threading.Lock()
+        self._opening = locks.lock()
         self._opened = self._open()
 
     def _open(self) -> Opened:

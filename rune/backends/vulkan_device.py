@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from rune import locks
 from rune.backends.vulkan_driver import (
     Physical,
     api,
@@ -62,7 +63,7 @@ class VulkanDevice:
         vk, ffi = api(), api().ffi
         self.physical, self.name = physical, name
         self.lost: str | None = None  # why nothing more can be done on it
-        self.lock = threading.RLock()  # queue and command pool; a finalizer may run inside
+        self.lock = locks.reentrant()  # queue and command pool; a finalizer may run inside
         self.submitted = 0
         self.retired: deque[tuple[int, Callable[[], None]]] = deque()
         self._done = 0

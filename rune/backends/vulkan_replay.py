@@ -8,7 +8,6 @@ serve another once all of the call is submitted, since work runs in order.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rune import locks
 from rune.backends import shortage
 from rune.backends.bounded import Bounded
 from rune.backends.callbacks import refuse_routines
@@ -160,7 +160,7 @@ class VulkanExecutable:
         self._backend = backend
         self._alloc = partial(backend.alloc, maker=plan.name)
         self._concretes = Concretes(plan)
-        self._lock = threading.Lock()  # of `_open`
+        self._lock = locks.lock()  # of `_open`
         self.kernels = _Kernels(plan, backend)
         self._open(backend.opened())
 

@@ -12,12 +12,12 @@ Not counted: copies to and from the host, and NumPy's operations on the CPU.
 from __future__ import annotations
 
 import itertools
-import threading
 from array import array
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rune import locks
 from rune.counts import value
 from rune.errors import DeviceError
 
@@ -51,7 +51,7 @@ class Work:
         self.end: Callable[[], object] = self._finished.__next__  # a call has ended
         self._native = array("q", [0, 0])
         self._pending: deque[Callable[[], bool]] = deque()
-        self._asking = threading.Lock()
+        self._asking = locks.lock()
 
     def follow(self, has_ended: Callable[[], bool]) -> None:
         """The call last enqueued ends when the question is answered with yes.

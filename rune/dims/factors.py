@@ -13,9 +13,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
+
+from rune import locks
 
 if TYPE_CHECKING:
     from rune.dims.algebra import Size
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 memo = lru_cache(maxsize=1 << 15)
 _live: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
-_live_lock = RLock()
+_live_lock = locks.reentrant()
 
 
 class _Once(type):

@@ -8,19 +8,16 @@ device, donation and configuration. A program that moves values is run in parts 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from rune import config, counts
+from rune import config, counts, locks
 from rune.array import CPU, Array, Place, check_range, committed_to, default_place, free_on, on, put
 from rune.backends import Device, device_named
 from rune.backends.base import Executable
-from rune.backends.forks import held
 from rune.core.interpreter import type_of
 from rune.core.program import Literal, Program
 from rune.core.sizes import match_sizes
@@ -33,19 +30,19 @@ from rune.transforms.transfer import has_moves
 from rune.transforms.watching import is_watching, without_faults
 from rune.transforms.witnesses import with_witnesses
 
-_lock = held(threading.RLock(), 0)
+_lock = locks.reentrant()
 
 
 @functools.cache
 def _compiler() -> Any:
     """The lowering, loaded when a program is first compiled, so that `import rune` stays light."""
-    return import_module("rune.lowering.pipeline")
+    return locks.load("rune.lowering.pipeline")
 
 
 @functools.cache
 def cached() -> Any:
     """What describes calls for native code, loaded when one is made for the second time."""
-    return import_module("rune.transforms.cached")
+    return locks.load("rune.transforms.cached")
 
 
 @per_program
@@ -55,9 +52,9 @@ def _compiled(
     next(counts.compiles)
     lowered = _compiler().stages(program, device.target, donated, check=check)
     if check:
-        import_module("rune.backends.null").check_plan(lowered.plan)
+        locks.load("rune.backends.null").check_plan(lowered.plan)
     if profile:
-        profiled = import_module("rune.backends.profiled")
+        profiled = locks.load("rune.backends.profiled")
         return profiled.record(lowered, device.name, device.backend)
     return device.backend.record(lowered.plan)
 
@@ -123,7 +120,7 @@ def _run_on(
 
 @functools.cache
 def _watch() -> Any:
-    return import_module("rune.lowering.watch")
+    return locks.load("rune.lowering.watch")
 
 
 def watched_families() -> frozenset[str]:

@@ -9,7 +9,6 @@ Answers to effects come from hidden inputs behind the others (boundary.py): no k
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
@@ -17,11 +16,10 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from rune import config, counts, effects, tree
+from rune import config, counts, effects, locks, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device
 from rune.backends.base import Executable
-from rune.backends.forks import held
 from rune.core import axes
 from rune.core.interpreter import Tracer, current, is_evaluating, type_of
 from rune.core.program import Program
@@ -85,7 +83,7 @@ class Traced:
 
 
 _all: weakref.WeakSet[Jitted] = weakref.WeakSet()
-_all_lock = held(threading.RLock(), 2)  # reentrant: the collector may run code that jits
+_all_lock = locks.reentrant()  # reentrant: the collector may run code that jits
 
 
 def clear_all() -> None:
@@ -124,7 +122,7 @@ class Jitted:
         self._home = COMMITTED_CPU if device else CPU
         self._automatic = automatic.Automatic(function_name(function))
         self._native_calls: tuple[Kept, ...] = ()
-        self._lock = threading.RLock()
+        self._lock = locks.reentrant()
         named(self, function, "jit")  # type: ignore[arg-type]
         with _all_lock:
             _all.add(self)

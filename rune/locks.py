@@ -1,0 +1,99 @@
+"""Every lock of the package, and what becomes of it in a forked child.
+
+A child has one thread, that which forked. A lock that another thread held would stay locked for
+ever, so there are two kinds:
+
+    lock(), reentrant()     guard Python's own objects, which are whole between any two steps of
+                            the interpreter, though other threads may be at work under them for
+                            long. A child gets them free.
+    held(lock)              guards what native code changes, or several values that must agree. The
+                            forking thread takes it for the time of the fork, so that the child
+                            finds everything whole. Under it no code of users may run for long.
+
+Modules that are loaded on first use are loaded by `load`: the interpreter's own locks of modules
+are not made free in a child, so a fork waits until they are.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+Lock = Any  # of threading: a plain or a reentrant one
+
+_renewed: weakref.WeakSet[Any] = weakref.WeakSet()
+_held: list[Lock] = []
+_taken: list[Lock] = []  # for the fork under way
+
+
+def lock() -> Lock:
+    """A lock that a thread may take once."""
+    return _renewable(threading.Lock())
+
+
+def reentrant() -> Lock:
+    """A lock that its own thread may take again."""
+    return _renewable(threading.RLock())
+
+
+def _renewable(made: Lock) -> Lock:
+    _renewed.add(made)
+    return made
+
+
+def held(reentrant_lock: Lock) -> Lock:
+    """The lock, which from now on the forking thread holds during a fork."""
+    _held.append(reentrant_lock)
+    return reentrant_lock
+
+
+loading = held(threading.RLock())  # while a library is loaded and made ready
+
+
+def load(name: str) -> ModuleType:
+    """Import a module on first use, by its whole name. Errors: those of importing it."""
+    with loading:
+        return import_module(name)
+
+
+def _acquire() -> None:
+    """Take all that are held over forks.
+
+    It waits for a lock only while it has no other, so that no thread waits for this one meanwhile.
+    """
+    first = 0
+    while True:
+        order = [*_held[first:], *_held[:first]]
+        order[0].acquire()
+        busy = next((k for k, other in enumerate(order) if k and not other.acquire(False)), None)
+        if busy is None and len(order) == len(_held):  # loading a library adds its lock
+            _taken[:] = order
+            return
+        for other in order[:busy]:
+            other.release()
+        first = (first + (busy or 0)) % len(order)
+
+
+def _release() -> None:
+    while _taken:
+        _taken.pop().release()
+
+
+def _renew() -> None:
+    """In a child: free what threads held that are not here. What this thread holds, it gives back.
+
+    By the protocol that the interpreter's own library has for its locks (threading, logging).
+    """
+    _release()
+    for found in list(_renewed):
+        is_owned = getattr(found, "_is_owned", None)
+        if is_owned is None or not is_owned():
+            found._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_acquire, after_in_parent=_release, after_in_child=_renew)

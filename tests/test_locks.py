@@ -1,0 +1,251 @@
+"""Locks: a forked child finds every one of them free, whatever other threads were doing."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rune import locks
+from rune.backends import cpu_compile
+from tests.architecture.sources import Source, sources
+
+ROOT = Path(__file__).parent.parent
+HANG_S = 300  # what takes longer hangs, on any machine
+KINDS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event"}
+can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+def run(script: str) -> list[str]:
+    """What a script prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+BEGIN = f"""
+import os, signal, threading
+import numpy as np
+import rune, rune.numpy as rnp
+from rune import locks
+
+x = np.ones(300, np.float32)
+arrived, leave = threading.Event(), threading.Event()
+
+def in_child(work):
+    child = os.fork()
+    if not child:
+        signal.alarm({HANG_S})
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""
+
+TRACING = """
+def f(v):
+    if threading.current_thread() is worker:
+        arrived.set()
+        leave.wait()
+    return rnp.sin(v) * 2
+
+jitted = rune.jit(f)
+worker = threading.Thread(target=jitted, args=(x,))
+worker.start()
+arrived.wait()
+print(in_child(lambda: jitted(x)))
+leave.set()
+worker.join()
+"""
+
+# What a thread has in its hands while its parent forks, and what the child then takes.
+HOLDING = """
+def hold(lock):
+    with lock:
+        arrived.set()
+        leave.wait()
+
+for lock in (locks.lock(), locks.reentrant()):
+    arrived.clear()
+    worker = threading.Thread(target=hold, args=(lock,))
+    worker.start()
+    arrived.wait()
+    print(in_child(lambda: lock.acquire() and lock.release()))
+    leave.set()
+    worker.join()
+    leave.clear()
+"""
+
+NESTED = """
+lock = locks.reentrant()
+with lock:
+    print(in_child(lambda: lock.acquire() and lock.release() is None and lock.release()))
+"""
+
+OWNED = """
+lock = locks.reentrant()
+lock.acquire()
+child = os.fork()
+if not child:
+    lock.release()  # raises where the child has it no more
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+WHOLE = """
+pair, lock = [0, 0], locks.held(threading.RLock())
+
+def change():
+    while not leave.is_set():
+        with lock:
+            pair[0] += 1
+            for _ in range(1000):
+                pass
+            pair[1] += 1
+
+worker = threading.Thread(target=change)
+worker.start()
+seen = []
+for _ in range(20):
+    child = os.fork()
+    if not child:
+        with lock:
+            os._exit(int(pair[0] != pair[1]))
+    seen.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+leave.set()
+worker.join()
+print(set(seen))
+"""
+
+CROSSED = """
+outer, inner = locks.held(threading.RLock()), locks.held(threading.RLock())
+
+def inner_then_outer():
+    while not leave.is_set():
+        with inner, outer:
+            pass
+
+def outer_then_inner():
+    for _ in range(20):
+        print(in_child(lambda: None), end=" ")
+
+worker = threading.Thread(target=inner_then_outer)
+worker.start()
+outer_then_inner()
+leave.set()
+worker.join()
+"""
+
+DROPPING = """
+def compile_and_drop():
+    while not leave.is_set():
+        number = np.random.rand()
+        rune.jit(lambda v: rnp.sum(rnp.sin(v) * number))(x)
+
+workers = [threading.Thread(target=compile_and_drop) for _ in range(2)]
+rune.jit(rnp.sin)(x)
+for worker in workers:
+    worker.start()
+print({in_child(lambda: rune.jit(lambda v: rnp.cos(v) * 3)(x)) for _ in range(12)})
+leave.set()
+for worker in workers:
+    worker.join()
+"""
+
+FIRST = """
+worker = threading.Thread(target=lambda: rune.jit(lambda v: rnp.sum(rnp.sin(v)))(x))
+worker.start()  # it loads the compiler meanwhile
+print({in_child(lambda: rune.jit(lambda v: rnp.cos(v) * 3)(x)) for _ in range(4)})
+worker.join()
+"""
+
+
+@can_fork
+def test_a_child_calls_a_function_that_another_thread_of_its_parent_is_tracing():
+    assert run(BEGIN + TRACING) == ["0"]
+
+
+@can_fork
+def test_a_lock_that_another_thread_holds_is_free_in_a_child():
+    assert run(BEGIN + HOLDING) == ["0", "0"]
+
+
+@can_fork
+def test_a_lock_that_the_forking_thread_holds_stays_its_own_in_a_child():
+    assert run(BEGIN + NESTED) == ["0"]
+    assert run(BEGIN + OWNED) == ["7"]
+
+
+@can_fork
+def test_what_a_held_lock_guards_is_whole_in_a_child():
+    assert run(BEGIN + WHOLE) == ["{0}"]
+
+
+@can_fork
+def test_a_fork_waits_for_no_lock_while_it_holds_another():
+    assert run(BEGIN + CROSSED) == ["0 " * 20]
+
+
+@can_fork
+def test_a_child_compiles_though_threads_of_its_parent_compile_and_drop_functions():
+    assert run(BEGIN + DROPPING) == ["{0}"]
+
+
+@can_fork
+def test_a_child_compiles_though_a_thread_of_its_parent_was_loading_the_compiler():
+    assert run(BEGIN + FIRST) == ["{0}"]
+
+
+def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
+    library = cpu_compile.library()
+    taken: list[bool] = []
+
+    def look() -> None:
+        taken.append(cpu_compile._lock()._is_owned())
+
+    library.ffi.register_lock_callback(look, look)
+    try:
+        library.parse_assembly("")
+    finally:
+        library.ffi.unregister_lock_callback(look, look)
+    assert taken
+    assert all(taken)
+    assert cpu_compile._lock() in locks._held
+
+
+def made_here(source: Source) -> list[str]:
+    """Where a file makes a lock that is not held over forks."""
+    lines = source.text.splitlines()
+    calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
+    made = [c.lineno for c in calls if ast.unparse(c.func).removeprefix("threading.") in KINDS]
+    return [f"{source}:{line}" for line in made if "locks.held(" not in lines[line - 1]]
+
+
+def test_every_lock_is_made_in_one_place():
+    elsewhere = [place for s in sources() if s.name != "rune.locks" for place in made_here(s)]
+
+    assert not elsewhere, "make it with locks.lock() or locks.reentrant()"
+
+
+def test_a_lock_that_nobody_uses_any_more_is_forgotten():
+    before = len(locks._renewed)
+    made = [locks.lock() for _ in range(10)]
+    assert len(locks._renewed) == before + 10
+
+    del made
+    assert len(locks._renewed) == before
+
+
+def test_no_lock_is_in_the_hands_of_this_thread_after_a_fork_has_begun_and_ended():
+    locks._acquire()
+    locks._release()
+
+    assert not any(k._is_owned() for k in locks._held)
