@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from rune import dtypes, ops
@@ -141,7 +140,8 @@ def _joined(x: Any, new: np.dtype, ratio: int) -> Any:
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     """The numbers rounded to so many bits, kept in their own dtype.
 
-    Beyond the range of the exponent they become infinite, below it zero, as XLA says.
+    Beyond the range of the exponent they become infinite, below it zero, as XLA says. Tangents are
+    rounded likewise.
     Shapes: any, kept. Types: floating, that of `operand`.
     Errors: ArgumentError for what is no array; DtypeError for anything but floats as `operand`,
             anything but integers and bools as `exponent_bits` and anything but integers and
@@ -149,36 +149,12 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 
     >>> from rune import lax
     >>> lax.reduce_precision(1.2345678, 8, 7)
-    Array(1.234375, f32[], cpu:0)
+    Array(1.234375, f32*[], cpu:0)
     """
-    x = value("reduce_precision", operand)
-    dtype = type_of(x).dtype
-    if dtype not in dtypes.FLOATING:
-        raise DtypeError(f"reduce_precision: cannot round {type_of(x)} (floating dtype required)")
-    rounded = _rounded_mantissa(x, ml_dtypes.finfo(dtype).nmant - mantissa_bits)
-    top = 2.0 ** (1 << (exponent_bits - 1))
-    least = 2.0 ** (2 - (1 << (exponent_bits - 1)))
-    size = ops.abs(rounded)
-    infinite = ops.copysign(literal_like(np.inf, x), rounded)
-    zero = ops.copysign(literal_like(0, x), rounded)
-    if top <= float(ml_dtypes.finfo(dtype).max):
-        rounded = ops.select(ops.ge(size, literal_like(top, x)), infinite, rounded)
-    if least > float(ml_dtypes.finfo(dtype).smallest_normal):
-        rounded = ops.select(ops.lt(size, literal_like(least, x)), zero, rounded)
-    return ops.select(ops.ne(x, x), x, rounded)
-
-
-def _rounded_mantissa(x: Any, dropped: int) -> Any:
-    """To the nearest number without the last `dropped` bits, halves to even."""
-    if dropped <= 0:
-        return x
-    dtype = type_of(x).dtype
-    bits = ops.bitcast(x, dtype=_bits(dtype))
-    last = ops.logical_and(ops.shr(bits, literal_like(dropped, bits)), literal_like(1, bits))
-    half = ops.add(last, literal_like((1 << (dropped - 1)) - 1, bits))
-    mask = literal_like(((1 << bit_width(dtype)) - 1) ^ ((1 << dropped) - 1), bits)
-    rounded = ops.bitcast(ops.logical_and(ops.add(bits, half), mask), dtype=dtype)
-    return ops.select(ops.is_finite(x), rounded, x)
+    return ops.reduce_precision(
+        value("reduce_precision", operand),
+        exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits),
+    )  # fmt: skip
 
 
 def mulhi(x: Any, y: Any) -> Any:

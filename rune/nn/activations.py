@@ -113,6 +113,11 @@ def hard_tanh(x: Any) -> Any:
     return rnp.where(inside, x, rnp.sign(x))
 
 
+def _limited(x: Any, low: Any, high: Any) -> Any:
+    """x kept within bounds; complex numbers, which have no order, as they are."""
+    return x if rnp.iscomplexobj(x) else rnp.clip(x, low, high)
+
+
 # --- exponential ------------------------------------------------------------------------------
 
 
@@ -213,7 +218,8 @@ def mish(x: Any) -> Any:
     >>> nn.mish(0.0)
     Array(0., f32*[], cpu:0)
     """
-    return rnp.multiply(x, rnp.tanh(softplus(x)))
+    # From 64 on tanh is 1, and the terms of its second derivative may overflow.
+    return rnp.multiply(x, rnp.tanh(softplus(_limited(x, None, 64))))
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
@@ -275,7 +281,9 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     x = real(x)
     if not approximate:
         return 0.5 * x * ops.erfc(-x * math.sqrt(0.5))
-    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+    # Beyond ±32 tanh is ±1, and the cube may overflow.
+    near = _limited(x, -32, 32)
+    inner = math.sqrt(2 / math.pi) * (near + 0.044715 * (near * near * near))
     return 0.5 * x * (1.0 + rnp.tanh(inner))
 
 
@@ -290,7 +298,11 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     Array(1., f32*[], cpu:0)
     """
     x = real(x)
-    return 0.5 * (x + rnp.sqrt(x * x + b))
+    # Any scale is right; where the square would overflow it is |x|, and carries no derivative.
+    size = rnp.abs(ops.stop_gradient(x))
+    scale = rnp.where(rnp.less(size, math.sqrt(float(rnp.finfo(x.dtype).max)) / 2), 1, size)
+    part = x / scale
+    return 0.5 * x + 0.5 * scale * rnp.sqrt(part * part + b / scale / scale)
 
 
 def soft_sign(x: Any) -> Any:

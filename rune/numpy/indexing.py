@@ -2,7 +2,7 @@
 
 Positions out of bounds follow `mode`: "fill" (the default; "drop") reads NaN, the smallest signed,
 the largest unsigned integer or True, and writes nothing; "clip" and "wrap" name another element.
-Negative positions count from the end, except in "clip".
+Negative positions count from the end, except in the "clip" of take and put.
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ def _along(
     if rank(places) != rank(x):
         given = type_of(value(name, indices))
         raise ShapeError(f"{name}: cannot index {type_of(x)} by {given} (ranks differ)")
-    places = _positions(name, places, type_of(x).shape[at], kind)
+    counted = "wrap" if kind == "wrap" else "fill"  # from the end also where they are clipped
+    places = _positions(name, places, type_of(x).shape[at], counted)
     x, places = _others_broadcast(name, x, places, at)
     others = tuple(i for i in range(rank(x)) if i != at)
     dims = IndexDims((), (at,), (at,), others, others)

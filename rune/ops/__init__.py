@@ -3,6 +3,7 @@
     family          constructors, broadcast, reshape, reduce_sum: what all rules rest on
     arithmetic      comparison, selection, arithmetic, logic, bits, conversion
     complex_numbers real, imag, complex, conj;  pairs, parts: complex functions by parts
+    precision       reduce_precision
     transcendental  roots, powers, exponentials, circular and hyperbolic functions
     movement        transpose, slice, pad, reverse, concatenate
     reduction       prod, max, min, and, or, argmax, argmin; cumulative operations
@@ -27,6 +28,7 @@ from rune.ops import (
     indexing,
     linalg,
     movement,
+    precision,
     random,
     reduction,
     scatters,
@@ -94,6 +96,7 @@ from rune.ops.fourier import fft
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather, scatter, scatter_add
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
+from rune.ops.precision import reduce_precision
 from rune.ops.random import (
     random_bits,
     random_clone,
@@ -155,6 +158,7 @@ from rune.ops.windows import dynamic_slice, dynamic_update_slice
 PRIMITIVES: tuple[Primitive, ...] = (
     *arithmetic.PRIMITIVES,
     *complex_numbers.PRIMITIVES,
+    *precision.PRIMITIVES,
     *transcendental.PRIMITIVES,
     *movement.PRIMITIVES,
     *reduction.PRIMITIVES,

@@ -3,7 +3,7 @@
 `IndexDims` (index_dims.py) says how windows sit in the operand. A window that would leave the
 operand is moved inside ("clip"), or reads as the fill value and is not written ("fill").
 "promise_in_bounds" reads as "clip" and writes as "fill": so a window that breaks the promise has
-no gradient, as in JAX.
+the tangent of what it reads, and its cotangent goes nowhere, as in JAX.
 
 Updates are applied one after another, in row-major order of the updates, so an element named
 several times is changed as often, and of what is written to it the last wins (NumPy's ufunc.at).
@@ -185,7 +185,7 @@ def _gather_view(
 gather: Primitive = Primitive(
     "gather", "indexing", _gather_type, _gather_reference,
     jvp=(
-        lambda dx, x, i, fill, y, **params: read_back(dx, i, params),
+        lambda dx, x, i, fill, y, **params: gather(dx, i, zero_like(dx), **params),
         ZERO,
         lambda df, x, i, fill, y, **params: gather(
             fit(zero_like(x), type_of(x).shape), i, df, **params

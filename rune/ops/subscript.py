@@ -8,7 +8,8 @@
 
 A negative index wraps once. What is still out of bounds is clamped, or is left to be filled or
 dropped: `outside` keeps static integers out of bounds, as arrays. Numbers alone (`are_numbers`) are
-clamped for derivatives too, as in JAX; index arrays out of bounds have none.
+clamped for derivatives too, as in JAX; the tangents of index arrays out of bounds are those of what
+is read, and the cotangents are dropped.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def test_every_derivative_of_a_linear_primitive_can_be_transposed():
               "dot_general", "shear", "conv_general_dilated", "reduce_window",
               "gather", "scatter", "scatter_add", "scatter_mul",
               "dynamic_slice", "dynamic_update_slice", "real", "imag", "complex",
-              "conj"}  # fmt: skip
+              "conj", "reduce_precision"}  # fmt: skip
 
     assert {p.name for p in ops.PRIMITIVES if p.transpose is not None} == linear
 

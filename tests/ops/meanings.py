@@ -44,6 +44,18 @@ def _integer_pow(x: Any, exponent: int) -> Any:
     return x**exponent
 
 
+def _reduce_precision(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    if x == 0 or not math.isfinite(x):
+        return x
+    part, exponent = math.frexp(x)
+    whole = round(math.ldexp(part, mantissa_bits + 1))
+    rounded = math.ldexp(whole, exponent - mantissa_bits - 1)
+    largest = 2 ** (exponent_bits - 1) - 1
+    if abs(rounded) >= 2.0 ** (largest + 1):
+        return math.copysign(math.inf, x)
+    return rounded if abs(rounded) >= 2.0 ** (1 - largest) else math.copysign(0, x)
+
+
 def _unit(z: complex) -> complex:
     return z / abs(z) if z else z
 
@@ -83,6 +95,7 @@ SCALAR: dict[str, Callable[..., Any]] = {
     "erf": math.erf, "erfc": math.erfc, "erf_inv": special.erfinv,
     "logistic": lambda x: 1 / (1 + math.exp(-x)),
     "pow": math.pow, "atan2": math.atan2, "integer_pow": _integer_pow,
+    "reduce_precision": _reduce_precision,
 }  # fmt: skip
 
 

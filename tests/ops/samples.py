@@ -110,6 +110,9 @@ DOMAINS: dict[str, tuple[tuple[float, float], ...]] = {
 }  # fmt: skip
 PARAMS: dict[str, list[dict[str, Any]]] = {
     "integer_pow": [{"exponent": e} for e in (0, 1, 2, 3, 7, -1, -2)],
+    "reduce_precision": [
+        {"exponent_bits": e, "mantissa_bits": m} for e, m in ((5, 10), (8, 7), (4, 3), (2, 1))
+    ],
     "convert": [{"dtype": d} for d in sorted(dtypes.ANY, key=dtypes.short)],
     "bitcast": [{"dtype": d} for d in sorted(dtypes.ANY, key=dtypes.short)],
 }

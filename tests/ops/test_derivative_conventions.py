@@ -143,6 +143,22 @@ def read(mode: str, start: int) -> np.ndarray:
     return np.asarray(rune.grad(total)(array(np.array([1.0, 2.0, 3.0]))))
 
 
+def tangent(mode: str, start: int) -> float:
+    """The tangent of reading one of three elements, whose tangents are 1, 2 and 3."""
+    indices, x = array(np.array([[start]], np.int32)), array(np.array([1.0, 2.0, 3.0]))
+
+    def reads(x: Any) -> Any:
+        return ops.gather(x, indices, np.float64(9), dims=ROWS, slice_sizes=(1,), mode=mode)
+
+    return float(rune.jvp(reads, (x,), (x,))[1][0])
+
+
+def test_the_tangent_of_a_read_out_of_bounds_is_that_of_the_element_read():
+    assert [tangent("clip", 7), tangent("clip", -7)] == [3, 1]
+    assert [tangent("promise_in_bounds", 7), tangent("promise_in_bounds", -7)] == [3, 1]
+    assert [tangent("fill", 7), tangent("fill", -7)] == [0, 0]
+
+
 def test_a_clipped_read_has_its_gradient_at_the_element_it_read():
     assert read("clip", 7).tolist() == [0, 0, 1]
     assert read("clip", -7).tolist() == [1, 0, 0]

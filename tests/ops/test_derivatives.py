@@ -33,11 +33,12 @@ REFUSING = [
 ]  # fmt: skip
 # Zero by definition, whatever the values do.
 CUTS = (ops.stop_gradient, ops.bitcast)
+STEPS = (ops.reduce_precision,)  # flat between jumps, and their tangents are rounded alike
 
 
 def differentiable(primitive: Primitive) -> list[Sample]:
     """Samples whose result can carry a tangent, unless every derivative is refused."""
-    refuses = primitive in CUTS or any(p is primitive for p, _ in REFUSING)
+    refuses = primitive in (*CUTS, *STEPS) or any(p is primitive for p, _ in REFUSING)
     found = [s for s in smooth_samples(primitive) if _result(s).dtype in dtypes.INEXACT]
     return [] if refuses else found
 

@@ -6,6 +6,7 @@ add noise. Half types are summed in f32 and rounded once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,14 +43,33 @@ def logsumexp(
     x, kept = widened(a)
     if b is not None:
         x, b = rnp.broadcast_arrays(x, b)
-    largest = largest_of(x, axis, where)
+    largest = largest_of(x, axis, _weighty(b, where))
     # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
     shift = rnp.where(rnp.isfinite(largest), largest, 0.0)
-    terms = rnp.exp(x - shift)
-    total = rnp.sum(terms if b is None else terms * b, axis, keepdims=keepdims, where=where)
+    shifted = _inside(x - shift, where)
+    terms = rnp.exp(shifted) if b is None else rnp.exp(_bounded(shifted, b)) * b
+    total = rnp.sum(terms, axis, keepdims=keepdims, where=where)
     out = rnp.log(rnp.abs(total) if return_sign else total)
     out = rounded(out + rnp.reshape(shift, out.shape), kept)
     return (out, rounded(rnp.sign(total), kept)) if return_sign else out
+
+
+def _weighty(b: Any, where: Any) -> Any:
+    """The mask of elements with a weight, which say how large a sum may be."""
+    if b is None:
+        return where
+    return rnp.not_equal(b, 0) if where is None else rnp.logical_and(where, rnp.not_equal(b, 0))
+
+
+def _inside(x: Any, where: Any) -> Any:
+    """x in the mask, and 0 elsewhere: what is left out may be so large that exp overflows."""
+    return x if where is None else rnp.where(where, x, 0.0)
+
+
+def _bounded(x: Any, b: Any) -> Any:
+    """x, but where its weight is 0 no larger than what exp keeps finite: 0 · inf is no number."""
+    most = math.log(float(rnp.finfo(x.dtype).max)) - 1
+    return rnp.where(rnp.equal(b, 0), rnp.minimum(x, most), x)
 
 
 def softmax(x: Any, axis: Axis = None) -> Any:
@@ -69,7 +89,7 @@ def softmax(x: Any, axis: Axis = None) -> Any:
 def masked_softmax(x: Any, axis: Axis, where: Any) -> Any:
     """`softmax` of the elements of the mask, 0 elsewhere."""
     x, kept = widened(x)
-    terms = rnp.exp(x - largest_of(x, axis, where))
+    terms = rnp.exp(_inside(x - largest_of(x, axis, where), where))
     if where is not None:
         terms = rnp.where(where, terms, 0.0)
     return rounded(terms / rnp.sum(terms, axis, keepdims=True), kept)
@@ -93,6 +113,6 @@ def log_softmax(x: Any, axis: Axis = None) -> Any:
 def masked_log_softmax(x: Any, axis: Axis, where: Any) -> Any:
     """`log_softmax` of the elements of the mask, -inf elsewhere."""
     x, kept = widened(x)
-    shifted = x - largest_of(x, axis, where)
+    shifted = _inside(x - largest_of(x, axis, where), where)
     out = shifted - rnp.log(rnp.sum(rnp.exp(shifted), axis, keepdims=True, where=where))
     return rounded(out if where is None else rnp.where(where, out, -rnp.inf), kept)

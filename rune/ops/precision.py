@@ -1,0 +1,109 @@
+"""reduce_precision: floats rounded to fewer bits of exponent and mantissa, in their own dtype.
+
+Done on the bits, halves to even. What the exponent cannot hold becomes infinite or 0. Rounding
+counts as linear: the derivative is the tangent, rounded in the same way, and so is the cotangent.
+Source: XLA operation semantics, ReducePrecision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from rune.core.interpreter import literal_like, type_of
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError
+from rune.ops import arithmetic as a
+from rune.ops.family import KINDS, elementwise, require
+from rune.ops.scalars import bit_width
+
+
+def _reduce_precision_type(x: ArrayType, *, exponent_bits: int, mantissa_bits: int) -> ArrayType:
+    require("reduce_precision", KINDS["floating"], "floating", x)
+    if exponent_bits < 1 or mantissa_bits < 0:
+        raise ArgumentError(
+            f"reduce_precision: cannot round to {exponent_bits} bits of exponent and "
+            f"{mantissa_bits} of mantissa (at least 1 and 0)"
+        )
+    return x
+
+
+def _limits(dtype: np.dtype, exponent_bits: int) -> tuple[float | None, float | None]:
+    """From where numbers are infinite and up to where they are 0; None where the dtype has none."""
+    largest = (1 << (exponent_bits - 1)) - 1
+    info = ml_dtypes.finfo(dtype)
+    top = 2.0 ** (largest + 1) if largest + 1 <= np.log2(float(info.max)) else None
+    least = 2.0 ** (1 - largest) if largest <= 1023 else None
+    smallest = float(info.smallest_normal)
+    return top, least if least is not None and least > smallest else None
+
+
+def _bits(dtype: np.dtype) -> np.dtype:
+    return np.dtype(f"uint{bit_width(dtype)}")
+
+
+def _dropped(dtype: np.dtype, mantissa_bits: int) -> int:
+    return max(0, ml_dtypes.finfo(dtype).nmant - mantissa_bits)
+
+
+def _reduce_precision_reference(
+    x: np.ndarray, *, exponent_bits: int, mantissa_bits: int
+) -> np.ndarray:
+    x = np.asarray(x)
+    rounded = _rounded(x, _dropped(x.dtype, mantissa_bits))
+    top, least = _limits(x.dtype, exponent_bits)
+    size = np.abs(rounded)
+    if top is not None:
+        rounded = np.where(size >= np.asarray(top, x.dtype), np.copysign(np.inf, x), rounded)
+    if least is not None:
+        rounded = np.where(size < np.asarray(least, x.dtype), np.copysign(0, x), rounded)
+    return np.where(np.isnan(x), x, rounded).astype(x.dtype, copy=False)
+
+
+def _rounded(x: np.ndarray, dropped: int) -> np.ndarray:
+    """The nearest numbers whose last `dropped` bits are 0, halves to even."""
+    if not dropped:
+        return x
+    bits = x.reshape(-1).view(_bits(x.dtype)).reshape(x.shape)
+    one, unit = bits.dtype.type(1), bits.dtype.type(dropped)
+    half = ((bits >> unit) & one) + bits.dtype.type((1 << (dropped - 1)) - 1)
+    found = (((bits + half) >> unit) << unit).astype(bits.dtype)
+    return np.where(np.isfinite(x), found.reshape(-1).view(x.dtype).reshape(x.shape), x)
+
+
+def _reduce_precision_expand(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
+    dtype = type_of(x).dtype
+    rounded = _rounded_mantissa(x, _dropped(dtype, mantissa_bits))
+    top, least = _limits(dtype, exponent_bits)
+    size = a.abs(rounded)
+    if top is not None:
+        infinite = a.copysign(literal_like(np.inf, x), rounded)
+        rounded = a.select(a.ge(size, literal_like(top, x)), infinite, rounded)
+    if least is not None:
+        zero = a.copysign(literal_like(0, x), rounded)
+        rounded = a.select(a.lt(size, literal_like(least, x)), zero, rounded)
+    return a.select(a.ne(x, x), x, rounded)
+
+
+def _rounded_mantissa(x: Any, dropped: int) -> Any:
+    if not dropped:
+        return x
+    dtype = type_of(x).dtype
+    bits = a.bitcast(x, dtype=_bits(dtype))
+    last = a.logical_and(a.shr(bits, literal_like(dropped, bits)), literal_like(1, bits))
+    half = a.add(last, literal_like((1 << (dropped - 1)) - 1, bits))
+    mask = literal_like(((1 << bit_width(dtype)) - 1) ^ ((1 << dropped) - 1), bits)
+    rounded = a.bitcast(a.logical_and(a.add(bits, half), mask), dtype=dtype)
+    return a.select(a.is_finite(x), rounded, x)
+
+
+reduce_precision: Primitive = elementwise(
+    "reduce_precision", "rounding", _reduce_precision_type, _reduce_precision_reference,
+    (lambda dx, x, y, **params: reduce_precision(dx, **params),),
+    transpose=lambda ct, linear, x, **params: [reduce_precision(ct, **params)],
+    expand=_reduce_precision_expand,
+)  # fmt: skip
+PRIMITIVES = (reduce_precision,)
