@@ -15,7 +15,7 @@ from rune.errors import ArgumentError, AxisError, TransformError
 from rune.ops import concatenate, reshape, slice_
 from rune.ops import reverse as reversed_axes
 from rune.ops.conventions import normalised_axis
-from rune.transforms.arguments import key_path, require_callable, value_leaves
+from rune.transforms.arguments import array_leaves, key_path, require_callable
 from rune.transforms.mismatch import shown
 
 Leaves = Sequence[Any]
@@ -44,7 +44,7 @@ def associative_scan(
     """
     require_callable("associative_scan", fn)
     leaves, treedef = tree.flatten(elems)
-    leaves = value_leaves("associative_scan", leaves, treedef)
+    leaves = array_leaves("associative_scan", leaves, treedef)
     axes = [normalised_axis("associative_scan", axis, type_of(x)) for x in leaves]
     _check_sizes(leaves, axes, treedef)
     if not leaves:
@@ -59,7 +59,7 @@ def associative_scan(
                 f"({shown(treedef)} goes in, {shown(out_tree)} comes out)",
                 hint="return the same containers and keys as the elements",
             )
-        return value_leaves("associative_scan", found, out_tree)
+        return array_leaves("associative_scan", found, out_tree)
 
     given = [reversed_axes(x, axes=(a,)) for x, a in zip(leaves, axes)] if reverse else leaves
     found = _prefixes(combine, list(given), axes)

@@ -11,6 +11,7 @@ from rune import dtypes, ops, tree
 from rune.core.interpreter import is_differentiable, type_of
 from rune.numpy.arguments import shape_of, value
 from rune.ops.family import size_value
+from rune.transforms.arguments import unshared
 
 
 def stop_gradient(x: Any) -> Any:
@@ -27,12 +28,12 @@ def stop_gradient(x: Any) -> Any:
 
 
 def _stopped(leaf: Any) -> Any:
-    has_tangent = is_differentiable(value("stop_gradient", leaf))
-    return ops.stop_gradient(leaf) if has_tangent else leaf
+    leaf = unshared(value("stop_gradient", leaf))
+    return ops.stop_gradient(leaf) if is_differentiable(leaf) else leaf
 
 
 def optimization_barrier(operand: Any) -> Any:
-    """The tree as it is.
+    """The tree as it is; NumPy data in arrays of their own.
 
     No pass of rune changes what a program computes, so there is nothing to hold back; the name is
     for programs that call it. `rune.checkpoint` keeps recomputations apart by itself.
@@ -43,7 +44,7 @@ def optimization_barrier(operand: Any) -> Any:
     >>> lax.optimization_barrier((1.0, 2))
     (1.0, 2)
     """
-    return operand
+    return tree.map(unshared, operand)
 
 
 def dtype(x: Any) -> np.dtype:

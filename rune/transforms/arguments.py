@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, tree
-from rune.array import Array
+from rune.array import Array, as_array
 from rune.core.interpreter import Tracer
 from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
@@ -28,6 +28,21 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
     return [
         x if _is_value(x) else _host_leaf(name, i, x, treedef) for i, x in enumerate(leaves)
     ]
+
+
+def array_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
+    """The leaves as values that nobody can write to: NumPy data is copied into arrays.
+
+    For what may keep an argument or return it as it is. Errors: those of `value_leaves`.
+    """
+    return [unshared(x) for x in value_leaves(name, leaves, treedef)]
+
+
+def unshared(value: Any) -> Any:
+    """NumPy data as an array of its own memory; anything else as it is."""
+    if isinstance(value, np.ndarray) and value.dtype != dtypes.float0:
+        return as_array(value, value.dtype)
+    return value
 
 
 def _is_value(x: Any) -> bool:

@@ -29,7 +29,14 @@ from rune.core.staging import stage
 from rune.errors import TransformError
 from rune.ops.promote import opened
 from rune.transforms import calls
-from rune.transforms.arguments import function_name, named, require_callable, value_leaves
+from rune.transforms.arguments import (
+    array_leaves,
+    function_name,
+    named,
+    require_callable,
+    unshared,
+    value_leaves,
+)
 from rune.transforms.flat import Flat
 from rune.transforms.keeping import split_kept
 from rune.transforms.linearize import Partial, split_program
@@ -70,7 +77,8 @@ def _checkpointed(
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         statics = _statics(static, args)
         if is_evaluating():
-            return tree.map(opened, function(*args, **kwargs))
+            outs, out_tree = tree.flatten(function(*args, **kwargs))
+            return tree.unflatten(out_tree, map(unshared, map(opened, outs)))
         dynamic = [x for i, x in enumerate(args) if i not in statics]
         leaves, treedef = tree.flatten((dynamic, kwargs))
         leaves = value_leaves("checkpoint", leaves, treedef)
@@ -111,7 +119,7 @@ def checkpoint_name(value: Any, name: str) -> Any:
     Array([1., 1.], f32[2], cpu:0)
     """
     leaves, treedef = tree.flatten(value)
-    leaves = value_leaves("checkpoint_name", leaves, treedef)
+    leaves = array_leaves("checkpoint_name", leaves, treedef)
     return tree.unflatten(treedef, [name_primitive(x, name=name) for x in leaves])
 
 

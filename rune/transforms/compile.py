@@ -22,6 +22,7 @@ from rune.core.interpreter import type_of
 from rune.core.program import Literal, Program
 from rune.core.sizes import match_sizes
 from rune.core.types import ArrayType
+from rune.transforms.arguments import unshared
 from rune.transforms.key_reuse import note_program
 from rune.transforms.memo import per_program
 from rune.transforms.partition import Partition, Result, Segment, Transfer, partition
@@ -165,6 +166,8 @@ def _run_parts(program: Program, args: Sequence[Any], place: Place) -> list[Arra
     given += [((var, parts.home), value) for var, value in parts.constants]
     for (var, name), value in given:
         device = on(name)
+        # A result may be the argument itself, which must not be memory that the user can write.
+        value = unshared(value)
         held[var, name] = Array(buffer_on(value, device), type_of(value), committed_to(device))
     for step, spent in zip(parts.steps, parts.spent, strict=True):
         match step:

@@ -25,7 +25,7 @@ from rune.errors import TransformError
 from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
 from rune.transforms import calls
-from rune.transforms.arguments import key_path, value_leaves
+from rune.transforms.arguments import array_leaves, key_path, unshared
 from rune.transforms.custom_rules import (
     Arguments,
     CustomFunction,
@@ -169,14 +169,14 @@ class _Rule(Rule):
                 "tangent{} belongs to no result".format, "results {}, and tangents {}",
             )  # fmt: skip
             self._refuse(how)
-        outs = value_leaves(KIND, outs, out_tree)
+        outs = array_leaves(KIND, outs, out_tree)
         checked = [
             self._checked(o, t, i, out_tree) for i, (o, t) in enumerate(zip(outs, out_tangents))
         ]
         return outs, checked, out_tree
 
     def _checked(self, out: Any, tangent: Any, number: int, out_tree: Any) -> Any:
-        expected, tangent = tangent_type(type_of(out)), opened(tangent)
+        expected, tangent = tangent_type(type_of(out)), unshared(opened(tangent))
         found = type_of(tangent)
         if not is_layout(found, expected):
             path = key_path(number, out_tree)

@@ -25,7 +25,7 @@ from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
 from rune.core.types import ArrayType, Shape
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
 from rune.ops.promote import opened
-from rune.transforms.arguments import function_name, is_same_static, value_leaves
+from rune.transforms.arguments import array_leaves, function_name, is_same_static
 from rune.transforms.flat import Flat, float0_zeros, is_layout, zeros
 from rune.transforms.jvp import Jvp
 from rune.transforms.linearize import Partial
@@ -134,7 +134,7 @@ class CustomFunction:
         dynamic = tuple(x for i, x in enumerate(full) if i not in chosen)
         leaves, treedef = tree.flatten(dynamic)
         statics = tuple((i, full[i]) for i in sorted(chosen))
-        return Arguments(value_leaves(self.kind, leaves, treedef), treedef, statics)
+        return Arguments(array_leaves(self.kind, leaves, treedef), treedef, statics)
 
     def flat(self, given: Arguments) -> Flat:
         """The function of the flat arguments to differentiate."""

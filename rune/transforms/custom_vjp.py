@@ -29,7 +29,7 @@ from rune.ops.family import reduce_sum
 from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
 from rune.transforms import calls
-from rune.transforms.arguments import key_path, value_leaves
+from rune.transforms.arguments import array_leaves, key_path
 from rune.transforms.custom_rules import (
     Arguments,
     CustomFunction,
@@ -171,8 +171,8 @@ class _Rule(Rule):
             self.refuse("fwd", results_differ(self.out_tree, out_tree))
         self.out_tree = out_tree
         residuals, residual_tree = tree.flatten(found[1])
-        outs = value_leaves(KIND, outs, out_tree)
-        residuals = value_leaves(KIND, residuals, residual_tree)
+        outs = array_leaves(KIND, outs, out_tree)
+        residuals = array_leaves(KIND, residuals, residual_tree)
         return outs, residuals, _Pullback(
             self, residual_tree, out_tree, tuple(type_of(o) for o in outs),
             tuple(type_of(p) for p in primals),

@@ -21,7 +21,13 @@ from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops.family import zeros_of
 from rune.ops.promote import opened
-from rune.transforms.arguments import key_path, require_callable, value_leaves
+from rune.transforms.arguments import (
+    array_leaves,
+    key_path,
+    require_callable,
+    unshared,
+    value_leaves,
+)
 from rune.transforms.jvp import Jvp
 from rune.transforms.mismatch import mismatch
 
@@ -36,14 +42,14 @@ class Flat:
     def __call__(self, *leaves: Any) -> list[Any]:
         """Flat results of flat arguments."""
         outs, self.out_tree = tree.flatten(self.function(*tree.unflatten(self.treedef, leaves)))
-        return value_leaves(self.name, outs, self.out_tree)
+        return array_leaves(self.name, outs, self.out_tree)
 
 
 def flatten(name: str, function: Callable[..., Any], args: Sequence[Any]) -> tuple[list, Flat]:
     """The leaves of the arguments, and the function of such leaves."""
     require_callable(name, function)
     leaves, treedef = tree.flatten(tuple(args))
-    values = [number_as_array(x) for x in value_leaves(name, leaves, treedef)]
+    values = [number_as_array(x) for x in array_leaves(name, leaves, treedef)]
     return values, Flat(name, function, treedef)
 
 
@@ -71,7 +77,7 @@ class Aux:
         interpreter = current()
         assert isinstance(interpreter, Jvp)
         value, aux = found
-        self.kept = tree.map(lambda x: interpreter.split(opened(x))[0], aux)
+        self.kept = tree.map(lambda x: unshared(interpreter.split(opened(x))[0]), aux)
         return value
 
 
@@ -108,14 +114,15 @@ _FLOAT0 = "the tangent of an integer is numpy.zeros(shape, rune.float0)"
 
 
 def host_as(value: Any, expected: ArrayType) -> Any:
-    """NumPy data as it is where its dtype is the one expected, else with canonical dtype.
+    """NumPy data as an array, of its dtype where that is the one expected, else of the canonical.
 
     What stands for an array is that array, and a Python number becomes one.
     """
     value = opened(value)
-    if isinstance(value, np.ndarray | np.generic) and value.dtype != expected.dtype:
-        return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
-    return number_as_array(value)
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype == dtypes.float0:
+        return number_as_array(value)
+    is_expected = value.dtype == expected.dtype
+    return as_array(value, value.dtype if is_expected else dtypes.canonical(value.dtype))
 
 
 def filled(primal: Any, tangent: Any) -> Any:

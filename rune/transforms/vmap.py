@@ -21,7 +21,7 @@ from rune.core.staging import stage
 from rune.errors import ArgumentError, AxisError, MissingRule
 from rune.ops.conventions import normalised_axis
 from rune.ops.movement import move_axis, repeat_lane
-from rune.transforms.arguments import named, value_leaves
+from rune.transforms.arguments import array_leaves, named
 from rune.transforms.boundary import lanes
 from rune.transforms.memo import per_program
 from rune.transforms.tracers import ValueTracer
@@ -155,7 +155,7 @@ def vmap(
 
     def batched_function(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs))
-        leaves = value_leaves("vmap", leaves, treedef)
+        leaves = array_leaves("vmap", leaves, treedef)
         where = _spread_axes(in_axes, args, kwargs)
         where = [_checked_axis(x, a) for x, a in zip(leaves, where, strict=True)]
         size = _batch_size(leaves, where, axis_size)
@@ -167,7 +167,7 @@ def vmap(
             with nullcontext() if randomness == "same" else _each_lane():
                 outs, found = tree.flatten(function(*a, **k))
             out_tree.append(found)
-            return value_leaves("vmap", outs, found)
+            return array_leaves("vmap", outs, found)
 
         batched = [a is not None for a in where]
         outs, is_batched = batch_flat(flat, size, moved, batched, axis_name)
