@@ -53,6 +53,7 @@ from rune.transforms.reverse import vjp
 from rune.transforms.shapes import ShapeDtypeStruct, eval_shape
 from rune.transforms.stage import make_program
 from rune.transforms.vmap import vmap
+from rune.version import __version__
 
 if TYPE_CHECKING:
     from rune import lax, nn, numpy, optim, random, scipy
@@ -82,7 +83,6 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'rune' has no attribute {name!r}")
 
 
-__version__ = "0.1.0"
 __all__ = [
     "Array", "ArrayType", "Checkpoints", "GrowingResiduals", "Quantized", "ShapeDtypeStruct",
     "SymbolicZero", "associative_scan", "block_until_ready", "checkpoint", "checkpoint_name",

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 __all__ = [
-    "ArgumentError", "AxisError", "BoundsError", "CheckError", "CompileError",
+    "ArgumentError", "AxisError", "BoundsError", "CacheWarning", "CheckError", "CompileError",
     "DeletedArrayError", "DeviceError", "DimensionError", "DtypeError", "EscapedTracerError",
     "Frame", "HostFallbackWarning", "KeyReuseError", "LayoutError", "MissingRule", "NaNError",
     "NonConcreteBooleanIndexError", "OutOfMemory", "RuneError", "ShapeError",
@@ -287,6 +287,16 @@ class HostFallbackWarning(UserWarning):
     ...         eigenvalues = rnp.linalg.eigvals(rnp.eye(2))
     >>> print(eigenvalues)
     [1.+0.j 1.+0.j]
+    """
+
+
+class CacheWarning(UserWarning):
+    """Compiled kernels are not kept on disk: everything works, and compiles in each process.
+
+    It is given once in a process. `rune.doctor()` says why at any time.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", CacheWarning)  # for who knows, and does not mind
     """
 
 

@@ -23,6 +23,7 @@ from rune.backends import disk_cache
 from rune.backends.refusal import refusal
 from rune.lowering.codegen.llvm import Machine
 
+PASSES = ("sroa", "instruction_combine")
 _ADDRESS = re.compile(r"inttoptr \(i64 (\d+) to ptr\)")
 
 
@@ -131,7 +132,7 @@ def compile_module(name: str, text: str, effort: int = 2) -> Code:
     text, addresses = _with_symbols(f"{text}\n\n{attributes()}\n")
     versions = ".".join(map(str, library().llvm_version_info))
     host = (*_MODEL.values(), processor(), _features_text())
-    key = disk_cache.key_of("llvm", versions, *host, str(effort), text)
+    key = disk_cache.key_of("llvm", versions, *host, *PASSES, str(effort), text)
     with _lock():
         try:
             return Code(_linked(_object(key, text, effort), addresses), text)
@@ -189,8 +190,8 @@ def _optimised(text: str, target: Any) -> Any:
     module.verify()
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2))
     passes = llvm.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
+    for name in PASSES:
+        getattr(passes, f"add_{name}_pass")()
     passes.run(module, builder)
     return module
 

@@ -5,14 +5,14 @@
     store(key, binary)
 
 An entry is one file, named by the key's hash: header, digest, the whole key, the value. Reading
-compares the whole key; what is short, altered or of another form is a miss, and removed. Writing
-goes to a temporary file that is then renamed, so that no reader ever sees half an entry. Beyond
-the limit those entries go that were not read for longest.
+compares the whole key, the version of rune included; what is short, altered or of another form is
+a miss, and removed. Writing goes to a temporary file that is then renamed, so that no reader ever
+sees half an entry. Beyond the limit those entries go that were not read for longest.
 
 Settings: `rune.configure(cache_dir=...)`, else RUNE_CACHE_DIR, else the user's cache directory;
 an empty name switches it off. RUNE_CACHE_BYTES is the limit. What is read here gets executed, so
-the directory is the user's alone: another's, or one that others may write to, is not used, and a
-warning says so. A disk that is full or read-only only means that nothing is kept; `problem` says.
+the folder is the user's alone, each time that it is opened (private_folder.py). Without a cache
+that can be used everything is compiled: a CacheWarning says why, once in a process.
 """
 
 from __future__ import annotations
@@ -20,35 +20,43 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import stat
 import struct
 import sys
-import tempfile
 import time
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from rune import config, counts, locks
+from rune.backends.private_folder import TEMPORARY, Folder, Unsafe
+from rune.errors import CacheWarning, user_frame
+from rune.version import __version__
 
 LIMIT_BYTES = 1 << 28
 KEPT_SHARE = 0.8  # of the limit, after entries had to go
 ABANDONED_S = 3600  # a temporary file of that age belongs to nobody
-_MAGIC = b"rune kernel 1\n"
+_MAGIC = b"rune kernel 2\n"
 _HEADER = struct.Struct("<32sQQ")  # digest of all that follows, bytes of the key, of the value
+_START = len(_MAGIC) + _HEADER.size
 _FOLDER = "kernels"  # within the directory: the user's own directory keeps its mode
-_ENTRY, _TEMPORARY = ".bin", ".tmp"
+_ENTRY = ".bin"
+_warned: set[str] = set()  # "cache" once it was said why there is none
+
+
+# --- keys and settings ------------------------------------------------------------------------
 
 
 def key_of(*parts: str | bytes) -> bytes:
-    """One key of several parts; different parts never make the same key."""
-    encoded = [p.encode() if isinstance(p, str) else p for p in parts]
+    """One key of several parts and the version; different parts never make the same key."""
+    encoded = [p.encode() if isinstance(p, str) else p for p in (__version__, *parts)]
     return b"".join(struct.pack("<Q", len(p)) + p for p in encoded)
 
 
 def load(key: bytes) -> bytes | None:
     """What was stored under this key, if it is still there."""
-    cache = current()
+    cache = _chosen()
     if cache is None:
         return None
     found = cache.load(key)
@@ -58,32 +66,52 @@ def load(key: bytes) -> bytes | None:
 
 def store(key: bytes, value: bytes) -> None:
     """Keep the value under the key, if there is a cache."""
-    found = current()
-    if found is not None:
-        found.store(key, value)
+    cache = _chosen()
+    if cache is not None:
+        cache.store(key, value)
 
 
 def current() -> DiskCache | None:
     """The cache that the settings name; None where it is switched off or cannot be used."""
-    directory = configured()
-    found = None if directory is None else _cache(directory, _limit_bytes())
-    return found if found is not None and found.problem is None else None
-
-
-def configured() -> Path | None:
-    """The directory that the settings name; None: switched off."""
-    name = config.current().cache_dir
-    if name is None:
-        name = os.environ.get("RUNE_CACHE_DIR")
-    if name is None:
-        return _users_directory()
-    return Path(name).expanduser() if name else None
+    cache = _chosen()
+    return None if cache is None or cache.problem is not None else cache
 
 
 def problem() -> str | None:
-    """Why the configured directory keeps nothing, if so."""
-    directory = configured()
+    """Why nothing is kept though the cache is not switched off, if so."""
+    try:
+        directory = configured()
+    except Unusable as error:
+        return str(error)
     return None if directory is None else _cache(directory, _limit_bytes()).problem
+
+
+def _chosen() -> DiskCache | None:
+    try:
+        directory = configured()
+    except Unusable as error:
+        _say(str(error))
+        return None
+    return None if directory is None else _cache(directory, _limit_bytes())
+
+
+class Unusable(Exception):
+    """Settings that name no directory."""
+
+
+def configured() -> Path | None:
+    """The directory that the settings name; None: switched off. Errors: Unusable."""
+    name = config.current().cache_dir
+    if name is None:
+        name = os.environ.get("RUNE_CACHE_DIR")
+    if name == "":
+        return None
+    try:
+        path = _users_directory() if name is None else Path(name).expanduser()
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        said = "the user has no home directory" if name is None else repr(name)
+        raise Unusable(f"{said}: {error}") from error
 
 
 def _users_directory() -> Path:
@@ -97,12 +125,51 @@ def _users_directory() -> Path:
 
 
 def _limit_bytes() -> int:
-    return int(os.environ.get("RUNE_CACHE_BYTES", LIMIT_BYTES))
+    """The limit; where the environment has no whole number of bytes, the usual one.
+
+    >>> _parsed_bytes("1e9"), _parsed_bytes("many")
+    (1000000000, None)
+    """
+    text = os.environ.get("RUNE_CACHE_BYTES", "")
+    if not text.strip():
+        return LIMIT_BYTES
+    number = _parsed_bytes(text)
+    if number is None:
+        what = f"RUNE_CACHE_BYTES={text!r} is no number of bytes"
+        _say(f"{what}; the limit is {LIMIT_BYTES}", about="limit")
+        return LIMIT_BYTES
+    return number
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed_bytes(text: str) -> int | None:
+    try:
+        value = float(text)
+        number = int(text) if text.strip().isdecimal() else int(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if number == value and number >= 0 else None
+
+
+def _say(why: str, about: str = "cache") -> None:
+    """Warn, once in a process for what it is about."""
+    if about in _warned:
+        return
+    _warned.add(about)
+    text = f"rune: compiled kernels are not kept ({why})" if about == "cache" else f"rune: {why}"
+    frame = user_frame()
+    if frame is None:
+        warnings.warn(text, CacheWarning, stacklevel=2)
+    else:
+        warnings.warn_explicit(text, CacheWarning, frame.file, frame.line)
 
 
 @functools.cache
 def _cache(directory: Path, limit_bytes: int) -> DiskCache:
     return DiskCache(directory, limit_bytes)
+
+
+# --- one directory ----------------------------------------------------------------------------
 
 
 class DiskCache:
@@ -112,126 +179,121 @@ class DiskCache:
         self.folder, self.limit_bytes = directory / _FOLDER, limit_bytes
         self._lock = locks.lock()
         self._bytes: int | None = None  # of all entries, when they were last counted and since
-        self.problem = _problem(self.folder)
+        self.problem: str | None = None
+        with self._opened("made"):
+            pass
 
     def load(self, key: bytes) -> bytes | None:
         """The value stored under this key; None is a miss."""
-        path = self._path(key)
-        try:
-            data = path.read_bytes()
-        except OSError:
-            return None
-        found = _decoded(data)
-        if found is None:
-            _remove(path)
-            return None
-        stored, value = found
-        if stored != key:
-            return None
-        with suppress(OSError):
-            os.utime(path)  # it was used now
-        return value
+        with self._opened() as folder:
+            return None if folder is None else _loaded(folder, _name(key), key)
 
     def store(self, key: bytes, value: bytes) -> None:
         """Keep a value, unless it alone is beyond the limit or the disk refuses."""
         data = _encoded(key, value)
         if len(data) > self.limit_bytes:
             return
-        try:
-            self._write(self._path(key), data)
-        except OSError as error:
-            self.problem = f"{self.folder} cannot be written to ({error.strerror})"
-            return
-        with self._lock:
-            self._bytes = self.entry_bytes() if self._bytes is None else self._bytes + len(data)
-            if self._bytes > self.limit_bytes:
-                self._evict()
+        with self._opened("written to") as folder:
+            if folder is None:
+                return
+            folder.write(_name(key), data)
+            with self._lock:
+                self._count(folder, len(data))
 
     def clear(self) -> None:
         """Forget everything."""
-        with self._lock:
-            for _, _, path in self._entries():
-                _remove(path)
+        with self._lock, self._opened() as folder:
+            for _, _, name in [] if folder is None else _entries(folder):
+                folder.remove(name)
             self._bytes = None
 
     def entry_bytes(self) -> int:
         """Bytes of all entries now."""
-        return sum(size for _, size, _ in self._entries())
+        with self._opened() as folder:
+            return 0 if folder is None else sum(size for _, size, _ in _entries(folder))
 
-    def _path(self, key: bytes) -> Path:
-        return self.folder / (hashlib.sha256(key).hexdigest() + _ENTRY)
+    @contextmanager
+    def _opened(self, action: str | None = None) -> Iterator[Folder | None]:
+        """The folder, or None where there is none. What fails in here is the cache's problem.
 
-    def _write(self, path: Path, data: bytes) -> None:
-        handle, name = tempfile.mkstemp(_TEMPORARY, dir=self.folder)
+        action: what is done to it, which makes it where it is missing.
+        """
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(name, path)
-        except OSError:
-            _remove(Path(name))
-            raise
+            folder = Folder(self.folder, make=action is not None)
+        except (OSError, Unsafe) as error:
+            if action is not None or not isinstance(error, FileNotFoundError):
+                self._fail(error, "opened" if action is None else "made")
+            yield None
+            return
+        with folder:
+            try:
+                yield folder
+            except OSError as error:
+                self._fail(error, action or "read")
+            else:
+                self.problem = self.problem if action is None else None
 
-    def _entries(self) -> list[tuple[float, int, Path]]:
-        """When each entry was last used, its bytes, its path."""
-        found = []
-        with suppress(OSError), os.scandir(self.folder) as files:
-            for file in files:
-                with suppress(OSError):  # another process may have removed it
-                    if file.name.endswith(_ENTRY):
-                        status = file.stat()
-                        found.append((status.st_mtime, status.st_size, Path(file.path)))
-        return found
+    def _fail(self, error: Exception, action: str) -> None:
+        is_system = isinstance(error, OSError)
+        why = f"cannot be {action} ({error.strerror})" if is_system else str(error)
+        self.problem = f"{self.folder} {why}"
+        _say(self.problem)
 
-    def _evict(self) -> None:
+    def _count(self, folder: Folder, more: int) -> None:
+        """Under the lock: so many bytes came; beyond the limit, others go."""
+        if self._bytes is None:
+            _sweep(folder)
+            self._bytes = sum(size for _, size, _ in _entries(folder))
+        else:
+            self._bytes += more
+        if self._bytes > self.limit_bytes:
+            self._evict(folder)
+
+    def _evict(self, folder: Folder) -> None:
         """Remove what was not used for longest, and what a killed process left behind."""
-        self._sweep()
-        entries = sorted(self._entries())
+        _sweep(folder)
+        entries = sorted(_entries(folder))
         total = sum(size for _, size, _ in entries)
-        for _, size, path in entries:
+        for _, size, name in entries:
             if total <= KEPT_SHARE * self.limit_bytes:
                 break
-            _remove(path)
+            folder.remove(name)
             total -= size
         self._bytes = total
 
-    def _sweep(self) -> None:
-        for path in self.folder.glob(f"*{_TEMPORARY}"):
-            with suppress(OSError):
-                if path.stat().st_mtime < time.time() - ABANDONED_S:
-                    path.unlink()
+
+def _entries(folder: Folder) -> list[tuple[float, int, str]]:
+    """When each entry was last used, its bytes, its name."""
+    files = folder.files()
+    return [(s.st_mtime, s.st_size, name) for name, s in files if name.endswith(_ENTRY)]
 
 
-def _problem(folder: Path) -> str | None:
-    """Make the folder, the user's alone; why it cannot be used, if so."""
+def _sweep(folder: Folder) -> None:
+    oldest = time.time() - ABANDONED_S
+    for name, status in list(folder.files()):
+        if name.endswith(TEMPORARY) and status.st_mtime < oldest:
+            folder.remove(name)
+
+
+def _name(key: bytes) -> str:
+    return hashlib.sha256(key).hexdigest() + _ENTRY
+
+
+def _loaded(folder: Folder, name: str, key: bytes) -> bytes | None:
+    """The value in a file of that name; what holds none is removed."""
+    value = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        status = os.stat(folder, follow_symlinks=False)
-    except OSError as error:
-        return f"{folder} cannot be made ({error.strerror})"
-    why = _not_private(status)
-    if why is None:
+        with folder.open(name) as file:
+            value = _value(file, key)
+            if value is not None and os.utime in os.supports_fd:
+                os.utime(file.fileno())  # it was used now
+    except FileNotFoundError:
         return None
-    warnings.warn(f"rune: compiled kernels are not kept ({folder} {why})", stacklevel=2)
-    return f"{folder} {why}"
-
-
-def _not_private(status: os.stat_result) -> str | None:
-    if not stat.S_ISDIR(status.st_mode):
-        return "is no directory"
-    if os.name != "posix":
-        return None  # the user's cache directory is private by its place
-    if status.st_uid != os.geteuid():
-        return "belongs to another user"
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        return "is open to other users; chmod 700 it"
-    return None
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()
+    except (OSError, Unsafe):
+        value = None
+    if value is None:
+        folder.remove(name)
+    return value
 
 
 def _encoded(key: bytes, value: bytes) -> bytes:
@@ -239,14 +301,27 @@ def _encoded(key: bytes, value: bytes) -> bytes:
     return b"".join([_MAGIC, _HEADER.pack(digest, len(key), len(value)), key, value])
 
 
-def _decoded(data: bytes) -> tuple[bytes, bytes] | None:
-    """Key and value; None for what is no whole entry."""
-    start = len(_MAGIC) + _HEADER.size
-    if not data.startswith(_MAGIC) or len(data) < start:
+def _value(file: BinaryIO, key: bytes) -> bytes | None:
+    """The value of an entry; None for what is no whole entry of this key.
+
+    Nothing is read that the header does not tell of, so that a large file costs nothing.
+    """
+    head = file.read(_START)
+    if len(head) < _START or not head.startswith(_MAGIC):
         return None
-    digest, of_key, of_value = _HEADER.unpack_from(data, len(_MAGIC))
-    if len(data) != start + of_key + of_value:
+    digest, of_key, of_value = _HEADER.unpack_from(head, len(_MAGIC))
+    if of_key != len(key) or os.fstat(file.fileno()).st_size != _START + of_key + of_value:
         return None
-    if hashlib.sha256(data[start:]).digest() != digest:
+    if _read(file, of_key) != key:
         return None
-    return data[start : start + of_key], data[start + of_key :]
+    value = _read(file, of_value)
+    return value if hashlib.sha256(key + value).digest() == digest else None
+
+
+def _read(file: BinaryIO, count: int) -> bytes:
+    """So many bytes, or fewer at the end."""
+    parts = []
+    while count and (part := file.read(min(count, 1 << 20))):
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)

@@ -179,12 +179,11 @@ def _computed(device: Device) -> str:
 
 
 def _cache() -> str:
-    directory = disk_cache.configured()
-    if directory is None:
-        return "switched off (RUNE_CACHE_DIR, or cache_dir of rune.configure, is empty)"
-    cache = disk_cache.current()
+    problem, cache = disk_cache.problem(), disk_cache.current()
+    if problem is not None:
+        return f"not used: {problem}"
     if cache is None:
-        return f"not used: {disk_cache.problem()}"
+        return "switched off (RUNE_CACHE_DIR, or cache_dir of rune.configure, is empty)"
     return f"{cache.folder}, {cache.entry_bytes()} B of {cache.limit_bytes} B"
 
 

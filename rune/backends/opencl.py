@@ -230,17 +230,17 @@ class OpenCLBackend(QueuedBackend):
             "opencl", platform.name, platform.version, device.name, device.version,
             device.driver_version, str(device.max_compute_units), *options, "", source,
         )  # fmt: skip
+        binary = disk_cache.load(key)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a compiler's remarks are no errors
-                return self._from_disk(key, options) or self._from_source(key, source, options)
+                return self._from_disk(binary, options) or self._from_source(key, source, options)
         except cl.RuntimeError as error:
             action = f"opencl: cannot compile {name} for {self.target.name}"
             raise refusal(action, source, str(error)) from error
 
-    def _from_disk(self, key: bytes, options: list[str]) -> Any | None:
+    def _from_disk(self, binary: bytes | None, options: list[str]) -> Any | None:
         """The program of a kept binary; None where there is none, or the driver refuses it."""
-        binary = disk_cache.load(key)
         if binary is None:
             return None
         try:

@@ -32,7 +32,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.dims", "rune.dtypes", "rune.tree", "rune.pretty", "rune.effects"),
     ("rune.config",),
     ("rune.options", "rune.profiling", "rune.tracebacks"),
-    ("rune.counts", "rune.errors", "rune.locks"),
+    ("rune.counts", "rune.errors", "rune.locks", "rune.version"),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}
 DRIVERS = {"llvmlite", "pyopencl", "vulkan", "wgpu", "pycuda", "cuda", "mpi4py"}

@@ -18,10 +18,17 @@ import rune
 from rune import configure
 from rune.backends import cpu_compile, disk_cache
 from rune.backends.disk_cache import DiskCache, key_of
+from rune.errors import CacheWarning
 
 ROOT = Path(__file__).parent.parent.parent
 PARTS = st.lists(st.one_of(st.text(max_size=8), st.binary(max_size=8)), max_size=4)
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSIX")
+
+
+@pytest.fixture(autouse=True)
+def untold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has said nothing yet."""
+    monkeypatch.setattr(disk_cache, "_warned", set())
 
 
 @pytest.fixture
@@ -61,7 +68,7 @@ def test_another_key_is_a_miss(cache):
 def test_a_key_of_the_same_hash_is_a_miss(cache):
     cache.store(b"key", b"value")
     (path,) = entries(cache)
-    path.rename(cache._path(b"another"))
+    path.rename(cache.folder / disk_cache._name(b"another"))
 
     assert cache.load(b"another") is None
 
@@ -100,11 +107,12 @@ def test_no_temporary_file_is_left_behind(cache):
 def test_a_write_that_fails_keeps_the_old_value_and_says_why(cache, monkeypatch):
     cache.store(b"key", b"old")
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", refuse)
-    cache.store(b"key", b"new")
+    with pytest.warns(CacheWarning, match="cannot be written to .No space left on device"):
+        cache.store(b"key", b"new")
 
     assert cache.load(b"key") == b"old"
     assert [p.suffix for p in entries(cache)] == [".bin"]
@@ -135,7 +143,7 @@ def test_beyond_the_limit_the_least_recently_used_entries_go(tmp_path):
     cache = DiskCache(tmp_path, limit_bytes=10_000)
     for number in range(8):
         cache.store(b"%d" % number, bytes(1000))
-        os.utime(cache._path(b"%d" % number), (number, number))
+        os.utime(cache.folder / disk_cache._name(b"%d" % number), (number, number))
     cache.load(b"0")  # so it is used last
     cache.store(b"8", bytes(1000))
     cache.store(b"9", bytes(1000))
@@ -194,7 +202,7 @@ def test_a_folder_open_to_others_is_refused_with_a_warning(tmp_path):
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels").chmod(0o770)
 
-    with pytest.warns(UserWarning, match="kernels are not kept .* open to other users"):
+    with pytest.warns(CacheWarning, match="kernels are not kept .* open to other users"):
         assert "chmod 700" in (DiskCache(tmp_path).problem or "")
 
 
@@ -204,7 +212,7 @@ def test_a_folder_of_another_user_is_refused_with_a_warning(tmp_path, monkeypatc
     other = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: other)
 
-    with pytest.warns(UserWarning, match="belongs to another user"):
+    with pytest.warns(CacheWarning, match="belongs to another user"):
         DiskCache(tmp_path)
 
 
@@ -213,7 +221,7 @@ def test_a_link_is_refused_since_its_owner_chooses_where_it_leads(tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "kernels").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.warns(UserWarning, match="is no directory"):
+    with pytest.warns(CacheWarning, match="is no directory"):
         DiskCache(tmp_path)
 
 
@@ -221,7 +229,8 @@ def test_a_folder_that_cannot_be_made_keeps_nothing_and_says_why(tmp_path):
     (tmp_path / "file").write_text("")
 
     with configure(cache_dir=str(tmp_path / "file" / "rune")):
-        assert disk_cache.current() is None
+        with pytest.warns(CacheWarning, match="cannot be made"):
+            assert disk_cache.current() is None
         assert "cannot be made" in (disk_cache.problem() or "")
         disk_cache.store(b"key", b"value")
         assert disk_cache.load(b"key") is None

@@ -1,0 +1,166 @@
+"""A folder that is one user's alone: what is read there may be executed.
+
+It is opened anew for each use, from the root of the file system down, and only what is open is
+looked at, so that nothing can take its place between the look and the use. Each directory on the
+way belongs to the user or to the administrator, and nobody else may change what lies in it: it is
+not open to others, except with the sticky bit, nor to a group that is not the user's own. The
+folder itself and its files are open to nobody. Links are not followed.
+
+    with Folder(path, make=True) as folder:
+        folder.write("name", data)
+        data = folder.read("name", most)
+
+Windows has no descriptors of directories: there the user's directory is private by its place.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+TEMPORARY = ".tmp"  # the end of the names of files that are being written
+_DESCRIBED = os.name == "posix" and os.open in os.supports_dir_fd
+_PLAIN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0) | _PLAIN
+# On the way a directory need not be readable.
+_WAY = getattr(os, "O_PATH", os.O_RDONLY) | _DIRECTORY
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _PLAIN  # a pipe without a writer: no waiting
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN
+
+
+class Unsafe(Exception):
+    """Why a folder cannot be used: others may change what is in it."""
+
+
+class Folder:
+    """The folder, open. Errors: Unsafe; OSError where it cannot be opened or made.
+
+    path: absolute and without links. make: what is missing of it is made, for this user alone.
+    """
+
+    def __init__(self, path: Path, make: bool = False):
+        self.path = path
+        self._descriptor: int | None = None
+        if _DESCRIBED:
+            self._descriptor = _opened(path, make)
+        elif make:
+            path.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def _at(self, name: str) -> str:
+        return name if self._descriptor is not None else str(self.path / name)
+
+    def open(self, name: str) -> BinaryIO:
+        """A file to read. Errors: OSError; Unsafe for what is no regular file of the user's."""
+        handle = os.open(self._at(name), _READ, dir_fd=self._descriptor)
+        file = os.fdopen(handle, "rb", buffering=0)
+        try:
+            _require_private_file(os.fstat(handle), name)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def write(self, name: str, data: bytes) -> None:
+        """A whole file, or none: it is written beside its place, then renamed. Errors: OSError."""
+        beside = secrets.token_hex(8) + TEMPORARY
+        handle = os.open(self._at(beside), _WRITE, 0o600, dir_fd=self._descriptor)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            within = self._descriptor
+            os.replace(self._at(beside), self._at(name), src_dir_fd=within, dst_dir_fd=within)
+        except BaseException:
+            self.remove(beside)
+            raise
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there and can be."""
+        with suppress(OSError):
+            os.unlink(self._at(name), dir_fd=self._descriptor)
+
+    def files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Names of what lies in it, and what the system says of each."""
+        with os.scandir(self.path if self._descriptor is None else self._descriptor) as entries:
+            for entry in entries:
+                with suppress(OSError):  # another process may have removed it
+                    yield entry.name, entry.stat(follow_symlinks=False)
+
+
+def _opened(path: Path, make: bool) -> int:
+    """A descriptor of the folder; each directory on the way was looked at when it was open."""
+    *way, last = path.parts[1:]
+    at, here = os.open(path.anchor, _WAY), Path(path.anchor)
+    try:
+        trusted = {0, os.geteuid(), os.fstat(at).st_uid}  # who has the root could change all
+        for name in way:
+            _require_safe(os.fstat(at), here, trusted)
+            here /= name
+            at = _entered(at, name, _WAY, make)
+        _require_safe(os.fstat(at), here, trusted)
+        at = _last_entered(at, last, make)
+        _require_private(os.fstat(at))
+    except BaseException:
+        os.close(at)
+        raise
+    return at
+
+
+def _entered(at: int, name: str, flags: int, make: bool) -> int:
+    """A descriptor of the directory of that name instead of the one that it lies in."""
+    try:
+        within = os.open(name, flags, dir_fd=at)
+    except FileNotFoundError:
+        if not make:
+            raise
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=at)
+        within = os.open(name, flags, dir_fd=at)
+    os.close(at)
+    return within
+
+
+def _last_entered(at: int, name: str, make: bool) -> int:
+    try:
+        return _entered(at, name, os.O_RDONLY | _DIRECTORY, make)
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise Unsafe("is no directory") from error
+        raise
+
+
+def _require_safe(status: os.stat_result, path: Path, trusted: set[int]) -> None:
+    if status.st_uid not in trusted:
+        raise Unsafe(f"is in {path}, which belongs to another user")
+    if status.st_mode & stat.S_ISVTX:
+        return  # what lies in it can be moved by its owner alone
+    if status.st_mode & stat.S_IWOTH:
+        raise Unsafe(f"is in {path}, which other users may change")
+    if status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid():
+        raise Unsafe(f"is in {path}, which another group may change")
+
+
+def _require_private(status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
+        raise Unsafe("belongs to another user")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise Unsafe("is open to other users; chmod 700 it")
+
+
+def _require_private_file(status: os.stat_result, name: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise Unsafe(f"{name} is no regular file")
+    if _DESCRIBED and (status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022):
+        raise Unsafe(f"{name} may be changed by other users")
