@@ -38,7 +38,7 @@ from rune.backends.vulkan_replay import VulkanBuffer, VulkanExecutable
 from rune.backends.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
-from rune.lowering.codegen.target import Target, natively
+from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
 from rune.lowering.plan import Plan
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def _target(number: int, physical: Physical) -> Target:
         launch_groups=physical.launch_groups,
         float_controls=_float_controls(physical.float_controls),
         subgroup_threads=physical.subgroup_threads,
+        loop_rounds=LLVMPIPE_ROUNDS if physical.name.startswith("llvmpipe") else None,
         native=_native(physical),
     )
 

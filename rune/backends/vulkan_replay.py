@@ -44,6 +44,7 @@ from rune.backends.vulkan_timed import Timer
 from rune.core.types import ArrayType
 from rune.errors import CompileError, OutOfMemory
 from rune.lowering.codegen.spirv import SpirvKernel, render
+from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Plan, Space
 
@@ -108,6 +109,8 @@ class _Prepared:
 
     def __init__(self, executable: VulkanExecutable, made: Concrete):
         plan, opened = executable.plan, executable.opened
+        for code in plan.kernels.values():
+            require_few(code, executable.kernels.target, made.sizes)
         work = schedule(plan, made, executable.kernels)
         first_result = GIVEN + len(plan.arguments)
         self.made, self.opened = made, opened

@@ -32,7 +32,7 @@ from rune.backends.wgpu_run import WgpuExecutable, padded
 from rune.backends.wgpu_timed import STAMPS, TimedExecutable
 from rune.backends.work import Work
 from rune.errors import DeviceError
-from rune.lowering.codegen.target import Target, natively
+from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
 from rune.lowering.codegen.wgsl import Rendered
 from rune.lowering.codegen.wgsl_expr import STORED
 from rune.lowering.plan import Plan
@@ -119,6 +119,7 @@ def _target(number: int, adapter: Any) -> Target:
         routines=frozenset(),
         launch_groups=_limit(adapter, "compute_workgroups_per_dimension"),
         native=_native(adapter),
+        loop_rounds=LLVMPIPE_ROUNDS if info["device"].startswith("llvmpipe") else None,
     )
 
 

@@ -32,6 +32,7 @@ from rune.backends.wgpu_script import KEPT, Notes, Script, play
 from rune.errors import DeviceError
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.kernel.nodes import Access
+from rune.lowering.kernel.rounds import require_few
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space, all_steps
 
 if TYPE_CHECKING:
@@ -323,6 +324,7 @@ class WgpuExecutable(QueuedExecutable):
         kernel, backend = self._kernel(step.step.kernel, memories), self.backend
         rendered = kernel.rendered
         self._check_extents(rendered, made)
+        require_few(self.plan.kernels[step.step.kernel], backend.target, made.sizes)
         points = evaluate(rendered.points, made.sizes)
         if not points:
             return None

@@ -23,6 +23,7 @@ from rune.lowering.decompose import decompose
 from rune.lowering.explain import Lowered
 from rune.lowering.kernel.check import check as check_code
 from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
 from rune.lowering.legalize import complex_parts, storage
@@ -121,6 +122,8 @@ def stages(
             )
             for name, kernel in kernels.kernels.items()
         }
+        for code in codes.values():
+            require_few(code, target)
     with _timed(seconds, "plan"):
         plan = memory.plan_memory(kernels, codes, target.name, donated)
         plan = storage.kernel_types(complex_parts.outer_types(plan, program))

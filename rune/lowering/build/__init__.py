@@ -31,12 +31,13 @@ from rune.lowering.build.tile import (
     tile_body,
     tiled_axis,
 )
-from rune.lowering.build.workgroups import Shared, share_point
+from rune.lowering.build.workgroups import Shared, share_few, share_long
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
 from rune.lowering.kernel.expr import Expr, Index, Op, const, of_size
 from rune.lowering.kernel.nodes import Access, KernelCode, Kind, Param, Stmt
 from rune.lowering.kernel.rewrite import walk
+from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel
 from rune.lowering.kernels_text import kernel_sizes
@@ -54,10 +55,13 @@ def build(kernel: Kernel, target: Target) -> KernelCode:
 
 
 def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | None:
-    """The point shared by a workgroup, where there are too few points for the device."""
+    """The point shared by a workgroup, where the device has too few points, or they are long."""
     choice = choices(target.language)
     few = cost.count(tuple(a.size for a in domain)) <= target.cores * choice.group_points
-    return share_point(point, choice.group_threads, target) if few else None
+    shared = share_few(point, choice.group_threads, target) if few else None
+    if are_few(shared.point if shared else point, target):
+        return shared
+    return share_long(point, choice.group_threads, target)
 
 
 def _loops(flat: Kernel, target: Target) -> tuple[list[Axis], list[Stmt]]:

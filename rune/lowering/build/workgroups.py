@@ -39,6 +39,7 @@ from rune.lowering.kernel.nodes import (
     Var,
 )
 from rune.lowering.kernel.rewrite import fresh, names_bound, replace_symbols, walk
+from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost
 
 Point = Sequence[Stmt]
@@ -73,8 +74,25 @@ class Shared:
     divided: tuple[Stmt, ...]
 
 
+def share_few(point: Point, wanted: int, target: Target) -> Shared | None:
+    """A point with a reduction, shared by up to `wanted` threads; None where one does as well."""
+    reduces = any(isinstance(s, Accumulate) for s in walk(point))
+    return share_point(point, wanted, target) if reduces else None
+
+
+def share_long(point: Point, wanted: int, target: Target) -> Shared | None:
+    """The point, shared by as many threads as the rounds of its loops ask for."""
+    shared = None
+    while wanted <= target.threads_per_workgroup:
+        shared = share_point(point, wanted, target) or shared
+        if shared is not None and are_few(shared.point, target):
+            break
+        wanted *= 2
+    return shared
+
+
 def share_point(point: Point, wanted: int, target: Target) -> Shared | None:
-    """The point, shared by up to `wanted` threads; None where one does as well."""
+    """The point, shared by up to `wanted` threads; None where there are too few iterations."""
     threads = min(wanted, target.threads_per_workgroup)
     longest = max((_points(nest) for nest in point if _is_nest(nest)), default=0)
     while threads > longest // ROUNDS:
@@ -91,10 +109,8 @@ def share_point(point: Point, wanted: int, target: Target) -> Shared | None:
 
 
 def _can_share(point: Point) -> bool:
-    """Whether every loop of the point may run in any order, and one of them is a reduction."""
-    loops = [s for s in point if isinstance(s, For)]
-    reduces = any(isinstance(s, Accumulate) for nest in loops for s in walk((nest,)))
-    return reduces and all(map(_is_nest, loops))
+    """Whether every loop of the point may run in any order."""
+    return all(_is_nest(s) for s in point if isinstance(s, For))
 
 
 def _is_nest(stmt: Stmt) -> bool:

@@ -21,6 +21,9 @@ LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
 }
 
 
+LLVMPIPE_ROUNDS = 65_535  # loop_rounds of Mesa's CPU device
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a device can run. Comparing two targets never touches a driver."""
@@ -44,6 +47,8 @@ class Target:
     # (operation, dtype) that the device itself has, where its driver tells: "fma", "arithmetic",
     # "atomic_add", "atomic_min", "matrix" (units for small matrix products). Empty: nobody knows.
     native: frozenset[tuple[str, np.dtype]] = frozenset()
+    # Rounds of loops, all together, after which the driver goes on in silence; None: it never does.
+    loop_rounds: int | None = None
 
     def has(self, operation: str, dtype: np.dtype) -> bool:
         """Whether the device itself does the operation; of what nobody knows, it is assumed."""

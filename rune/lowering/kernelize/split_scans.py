@@ -17,10 +17,10 @@ Source: reduce, then scan, then distribute: Blelloch, "Prefix sums and their app
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rune import ops
+from rune import dims, ops
 from rune.core.lower import Cumulative, Source, View
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program
@@ -56,39 +56,51 @@ def split_scans(program: Program, target: Target) -> Program:
     """The program with long scans beside few rows done in parts, for a device with threads."""
     if target.threads_per_workgroup == 1:
         return program
-    points = cost.SCAN_POINTS * target.cores
-    body = [new for e in program.equations for new in _split(e, points) or (e,)]
+    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds)
+    body = [new for e in program.equations for new in _split(e, limits) or (e,)]
     return program.with_equations(body, program.outputs)
 
 
-def _split(equation: Equation, points: int) -> list[Equation]:
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How many scans side by side keep the device busy, and how long the driver lets one be."""
+
+    points: int
+    rounds: int | None
+
+
+def _split(equation: Equation, limits: _Limits) -> list[Equation]:
     """The equations in place of a scan; none where it stays."""
     lower = equation.primitive.lower
     if not isinstance(lower, Cumulative):
         return []
     (x,), axis = equation.operands, equation.params["axis"]
-    if not _is_long(x.type, axis, points):
+    if not _is_long(x.type, axis, limits):
         return []
     made: list[Equation] = []
     dtype = x.type.dtype
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
     x = x if acc == dtype else apply(made, ops.convert, x, dtype=acc)
-    y = _scanned(equation, x, axis, points, made)
+    y = _scanned(equation, x, axis, limits, made)
     if acc != dtype:
         apply(made, ops.convert, y, dtype=dtype)
     made[-1] = replace(made[-1], results=equation.results)
     return [replace(e, frame=equation.frame) for e in made]
 
 
-def _is_long(type: ArrayType, axis: int, points: int) -> bool:
-    size = cost.estimate(type.shape[axis])
-    return size >= cost.LONG_SCAN and cost.count(type.shape) // size < points
+def _is_long(type: ArrayType, axis: int, limits: _Limits) -> bool:
+    size, most = cost.estimate(type.shape[axis]), dims.bounds(type.shape[axis])[1]
+    if limits.rounds is not None and most is not None and most >= limits.rounds:
+        return True
+    return size >= cost.LONG_SCAN and cost.count(type.shape) // size < limits.points
 
 
-def _scanned(equation: Equation, x: Atom, axis: int, points: int, made: list[Equation]) -> Atom:
+def _scanned(
+    equation: Equation, x: Atom, axis: int, limits: _Limits, made: list[Equation]
+) -> Atom:
     """`x` scanned along `axis` like the equation's operand."""
     primitive, reverse = equation.primitive, equation.params["reverse"]
-    if not _is_long(x.type, axis, points):
+    if not _is_long(x.type, axis, limits):
         return apply(made, primitive, x, axis=axis, reverse=reverse)
     assert isinstance(primitive.lower, Cumulative)
     neutral = identity(primitive.lower.combine, x.type)
@@ -100,7 +112,7 @@ def _scanned(equation: Equation, x: Atom, axis: int, points: int, made: list[Equ
     back = tuple(-s for s in shift)
     # Shifted first, so that what is before a part is an array of its own.
     others = apply(made, ops.pad, totals, neutral, low=shift, high=back, interior=(0,) * ndim)
-    before = _scanned(equation, others, axis, points, made)
+    before = _scanned(equation, others, axis, limits, made)
     kept = tuple(i for i in range(ndim + 1) if i != axis + 1)
     spread = apply(made, ops.broadcast, before, shape=inner.type.shape, axes=kept)
     combine = COMBINE[primitive.lower.combine]

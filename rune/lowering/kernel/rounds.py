@@ -1,0 +1,83 @@
+"""How many rounds of loops one thread of a kernel runs, at most.
+
+A driver may stop a thread's loops after so many rounds, all loops counted together, and go on with
+what they have computed so far (Mesa's CPU device, after 65,535). Iterations of GRID and WORKGROUP
+loops are threads of their own; all others count, and one more for each loop, in which it ends.
+
+    for i in 4 grid { for j in 9 serial { for k in 5 vector { ... } } }      10 * (1 + 6) rounds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rune import dims, dtypes
+from rune.dims import Size
+from rune.errors import DeviceError
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import Expr, Op
+from rune.lowering.kernel.nodes import For, If, KernelCode, Kind, Stmt
+from rune.lowering.kernel.rewrite import expressions, walk_expr
+
+# What languages without the operation write as a loop, and its rounds at most.
+_LOOPS = {"pow": 64, "rem": 64}
+
+
+def rounds(body: Iterable[Stmt]) -> Size:
+    """The rounds of a thread that takes every branch.
+
+    >>> from rune.lowering.kernel.text import parse
+    >>> loop = "for j in 9 serial { store y[i] = 1_u8 }"
+    >>> rounds(parse(f"code f(y: write u8[8]) {{ for i in 8 grid {{ {loop} }} }}").body)
+    10
+    """
+    total: Size = 0
+    for stmt in body:
+        total = total + sum(map(_in_expression, expressions(stmt)))
+        match stmt:
+            case For(kind=Kind.GRID | Kind.WORKGROUP, body=inner):
+                total = total + rounds(inner)
+            case For(extent=extent, body=inner):
+                total = total + (extent + 1) * (1 + rounds(inner))
+            case If(body=inner, orelse=orelse):
+                total = total + rounds((*inner, *orelse))
+    return total
+
+
+def _in_expression(expr: Expr) -> int:
+    found = (part for part in walk_expr(expr) if isinstance(part, Op) and part.name in _LOOPS)
+    return sum(_LOOPS[part.name] for part in found if _is_loop(part))
+
+
+def _is_loop(op: Op) -> bool:
+    return op.dtype in dtypes.INTEGER if op.name == "pow" else op.dtype in dtypes.FLOATING
+
+
+def most_rounds(body: Iterable[Stmt], sizes: Mapping[str, int] | None = None) -> int | None:
+    """An upper bound for these sizes; None where the sizes leave it open."""
+    return dims.bounds(dims.substitute(rounds(body), sizes or {}))[1]
+
+
+def are_few(body: Iterable[Stmt], target: Target) -> bool:
+    """Whether the target's driver surely runs all rounds of the statements."""
+    most = most_rounds(body) if target.loop_rounds is not None else 0
+    return most is not None and (target.loop_rounds is None or most <= target.loop_rounds)
+
+
+def require_few(code: KernelCode, target: Target, sizes: Mapping[str, int] | None = None) -> None:
+    """Check that the target's driver runs all rounds; of open sizes nothing is known yet.
+
+    Errors: DeviceError "sum_0: cannot run on vulkan:0 (up to 70001 rounds of loops in a thread...".
+    """
+    if target.loop_rounds is None:
+        return
+    most = most_rounds(code.body, sizes)
+    if most is not None and most > target.loop_rounds and (sizes or not code.sizes):
+        raise DeviceError(
+            f"{code.name}: cannot run on {target.name} (up to {most} rounds of loops in a thread; "
+            f"its driver, {target.description}, ends them in silence after {target.loop_rounds})",
+            hint="compute it on another device, rune.jit(device=...), or in smaller pieces",
+        )
+
+
+__all__ = ["are_few", "most_rounds", "require_few", "rounds"]
