@@ -3,7 +3,8 @@
 A launch reads and writes as the parameters of its kernel say; what is both counts twice. Bytes are
 those of the elements that it touches, each once (traffic.py). Operations are the scalar ones of the
 kernel's text, a multiply-add as two. A loop costs what its steps do each time, once where nobody
-knows how often; a branch, what the dearest one does.
+knows how often; a branch, what the dearest one does. The copy of what a loop changes in place is
+not made, and costs nothing.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
     """What a step of the plan, or of a plan within it, costs."""
     match step:
         case Loop(count=count):
-            inner = (c for p in inner_plans(step) for c in step_costs(program, p))
+            inner = (c for p in inner_plans(step) for c in _costs_in_loop(program, p))
             return _sum(step, tuple(inner), 1 if count is None else count)
         case Branch(branches=branches):
             each = (_sum(step, step_costs(program, p), 1) for p in branches)
@@ -159,6 +160,21 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
             return StepCost(step_name(step), *_sides(plan, step), flops, calls=1)
         case Copy():
             return StepCost(step_name(step), *_sides(plan, step), copies=1)
+
+
+def _costs_in_loop(program: KernelProgram, plan: Plan) -> Iterator[StepCost]:
+    """What each step of a loop's body costs; what it donates is in place: no copy is made."""
+    for step in plan.steps:
+        if isinstance(step, Copy) and _is_in_place(plan, step):
+            yield StepCost(step_name(step))
+        else:
+            yield step_cost(program, plan, step)
+
+
+def _is_in_place(plan: Plan, copy: Copy) -> bool:
+    ends = copy.source.space, copy.target.space
+    donated = (copy.source.number, copy.target.number) in plan.donations
+    return donated and ends == (Space.ARGUMENT, Space.RESULT)
 
 
 def _sides(plan: Plan, step: Call | Copy) -> tuple[Size, Size]:

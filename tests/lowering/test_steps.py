@@ -113,6 +113,27 @@ def test_a_loop_costs_its_steps_as_often_as_it_runs():
     assert not loop.is_kernel
 
 
+@pytest.mark.parametrize("steps", [10, 10_000])
+def test_what_a_loop_fills_in_place_is_not_copied_at_each_step(steps: int):
+    def step(carry, x):
+        return 0.5 * carry + x, carry
+
+    *_, loop = costs(lambda x: scan(step, np.float32(0), x), rnp.ones(steps))
+
+    assert loop.copies == 0
+    # Each step reads a number, the carry and an element, and writes a carry and an element.
+    assert loop.bytes_moved <= 8 * 4 * steps
+
+
+def test_a_carry_that_a_loop_replaces_as_a_whole_is_moved_at_each_step():
+    def step(carry, x):
+        return carry[::-1] + x, None
+
+    *_, loop = costs(lambda x, rows: scan(step, x, rows), rnp.ones(1000), rnp.ones((5, 1000)))
+
+    assert loop.bytes_moved >= 5 * 3 * 4 * 1000
+
+
 def test_a_branch_costs_what_its_dearest_does():
     def choose(p, x):
         return cond(p, lambda v: v, lambda v: rnp.tanh(v @ v.T @ v), x)
