@@ -4,13 +4,16 @@ Before   a: 4096 B at steps 0..1,  b: 4096 B at 1..2,  c: 4096 B at 2..3
 After    a @ 0,  b @ 4096,  c @ 0                                   8192 B
 
 Invariant: two blocks needed at the same step never share a byte.
-Cost:      O(n^2) in the number of blocks n.
-Source:    greedy by size, best fit: Pisarchyk & Lee 2020, arXiv:2001.03288.
+Cost:      O(n^2) in the number of blocks n up to MOST_COMPARED, O(n log n) beyond.
+Source:    greedy by size, best fit: Pisarchyk & Lee 2020, arXiv:2001.03288; beyond, in the order
+           of the steps, best fit among the gaps that blocks have left.
 Not done:  blocks of symbolic size share memory only with blocks that are never larger.
 """
 
 from __future__ import annotations
 
+import heapq
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +24,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Value
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
+MOST_COMPARED = 2048  # blocks that are compared each with each, which packs them best
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,7 @@ def place(blocks: Iterable[Block]) -> tuple[list[Placed], Size]:
     """Offsets for all blocks, and the bytes of all: known sizes by best fit, then symbolic ones."""
     blocks = list(blocks)
     static = [b for b in blocks if isinstance(b.bytes, int)]
-    placed: list[Placed] = []
-    for block in sorted(static, key=lambda b: (-_known(b.bytes), b.first)):
-        placed.append(Placed(block, _best_fit(block, placed)))
+    placed = _by_size(static) if len(static) <= MOST_COMPARED else _by_step(static)
     end = max((_known(p.offset) + _known(p.block.bytes) for p in placed), default=0)
     symbolic = [b for b in blocks if not isinstance(b.bytes, int)]
     more, total = _place_symbolic(symbolic, end)
@@ -73,18 +75,94 @@ def _known(size: Size) -> int:
     return size
 
 
-def _best_fit(block: Block, placed: Sequence[Placed]) -> int:
+def _by_size(blocks: Iterable[Block]) -> list[Placed]:
+    """Largest first: what is small finds a place between."""
+    placed: list[Placed] = []
+    known: list[_Span] = []
+    for block in sorted(blocks, key=lambda b: (-_known(b.bytes), b.first)):
+        size = _known(block.bytes)
+        offset = _best_fit(block.first, block.last, size, known)
+        insort(known, (offset, size, block.first, block.last))
+        placed.append(Placed(block, offset))
+    return placed
+
+
+def _by_step(blocks: Iterable[Block]) -> list[Placed]:
+    """In the order in which they are needed, each where others have ended."""
+    placed: list[Placed] = []
+    alive: list[tuple[int, int, int]] = []  # last step, offset, bytes
+    gaps = _Gaps()
+    for block in sorted(blocks, key=lambda b: (b.first, -_known(b.bytes))):
+        while alive and alive[0][0] < block.first:
+            _, offset, size = heapq.heappop(alive)
+            gaps.give(offset, size)
+        size = _known(block.bytes)
+        placed.append(Placed(block, gaps.take(size)))
+        heapq.heappush(alive, (block.last, _known(placed[-1].offset), size))
+    return placed
+
+
+class _Gaps:
+    """Unused ranges of bytes below `end`, of which no two touch."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        self.by_size: list[tuple[int, int]] = []  # (bytes, offset), in order
+        self.bytes_at: dict[int, int] = {}  # by the first byte of a gap
+        self.start_of: dict[int, int] = {}  # by the first byte behind it
+
+    def take(self, size: int) -> int:
+        """The start of the smallest gap that is enough, or of the last one, which is extended."""
+        number = bisect_left(self.by_size, (size, 0))
+        if number < len(self.by_size):
+            room, start = self.by_size[number]
+            self._remove(start)
+            self._add(start + size, room - size)
+            return start
+        start = self.start_of.get(self.end, self.end)
+        if start < self.end:
+            self._remove(start)
+        self.end = start + size
+        return start
+
+    def give(self, start: int, size: int) -> None:
+        """A range that is used no longer, joined to the gaps that it touches."""
+        end = start + size
+        before = self.start_of.get(start)
+        if before is not None:
+            self._remove(before)
+            start = before
+        if end in self.bytes_at:
+            end += self._remove(end)
+        self._add(start, end - start)
+
+    def _add(self, start: int, size: int) -> None:
+        if size:
+            insort(self.by_size, (size, start))
+            self.bytes_at[start], self.start_of[start + size] = size, start
+
+    def _remove(self, start: int) -> int:
+        """Forget a gap; its bytes."""
+        size = self.bytes_at.pop(start)
+        del self.start_of[start + size]
+        del self.by_size[bisect_left(self.by_size, (size, start))]
+        return size
+
+
+_Span = tuple[int, int, int, int]  # offset, bytes, first and last step
+
+
+def _best_fit(begin: int, until: int, wanted: int, placed: Sequence[_Span]) -> int:
     """The start of the smallest gap, between blocks alive at the same time, that is enough."""
-    alive = sorted(
-        (_known(p.offset), _known(p.block.bytes)) for p in placed if _meet(p.block, block)
-    )
     best: tuple[int, int] | None = None
     end = 0
-    for offset, size in alive:
-        gap = offset - end
-        if gap >= _known(block.bytes) and (best is None or gap < best[0]):
-            best = (gap, end)
-        end = max(end, offset + size)
+    for offset, size, first, last in placed:
+        if first <= until and begin <= last:
+            gap = offset - end
+            if gap >= wanted and (best is None or gap < best[0]):
+                best = (gap, end)
+            if offset + size > end:
+                end = offset + size
     return best[1] if best is not None else end
 
 

@@ -214,9 +214,9 @@ def _in_place(
     found: dict[Value, Value] = {}
     taken: set[Value] = set()
     for number, step in enumerate(program.steps):
-        pairs = _alias_values(step, codes)
+        pairs, times = _alias_values(step, codes), Counter(step.operands)
         for operand, result in sorted(pairs, key=lambda pair: pair[0] not in donated):
-            dies = ranges[operand][1] == number and step.operands.count(operand) == 1
+            dies = ranges[operand][1] == number and times[operand] == 1
             fits = operand not in kept and result in donated.get(operand, (result,))
             if dies and fits and writers[result] == 1 and operand not in taken:
                 if found.setdefault(result, operand) is operand:

@@ -6,6 +6,9 @@ root in one group); the reasons that are given; and that compiling stays linear.
 
 from __future__ import annotations
 
+import functools
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 from rune import ops
 from rune.core.program import Var
 from rune.dims import symbol
-from rune.lowering.kernelize import cost, kernelize
+from rune.lowering.kernelize import cost, groups, kernelize
 from rune.lowering.kernelize.groups import fuse
 from rune.lowering.kernelize.roots import find_roots
 from rune.lowering.kernelize.stored import choose
@@ -130,18 +133,44 @@ def test_a_stencil_of_dear_values_is_stored():
 # --- groups -----------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 1 << 20))
-def test_groups_are_convex_and_hold_every_root_once(seed: int):
-    program = split_reductions(random_program(seed, length=30), rows=32)
+def grouped(seed: int, length: int = 30):
+    program = split_reductions(random_program(seed, length=length), rows=32)
     stored = choose(program)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
+    return fuse(find_roots(program, stored), results, rows=32)
 
-    state = fuse(find_roots(program, stored), results, rows=32)
+
+@pytest.mark.parametrize("window", [groups.WINDOW, 5])
+@given(seed=st.integers(0, 1 << 20))
+def test_groups_are_convex_and_hold_every_root_once(window: int, seed: int):
+    with mock.patch.object(groups, "WINDOW", window):
+        state = grouped(seed)
 
     members = sorted(m for g in state.groups.values() for m in g.members)
     assert members == list(range(len(state.roots)))
+    assert all(len({m // window for m in g.members}) == 1 for g in state.groups.values())
     edges = {(state.owner[q], state.owner[r]) for q, r in state.aligned}
     assert is_acyclic({(a, b) for a, b in edges if a != b})
+
+
+@pytest.mark.parametrize("window", [groups.WINDOW, 7])
+@given(seed=st.integers(0, 1 << 20))
+def test_what_groups_depend_on_is_what_their_edges_lead_to(window: int, seed: int):
+    with mock.patch.object(groups, "WINDOW", window):
+        state = grouped(seed, length=40)
+
+    above: dict[int, set[int]] = {g: set() for g in state.groups}
+    inside = [(q, r) for q, r in state.aligned if q // window == r // window]
+    for _ in state.groups:
+        for q, r in inside:
+            a, b = state.owner[q], state.owner[r]
+            if a != b:
+                above[b] |= above[a] | set(state.groups[a].members)
+    for g, found in above.items():
+        assert state.above[g] == sum(1 << m % window for m in found)
+    for g in state.groups:
+        below = {m for h in state.groups if g in above[h] for m in state.groups[h].members}
+        assert state.below[g] == sum(1 << m % window for m in below)
 
 
 def is_acyclic(edges: set[tuple[int, int]]) -> bool:
@@ -153,9 +182,19 @@ def is_acyclic(edges: set[tuple[int, int]]) -> bool:
     return True
 
 
-@given(st.integers(0, 1 << 20))
-def test_every_kernel_program_passes_its_check(seed: int):
-    check(kernelize(random_program(seed, length=20), WITH_DOT))
+@pytest.mark.parametrize("window", [groups.WINDOW, 3])
+@given(seed=st.integers(0, 1 << 20))
+def test_every_kernel_program_passes_its_check(window: int, seed: int):
+    with mock.patch.object(groups, "WINDOW", window):
+        check(kernelize(random_program(seed, length=20), WITH_DOT))
+
+
+def test_a_sum_of_a_hundred_arrays_is_no_kernel_of_a_hundred_buffers():
+    program = program_of(lambda *xs: functools.reduce(ops.add, xs), *[f32(8)] * 100)
+
+    kernels = kernelize(program, PLAIN).kernels.values()
+
+    assert max(len(k.inputs) + len(k.outputs) for k in kernels) <= cost.MAX_BUFFERS + 1
 
 
 def test_the_row_of_a_softmax_lives_in_scratch():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from rune import dims, dtypes, ops
 from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.errors import CheckError, DimensionError
+from rune.lowering import arena
 from rune.lowering.arena import ALIGNMENT, Block, live_peak, place
 from rune.lowering.pipeline import lower, stages
 from rune.lowering.plan import Copy, Launch, Slot, Space
@@ -34,6 +36,7 @@ from tests.support.lowering import (
     run_plan,
 )
 from tests.support.random_programs import random_program
+from tests.support.work import calls
 
 lifetimes = st.lists(
     st.tuples(st.integers(0, 30), st.integers(0, 10), st.integers(1, 100)), max_size=40
@@ -44,9 +47,11 @@ def blocks_of(lives: list[tuple[int, int, int]]) -> list[Block]:
     return [Block((), first, first + length, size * ALIGNMENT) for first, length, size in lives]
 
 
-@given(lifetimes)
-def test_blocks_alive_together_never_share_a_byte(lives):
-    placed, total = place(blocks_of(lives))
+@pytest.mark.parametrize("compared", [arena.MOST_COMPARED, 0])
+@given(lives=lifetimes)
+def test_blocks_alive_together_never_share_a_byte(compared, lives):
+    with mock.patch.object(arena, "MOST_COMPARED", compared):
+        placed, total = place(blocks_of(lives))
 
     for n, a in enumerate(placed):
         assert a.offset % ALIGNMENT == 0
@@ -78,6 +83,29 @@ def test_a_chain_needs_two_buffers():
     _, total = place([Block((), k, k + 1, 4096) for k in range(20)])
 
     assert total == 8192
+
+
+def test_very_many_blocks_are_placed_in_the_order_of_their_steps_and_packed_well():
+    count = 3 * arena.MOST_COMPARED
+    rng = np.random.default_rng(3)
+    sizes = (64 * rng.choice([1, 2, 3, 16, 100], count)).tolist()
+    ends = (np.arange(count) + rng.geometric(0.05, count)).tolist()
+    blocks = [Block((), k, end, size) for k, (end, size) in enumerate(zip(ends, sizes))]
+
+    placed, total = place(blocks)
+
+    assert dims.evaluate(total, {}) <= 1.3 * dims.evaluate(live_peak(placed), {})
+
+
+def test_the_work_of_placing_blocks_that_are_all_alive_is_about_linear():
+    # As what a derivative keeps of a long program: it is needed in the opposite order.
+    def work(count: int) -> int:
+        blocks = [Block((), k, 2 * count - k, 64 + k % 7 * 64) for k in range(count)]
+        return calls(lambda: place(blocks))
+
+    few, many = arena.MOST_COMPARED + 1, 4 * arena.MOST_COMPARED
+
+    assert work(many) < 6 * work(few)
 
 
 @given(st.integers(0, 1 << 20))

@@ -23,7 +23,7 @@ from rune.dims import Dim
 from rune.lowering.codegen.target import Target
 from rune.lowering.host_calls import host_call
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.groups import Fusion, Group, fuse, match
+from rune.lowering.kernelize.groups import Fusion, Group, fuse, in_order, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, route_dots
 from rune.lowering.kernelize.split_scans import split_scans
@@ -122,14 +122,6 @@ def _size_names(program: Program) -> frozenset[str]:
     )
 
 
-def _order(state: Fusion) -> list[int]:
-    """Groups so that each comes after those that it reads; else by their last member."""
-    return sorted(
-        state.groups,
-        key=lambda g: (state.above[g].bit_count(), state.groups[g].members[-1]),
-    )
-
-
 @dataclass(slots=True)
 class _Steps:
     """Writes the step of each group."""
@@ -146,7 +138,7 @@ class _Steps:
         steps: list[KernelStep] = []
         made: dict[int, str] = {}
         written: set[Equation] = set()  # of several results: every one of them is a group
-        for number in _order(self.state):
+        for number in in_order(self.state):
             first = self.state.roots[self.state.groups[number].members[0]]
             if first.kind is Kind.CONTROL:
                 made[number] = first.equation.primitive.name

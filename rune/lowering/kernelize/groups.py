@@ -8,14 +8,19 @@ Reductions, dots and scans have all axes in the domain; only mapped roots have i
 reduction over rows and everything that reads its result row by row are one group over the rows,
 while a transposed or reshaped reading separates them.
 
+Roots are numbered so that each reads earlier ones alone. A path between two of them therefore
+stays between their numbers, and what lies between two roots of one window, WINDOW roots in a row,
+is known from that window alone. Groups do not leave their windows.
+
 Invariant: no path leaves a group and comes back (convexity), so the groups have an order.
-Cost: every edge is tried at most a few times; reachability is kept as bit sets.
+Cost: every edge is tried at most a few times; reachability is kept as bit sets, one bit for each
+root of a window. Joining two groups changes the sets of those that reach one of them alone.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rune.core.program import Var
@@ -26,6 +31,7 @@ from rune.lowering.kernelize.roots import Kind, Root, axis_symbols, inner_places
 Pairs = tuple[tuple[int, int], ...]  # (axis of one domain, axis of the other)
 SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE, Kind.CONTROL})
 REDUCING = frozenset({Kind.REDUCE, Kind.DOT})
+WINDOW = 2048  # roots: more than programs have, and few enough for sets of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +47,13 @@ class Group:
 class Fusion:
     """The state of the search: roots, and the group of each.
 
-    `above`, `below`: for each group, the groups it depends on and those that depend on it, as
-    bit sets by number.
+    `above`, `below`: for each group, the roots of its window that it depends on and those that
+    depend on it, as bit sets by number within the window. They hold all members of a group or none.
     """
 
     roots: tuple[Root, ...]
-    makers: Mapping[Var, tuple[int, ...]]
-    readers: Mapping[Var, tuple[int, ...]]
+    makers: Mapping[Var, Sequence[int]]
+    readers: Mapping[Var, Sequence[int]]
     results: frozenset[Var]  # of the program
     aligned: Mapping[tuple[int, int], tuple[int | None, ...]]
     groups: dict[int, Group]
@@ -59,6 +65,14 @@ class Fusion:
     def group(self, root: int) -> Group:
         """The group that a root is in."""
         return self.groups[self.owner[root]]
+
+    def are_close(self, a: int, b: int) -> bool:
+        """Whether two groups are in one window."""
+        return a // WINDOW == b // WINDOW
+
+    def are_ordered(self, a: int, b: int) -> bool:
+        """Whether one of two groups of a window depends on the other."""
+        return bool((self.above[a] | self.below[a]) >> b % WINDOW & 1)
 
 
 def fuse(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusion:
@@ -80,12 +94,12 @@ def fuse(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusion:
 
 
 def _start(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusion:
-    makers: dict[Var, tuple[int, ...]] = {}
-    readers: dict[Var, tuple[int, ...]] = {}
+    makers: dict[Var, list[int]] = {}
+    readers: dict[Var, list[int]] = {}
     for root in roots:
-        makers[root.var] = (*makers.get(root.var, ()), root.number)
+        makers.setdefault(root.var, []).append(root.number)
         for var in root.reads:
-            readers[var] = (*readers.get(var, ()), root.number)
+            readers.setdefault(var, []).append(root.number)
     aligned = {
         (q, root.number): _alignment(root, roots[q], found)
         for root in roots
@@ -129,13 +143,27 @@ def _only(found: set[int | None]) -> int | None:
 
 
 def _reachability(count: int, edges: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """What each root depends on, and what depends on it."""
+    """What each root depends on in its window, and what depends on it."""
     above, below = [0] * count, [0] * count
-    for q, r in sorted(edges, key=lambda edge: edge[1]):
-        above[r] |= above[q] | 1 << q
-    for q, r in sorted(edges, key=lambda edge: -edge[0]):
-        below[q] |= below[r] | 1 << r
+    inside = [(q, r) for q, r in edges if q // WINDOW == r // WINDOW]
+    for q, r in sorted(inside, key=lambda edge: edge[1]):
+        above[r] |= above[q] | 1 << q % WINDOW
+    for q, r in sorted(inside, key=lambda edge: -edge[0]):
+        below[q] |= below[r] | 1 << r % WINDOW
     return above, below
+
+
+def in_order(state: Fusion) -> list[int]:
+    """Groups so that each comes after those that it reads; else by their last member."""
+    firsts: dict[int, int] = {}  # one root of each group, by window
+    for g in state.groups:
+        firsts[g // WINDOW] = firsts.get(g // WINDOW, 0) | 1 << g % WINDOW
+
+    def place(g: int) -> tuple[int, int, int]:
+        read = (state.above[g] & firsts[g // WINDOW]).bit_count()
+        return g // WINDOW, read, state.groups[g].members[-1]
+
+    return sorted(state.groups, key=place)
 
 
 # --- producers and consumers ------------------------------------------------------------------
@@ -158,6 +186,8 @@ def match(state: Fusion, a: int, b: int) -> Pairs | str:
     refusal = _refuse_kinds(state, first, second)
     if refusal:
         return refusal
+    if not state.are_close(a, b):
+        return "too many kernels lie between them"
     if state.below[a] & state.above[b]:
         return "another kernel lies between them"
     if any(not state.roots[q].is_whole for q, _ in _edges(state, first, second)):
@@ -188,6 +218,9 @@ def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
 def _buffers(state: Fusion, *groups: Group) -> int:
     """Number of arrays that a kernel of these groups reads or writes."""
     members = {m for group in groups for m in group.members}
+    most = max(len(state.roots[m].reads) for m in members)
+    if most - len(members) > cost.MAX_BUFFERS:  # at least so many: not worth counting
+        return most - len(members)
     made = {state.roots[m].var for m in members}
     read = {v for m in members for v in state.roots[m].reads} - made
     return len(read) + sum(is_written(state, var, members) for var in made)
@@ -218,10 +251,7 @@ def _corresponding(state: Fusion, first: Group, second: Group) -> Pairs:
 
 def _edges(state: Fusion, first: Group, second: Group) -> list[tuple[int, int]]:
     """Which member of the first group is read by which of the second."""
-    return [
-        (q, r) for q in first.members for r in state.readers.get(state.roots[q].var, ())
-        if r in second.places
-    ]  # fmt: skip
+    return [(q, r) for q in first.members for r in second.members if (q, r) in state.aligned]
 
 
 def _agreement(a: Mapping[int, int], b: Mapping[int, int]) -> dict[int, int]:
@@ -281,17 +311,19 @@ def _join(state: Fusion, a: int, b: int, pairs: Pairs) -> None:
     )
     for m in second.members:
         state.owner[m] = a
-    for forward, backward in ((state.above, state.below), (state.below, state.above)):
-        _join_reach(forward, backward, a, b)
+    _join_reach(state, a, b)
 
 
-def _join_reach(reach: list[int], back: list[int], a: int, b: int) -> None:
-    """Group b becomes group a in one direction; `back` is the other one, not yet or just done."""
-    both = 1 << a | 1 << b
-    joined = (reach[a] | reach[b]) & ~both
-    reach[a], reach[b] = joined, 0
-    for number in _bits((back[a] | back[b]) & ~both):
-        reach[number] = (reach[number] & ~both) | joined | 1 << a
+def _join_reach(state: Fusion, a: int, b: int) -> None:
+    """What reaches one of two groups that are now one reaches what either reaches."""
+    own = sum(1 << m % WINDOW for m in state.groups[a].members)
+    above, below = state.above, state.below
+    over, under = above[a] | above[b], below[a] | below[b]
+    for number in _bits((above[a] ^ above[b]) & ~own):
+        below[a // WINDOW * WINDOW + number] |= under | own
+    for number in _bits((below[a] ^ below[b]) & ~own):
+        above[a // WINDOW * WINDOW + number] |= over | own
+    above[a], below[a] = over & ~own, under & ~own
 
 
 def _bits(mask: int) -> Iterable[int]:
@@ -310,7 +342,7 @@ def _fuse_siblings(state: Fusion) -> None:
     for var, numbers in state.readers.items():
         for x, y in itertools.pairwise(numbers):
             a, b = state.owner[x], state.owner[y]
-            if a != b and _are_siblings(state, a, b, var):
+            if a != b and state.are_close(a, b) and _are_siblings(state, a, b, var):
                 same = tuple((k, k) for k in range(len(state.groups[a].domain)))
                 _join(state, a, b, same)
 
@@ -320,7 +352,7 @@ def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
     kinds = {state.roots[m].kind for m in (*first.members, *second.members)}
     if kinds & (SEPARATE | {Kind.DOT}) or first.domain != second.domain:
         return False
-    if (state.above[a] | state.below[a]) >> b & 1:
+    if state.are_ordered(a, b):
         return False
     if _buffers(state, first, second) > cost.MAX_BUFFERS:
         return False
@@ -359,7 +391,7 @@ def _fuse_ranges(state: Fusion) -> None:
     for numbers in state.makers.values():
         for x, y in itertools.pairwise(numbers):
             a, b = state.owner[x], state.owner[y]
-            if a == b or (state.above[a] | state.below[a]) >> b & 1:
+            if a == b or not state.are_close(a, b) or state.are_ordered(a, b):
                 continue
             pairs = _undivided(state, state.groups[a], state.groups[b], x, y)
             if pairs is not None:

@@ -321,6 +321,9 @@ def scatter_axes(equation: Equation) -> dict[int, int]:
 
 def _ranges(root: Root, stored: Stored, first: int) -> list[Root]:
     """The root itself, numbered, or the roots of its ranges."""
+    inside = [set(_inside(cuts, size)) for cuts, size in zip(root.cuts, root.sizes)]
+    if any(len(cuts) >= cost.MAX_CELLS for cuts in inside):
+        return [_numbered(root, first)]
     axes = [_intervals(cuts, size) for cuts, size in zip(root.cuts, root.sizes)]
     cells = list(itertools.product(*axes)) if root.cuts else []
     if not 1 < len(cells) <= cost.MAX_CELLS:
@@ -338,7 +341,7 @@ def _numbered(root: Root, number: int) -> Root:
 
 def _intervals(cuts: Iterable[Size], size: Size) -> list[tuple[Size, Size]]:
     """(offset, size) of the ranges between cuts; one range where their order is not known."""
-    inside = [c for c in cuts if not (dims.at_most(c, 0) or dims.at_most(size, c))]
+    inside = _inside(cuts, size)
     ordered: list[Size] = [0]
     for cut in inside:
         if not all(_is_decided(cut, other) for other in (0, size, *inside)):
@@ -348,6 +351,10 @@ def _intervals(cuts: Iterable[Size], size: Size) -> list[tuple[Size, Size]]:
         inside = [c for c in inside if c != least]
         ordered.append(least)
     return [(a, b - a) for a, b in itertools.pairwise([*ordered, size])]
+
+
+def _inside(cuts: Iterable[Size], size: Size) -> list[Size]:
+    return [c for c in cuts if not (dims.at_most(c, 0) or dims.at_most(size, c))]
 
 
 def _is_decided(a: Size, b: Size) -> bool:

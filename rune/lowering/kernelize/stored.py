@@ -50,7 +50,7 @@ def choose(program: Program) -> Stored:
     outputs = tuple(same_elements(a, definitions) for a in program.outputs)
     live = _live(program, outputs, definitions)
     equations = tuple(e for e in program.equations if any(v in live for v in e.results))
-    forced = _forced(equations, outputs, definitions)
+    forced = _limited(equations, _forced(equations, outputs, definitions))
     uses: dict[Var, int] = {}
     for equation in equations:
         for operand in equation.operands:
@@ -99,6 +99,34 @@ def _forced(
             if inner is not None and _is_small_window(inner):
                 forced.update(inner.results)
     return frozenset(forced)
+
+
+def _limited(equations: Sequence[Equation], forced: frozenset[Var]) -> frozenset[Var]:
+    """The forced values, and more, so that none is computed from more than MAX_BUFFERS others.
+
+    A sum of a thousand arrays would be one kernel of a thousand buffers, which drivers refuse, and
+    for which compilers take more than linear time.
+    """
+    stored = set(forced)
+    read: dict[Var, frozenset[Var]] = {}  # by values that are not stored
+    for equation in equations:
+        if is_routine(equation) or is_control(equation):
+            continue
+        operands = dict.fromkeys(a for a in equation.operands if isinstance(a, Var))
+        found = _read(operands, read)
+        for operand in sorted(operands, key=lambda a: -len(read.get(a, ()))):
+            if len(found) <= cost.MAX_BUFFERS or operand not in read:
+                break
+            stored.add(operand)
+            del read[operand]
+            found = _read(operands, read)
+        read.update((v, found) for v in equation.results if v not in stored)
+    return frozenset(stored)
+
+
+def _read(operands: Iterable[Var], read: Mapping[Var, frozenset[Var]]) -> frozenset[Var]:
+    """The stored values from which operands are computed."""
+    return frozenset().union(*(read.get(a, (a,)) for a in operands))
 
 
 def memory_operands(equation: Equation, definitions: Mapping[Var, Equation]) -> list[Var]:
