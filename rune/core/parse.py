@@ -22,6 +22,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.primitive import Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.reading import reading
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, symbol
 from rune.dims import parse as parse_size
@@ -82,10 +83,11 @@ def parse(
     functions: Python functions by the text that stands for them.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
     """
-    reader = _Reader(text, primitives, records or {}, functions or {})
-    program = reader.program()
-    if reader.peek():
-        reader.fail("what follows the program", "one program expected")
+    with reading("a program"):
+        reader = _Reader(text, primitives, records or {}, functions or {})
+        program = reader.program()
+        if reader.peek():
+            reader.fail("what follows the program", "one program expected")
     return program
 
 
@@ -146,7 +148,7 @@ class _Reader:
     def fail(self, what: str, why: str) -> NoReturn:
         """Raise CheckError for the current line."""
         number = self.text.count("\n", 0, self.at) + 1
-        line = self.text.splitlines()[number - 1] if self.text.strip() else ""
+        line = self.text.split("\n")[number - 1]
         raise CheckError(f"parse: cannot read {what} ({why})\nline {number}: {line.strip()}")
 
     def listed(self, item: Callable[[], Any]) -> list[Any]:

@@ -307,6 +307,8 @@ def parse(text: str, symbols: Mapping[str, Dim]) -> Size:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise DimensionError(f"parse: cannot read {text!r} ({error.msg})") from error
+    except (MemoryError, RecursionError, ValueError) as error:  # brackets without end, NUL
+        raise DimensionError(f"parse: cannot read {text[:40]!r}... ({error})") from error
     return _read(tree, symbols)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from rune import dims, dtypes
+from rune.core.reading import next_line, reading
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.lowering.kernel.expr import Expr
@@ -62,9 +63,8 @@ class _KernelReader(Reader):
         while self.skip("in"):
             self.take("place")
             in_place.append(self.alias())
-        while not self.peek("{"):
-            self.at += 1
-        self.take("{")
+        while not self.skip("{"):
+            self.pass_over()
         domain = self.domain()
         body: list[Statement] = []
         while not self.skip("}"):
@@ -82,7 +82,7 @@ class _KernelReader(Reader):
                 while self.skip(","):
                     self.size()
                 return
-            self.at += 1
+            self.pass_over()
 
     def typed_buffers(self) -> tuple[Buffer, ...]:
         """`(x0: f32[3,n], ...)`."""
@@ -194,7 +194,7 @@ class _KernelReader(Reader):
     def skip_brackets(self) -> None:
         """Move behind `[...]`."""
         while not self.skip("]"):
-            self.at += 1
+            self.pass_over()
 
     def indices_at(self, start: int) -> tuple[Size, ...]:
         """Read indices that stand further up, now that their symbols are known."""
@@ -222,19 +222,24 @@ def parse(text: str) -> Kernel:
 
     Errors: CheckError "parse: cannot read kernel code (line 3: 'in', not 'of')".
     """
-    return _KernelReader(text, tokens(text)).kernel()
+    with reading("a kernel"):
+        return _KernelReader(text, tokens(text)).kernel()
 
 
 # --- programs ---------------------------------------------------------------------------------
 
 
 def parse_program(text: str) -> KernelProgram:
-    """The kernel program that `program_text` printed, without the reasons."""
+    """The kernel program that `program_text` printed, without the reasons.
+
+    Errors: CheckError "parse: cannot read kernels (...)".
+    """
     text = _REASON.sub("", text)
     head, *chunks = re.split(r"^kernel ", text, flags=re.MULTILINE)
-    kernels = {k.name: k for k in (parse(f"kernel {chunk}") for chunk in chunks)}
-    lines = iter([line.strip() for line in head.strip().splitlines()])
-    return _block(next(lines), lines, kernels)
+    with reading("kernels"):
+        kernels = {k.name: k for k in (parse(f"kernel {chunk}") for chunk in chunks)}
+        lines = iter([line.strip() for line in head.strip().splitlines()])
+        return _block(next_line(lines), lines, kernels)
 
 
 def _block(first: str, lines: Iterator[str], kernels: Mapping[str, Kernel]) -> KernelProgram:
@@ -246,13 +251,13 @@ def _block(first: str, lines: Iterator[str], kernels: Mapping[str, Kernel]) -> K
     values: dict[str, Value] = {}
     inputs = _bindings(first, values, symbols)
     steps: list[KernelStep] = []
-    while not (line := next(lines)).startswith("return"):
+    while not (line := next_line(lines)).startswith("return"):
         step = _step(line, values, symbols)
         steps.append(_with_programs(step, lines, kernels) if line.endswith(" {") else step)
     results = _BINDING.findall(line)
     for number, type in results:  # a result of no elements has no step
         values.setdefault(number, Value(int(number), _type(type, symbols)))
-    assert next(lines) == "}"
+    assert next_line(lines) == "}"
     used = {name for step in steps for name in kernel_names(step)}
     return KernelProgram(
         first.removeprefix("kernels ").partition("(")[0], inputs, tuple(steps),
@@ -266,7 +271,7 @@ def _with_programs(
 ) -> KernelStep:
     """A loop or branch with the programs that follow its line."""
     found: list[KernelProgram] = []
-    while (first := next(lines)) != "}":
+    while (first := next_line(lines)) != "}":
         found.append(_block(first, lines, kernels))
     if isinstance(step, Repeat):
         condition = found[0] if len(found) > 1 else None

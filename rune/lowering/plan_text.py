@@ -27,6 +27,7 @@ from functools import partial
 from typing import Any
 
 from rune import dims, dtypes
+from rune.core.reading import next_line, reading
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.errors import CheckError
@@ -173,12 +174,7 @@ class _Reader:
     def step(self, text: str) -> Step:
         """Read one step."""
         if found := _LAUNCH.match(text):
-            writes, reads = iter(self.slots(found[2])), iter(self.slots(found[3]))
-            params = self.kernels[found[1]].params
-            return Launch(
-                found[1],
-                tuple(next(reads if p.access is Access.READ else writes) for p in params),
-            )
+            return self.launch(*found.groups())
         if found := _CALL.match(text):
             pairs = (p.split("=") for p in found[2].split(", ") if p)
             parameters = tuple((k, self.parameter(v)) for k, v in pairs)
@@ -192,6 +188,15 @@ class _Reader:
             return Copy(*self.slots(found[1]), *self.slots(found[2]))
         raise CheckError(f"parse: cannot read a plan (the line {text!r})")
 
+    def launch(self, kernel: str, results: str, operands: str) -> Launch:
+        """Read a launch: its slots, in the order of the kernel's parameters."""
+        writes, reads = list(self.slots(results)), list(self.slots(operands))
+        params = self.kernels[kernel].params
+        are_read = [p.access is Access.READ for p in params]
+        if (sum(are_read), len(params)) != (len(reads), len(reads) + len(writes)):
+            raise CheckError(f"parse: cannot read a plan (the slots of {kernel})")
+        return Launch(kernel, tuple((reads if is_read else writes).pop(0) for is_read in are_read))
+
     def loop(self, times: str, arrays: str, offset: str, results: str, arguments: str) -> Loop:
         """Read a loop."""
         sides = self.slots(arguments), self.slots(results), int(arrays)
@@ -203,7 +208,7 @@ class _Reader:
 
     def blocks(self) -> Iterator[Plan]:
         """Read the plans of a step, and the bracket behind them."""
-        while (line := next(self.lines)) != "}":
+        while (line := next_line(self.lines)) != "}":
             yield _read_block(line, self.lines, self.kernels, self.symbols)
 
     def slots(self, text: str) -> tuple[Slot, ...]:
@@ -240,9 +245,10 @@ def parse(text: str) -> Plan:
     Errors: CheckError "parse: cannot read a plan (the line ...)".
     """
     body, *tail = re.split(r"^code ", text.strip(), flags=re.MULTILINE)
-    kernels = {c.name: c for c in (code_text.parse(f"code {chunk}") for chunk in tail)}
-    lines = iter([line.strip() for line in body.splitlines() if line.strip()])
-    return _read_block(next(lines), lines, kernels, {})
+    with reading("a plan"):
+        kernels = {c.name: c for c in (code_text.parse(f"code {chunk}") for chunk in tail)}
+        lines = iter([line.strip() for line in body.splitlines() if line.strip()])
+        return _read_block(next_line(lines), lines, kernels, {})
 
 
 def _read_block(
@@ -253,7 +259,7 @@ def _read_block(
         raise CheckError(f"parse: cannot read a plan (the line {head!r})")
     reader = _Reader(lines, kernels)
     reader.symbols.update(symbols)
-    while (line := next(lines)) != "}":
+    while (line := next_line(lines)) != "}":
         reader.line(line)
     used = {name for step in reader.steps for name in kernel_names(step)}
     return Plan(

@@ -13,6 +13,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from rune import dims, dtypes
+from rune.core.reading import reading
 from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Const, Expr, Index, Load, Local, Op, const
@@ -96,6 +97,12 @@ class Reader:
         self.at += 1
         return token.text
 
+    def pass_over(self) -> None:
+        """Move behind any token, which is looked at later."""
+        if not self.tokens[self.at].text:
+            self.fail("more")
+        self.at += 1
+
     def dtype(self) -> np.dtype:
         name = self.word()
         if name not in dtypes.FROM_SHORT:
@@ -146,12 +153,10 @@ class Reader:
     def sizes(self) -> tuple[str, ...]:
         # Parameters mention sizes, whose bounds stand after them: sizes are read first.
         while not self.skip(")"):
-            if not self.tokens[self.at].text:
-                self.fail("')'")
-            self.at += 1
+            self.pass_over()
             if self.peek("["):
                 while not self.skip("]"):
-                    self.at += 1
+                    self.pass_over()
         if not self.skip("sizes"):
             return ()
         found = [self.size()]
@@ -315,7 +320,7 @@ class Reader:
         elif name.startswith("bits_"):
             start = self.tokens[self.at].start
             while not self.peek(")"):
-                self.at += 1
+                self.pass_over()
             digits = self.text[start : self.tokens[self.at].start].strip()
             made = Const(bytes.fromhex(digits)[::-1], dtypes.FROM_SHORT[name[5:]])
         elif name.startswith("bitcast_"):
@@ -371,4 +376,5 @@ def parse(text: str) -> KernelCode:
 
     Errors: CheckError "parse: cannot read kernel code (line 3: 'in', not 'of')".
     """
-    return Reader(text, tokens(text)).code()
+    with reading("kernel code"):
+        return Reader(text, tokens(text)).code()
