@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 __all__ = [
     "ArgumentError", "AxisError", "BoundsError", "CacheWarning", "CheckError", "CompileError",
-    "DeletedArrayError", "DeviceError", "DimensionError", "DtypeError", "EscapedTracerError",
-    "Frame", "HostFallbackWarning", "KeyReuseError", "LayoutError", "MissingRule", "NaNError",
-    "NonConcreteBooleanIndexError", "OutOfMemory", "RuneError", "ShapeError",
+    "DeletedArrayError", "DepthError", "DeviceError", "DimensionError", "DtypeError",
+    "EscapedTracerError", "Frame", "HostFallbackWarning", "KeyReuseError", "LayoutError",
+    "MissingRule", "NaNError", "NonConcreteBooleanIndexError", "OutOfMemory", "RuneError",
+    "ShapeError",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerError",
     "TracerIntegerConversionError", "TransformError", "UnboundAxisError", "UnhandledEffect",
 ]  # fmt: skip
@@ -262,6 +263,19 @@ class EscapedTracerError(RuneError, RuntimeError):
     >>> kept[0] + 1  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     rune.errors.EscapedTracerError: tracer: cannot use a traced value f32*[] after its ...
+    """
+
+
+class DepthError(RuneError, RecursionError):
+    """Transformations inside one another, deeper than rune goes.
+
+    >>> import rune
+    >>> f = rune.jit(lambda x: f(x))
+    >>> try:
+    ...     f(1.0)
+    ... except RecursionError as error:
+    ...     print(error.message)
+    trace: cannot nest transformations 301 deep (300 is the most)
     """
 
 

@@ -56,7 +56,8 @@ class FreeList:
                 self.kept -= nbytes
                 block = blocks.pop()
             else:
-                block = (ctypes.c_char * nbytes).from_buffer(aligned(nbytes).data)
+                data = aligned(nbytes).data
+                block = (ctypes.c_char * nbytes).from_buffer(data)
                 self.fresh += 1
             self.uses[id(block)] = use
             self.taken += 1
@@ -135,7 +136,7 @@ def aligned(nbytes: int) -> np.ndarray:
     """Uninitialised bytes on a 64-byte border. Errors: OutOfMemory."""
     try:
         raw = np.empty(nbytes + ALIGNMENT, np.uint8)
-    except (MemoryError, ValueError) as error:  # ValueError: beyond what an address can hold
+    except (MemoryError, OverflowError, ValueError) as error:  # beyond what an address can hold
         if not _free.kept:
             raise out_of_memory(nbytes) from error
         _free.clear()

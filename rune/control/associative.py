@@ -11,6 +11,7 @@ from typing import Any
 
 from rune import tree
 from rune.core.interpreter import type_of
+from rune.core.types import ArrayType
 from rune.errors import ArgumentError, AxisError, TransformError
 from rune.ops import concatenate, reshape, slice_
 from rune.ops import reverse as reversed_axes
@@ -59,7 +60,10 @@ def associative_scan(
                 f"({shown(treedef)} goes in, {shown(out_tree)} comes out)",
                 hint="return the same containers and keys as the elements",
             )
-        return array_leaves("associative_scan", found, out_tree)
+        values = array_leaves("associative_scan", found, out_tree)
+        for i, (x, made) in enumerate(zip(a, values, strict=True)):
+            _check_slices(type_of(x), type_of(made), key_path(i, treedef))
+        return values
 
     given = [reversed_axes(x, axes=(a,)) for x, a in zip(leaves, axes)] if reverse else leaves
     found = _prefixes(combine, list(given), axes)
@@ -81,6 +85,14 @@ def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: Any) -> None:
                 f"associative_scan: cannot combine {sizes[0]} slices of "
                 f"elems{key_path(0, treedef)} with {size} of elems{key_path(i, treedef)}"
             )
+
+
+def _check_slices(given: ArrayType, found: ArrayType, path: str) -> None:
+    if found.shape != given.shape:
+        raise TransformError(
+            f"associative_scan: cannot combine slices {given} of elems{path} into {found}",
+            hint="fn works on slices side by side, and returns as many as it takes",
+        )
 
 
 def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequence[int]) -> Any:

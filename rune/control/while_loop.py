@@ -24,6 +24,7 @@ from rune.ops.family import size_value
 from rune.ops.promote import promoted
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.flat import Flat
+from rune.transforms.mismatch import shown
 
 
 def while_loop(
@@ -101,7 +102,8 @@ def _check_condition(traced: Traced) -> None:
             "while_loop: cannot draw in cond_fun", hint="draw in body_fun, and carry the number"
         )
     found = ", ".join(map(str, traced.out_types))
-    if traced.out_tree.num_nodes != 1 or traced.out_types[0] != ArrayType((), dtypes.bool_):
+    if traced.out_tree.num_nodes != 1 or traced.out_types != (ArrayType((), dtypes.bool_),):
+        found = found or shown(traced.out_tree)
         raise TransformError(
             f"while_loop: cannot go on while cond_fun gives ({found}) (one bool[] required)",
             hint="compare, as in x > 0, and reduce with rune.numpy.any or all",

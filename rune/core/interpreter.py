@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune import config, dtypes
+from rune.core.depth import FLAT, make_room
 from rune.core.leaks import holder_of
 from rune.core.types import ArrayType
 from rune.errors import EscapedTracerError, Frame, user_frame
@@ -31,13 +32,16 @@ class Interpreter:
     One that maps lanes may name their axis (axes.py): `axis`, with `size` lanes.
     """
 
-    __slots__ = ("__weakref__", "live", "parent")
+    __slots__ = ("__weakref__", "depth", "live", "parent")
     axis: Hashable | None = None
     size: Any = None
 
     def __init__(self, parent: Interpreter | None):
         self.parent = parent
         self.live = True
+        self.depth = 0 if parent is None else parent.depth + 1
+        if self.depth > FLAT:
+            make_room(self.depth)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """The result of `primitive` on `args`; a list for primitives with several results."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.dims import Dim, Size
+from rune.errors import ShapeError
 
 Shape = tuple[Size, ...]
 
@@ -72,7 +73,16 @@ def _intern(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
     return _interned.setdefault(key, _make(*key)) if found is None else found
 
 
+LARGEST_SIZE = 2**63 - 1  # of one axis: what an index can hold
+
+
 def _make(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
+    large = [d for d in shape if isinstance(d, int) and d > LARGEST_SIZE]
+    if large:
+        raise ShapeError(
+            f"array: cannot have an axis of {large[0]} elements (2**63 - 1 is the most; shape "
+            f"({', '.join(map(str, shape))}))"
+        )
     self = object.__new__(ArrayType)
     object.__setattr__(self, "shape", shape)
     object.__setattr__(self, "dtype", dtype)

@@ -6,8 +6,12 @@ Files are of NumPy's own formats (.npy, .npz, text), with nothing pickled. What 
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Iterable
+from tokenize import TokenError
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -185,12 +189,17 @@ def _storable(name: str, x: Any) -> np.ndarray:
     return host
 
 
+# NotImplementedError and RuntimeError: archives of later versions, and encrypted ones.
+_DAMAGE = (EOFError, NotImplementedError, RuntimeError, SyntaxError, TokenError, ValueError,
+           BadZipFile, struct.error, zlib.error)  # fmt: skip
+
+
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """The array of a .npy file, or a dict of the arrays of a .npz file.
 
     Shapes: as stored. Types: as stored.
-    Errors: OSError for a file that cannot be read; ArgumentError for a file of Python objects:
-            nothing is unpickled.
+    Errors: OSError for a file that cannot be read; ArgumentError for one that is damaged, and for
+            one of Python objects: nothing is unpickled.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()
@@ -204,7 +213,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(found, np.lib.npyio.NpzFile):
             with found:
                 return {name: as_array(found[name], found[name].dtype) for name in found.files}
-    except ValueError as error:
+    except _DAMAGE as error:
         raise ArgumentError(f"load: cannot read {file!r} ({error})") from None
     return as_array(found, found.dtype)
 

@@ -19,7 +19,7 @@ from rune.backends.cpu_memory import out_of_memory
 from rune.core.interpreter import Interpreter, Tracer, escaped, install_outermost, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.staging import stage
-from rune.core.types import ArrayType
+from rune.core.types import LARGEST_SIZE, ArrayType
 from rune.errors import BoundsError, MissingRule, NaNError
 from rune.transforms.compile import run_program, watched_families
 from rune.transforms.key_reuse import note_use
@@ -46,12 +46,7 @@ class Evaluate(Interpreter):
         type = result_type(primitive, types, params)
         if place.device is None and not settings.check_bounds:
             note_use(primitive, data, params)
-            try:
-                with np.errstate(all="ignore"):
-                    out = primitive.reference(*data, **params)
-            except MemoryError as error:
-                sizes = [d for d in type.shape if isinstance(d, int)]
-                raise out_of_memory(math.prod(sizes) * type.dtype.itemsize) from error
+            out = _computed(primitive, data, params, (type,))
             made = Array(np.asarray(out), type, place)
             is_checked = settings.check_nans or settings.check_infs
             if is_checked and primitive.family in watched_families():
@@ -65,6 +60,24 @@ class Evaluate(Interpreter):
         return made
 
 
+def _computed(
+    primitive: Primitive, data: Sequence[Any], params: Mapping[str, Any],
+    types: Sequence[ArrayType],
+) -> Any:  # fmt: skip
+    """What NumPy gives. Errors: OutOfMemory where there is no room for results of these types."""
+    assert primitive.reference is not None
+    try:
+        with np.errstate(all="ignore"):
+            return primitive.reference(*data, **params)
+    except (MemoryError, ValueError) as error:
+        size_bytes = sum(
+            math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in types
+        )
+        if isinstance(error, ValueError) and size_bytes <= LARGEST_SIZE:
+            raise  # else NumPy says so that there are no such addresses
+        raise out_of_memory(size_bytes) from error
+
+
 def _run_library(
     primitive: Primitive, data: Sequence[Any], types: tuple, args: Sequence[Any],
     params: Mapping[str, Any], place: Place,
@@ -73,10 +86,8 @@ def _run_library(
     if place.device is not None:
         program = one_operation(primitive, types, tuple(sorted(params.items())))
         return run_program(program, args, place)
-    assert primitive.reference is not None
     results: Any = result_type(primitive, types, params)  # first: it says what cannot be done
-    with np.errstate(all="ignore"):
-        found = primitive.reference(*data, **params)
+    found = _computed(primitive, data, params, results)
     return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(found, results, strict=True)]
 
 

@@ -94,17 +94,18 @@ def is_layout(found: ArrayType, expected: ArrayType) -> bool:
     return found.shape == expected.shape and found.dtype == expected.dtype
 
 
-def tangent_of(name: str, primal: Any, tangent: Any) -> Any:
+def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Any:
     """A tangent as it travels inside: None for the float0 of an integer.
 
-    Errors: TransformError when shape or dtype is not that of a tangent of `primal`.
+    primal:  the type of the value that it belongs to.
+    Errors: TransformError when shape or dtype is not that of a tangent of it.
     """
-    expected = tangent_type(type_of(primal))
+    expected = tangent_type(primal)
     tangent = host_as(tangent, expected)
     found = type_of(tangent)
     if not is_layout(found, expected):
         raise TransformError(
-            f"{name}: cannot use a tangent {found} for a primal {type_of(primal)}",
+            f"{name}: cannot use a tangent {found} for a primal {primal}",
             hint=_FLOAT0 if expected.dtype == dtypes.float0 else None,
         )
     return None if expected.dtype == dtypes.float0 else tangent
@@ -144,8 +145,8 @@ def float0_zeros(type: ArrayType) -> np.ndarray:
     return np.zeros(type.shape, dtypes.float0)
 
 
-def filled_cotangent(type: ArrayType, ct: Any) -> Any:
-    """The cotangent of an input of this type, or what stands for zero."""
+def filled_as(type: ArrayType, ct: Any) -> Any:
+    """The tangent or cotangent of a value of this type, or what stands for zero."""
     if type.dtype not in dtypes.INEXACT:
         return float0_zeros(type)
     return zeros(type) if ct is None else ct

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import tree
-from rune.core.interpreter import is_differentiable
+from rune.core.interpreter import is_differentiable, type_of
+from rune.core.types import ArrayType
 from rune.errors import TransformError
-from rune.transforms.flat import Aux, filled, flatten, tangent_of
+from rune.transforms.flat import Aux, filled, filled_as, flatten, tangent_of
 from rune.transforms.jvp import jvp_flat
+from rune.transforms.linear_node import LinearNode
 from rune.transforms.linearize import linearize_flat
 from rune.transforms.mismatch import mismatch
 
@@ -31,15 +33,17 @@ def jvp(
     """
     main = Aux(function) if has_aux else function
     leaves, flat = flatten("jvp", main, primals)
-    directions = _directions("jvp", leaves, flat.treedef, tangents)
+    directions = _directions("jvp", [*map(type_of, leaves)], flat.treedef, tangents)
     outs, found = jvp_flat(flat, leaves, directions)
     made = [filled(o, t) for o, t in zip(outs, found, strict=True)]
     pair = tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
     return (*pair, main.kept) if isinstance(main, Aux) else pair
 
 
-def _directions(name: str, leaves: Sequence[Any], treedef: Any, tangents: Sequence[Any]) -> list:
-    """One tangent per leaf, None for that of an integer."""
+def _directions(
+    name: str, types: Sequence[ArrayType], treedef: Any, tangents: Sequence[Any]
+) -> list[Any]:
+    """One tangent per leaf of these types, None for that of an integer."""
     given, found = tree.flatten(tuple(tangents))
     if found != treedef:
         how = mismatch(
@@ -47,12 +51,28 @@ def _directions(name: str, leaves: Sequence[Any], treedef: Any, tangents: Sequen
             "tangent{} belongs to no primal".format, "{} required, not {}",
         )  # fmt: skip
         raise TransformError(f"{name}: cannot match tangents to primals ({how})")
-    return [tangent_of(name, p, t) for p, t in zip(leaves, given, strict=True)]
+    return [tangent_of(name, p, t) for p, t in zip(types, given, strict=True)]
+
+
+class LinearFunction(LinearNode):
+    """The map from tangents of the inputs to tangents of the outputs: a tree of residuals."""
+
+    def __call__(self, *tangents: Any) -> Any:
+        """Tangents of the outputs. Errors: TransformError names the path that differs."""
+        form = self.form
+        given = _directions("linearize", form.types, form.treedef, tangents)
+        found = self.linear([t for t in given if t is not None])
+        made = [filled_as(o, t) for o, t in zip(form.out_types, found, strict=True)]
+        return tree.unflatten(form.out_tree, made)
+
+
+tree.register_node_class(LinearFunction)
 
 
 def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(outputs, the linear map from tangents to tangents) at `primals`; with `has_aux`, also aux.
 
+    The map is a tree whose leaves are its residuals: it may leave a jitted function, and enter one.
     Errors: TransformError, when the map is called, for a tangent unlike its primal.
 
     >>> import rune, rune.numpy as rnp
@@ -63,13 +83,6 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     leaves, flat = flatten("linearize", main, primals)
     active = [is_differentiable(x) for x in leaves]
     outs, linear = linearize_flat(flat, leaves, active)
-    treedef, out_tree = flat.treedef, flat.out_tree
-
-    def tangent_map(*tangents: Any) -> Any:
-        checked = _directions("linearize", leaves, treedef, tangents)
-        found = linear([t for t, a in zip(checked, active, strict=True) if a])
-        made = [filled(o, t) for o, t in zip(outs, found, strict=True)]
-        return tree.unflatten(out_tree, made)
-
-    result = tree.unflatten(out_tree, outs)
+    tangent_map = LinearFunction.of(linear, leaves, outs, flat)
+    result = tree.unflatten(flat.out_tree, outs)
     return (result, tangent_map, main.kept) if isinstance(main, Aux) else (result, tangent_map)

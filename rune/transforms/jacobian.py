@@ -23,7 +23,7 @@ from rune.ops import cast, eq, iota, reshape
 from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.arguments import named, require_callable
 from rune.transforms.custom_vjp import custom_lin
-from rune.transforms.flat import Aux, Chosen, filled, filled_cotangent, flatten
+from rune.transforms.flat import Aux, Chosen, filled, filled_as, flatten
 from rune.transforms.forward import jvp
 from rune.transforms.grad import grad, require_inputs, require_result
 from rune.transforms.linearize import LinearMap, linearize_flat
@@ -163,7 +163,7 @@ def _row(at: _At, number: int) -> list[Any]:
     def back(cotangent: Any) -> list[Any]:
         cts = [cotangent if o == number else None for o in range(len(at.outs))]
         found = pull_back(at.linear, cts)
-        return [filled_cotangent(t, ct) for t, ct in zip(active, found, strict=True)]
+        return [filled_as(t, ct) for t, ct in zip(active, found, strict=True)]
 
     active = [t for t, a in zip(types, at.active, strict=True) if a]
     found = iter(_on_lanes(back, _basis(type)))

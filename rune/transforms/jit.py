@@ -149,7 +149,7 @@ class Jitted:
         if not (traced.serves_one_call or traced.needs or traced.axes):
             if len(self._plain) >= automatic.KEPT:
                 self._plain.clear()
-            self._plain[key] = traced
+            self._plain[(treedef and treedef.settled(), *key[1:])] = traced
         return self._finish(traced, leaves)
 
     def _call_general(self, args: tuple, kwargs: Mapping[str, Any]) -> Any:
@@ -281,7 +281,8 @@ class Jitted:
 
     def _keep(self, key: Key, found: tuple[Traced, list[Any]]) -> None:
         if not found[0].serves_one_call:
-            self._traces.setdefault(key, []).append(found[0])
+            treedef, *others = key
+            self._traces.setdefault((treedef.settled(), *others), []).append(found[0])  # type: ignore[arg-type]
 
     def _fitting(self, key: Any) -> tuple[Traced, list[Any]] | None:
         """A kept trace, with its hidden inputs, that fits the handlers and named axes in force."""

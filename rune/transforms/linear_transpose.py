@@ -17,7 +17,7 @@ from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.transforms.arguments import function_name, key_path, require_callable
-from rune.transforms.flat import Flat, cotangents_of, filled_cotangent
+from rune.transforms.flat import Flat, cotangents_of, filled_as
 from rune.transforms.jvp import jvp_program
 from rune.transforms.shapes import leaf_types
 from rune.transforms.transpose import backward
@@ -51,7 +51,7 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Callable[..
         read = [ct for ct, n in zip(cts, nonzero, strict=True) if n]
         values = [*staged.captured, *(None for _ in types)]
         pulled = backward(linear, known, values, read)
-        return tree.unflatten(treedef, map(filled_cotangent, types, pulled))
+        return tree.unflatten(treedef, map(filled_as, types, pulled))
 
     return transposed
 

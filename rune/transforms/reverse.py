@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import dtypes, tree
-from rune.core.interpreter import is_differentiable, type_of
-from rune.transforms.flat import Aux, Flat, cotangents_of, filled_cotangent, flatten
+from rune.core.interpreter import is_differentiable
+from rune.transforms.flat import Aux, cotangents_of, filled_as, flatten
+from rune.transforms.linear_node import LinearNode
 from rune.transforms.linearize import LinearMap, linearize_flat
 from rune.transforms.transpose import backward
 
@@ -26,29 +27,28 @@ def pull_back(linear: LinearMap, cotangents: Sequence[Any]) -> list[Any]:
     return backward(linear.program, mask, values, read)
 
 
-class VjpFunction:
-    """The map from cotangents of the outputs to cotangents of the inputs; call it any number of
-    times. It holds the residuals: dropping it frees them."""
-
-    def __init__(self, primals: list[Any], outs: list[Any], flat: Flat, linear: LinearMap):
-        self._types = [type_of(p) for p in primals]
-        self._out_types = [type_of(o) for o in outs]
-        self._treedef, self._out_tree, self._linear = flat.treedef, flat.out_tree, linear
+class VjpFunction(LinearNode):
+    """The map from cotangents of the outputs to cotangents of the inputs: a tree of residuals.
+    Call it any number of times."""
 
     def __call__(self, cotangents: Any) -> tuple[Any, ...]:
         """One cotangent tree per argument. Errors: TransformError names the path that differs."""
-        cts = cotangents_of("vjp", self._out_types, self._out_tree, cotangents)
-        found = iter(pull_back(self._linear, cts))
+        form = self.form
+        cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
+        found = iter(pull_back(self.linear, cts))
         made = [
-            filled_cotangent(t, next(found) if t.dtype in dtypes.INEXACT else None)
-            for t in self._types
+            filled_as(t, next(found) if t.dtype in dtypes.INEXACT else None) for t in form.types
         ]
-        return tree.unflatten(self._treedef, made)
+        return tree.unflatten(form.treedef, made)
+
+
+tree.register_node_class(VjpFunction)
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
 
+    The map is a tree whose leaves are its residuals: it may leave a jitted function, and enter one.
     Types: the cotangent of an integer is float0, in and out.
     Errors: ArgumentError for results that are no arrays; TransformError, when the pullback is
             called, for a cotangent unlike its output.
@@ -60,6 +60,6 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     main = Aux(function) if has_aux else function
     leaves, flat = flatten("vjp", main, primals)
     outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
-    pull = VjpFunction(leaves, outs, flat, linear)
+    pull = VjpFunction.of(linear, leaves, outs, flat)
     result = tree.unflatten(flat.out_tree, outs)
     return (result, pull, main.kept) if isinstance(main, Aux) else (result, pull)

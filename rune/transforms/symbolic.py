@@ -23,7 +23,7 @@ from rune import dims, tree
 from rune.core.interpreter import current
 from rune.core.sizes import Arguments, read_sizes, size_sources
 from rune.core.staging import Stage
-from rune.core.types import ArrayType
+from rune.core.types import LARGEST_SIZE, ArrayType
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, AxisError, DimensionError, ShapeError
 from rune.transforms.arguments import leaf_path
@@ -183,6 +183,12 @@ def _checked_range(name: str, bounds: Any) -> tuple[Bound, Bound | None]:
     if isinstance(bounds, tuple | list) and len(bounds) == 2:
         low, high = (int(b) if isinstance(b, np.integer) else b for b in bounds)
         if _is_bound(low) and (high is None or _is_bound(high)):
+            for bound in (low, high):
+                if isinstance(bound, int) and bound > LARGEST_SIZE:
+                    raise ArgumentError(
+                        f"jit: cannot declare {name} up to {bound} (2**63 - 1 is the most)",
+                        hint=f"dims={{{name!r}: (1, None)}} leaves it open",
+                    )
             return low, high
     raise ArgumentError(
         f"jit: cannot read the range {bounds!r} of {name} (two whole numbers, or sizes, required)",

@@ -7,13 +7,13 @@ registry.py: which classes are nodes. treedef.py: the structure. Here: functions
 rune.tree_util: the same under the names of jax.tree_util.
 
 `flatten` is on the path of every jit call and the reason for what is unrolled by hand below.
-Not done: containers nested deeper than Python's recursion limit; cycles.
+Containers may be nested deeper than Python's recursion limit. Not done: cycles.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rune.errors import ArgumentError
@@ -74,6 +74,7 @@ __all__ = [
 
 IsLeaf = Callable[..., bool]
 _MISSING = object()
+_DEEPEST_CALL = 64  # of `_walk`, in trees that are deeper; it is the faster one
 
 
 def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDef]:
@@ -91,10 +92,10 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDe
     if kind is None:
         return [tree], LEAF
     found: list[Any] = []
-    return found, _walk(kind, tree, found)
+    return found, _walk(kind, tree, found, 0)
 
 
-def _walk(kind: Kind, tree: Any, found: list[Any]) -> TreeDef:
+def _walk(kind: Kind, tree: Any, found: list[Any], depth: int) -> TreeDef:
     # The hot path: a container of leaves only costs one look-up and no tuple of parts.
     if kind is TUPLE or kind is LIST:
         children, data = tree, None
@@ -112,9 +113,29 @@ def _walk(kind: Kind, tree: Any, found: list[Any]) -> TreeDef:
         if inner is None:
             found.append(child)
             parts.append(LEAF)
+        elif depth < _DEEPEST_CALL:
+            parts.append(_walk(inner, child, found, depth + 1))
         else:
-            parts.append(_walk(inner, child, found))
+            parts.append(_walk_deep(child, found))
     return node_of(kind, data, tuple(parts))
+
+
+def _walk_deep(tree: Any, found: list[Any]) -> TreeDef:
+    around: list[tuple[Kind, Any, Iterator[Any], list[TreeDef]]] = []  # open nodes, outer first
+    while True:
+        kind = kinds[type(tree)]
+        if kind is None:
+            found.append(tree)
+            around[-1][3].append(LEAF)
+        else:
+            children, data = kind.split(tree)
+            around.append((kind, data, iter(children), []))
+        while (tree := next(around[-1][2], _MISSING)) is _MISSING:
+            kind, data, _, parts = around.pop()
+            part = node_of(kind, data, tuple(parts))
+            if not around:
+                return part
+            around[-1][3].append(part)
 
 
 def flatten_with_path(
@@ -143,14 +164,30 @@ def _without_path(is_leaf: IsLeaf, path: KeyPath, node: Any) -> bool:
 def _walk_with_path(
     tree: Any, path: KeyPath, stops: IsLeaf | None, found: list[tuple[KeyPath, Any]]
 ) -> TreeDef:
-    kind = kinds[type(tree)]
-    if kind is None or (stops is not None and stops(path, tree)):
-        found.append((path, tree))
-        return LEAF
-    children, data = kind.split(tree)
-    steps = zip(keys_of(kind, tree, len(children)), children)
-    parts = [_walk_with_path(child, (*path, key), stops, found) for key, child in steps]
-    return node_of(kind, data, tuple(parts))
+    around: list[tuple[Kind, Any, KeyPath, Iterator[tuple[Any, Any]], list[TreeDef]]] = []
+    while True:
+        kind = kinds[type(tree)]
+        if kind is None or (stops is not None and stops(path, tree)):
+            found.append((path, tree))
+            part = LEAF
+        else:
+            children, data = kind.split(tree)
+            steps = zip(keys_of(kind, tree, len(children)), children)
+            around.append((kind, data, path, iter(steps), []))
+            part = None
+        while around:
+            kind, data, path, steps, parts = around[-1]
+            if part is not None:
+                parts.append(part)
+            step = next(steps, None)
+            if step is not None:
+                path, tree = (*path, step[0]), step[1]
+                break
+            around.pop()
+            part = node_of(kind, data, tuple(parts))
+        else:
+            assert part is not None
+            return part
 
 
 def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:

@@ -193,7 +193,7 @@ def register_node(
 ) -> C:
     """Make the instances of `cls` nodes: flatten(x) is (children, data), unflatten the inverse.
 
-    Data must be hashable and compare by ==; unflatten takes (data, children).
+    Data must compare by ==, and is a part of every cache's key; unflatten takes (data, children).
     Errors: ArgumentError when the class is registered already.
 
     >>> from rune import tree

@@ -6,7 +6,8 @@ remembered, so that equal ones are mostly the same object; the memory is bounded
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -30,12 +31,13 @@ class TreeDef:
     data: Any
     parts: tuple[TreeDef, ...]
     num_leaves: int
+    is_exact: bool  # whether an equal one is interchangeable with it
     _hash: list[int] = field(default_factory=list, repr=False)  # empty until asked for
 
     @property
     def num_nodes(self) -> int:
         """The number of containers and leaves, Nones included."""
-        return 1 + sum(part.num_nodes for part in self.parts)
+        return _folded(self, lambda _, counts: 1 + sum(counts))
 
     def children(self) -> list[TreeDef]:
         """The structures one level down."""
@@ -64,7 +66,7 @@ class TreeDef:
         Errors: ArgumentError with both key paths where the two differ.
         """
         subtrees: list[Any] = []
-        _take_up_to(self, tree, subtrees, [])
+        _take_up_to(self, tree, subtrees)
         return subtrees
 
     def __eq__(self, other: object) -> bool:
@@ -77,31 +79,66 @@ class TreeDef:
             a, b = pairs.pop()
             if a is b:
                 continue
-            if a.kind is not b.kind or len(a.parts) != len(b.parts) or a.data != b.data:
+            if a.kind is not b.kind or len(a.parts) != len(b.parts) or differ(a.data, b.data):
                 return False
             pairs.extend(zip(a.parts, b.parts))
         return True
 
     def __hash__(self) -> int:
         if not self._hash:
-            try:
-                self._hash.append(hash((self.kind, self.data, self.parts)))
-            except TypeError as error:
-                message = f"hash: cannot hash a tree's structure ({error}, in {self})"
-                hint = "static data, as the meta_fields of a dataclass, must be hashable"
-                raise ArgumentError(message, hint=hint) from error
+            unknown: list[TreeDef] = [self]
+            for node in unknown:
+                unknown.extend(part for part in node.parts if not part._hash)
+            for node in reversed(unknown):
+                node._hash[:] = [_hash_of(node)]
         return self._hash[0]
+
+    def settled(self) -> TreeDef:
+        """The same, of static data that nobody else can change: to be kept as a key."""
+        return _folded(self, _settled)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (None if self.kind is None else self.kind.type, self.data, self.parts)
 
     def __str__(self) -> str:
-        return f"PyTreeDef({_text(self)})"
+        return f"PyTreeDef({_folded(self, _text)})"
 
     __repr__ = __str__
 
 
-LEAF = TreeDef(None, None, (), 1)
+def _hash_of(node: TreeDef) -> int:
+    """The hash of a node whose parts know theirs. Static data that has none is left out."""
+    try:
+        return hash((node.kind, node.data, node.parts))
+    except TypeError:
+        return hash((node.kind, node.parts))
+
+
+def _settled(node: TreeDef, parts: list[TreeDef]) -> TreeDef:
+    data = node.data
+    try:
+        hash(data)
+    except TypeError:
+        data = copy.deepcopy(data)
+    is_same = data is node.data and all(a is b for a, b in zip(parts, node.parts))
+    return node if is_same else TreeDef(node.kind, data, tuple(parts), node.num_leaves, False)
+
+
+def differ(data: Any, other: Any) -> bool:
+    """Whether static data of nodes are unequal.
+
+    Errors: ArgumentError for data that cannot say so, as arrays.
+    """
+    try:
+        return data is not other and not data == other
+    except Exception as error:
+        raise ArgumentError(
+            f"tree: cannot compare static data ({type(data).__name__}; {error})",
+            hint="arrays belong among a node's children; its data must compare by ==",
+        ) from error
+
+
+LEAF = TreeDef(None, None, (), 1, True)
 _remembered: dict[tuple[Any, ...], TreeDef] = {}
 _MOST_REMEMBERED = 4096
 _WIDEST_REMEMBERED = 1024
@@ -114,13 +151,17 @@ def _restore(cls: type | None, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef
 
 
 def _treedef(kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
-    return TreeDef(kind, data, parts, sum([part.num_leaves for part in parts]))
+    is_exact = _is_exact(kind, data) and False not in [part.is_exact for part in parts]
+    return TreeDef(kind, data, parts, sum([part.num_leaves for part in parts]), is_exact)
 
 
 def node_of(kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
     """The structure of a node whose children have the structures `parts`."""
     if not _is_exact(kind, data):
         return _treedef(kind, data, parts)
+    for part in parts:
+        if not part.is_exact:
+            return _treedef(kind, data, parts)
     key = (kind, data, parts)
     return _remembered.get(key) or _remember(key, kind, data, parts)
 
@@ -149,15 +190,38 @@ def _remember(key: tuple[Any, ...], kind: Kind, data: Any, parts: tuple[TreeDef,
 
 
 def _build(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
-    if treedef.kind is None:
-        return next(leaves)
-    children = [next(leaves) if p is LEAF else _build(p, leaves) for p in treedef.parts]
-    return treedef.kind.join(treedef.data, children)
+    around: list[tuple[TreeDef, Iterator[TreeDef], list[Any]]] = []  # open nodes, outer first
+    node, parts, children = treedef, iter(treedef.parts), []
+    while True:
+        for part in parts:
+            if part.kind is not None:
+                around.append((node, parts, children))
+                node, parts, children = part, iter(part.parts), []
+                break
+            children.append(next(leaves))
+        else:
+            assert node.kind is not None
+            value = node.kind.join(node.data, children)
+            if not around:
+                return value
+            node, parts, children = around.pop()
+            children.append(value)
 
 
-def _text(treedef: TreeDef) -> str:
+def _folded(treedef: TreeDef, combine: Callable[[TreeDef, list[Any]], Any]) -> Any:
+    """The value of a structure, made of those of its parts."""
+    nodes, values = [treedef], {}
+    for node in nodes:
+        nodes.extend(node.parts)
+    for node in reversed(nodes):
+        if id(node) not in values:
+            values[id(node)] = combine(node, [values[id(part)] for part in node.parts])
+    return values[id(treedef)]
+
+
+def _text(treedef: TreeDef, parts: list[str]) -> str:
+    """The text of a node, made of those of its parts."""
     kind, data = treedef.kind, treedef.data
-    parts = [_text(part) for part in treedef.parts]
     inside = ", ".join(parts)
     if kind is None or kind is NONE:
         return "*" if kind is None else "None"
@@ -171,20 +235,37 @@ def _text(treedef: TreeDef) -> str:
     return f"CustomNode({label}, [{inside}])"
 
 
-def _take_up_to(prefix: TreeDef, tree: Any, found: list[Any], path: list[tuple[Any, int]]) -> None:
+def _take_up_to(prefix: TreeDef, tree: Any, found: list[Any]) -> None:
+    around: list[tuple[Any, Iterator[tuple[int, tuple[TreeDef, Any]]]]] = []  # outer nodes first
+    path: list[tuple[Any, int]] = []  # the nodes from the root, and which child of each
+    while True:
+        if prefix.kind is None:
+            found.append(tree)
+        else:
+            pairs = zip(prefix.parts, _children_like(prefix, tree, path))
+            around.append((tree, enumerate(pairs)))
+            path.append((tree, 0))
+        while around:
+            following = next(around[-1][1], None)
+            if following is not None:
+                path[-1] = (around[-1][0], following[0])
+                prefix, tree = following[1]
+                break
+            around.pop()
+            path.pop()
+        else:
+            return
+
+
+def _children_like(prefix: TreeDef, tree: Any, path: list[tuple[Any, int]]) -> Sequence[Any]:
+    """The children of a node that is as the outermost one of `prefix`."""
     kind = prefix.kind
-    if kind is None:
-        found.append(tree)
-        return
-    if kinds[type(tree)] is not kind:
+    if kind is None or kinds[type(tree)] is not kind:
         _refuse(prefix, tree, path)
     children, data = kind.split(tree)
-    if len(children) != len(prefix.parts) or data != prefix.data:
+    if len(children) != len(prefix.parts) or differ(data, prefix.data):
         _refuse(prefix, tree, path)
-    for i, (part, child) in enumerate(zip(prefix.parts, children)):
-        path.append((tree, i))
-        _take_up_to(part, child, found, path)
-        path.pop()
+    return children
 
 
 def _refuse(prefix: TreeDef, tree: Any, path: list[tuple[Any, int]]) -> NoReturn:

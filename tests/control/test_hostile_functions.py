@@ -1,0 +1,42 @@
+"""Functions that give control flow what it cannot use: refused in words, whatever they give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import ArgumentError, OutOfMemory, ShapeError, TransformError
+
+
+@pytest.mark.parametrize("found", [None, {}, (), [], 1.0, (True,), rnp.ones(2, bool)], ids=str)
+def test_a_condition_that_is_no_bool_is_refused(found: Any):
+    with pytest.raises(TransformError, match="while_loop: cannot go on while cond_fun gives"):
+        rune.while_loop(lambda x: found, lambda x: x + 1, 0)
+
+
+@pytest.mark.parametrize("found", [1.0, rnp.ones(3), rnp.ones(()), rnp.ones((5, 1))], ids=str)
+def test_an_operation_that_gives_other_slices_is_refused(found: Any):
+    with pytest.raises(TransformError, match=r"associative_scan: cannot combine slices f32\[2\]"):
+        rune.associative_scan(lambda a, b: found, rnp.arange(5.0))
+
+
+@pytest.mark.parametrize("bounds", [(1, 2**63), (2**64, 2**65), (0, 10**30)])
+def test_a_size_beyond_every_index_is_refused(bounds: tuple[int, int]):
+    with pytest.raises(ArgumentError, match="jit: cannot declare n up to"):
+        rune.jit(lambda x: x + 1, dims={"n": bounds})(rnp.ones(3))
+
+
+@pytest.mark.parametrize("n", [2**63, 2**64, 10**30])
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_an_axis_beyond_every_index_is_refused(wrap: Any, n: int):
+    with pytest.raises(ShapeError, match="cannot have an axis of"):
+        wrap(lambda: rnp.zeros(n).sum())()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_what_no_address_reaches_does_not_fit_into_memory(wrap: Any):
+    with pytest.raises(OutOfMemory):
+        wrap(lambda: rnp.sort(rnp.zeros((2**40, 2**20)))[3, 4])()
