@@ -285,6 +285,19 @@ run_long:
 ran:
   call void @count(ptr %words, i64 W_FINISHED)
   call void @count(ptr %words, i64 W_RUNS)
+  br i1 %is_brief, label %whole, label %look
+look:
+  %raised = call ptr ERROR()
+  %is_whole = icmp eq ptr %raised, null
+  br i1 %is_whole, label %whole, label %interrupted
+interrupted:
+  call void @drop(ptr %made, i64 0, i64 %results)
+  %unused = icmp eq ptr %held_arena, null
+  br i1 %unused, label %raise, label %drop_unused
+drop_unused:
+  call void DECREF(ptr %held_arena)
+  br label %raise
+whole:
   %had_arena = icmp ne ptr %held_arena, null
   br i1 %had_arena, label %give_arena, label %finish
 give_arena:

@@ -14,12 +14,14 @@ import functools
 import os
 import platform
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rune import locks
 from rune.backends import disk_cache
+from rune.backends.interrupts import deferred
 from rune.backends.refusal import refusal
 from rune.lowering.codegen.llvm import Machine
 
@@ -33,7 +35,7 @@ def library() -> Any:
 
     Errors: ImportError where llvmlite is missing.
     """
-    with locks.loading:
+    with locks.loading, deferred():
         llvm: Any = locks.load("llvmlite.binding")
         locks.held(_lock_of(llvm))
         llvm.initialize_native_target()
@@ -57,18 +59,21 @@ def _lock() -> locks.Lock:
 @functools.cache
 def features() -> dict[str, bool]:
     """The host's instruction sets by LLVM's names."""
-    return dict(library().get_host_cpu_features())
+    with deferred():
+        return dict(library().get_host_cpu_features())
 
 
 @functools.cache
 def _features_text() -> str:
-    return library().get_host_cpu_features().flatten()
+    with deferred():
+        return library().get_host_cpu_features().flatten()
 
 
 @functools.cache
 def processor() -> str:
     """The host's processor by LLVM's name."""
-    return library().get_host_cpu_name()
+    with deferred():
+        return library().get_host_cpu_name()
 
 
 @functools.cache
@@ -115,11 +120,17 @@ class Code:
 
     def address(self, name: str) -> int:
         """Where a function begins."""
-        return self.engine.get_function_address(name)
+        with deferred():
+            return self.engine.get_function_address(name)
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            with deferred():  # else an interrupt could free the code twice
+                self.engine.close()
 
     def assembly(self) -> str:
         """The module as assembly, compiled again for reading."""
-        with _lock():
+        with _lock(), deferred():
             target = _target_machine()
             return target.emit_assembly(_optimised(self.text, target))
 
@@ -133,7 +144,7 @@ def compile_module(name: str, text: str, effort: int = 2) -> Code:
     versions = ".".join(map(str, library().llvm_version_info))
     host = (*_MODEL.values(), processor(), _features_text())
     key = disk_cache.key_of("llvm", versions, *host, *PASSES, str(effort), text)
-    with _lock():
+    with _lock(), deferred():
         try:
             return Code(_linked(_object(key, text, effort), addresses), text)
         except RuntimeError as error:

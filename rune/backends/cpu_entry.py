@@ -23,7 +23,7 @@ from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm_text import Value, Writer
-from rune.lowering.plan import Plan
+from rune.lowering.plan import Loop, Plan, all_steps
 
 _MISCOUNTED = 0x7FFF
 
@@ -93,7 +93,19 @@ class _Entry:
         state = writer.effect("ptr", f"call ptr {function_at(abi.save_thread)}()")
         writer.do(f"call void @run(ptr {words.text})")
         writer.do(f"call void {function_at(abi.restore_thread)}(ptr {state.text})")
+        if any(isinstance(step, Loop) for step in all_steps(self.plan)):
+            self.raise_waiting()
         self.answer(self.zero)
+
+    def raise_waiting(self) -> None:
+        """Raise what a handler of signals has raised meanwhile (cpu_pulse.py)."""
+        writer = self.writer
+        error = writer.effect("ptr", f"call ptr {function_at(self.abi.error)}()")
+        none, some = writer.name("none"), writer.name("some")
+        writer.branch(error.equals(Value(writer, "ptr", "null")), none, some)
+        writer.label(some)
+        writer.do("ret ptr null")
+        writer.label(none)
 
     def answer(self, code: Value) -> None:
         """Return a Python int."""

@@ -9,22 +9,17 @@ Calls of kinds that were met before come to `@run` at once (cpu_call.py), when a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rune import dims
 from rune.backends import cpu_steps
+from rune.backends.cpu_costs import cost_of
 from rune.backends.cpu_dots import compile_dots
 from rune.backends.cpu_entry import entry
 from rune.backends.cpu_steps import Host
 from rune.lowering.codegen.llvm import Rendered, render
 from rune.lowering.codegen.llvm_names import identifier
-from rune.lowering.kernelize.walks import SIZES
-from rune.lowering.plan import Call, Copy, Launch, Plan
-
-_DOT_COST = 1 / 16  # of one product of a matrix product
-_COPY_COST = 1 / 4  # of one element of a copy
+from rune.lowering.plan import Branch, Loop, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +53,8 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
 
 
 def _cost(plan: Plan, kernels: Mapping[str, Rendered]) -> float | None:
-    if plan.size_sources:
-        return None
-    total = 0.0
-    for step in plan.steps:
-        match step:
-            case Launch():
-                kernel = kernels[step.kernel]
-                total += kernel.unit_cost * dims.evaluate(kernel.range, {})
-            case Copy():
-                total += _COPY_COST * dims.evaluate(dims.product(step.source.type.shape), {})
-            case Call(routine="dot"):
-                total += _DOT_COST * _products(step)
-            case _:
-                return None
-    return total
-
-
-def _products(step: Call) -> int:
-    """How many products a matrix product adds up."""
-    given = dict(step.parameters)
-    return math.prod(x for x in map(given.get, SIZES) if isinstance(x, int))
+    has_loops = any(isinstance(step, Loop | Branch) for step in plan.steps)
+    return None if plan.size_sources or has_loops else cost_of(plan.steps, kernels)
 
 
 def _task(plan: Plan, name: str, kernel: Rendered) -> str:

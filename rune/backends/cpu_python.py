@@ -34,6 +34,7 @@ class Abi:
     save_thread: int
     restore_thread: int
     from_long: int
+    error: int
 
 
 def address_of(function: Any) -> int:
@@ -53,7 +54,7 @@ def abi() -> Abi | None:
         flags=head + 48, ndarray=id(np.ndarray), required_flags=_C_CONTIGUOUS | _ALIGNED,
         save_thread=address_of(api.PyEval_SaveThread),
         restore_thread=address_of(api.PyEval_RestoreThread),
-        from_long=address_of(api.PyLong_FromLong),
+        from_long=address_of(api.PyLong_FromLong), error=address_of(api.PyErr_Occurred),
     )  # fmt: skip
     samples = np.zeros((3, 5), np.float32), np.zeros((4, 2, 6), np.int16)[:, :, 1:], np.ones(())
     return found if all(_holds(found, array) for array in samples) else None

@@ -21,6 +21,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
 from rune import dims
+from rune.backends import cpu_pulse
 from rune.backends.cpu_dots import Address, write_dot, write_strided_dot
 from rune.backends.cpu_entry import function_at
 from rune.backends.cpu_frames import Frame, Values, Words, in_memory, read
@@ -315,6 +316,7 @@ class _Steps:
         pairs = enumerate(zip(step.state, step.results))
         turning = [k for k, (a, b) in pairs if not is_one_place(a, b)]
         head, body, last, done = map(writer.name, ("head", "body", "next", "done"))
+        due = self.begin_pulse(step)
         before, following = writer.block, Value(writer, "i64", f"%{writer.name('t')}")
         writer.jump(head)
         writer.label(head)
@@ -328,14 +330,41 @@ class _Steps:
         writer.branch(self.goes_on(step, t, inner), body, done)
         writer.label(body)
         self.within(step.body, inner)
+        writer.do(f"{following.text} = add nuw nsw i64 {t.text}, 1")
+        self.beat(following, due)
         writer.jump(last)
         writer.label(last)
-        writer.do(f"{following.text} = add nuw nsw i64 {t.text}, 1")
         writer.jump(head)
         writer.known.pop()
         writer.label(done)
         for k in turning:
             self.settle(state[k], now[k], step.state[k].type)
+
+    def begin_pulse(self, step: Loop) -> tuple[Value, Value] | None:
+        """Before a loop: where it keeps the step after which it asks for signals, and its state."""
+        if not cpu_pulse.is_available():
+            return None
+        writer, first = self.writer, cpu_pulse.first_steps(step, self.kernels)
+        state = in_memory(writer, [writer.constant("i64", k) for k in (first, 0, 0)])
+        due = writer.allocate("i64")
+        writer.store(writer.constant("i64", first), due)
+        return due, state
+
+    def beat(self, done: Value, pulse: tuple[Value, Value] | None) -> None:
+        """Behind a step: ask for signals if it is time to. `done` counts the steps."""
+        if pulse is None:
+            return
+        due, state = pulse
+        writer = self.writer
+        ask, on = writer.name("ask"), writer.name("on")
+        writer.branch(done.equals(writer.load("i64", due)), ask, on)
+        writer.label(ask)
+        call = f"call i64 {function_at(cpu_pulse.address())}(ptr {state.text})"
+        more = writer.effect("i64", call)
+        self.return_if(more.equals(0))
+        writer.store(done + more, due)
+        writer.jump(on)
+        writer.label(on)
 
     def goes_on(self, step: Loop, t: Value, frame: Values) -> Value:
         """Whether step t is to run."""

@@ -203,8 +203,9 @@ class DiskCache:
     def clear(self) -> None:
         """Forget everything."""
         with self._lock, self._opened() as folder:
-            for _, _, name in [] if folder is None else _entries(folder):
-                folder.remove(name)
+            if folder is not None:
+                for _, _, name in _entries(folder):
+                    folder.remove(name)
             self._bytes = None
 
     def entry_bytes(self) -> int:
