@@ -31,6 +31,7 @@ from rune.lowering.plan import (
     is_one_place,
     slots_of,
 )
+from rune.lowering.size_values import too_large
 
 Shape = tuple[int, ...]
 
@@ -132,7 +133,10 @@ def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
         given = f"{len(shapes)} given, {len(plan.arguments)} taken"
         raise ArgumentError(f"{plan.name}: cannot run with these arguments ({given})")
     given = Arguments(f"{plan.name}: cannot run", plan.arguments, shapes)
-    return {n: evaluate(x, {}) for n, x in read_sizes(given, plan.size_sources).items()}
+    sizes = {n: evaluate(x, {}) for n, x in read_sizes(given, plan.size_sources).items()}
+    for excess in too_large(plan.limits, sizes):
+        given.refuse(f"with {excess}", "give the size a dtype that holds it, or use it as a float")
+    return sizes
 
 
 def concrete(plan: Plan, sizes: Mapping[str, int]) -> Concrete:

@@ -51,6 +51,7 @@ from rune.lowering.plan import (
     Step,
     is_one_place,
 )
+from rune.lowering.size_values import value_limits
 
 Chain = list[Value]  # values that use one piece of memory in turn
 
@@ -67,7 +68,7 @@ def plan_memory(
     """
     anywhere = tuple(range(len(program.outputs)))
     made = _plan(program, codes, target, dict.fromkeys(donated, anywhere))
-    return replace(made, size_sources=_size_sources(program))
+    return replace(made, size_sources=_size_sources(program), limits=value_limits(codes))
 
 
 Heirs = Mapping[int, tuple[int, ...]]  # per donated argument, the results that may take its memory

@@ -185,6 +185,7 @@ class Plan:
     size_sources: tuple[SizeSource, ...] = ()
     donations: tuple[tuple[int, int], ...] = ()
     live_peak_bytes: Size = field(default=0)
+    limits: tuple[tuple[Size, int], ...] = ()  # of sizes that kernels use as integers
 
 
 def buffer_type(plan: Plan, slot: Slot) -> ArrayType | None:

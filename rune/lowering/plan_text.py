@@ -6,6 +6,7 @@
            | "argument" number ":" type  |  "result" number ":" type
            | "arena" dim "bytes, at least" dim
            | "donate" "argument" number "->" "result" number
+           | "limit" dim "to" number
     source := axis | "(" axis "-" dim ")" "/" dim
     axis  := "argument" number "axis" number
     step  := "launch" name slots "<-" slots  |  "call" name parameters slots "<-" slots
@@ -64,6 +65,7 @@ def _block(plan: Plan) -> Iterator[str]:
     yield from (f"  result {n}: {t}" for n, t in enumerate(plan.results))
     yield f"  arena {plan.arena_bytes} bytes, at least {plan.live_peak_bytes}"
     yield from (f"  donate argument {a} -> result {r}" for a, r in plan.donations)
+    yield from (f"  limit {size} to {most}" for size, most in plan.limits)
     for number, step in enumerate(plan.steps):
         yield f"  {number}: {_step(plan, step)}"
         inner = inner_plans(step)
@@ -132,6 +134,7 @@ _SIZE = re.compile(r"size (\w+) = \(?argument (\d+) axis (\d+)(?: - (.+)\)/(.+))
 _TYPED = re.compile(r"(argument|result) (\d+): (.+)$")
 _ARENA = re.compile(r"arena (.+) bytes, at least (.+)$")
 _DONATE = re.compile(r"donate argument (\d+) -> result (\d+)$")
+_LIMIT = re.compile(r"limit (.+) to (\d+)$")
 _LAUNCH = re.compile(r"\d+: launch (\w+) (.*?) ?<- ?(.*)$")
 _CALL = re.compile(r"\d+: call (\w+) \{(.*?)\} (.*?) <- (.*)$")
 _LOOP = re.compile(r"\d+: loop (while .*?|.*?) arrays (\d+) at (\S+) (.*?) ?<- ?(.*?) \{$")
@@ -152,6 +155,7 @@ class _Reader:
         self.types: dict[str, list[ArrayType]] = {"argument": [], "result": []}
         self.arena: tuple[Any, Any] = (0, 0)
         self.donations: list[tuple[int, int]] = []
+        self.limits: list[tuple[Any, int]] = []
         self.steps: list[Step] = []
 
     def line(self, text: str) -> None:
@@ -168,6 +172,8 @@ class _Reader:
             self.arena = self.dim(found[1]), self.dim(found[2])
         elif found := _DONATE.match(text):
             self.donations.append((int(found[1]), int(found[2])))
+        elif found := _LIMIT.match(text):
+            self.limits.append((self.dim(found[1]), int(found[2])))
         else:
             self.steps.append(self.step(text))
 
@@ -266,4 +272,5 @@ def _read_block(
         words[1], words[3], tuple(reader.types["argument"]), tuple(reader.types["result"]),
         tuple(reader.steps), {n: c for n, c in kernels.items() if n in used},
         reader.arena[0], tuple(reader.sizes), tuple(reader.donations), reader.arena[1],
+        tuple(reader.limits),
     )  # fmt: skip

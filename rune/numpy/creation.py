@@ -124,6 +124,8 @@ def _from_object(x: Any, dtype: np.dtype | None) -> Any:
         return as_array(x, dtype or scalar[0], scalar[1] and dtype is None)
     if isinstance(x, list | tuple):
         return _from_sequence(x, dtype)
+    if isinstance(x, Dim) and dtype is not None:
+        return as_type(x, dtype)
     if isinstance(x, Dim) or hasattr(x, "__rune_array__"):
         found = value("array", x)
         return found if dtype is None else c.astype(found, dtype)

@@ -43,7 +43,7 @@ def operand(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.isnative:
         return operand(name, dtypes.native(value))
     if isinstance(value, Dim):
-        return convert(size_value(value, dtypes.i32), dtype=dtypes.i32, weak=True)
+        return as_type(value, *scalar_kind(value))
     if hasattr(value, "__rune_array__"):
         return operand(name, opened(value))
     raise ArgumentError(f"{name}: cannot take {type(value).__name__} as an array", _hint(value))
@@ -73,8 +73,8 @@ def _hint(value: Any) -> str | None:
 
 
 def scalar_kind(value: Any) -> tuple[np.dtype, bool]:
-    """(dtype, weak) of an operand."""
-    found = dtypes.scalar_type(value)
+    """(dtype, weak) of an operand; a symbolic size is a Python integer."""
+    found = dtypes.scalar_type(0 if isinstance(value, Dim) else value)
     if found is not None:
         return found
     type = type_of(value)
@@ -90,7 +90,7 @@ def promoted(name: str, *values: Any, kind: str = "any") -> list[Any]:
     """
     if _fit_together(values, kind):
         return list(values)
-    found = [operand(name, v) for v in values]
+    found = [v if isinstance(v, Dim) else operand(name, v) for v in values]
     dtype, weak = dtypes.promote(*[scalar_kind(v) for v in found])
     if kind == "inexact" and dtype not in dtypes.INEXACT:
         dtype = dtypes.default_float(dtype)
@@ -108,12 +108,16 @@ def _fit_together(values: Sequence[Any], kind: str) -> bool:
 
 
 def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "convert") -> Any:
-    """`value` in `dtype`. A Python scalar becomes a literal, or stays weak if `weak`.
+    """`value` in `dtype`. A Python scalar becomes a literal, or stays weak if `weak`; a symbolic
+    size is worked out in `dtype`, so that one that holds it is not passed by.
 
     name:   the operation that asks.
     Errors: OverflowError for a Python integer that the dtype cannot hold, DtypeError for a complex
             number where the dtype is real.
     """
+    if isinstance(value, Dim):
+        made = size_value(value, dtype)
+        return convert(made, dtype=dtype, weak=True) if weak else made
     scalar = dtypes.scalar_type(value)
     if scalar is None:
         found = type_of(value).dtype

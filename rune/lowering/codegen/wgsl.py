@@ -33,7 +33,7 @@ from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
 from rune.lowering.codegen.math_expand import Function
 from rune.lowering.codegen.wgsl_expr import Expressions, Place, require_stored
 from rune.lowering.codegen.wgsl_helpers import accessors, needed
-from rune.lowering.kernel.expr import Expr, Op
+from rune.lowering.kernel.expr import Expr, Index, Op
 from rune.lowering.kernel.nodes import (
     Accumulate,
     AddressSpace,
@@ -53,10 +53,12 @@ from rune.lowering.kernel.nodes import (
 from rune.lowering.kernel.rewrite import (
     buffers_read,
     buffers_written,
+    expressions,
     perfect_nest,
     size_names,
     updated,
     walk,
+    walk_expr,
 )
 
 THREADS = 64  # of a workgroup, where the kernel leaves the choice
@@ -293,8 +295,10 @@ def _function(name: str, function: Function) -> str:
 
 
 def _extents(code: KernelCode) -> list[Size]:
-    """The numbers of elements and of iterations that sizes alone decide."""
+    """The numbers of elements, of iterations, and in values that sizes alone decide."""
     sizes = {p.size for p in code.params}
+    parts = (p for s in walk(code.body) for e in expressions(s) for p in walk_expr(e))
+    sizes |= {part.dim for part in parts if isinstance(part, Index)}
     sizes |= {s.extent for s in walk(code.body) if isinstance(s, For)}
     known = frozenset(code.sizes)
     return sorted((s for s in sizes if size_names(s) <= known), key=str)

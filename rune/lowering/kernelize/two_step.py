@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from rune import dims
 from rune.core.lower import Bounds, Piece, Reduction, Source, View
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
@@ -138,6 +139,8 @@ def choose(type: ArrayType, axes: Axes, rows: int) -> _Step | None:
     >>> choose(ArrayType((512, 4096), dtypes.f32), (0, 1), rows=64)
     _Step(axes=(1,), axis=0, size=0)
     """
+    if (longest := _longest(type, axes)) is not None:
+        return _Step(axes, longest, cost.PART)
     kept = tuple(d for a, d in enumerate(type.shape) if a not in axes)
     work = cost.count(type.shape)
     columns = bool(axes) and type.ndim - 1 not in axes
@@ -145,6 +148,15 @@ def choose(type: ArrayType, axes: Axes, rows: int) -> _Step | None:
     if not axes or work <= cost.SPLIT_WORK or cost.count(kept) >= needed:
         return None
     return _columns(type, axes) if columns else _rows(type, axes)
+
+
+def _longest(type: ArrayType, axes: Axes) -> int | None:
+    """The symbolic axis that is cut since more may be reduced than one sum should hold."""
+    symbolic = [a for a in axes if not is_static(type.shape[a])]
+    most = dims.bounds(dims.product(type.shape[a] for a in axes))[1]
+    if not symbolic or most is None or most <= cost.LONGEST_SUM:
+        return None
+    return max(symbolic, key=lambda a: dims.bounds(type.shape[a])[1] or 0)
 
 
 def _rows(type: ArrayType, axes: Axes) -> _Step | None:
