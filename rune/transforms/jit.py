@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rune import config, counts, effects, locks, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
-from rune.backends import Device
+from rune.backends import Device, device_of
 from rune.backends.base import Executable
 from rune.core import axes
 from rune.core.interpreter import Tracer, current, is_evaluating, type_of
@@ -330,7 +330,8 @@ class Jitted:
                 return outs
         try:
             if not is_evaluating():
-                return jit_primitive(*values, program=traced.program)
+                where = {"device": device_of(self.device).name} if self.device else {}
+                return jit_primitive(*values, program=traced.program, **where)
             return self._run_first(traced, values)
         except (ShapeError, DimensionError) as error:
             return self._run_exact(traced, leaves, error)

@@ -1,7 +1,8 @@
 """jit as a primitive: an equation that holds a program, with all its rules.
 
 Each rule rewrites the inner program and binds jit again, so `grad(jit(f))` stays compiled, as two
-programs joined by residuals, and every order of transformations composes.
+programs joined by residuals, and every order of transformations composes. Where the user said a
+device, `device` names it, and every rule keeps it: what is derived from the program runs there too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rune.array import Array
+from rune.array import Array, committed_to, on
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Program
@@ -18,7 +19,9 @@ from rune.transforms.compile import place_of_call, run_program
 from rune.transforms.linearize import Partial, split_program
 
 
-def _run(*args: Any, program: Program) -> list[Array]:
+def _run(*args: Any, program: Program, device: str | None = None) -> list[Array]:
+    if device is not None:
+        return run_program(program, args, committed_to(on(device)))
     return run_program(program, args, place_of_call("jit", program, args))
 
 
@@ -26,10 +29,11 @@ def _partial(
     partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Any]:
     program: Program = params["program"]
+    device = {name: value for name, value in params.items() if name == "device"}
     split = split_program(program, tuple(unknown))
     sizes = calls.sizes_of(program, [type_of(a) for a in args])
     known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
-    outs = calls.bind_call(jit_primitive, {}, split.known, sizes, known_args)
+    outs = calls.bind_call(jit_primitive, device, split.known, sizes, known_args)
     count = sum(split.known_outputs)
     computed = iter(outs[count:])
     residuals = [
@@ -37,7 +41,7 @@ def _partial(
     ]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
     whole, operands = calls.closed_call(split.unknown, sizes, [*residuals, *unknown_args])
-    rest = partial.write(jit_primitive, operands, {"program": whole})
+    rest = partial.write(jit_primitive, operands, {**device, "program": whole})
     known_outs, unknown_outs = iter(outs[:count]), iter(rest)
     return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
 
@@ -46,7 +50,7 @@ jit_primitive = Primitive(
     "jit", "program", calls.type_rule,
     transpose=calls.transpose_rule(lambda: jit_primitive),
     batch=calls.batch_rule(lambda: jit_primitive), multiple_results=True,
-    run=_run, interpret=lambda evaluate, *args, program: evaluate(program, args),
+    run=_run, interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     jvp_equation=calls.jvp_rule(lambda: jit_primitive), partial_equation=_partial,
     dead_code=calls.dead_code,
 )  # fmt: skip

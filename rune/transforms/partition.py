@@ -32,7 +32,7 @@ from rune.core.side_effects import effect_of
 from rune.core.staging import Stage
 from rune.errors import DeviceError
 from rune.transforms.memo import per_program
-from rune.transforms.transfer import has_moves, to_device
+from rune.transforms.transfer import devices_within, to_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def partition(program: Program, home: str, committed: tuple[str | None, ...]) ->
     Errors: DeviceError for an equation whose operands are on different devices, and for a move
     inside a loop or branch.
     """
-    flat = restaged(program, _Inline(None))
+    flat = restaged(program, _Inline(home))
     placed = _Placed(flat, home, committed)
     return _Writer(flat, placed).partition()
 
@@ -109,21 +109,37 @@ def partition(program: Program, home: str, committed: tuple[str | None, ...]) ->
 
 
 class _Inline(Stage):
-    """Writes equations as they are, but for calls of programs with moves: those are inlined."""
+    """Writes equations as they are, but for calls of programs with moves: those are inlined.
 
-    __slots__ = ()
+    A jitted function with its own device has its arguments and results moved there.
+    """
+
+    __slots__ = ("home",)
+
+    def __init__(self, home: str):
+        super().__init__(None)
+        self.home = home
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Write or inline."""
-        if not any(map(has_moves, held_programs(params))):
+        called, device = params.get("program"), params.get("device")
+        if device is not None and isinstance(called, Program):
+            return self.moved(eval_program(called, self.moved(args, device)), device)
+        within = frozenset().union(*map(devices_within, held_programs(params)))
+        if not within:
             return self.write(primitive, args, params)
-        called = params.get("program")
         if primitive.lower is None and isinstance(called, Program):
             return eval_program(called, args)
+        if within == {self.home}:  # a loop of jitted functions whose device is its own
+            return self.write(primitive, args, params)
         raise DeviceError(
             f"device_put: cannot move a value inside {primitive} (it runs on one device)",
             hint="move it before or behind",
         )
+
+    def moved(self, values: Sequence[Any], device: str) -> list[Any]:
+        """The values on a device, committed to it."""
+        return [self.write(to_device, [value], {"device": device}) for value in values]
 
 
 # --- where every value is ---------------------------------------------------------------------

@@ -42,10 +42,15 @@ to_device: Primitive = Primitive(
 )  # fmt: skip
 
 
-@per_program
 def has_moves(program: Program) -> bool:
-    """Whether the program, or one that it holds, moves a value."""
-    pending, seen = [program], set()
+    """Whether the program, or one that it holds, moves a value or has a part on its own device."""
+    return bool(devices_within(program))
+
+
+@per_program
+def devices_within(program: Program) -> frozenset[str | None]:
+    """The devices of jitted functions that have their own, and None where a value is moved."""
+    pending, seen, devices = [program], set(), set()
     while pending:
         found = pending.pop()
         if found in seen:
@@ -53,6 +58,8 @@ def has_moves(program: Program) -> bool:
         seen.add(found)
         for equation in found.equations:
             if equation.primitive is to_device:
-                return True
+                devices.add(None)
+            elif "device" in equation.params:
+                devices.add(equation.params["device"])
             pending += subprograms(equation)
-    return False
+    return frozenset(devices)
