@@ -16,13 +16,23 @@ import numpy as np
 
 from rune.backends.executor import concrete_type, size_bytes, static_shape
 from rune.core.types import ArrayType
-from rune.errors import CheckError, CompileError
+from rune.errors import CheckError, CompileError, with_context
 from rune.lowering.codegen.target import Target
 from rune.lowering.host_calls import HostFunction
 from rune.lowering.plan import Call, Plan, Step, all_steps
 
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _pending = threading.local()
+MOST_NESTED = 64  # callbacks within each other; each costs about 5 KiB of the native stack
+
+
+class _Nesting(threading.local):
+    """How many callbacks this thread is within."""
+
+    depth = 0
+
+
+_nesting = _Nesting()
 
 
 def is_callback(step: Step) -> bool:
@@ -111,12 +121,32 @@ def _fill(
     given = arrays[outputs:]
     if not function.borrows:  # it may keep what it is given
         given = [np.array(a) for a in given]
-    found = function(given, types[:outputs])
+    found = _called(function, given, types[:outputs])
     for target, value in zip(arrays[:outputs], found, strict=True):
         if value.shape != target.shape:  # NumPy would broadcast it
             what = f"{function} yields {list(value.shape)}, the program says {list(target.shape)}"
             raise CheckError(f"call: cannot take a result of another shape ({what})")
         target[...] = value
+
+
+def _called(
+    function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
+) -> list[np.ndarray]:
+    """The results of a function, which may call programs that call back.
+
+    Errors: RecursionError before the native stack ends, of which Python's own limit knows nothing.
+    """
+    if function.borrows:  # NumPy's: it calls nobody
+        return function(arrays, types)
+    if _nesting.depth >= MOST_NESTED:
+        what = f"{MOST_NESTED} callbacks are within each other"
+        hint = "let Python recur, or a loop of rune.lax repeat, without jitted functions in between"
+        raise RecursionError(with_context(f"callback: cannot call {function} ({what})", hint))
+    _nesting.depth += 1
+    try:
+        return function(arrays, types)
+    finally:
+        _nesting.depth -= 1
 
 
 def raise_pending() -> None:

@@ -7,6 +7,7 @@ every executor; what is printed was compared with jax 0.10.2.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -429,3 +430,36 @@ def test_a_callback_may_run_programs_on_the_cpu():
     outer = rune.jit(lambda x: rune.pure_callback(lambda a: inner(a), F32, x) * 2.0)
 
     near(2 * (np.sin(1.0) + 1), outer(1.0), relative=1e-6, why="f32")
+
+
+# --- calls within calls ---------------------------------------------------------------------------
+
+
+def countdown(device: str) -> Any:
+    """A jitted function that calls itself from its callback, as often as its argument says."""
+
+    def step(n: Any) -> Any:
+        return np.int32(1 + int(count(n - 1))) if n > 0 else np.int32(0)
+
+    count = rune.jit(
+        lambda n: rune.pure_callback(step, rune.ShapeDtypeStruct((), "i4"), n), device=device
+    )
+    return count
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "reference:0"])
+def test_a_jitted_function_may_call_itself_from_its_callback(device: str):
+    assert int(countdown(device)(np.int32(20))) == 20
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "reference:0"])
+def test_calls_within_calls_end_in_an_error_before_the_native_stack_does(device: str):
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(100_000)
+    try:
+        with pytest.raises(RecursionError, match=r"callback: cannot call .*\(64 callbacks are"):
+            countdown(device)(np.int32(5000))
+    finally:
+        sys.setrecursionlimit(limit)
+
+    assert int(countdown(device)(np.int32(3))) == 3
