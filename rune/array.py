@@ -11,9 +11,10 @@ kept beside it, since its contents never change.
 
 from __future__ import annotations
 
+import gc
 import sys
 from abc import ABCMeta
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 from rune import config, dtypes
 from rune.backends import Device, device_named, device_of, dlpack
 from rune.backends.base import ReadsAhead
+from rune.backends.cpu_memory import count_arrays
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
@@ -321,6 +323,16 @@ class Array(Operators, metaclass=ABCMeta):
 
     def __reduce__(self) -> tuple:
         return _unpickle, (np.asarray(self), self.type)
+
+
+def _buffers_on_host() -> Iterator[np.ndarray]:
+    """The memory of every live array in the host's memory, but for those that gc has frozen."""
+    for found in gc.get_objects():
+        if type(found) is Array and isinstance(found._buffer, np.ndarray):
+            yield found._buffer
+
+
+count_arrays(_buffers_on_host)
 
 
 def _references(array: Array) -> int:

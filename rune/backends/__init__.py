@@ -169,8 +169,9 @@ def device_of(device: str | Device) -> Device:
 def memory_stats(device: str | Device | None = None) -> MemoryStats:
     """Memory of one device in this process: bytes live and cached, the peak, allocations.
 
-    device: its name or itself; None is the default device. The CPU counts arrays from 1 MiB on,
-            as smaller ones are NumPy's own.
+    device: its name or itself; None is the default device. On the CPU, live bytes are those of
+            all arrays, whoever computed them; allocations are the large ones of compiled programs,
+            and the peak is theirs or what this function has seen.
     Errors: DeviceError for a device that is not there, or whose backend does not count.
 
     >>> memory_stats("null").live_bytes

@@ -2,8 +2,8 @@
 
 A fresh large block costs a page fault for every page, often more than the kernel that fills it.
 So blocks of at least 1 MiB go back to a free list when the last array on them dies: the array's
-base is an `_Owner`, whose deletion returns the block. Small arrays are NumPy's own, and not
-counted.
+base is an `_Owner`, whose deletion returns the block. All other memory is NumPy's own: that of
+small results, and of what eager operations compute. It is counted when somebody asks.
 
 Invariant: a block is on the free list only when no array refers to it.
 """
@@ -15,6 +15,8 @@ import math
 import os
 import threading
 from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -106,12 +108,41 @@ def clear() -> None:
     _free.clear()
 
 
-def stats() -> MemoryStats:
+_arrays: list[Callable[[], Iterable[np.ndarray]]] = []
+
+
+def count_arrays(buffers: Callable[[], Iterable[np.ndarray]]) -> None:
+    """Have `stats` count these as well; once, from the module that knows all arrays."""
+    _arrays[:] = [buffers]
+
+
+def blocks() -> PoolStats:
     """Counts of large blocks until now."""
     with _free.lock:
         _free.collect()
         counts = _free.live, _free.kept, _free.peak, machine_bytes() or None
-        return MemoryStats.of(host=PoolStats(*counts, _free.taken, _free.fresh))
+        return PoolStats(*counts, _free.taken, _free.fresh)
+
+
+def stats() -> MemoryStats:
+    """Counts of large blocks until now, and what arrays hold besides; a peak that was seen."""
+    host, own = blocks(), sum(memory.nbytes for memory in _numpys_own())
+    live = host.live_bytes + own
+    whole = replace(host, live_bytes=live, peak_bytes=max(host.peak_bytes, live))
+    numpy = PoolStats(own, 0, own, host.limit_bytes, 0, 0)  # nobody asked the pool for it
+    return MemoryStats.of(host=whole, numpy=numpy)
+
+
+def _numpys_own() -> list[np.ndarray]:
+    """The memory of arrays that is in no block, each piece once."""
+    pieces: dict[int, np.ndarray] = {}
+    for buffers in _arrays:
+        for buffer in buffers():
+            while type(buffer) is not _Owner and isinstance(buffer.base, np.ndarray):
+                buffer = buffer.base
+            if not isinstance(buffer, _Owner):
+                pieces[id(buffer)] = buffer
+    return list(pieces.values())
 
 
 def arena(nbytes: int, plan: str) -> np.ndarray:

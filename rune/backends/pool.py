@@ -62,6 +62,7 @@ class MemoryStats(PoolStats):
 
     device:   arrays and intermediates of programs, in the device's own memory
     host:     the same, where the host's memory is the device's
+    numpy:    what of that NumPy has allocated: small results, and those of eager operations
     staging:  host memory through which copies from and to the device go
     pinned:   the same, where the driver has locked its pages
     """

@@ -440,6 +440,20 @@ def test_every_device_counts_its_memory(device: Any):
     assert 0 <= stats.raw_allocations <= stats.allocations
 
 
+@pytest.mark.parametrize("count", [3, 1 << 10, 1 << 20])
+def test_the_cpu_counts_what_eager_operations_compute_each_piece_once(count: int):
+    before = rune.memory_stats("cpu").live_bytes
+    x = rnp.arange(count, dtype="float32") + 1
+    views = x[1:], x.reshape(-1, 1), rune.device_put(x, "cpu")
+    during = rune.memory_stats("cpu")
+    nbytes = x.nbytes
+    del x, views
+
+    assert nbytes <= during.live_bytes - before <= nbytes + 64
+    assert during.pools["numpy"].live_bytes >= nbytes
+    assert rune.memory_stats("cpu").live_bytes == before
+
+
 def test_the_cpu_counts_what_lives_and_what_waits_to_be_used_again():
     before = rune.memory_stats("cpu")
     x = rune.jit(lambda: rnp.zeros(1 << 20))()
