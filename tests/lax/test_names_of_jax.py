@@ -82,7 +82,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "vmap": ("spmd_axis_name sum_match", "none: they are for sharding"),
     "pmap": ("devices backend", "jit with `device=`"),
     "checkpoint, remat": ("concrete static_argnames", "say `static_argnums`"),
-    "device_put": ("src donate may_alias", "a value that nobody else holds gives its memory"),
+    "device_put": ("src donate may_alias", "a move copies; dropping the value frees its memory"),
     "devices": ("backend", "`rune.devices()` lists all"),
     "explain_cache_misses": ("new_val", "it is a context, and gives a list"),
     "*": ("fun", "the function that is transformed is given by position"),
