@@ -13,6 +13,7 @@ from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, maximum, minimum
 from rune.errors import ArgumentError, DimensionError, ShapeError
 from rune.numpy.arguments import rank, refuse, static_int, static_sizes, value, values
+from rune.numpy.keyed import are_keys, is_keys, word_by_word
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
 from rune.ops import conventions as c
 from rune.ops.ordering import searchsorted
@@ -40,6 +41,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     >>> rnp.concatenate([rnp.zeros(1), rnp.ones(2)])
     Array([0., 1., 1.], f32[3], cpu:0)
     """
+    if are_keys("concatenate", arrays):
+        return word_by_word(lambda *words: concatenate(words, axis), *arrays)
     found = values("concatenate", arrays)
     if axis is None:
         found, axis = [c.reshape(x, -1) for x in found], 0
@@ -71,6 +74,8 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
            [0., 1.]], f32[2,2], cpu:0)
     """
     refuse("stack", out=out)
+    if are_keys("stack", arrays):
+        return word_by_word(lambda *words: stack(words, axis), *arrays)
     found = values("stack", arrays)
     shapes = [type_of(x).shape for x in found]
     if any(s != shapes[0] for s in shapes):
@@ -96,6 +101,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: Any) -> Any:
+    if are_keys(name, arrays):
+        return word_by_word(lambda *words: _stacked(name, words, spread, axis, None), *arrays)
     found = [spread(x) for x in values(name, arrays)]
     return _joined(name, found, axis if rank(found[0]) > axis else 0, dtype)
 
@@ -344,6 +351,8 @@ def tile(A: Any, reps: Any) -> Any:
     Array([[0, 1, 0, 1],
            [0, 1, 0, 1]], i32[2,4], cpu:0)
     """
+    if is_keys(A):
+        return word_by_word(lambda word: tile(word, reps), A)
     x = value("tile", A)
     times = static_sizes("tile", "a count", reps)
     ndim = max(rank(x), len(times))

@@ -21,6 +21,7 @@ from rune.numpy.arguments import (
     value,
     values,
 )
+from rune.numpy.keyed import are_keys, word_by_word
 from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -336,6 +337,8 @@ def where(
             "where: cannot choose between one array and nothing (give both x and y)"
         )
     refuse("where", size=size, fill_value=fill_value)
+    if are_keys("where", (x, y)):
+        return word_by_word(lambda a, b: where(condition, a, b), x, y)
     (chosen,) = _truths("where", (condition,))
     # A Python number goes straight to the common dtype: by way of an array it would be f32 first.
     found = [v if dtypes.scalar_type(v) else value("where", v) for v in (x, y)]

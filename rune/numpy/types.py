@@ -17,6 +17,7 @@ from rune.core.interpreter import type_of
 from rune.dims import Dim
 from rune.errors import DtypeError
 from rune.numpy.arguments import placed, value
+from rune.numpy.keyed import is_keys
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
@@ -262,7 +263,7 @@ def shape(a: Any) -> tuple:
     >>> rnp.shape(rnp.zeros((2, 3)))
     (2, 3)
     """
-    return type_of(value("shape", a)).shape
+    return a.shape if is_keys(a) else type_of(value("shape", a)).shape
 
 
 def ndim(a: Any) -> int:

@@ -10,17 +10,16 @@ Same bits as JAX with partitionable counters, its default. All 64 bits of a seed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rune import dtypes, ops, tree
+from rune import dtypes, ops
 from rune.array import CPU, Array, as_array
 from rune.core.interpreter import Tracer, literal, type_of
 from rune.core.types import ArrayType, Shape
-from rune.dims import Dim, Size, product
+from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops.ciphers import GENERATORS
 from rune.ops.family import size_value
@@ -34,103 +33,7 @@ from rune.ops.random import (
     random_split,
     side_by_side,
 )
-
-DEFAULT = "threefry2x32"
-
-
-@dataclass(frozen=True, slots=True)
-class KeyDtype:
-    """The dtype of keys of one generator. It prints as `key<fry>`.
-
-    >>> import rune
-    >>> rune.random.key(0).dtype, rune.random.key(0).dtype == rune.random.KeyDtype("threefry2x32")
-    (key<fry>, True)
-    """
-
-    impl: str
-
-    def __str__(self) -> str:
-        return f"key<{GENERATORS[self.impl].tag}>"
-
-    __repr__ = __str__
-
-
-class Key:
-    """An array of keys; see `key`, `split` and `fold_in`, which make them.
-
-    >>> import rune
-    >>> keys = rune.random.split(rune.random.key(0), 3)
-    >>> keys.shape, keys.dtype, keys[1:].shape
-    ((3,), key<fry>, (2,))
-    """
-
-    __slots__ = ("__weakref__", "impl", "words")
-
-    def __init__(self, words: Sequence[Any], impl: str = DEFAULT):
-        self.words, self.impl = tuple(words), impl
-
-    @property
-    def shape(self) -> Shape:
-        """The shape of the key array."""
-        return type_of(self.words[0]).shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> Size:
-        """Number of keys."""
-        return product(self.shape)
-
-    @property
-    def dtype(self) -> KeyDtype:
-        """Which generator the keys are for."""
-        return KeyDtype(self.impl)
-
-    def __len__(self) -> int:
-        return len(self.words[0])
-
-    def __iter__(self) -> Iterator[Key]:
-        return (self[i] for i in range(len(self)))
-
-    def __getitem__(self, index: Any) -> Key:
-        return Key([w[index] for w in self.words], self.impl)
-
-    def reshape(self, *shape: Any) -> Key:
-        """The keys in another shape."""
-        return Key([w.reshape(*shape) for w in self.words], self.impl)
-
-    def ravel(self) -> Key:
-        """The keys along one axis."""
-        return self.reshape(-1)
-
-    flatten = ravel
-
-    def __eq__(self, other: object) -> Any:
-        if not isinstance(other, Key) or other.impl != self.impl:
-            return NotImplemented
-        first, second = (a == b for a, b in zip(self.words, other.words, strict=True))
-        return first & second
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        raise ArgumentError(
-            f"array: cannot take {self!r} as numbers", hint="rune.random.key_data gives its words"
-        )
-
-    def __repr__(self) -> str:
-        shape = ",".join(map(str, self.shape))
-        if any(isinstance(w, Tracer) for w in self.words):
-            return f"Traced<{self.dtype}[{shape}]>"
-        data = np.stack([np.asarray(w) for w in self.words], axis=-1)
-        body = np.array2string(data, separator=", ", prefix="Key(", threshold=200)
-        return f"Key({body}, {self.dtype}[{shape}])"
-
-
-tree.register_node(Key, lambda k: (k.words, k.impl), lambda impl, words: Key(words, impl))
+from rune.random.key_arrays import DEFAULT, Key, KeyDtype
 
 KeyLike = Key | Any  # a Key, or an array u32[..., 2]
 

@@ -16,7 +16,7 @@ from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.errors import CheckError
 from rune.lowering.pipeline import lower, stages
-from rune.lowering.plan import Call, Plan, Slot, Space, all_steps
+from rune.lowering.plan import Call, Loop, Plan, Slot, Space, all_steps
 from rune.lowering.plan_text import parse, to_text
 from rune.lowering.plan_types import check_types
 from tests.support.lowering import PLAIN, f32, program_of
@@ -70,7 +70,7 @@ def test_uses_within_loops_are_checked_too():
         return rune.lax.fori_loop(0, 3, lambda _, x: centred(x), x)
 
     plan = stages(rune.make_program(function)(f32(2, 3)), TARGET).plan
-    (loop,) = (s for s in plan.steps if hasattr(s, "body"))
+    (loop,) = (s for s in plan.steps if isinstance(s, Loop))
     broken = replace(loop, body=meaning(loop.body, lambda slot: replace(slot, type=f32(6, 1))))
     check_types(plan)
 
