@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rune import debug, errors, tree, tree_util
 from rune import locks as _locks
 from rune import tracebacks as _tracebacks
+from rune.absent import MissingName as _MissingName
 from rune.array import Array
 from rune.backends import devices, memory_stats, missing, work_stats
 from rune.control import (
@@ -80,7 +81,7 @@ def __getattr__(name: str):
         return _locks.load(f"rune.{name}")
     if name in _LATE:
         return getattr(_locks.load(_LATE[name]), name)
-    raise AttributeError(f"module 'rune' has no attribute {name!r}")
+    raise _MissingName("rune", name)
 
 
 __all__ = [

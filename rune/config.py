@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import typing as _typing
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from rune import locks, profiling
+from rune.absent import of as _absent
 from rune.errors import ArgumentError
 from rune.options import SYMBOLIC, Config, Value, from_environment
 
@@ -292,3 +294,6 @@ class Setting(Generic[T]):
 def setting(**changes: Value) -> Setting[Config]:
     """Changes that are known to be right; a block is given the settings in it."""
     return Setting(changes, lambda settings: settings)
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -14,6 +14,7 @@ import builtins
 import itertools
 import re
 import string
+import typing as _typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rune import tree
+from rune.absent import of as _absent
 from rune.config import setting
 from rune.errors import ArgumentError
 from rune.profiling import Profile, gathering
@@ -158,3 +160,6 @@ def _fields(fmt: str) -> Iterator[str]:
         if name is not None:
             yield re.split(r"[.\[]", name)[0] or str(next(count))
             yield from _fields(spec or "")
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

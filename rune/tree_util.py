@@ -5,10 +5,12 @@ Not here: default_registry, of which there is one and no object.
 
 from __future__ import annotations
 
+import typing as _typing
 from collections.abc import Iterable
 from typing import Any
 
 from rune import tree
+from rune.absent import of as _absent
 from rune.tree import (
     DictKey,
     FlattenedIndexKey,
@@ -93,3 +95,6 @@ __all__ = [
     "tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten",
     "treedef_children", "treedef_is_leaf", "treedef_tuple",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -18,6 +18,9 @@ linalg        cholesky, lu, qr, triangular_solve, …: a module of its own
 """
 
 # isort: off
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.control import (
     associative_scan, cond, custom_linear_solve, custom_root, fori_loop, map, scan, switch,
     while_loop,
@@ -95,3 +98,6 @@ from rune.lax.special import (
     bessel_i0e, bessel_i1e, betainc, digamma, igamma, igamma_grad_a, igammac, lgamma, polygamma,
     random_gamma_grad, zeta,
 )  # fmt: skip
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -6,9 +6,11 @@ Sides, transposes and adjoints are spelled by transposing, which costs nothing w
 
 from __future__ import annotations
 
+import typing as _typing
 from typing import Any
 
 from rune import dtypes, ops
+from rune.absent import of as _absent
 from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
@@ -327,3 +329,6 @@ __all__ = [
     "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qdwh", "qr", "schur", "svd",
     "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

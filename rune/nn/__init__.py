@@ -13,6 +13,9 @@ that hold them.
 """
 
 # isort: off
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.nn.activations import (
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
     log1mexp, log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus,
@@ -45,3 +48,6 @@ from rune.nn.recurrences import (
     CellParams, LSTMState, gru, gru_cell, init_cell, lstm, lstm_cell, recurrent, rnn, rnn_cell,
 )  # fmt: skip
 from rune.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -8,6 +8,7 @@ initializers themselves. Same numbers as JAX, within the rounding of normal numb
 from __future__ import annotations
 
 import math
+import typing as _typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +17,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, random
+from rune.absent import of as _absent
 from rune.core.types import Shape
 from rune.errors import ArgumentError
 from rune.random.keys import static_shape
@@ -338,3 +340,6 @@ __all__ = [
     "ones", "orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal",
     "xavier_uniform", "zeros",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -23,6 +23,9 @@ Results whose shape depends on values (nonzero, unique) need `size=` under trans
 """
 
 # isort: off
+import typing as _typing
+
+from rune.absent import of as _absent
 from math import e as e
 from math import inf as inf
 from math import nan as nan
@@ -143,3 +146,6 @@ from rune.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaiser
 bool = bool_
 newaxis = None
 euler_gamma = 0.5772156649015329
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

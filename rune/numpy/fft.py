@@ -15,10 +15,12 @@ Every transform is one primitive: linear, so it is its own derivative, and batch
 
 from __future__ import annotations
 
+import typing as _typing
 from collections.abc import Sequence
 from typing import Any
 
 from rune import dtypes, ops
+from rune.absent import of as _absent
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, ShapeError
@@ -467,3 +469,6 @@ __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
     "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -21,6 +21,9 @@ Optax.
 """
 
 # isort: off
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.optim.adaptive import (
     adabelief, adan, amsgrad, novograd, radam, scale_by_adan, scale_by_amsgrad, scale_by_belief,
     scale_by_novograd, scale_by_radam,
@@ -69,3 +72,6 @@ GradientTransformation = Optimizer
 GradientTransformationExtraArgs = ExtraArgsOptimizer
 MultiSteps = multi_steps
 partition = multi_transform
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -14,6 +14,9 @@ streams    seed, draw: samplers called without a key draw one
 """
 
 # isort: off
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.random.counts import binomial, multinomial, poisson
 from rune.random.gammas import (
     ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t,
@@ -37,3 +40,6 @@ from rune.random.orders import categorical, choice, permutation
 from rune.random.rejections import hypergeometric, vonmises, zipf
 from rune.random.streams import draw, seed
 from rune.random.uniforms import bernoulli, bits, rademacher, randint, uniform
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -1,5 +1,8 @@
 """rune.scipy: SciPy's names with JAX's rules."""
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.scipy import cluster as cluster
 from rune.scipy import fft as fft
 from rune.scipy import integrate as integrate
@@ -11,3 +14,6 @@ from rune.scipy import signal as signal
 from rune.scipy import spatial as spatial
 from rune.scipy import special as special
 from rune.scipy import stats as stats
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -13,9 +13,11 @@ Containers may be nested deeper than Python's recursion limit. Not done: cycles.
 from __future__ import annotations
 
 import functools
+import typing as _typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from rune.absent import of as _absent
 from rune.errors import ArgumentError
 from rune.tree.registry import (
     LIST,
@@ -459,3 +461,6 @@ def _split_partial(partial: Partial) -> tuple[Sequence[Any], Any]:
 register_node_with_keys(
     Partial, _split_partial, lambda func, children: Partial(func, *children[0], **children[1])
 )
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

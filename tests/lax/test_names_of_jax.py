@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import rune
-from tests.support.absent import Table, listed, page
+from rune.absent.of_jax import MISSING
+from tests.support.absent import listed, page
 from tests.support.expect import expect_file
 
 HERE = Path(__file__).parent
@@ -27,48 +28,6 @@ page with a list of JAX's names. What `jax.lax` has besides stands in [From JAX]
 `jax.numpy` has in [missing.md](missing.md). All of `jax.nn` is here, and of `jax.scipy` all but
 `sparse`."""
 
-MISSING: Table = {
-    "Sharding: meshes, named shardings, and processes that share arrays.":
-        "NamedSharding P Shard auto_pcast distributed host_count host_id host_ids "
-        "make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays make_mesh process_count process_index "
-        "process_indices remove_size_one_mesh_axis_from_type reshard set_mesh shard_map sharding "
-        "smap",
-    "References, which are written to; carry the array, or use `x.at[...]`.":
-        "Ref empty_ref free_ref freeze new_ref ref",
-    "Devices have names: `rune.devices()`, and `with rune.device(\"cpu\"):`.":
-        "Device default_backend default_device device_count local_device_count local_devices "
-        "memory",
-    "Global flags. `rune.configure` and contexts (`rune.device`, `rune.enable_x64`, "
-    "`rune.numpy_dtype_promotion`) set what there is to set; `rune.config` has no `update`.":
-        "allow_f16_reductions array_garbage_collection_guard debug_key_reuse "
-        "default_matmul_precision default_prng_impl enable_checks enable_custom_prng "
-        "jax2tf_associative_scan_reductions legacy_prng_key make_user_context no_execution "
-        "no_tracing numpy_rank_promotion softmax_custom_jvp thread_guard threefry_partitionable "
-        "transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host "
-        "transfer_guard_host_to_device",
-    "Debugging: `with rune.debug.checks():` finds NaN, infinities and indices out of bounds, with "
-    "your line. A tracer that has left its trace says so.":
-        "check_tracer_leaks checking_leaks debug_infs debug_nans",
-    "Nothing is compiled without `jit`: to see values, take `jit` away or use `rune.debug.print`.":
-        "disable_jit ensure_compile_time_eval",
-    "Names of parts of a program: each operation carries your line instead.":
-        "named_call named_scope",
-    "What the process did: `rune.counting`, `rune.profiling`, `rune.explain_cache_misses`, "
-    "`rune.memory_stats`.":
-        "live_arrays log_compiles monitoring print_environment_info profiler version",
-    "Calls that do not wait are XLA's; `rune.block_until_ready` and `device_get` are here.":
-        "copy_to_host_async effects_barrier",
-    "What exports XLA's programs, calls into them, or speaks of their stages.":
-        "export ffi interpreters lib stages",
-    "Modules of JAX's inside, of types, and of what has not found its way out of experiments.":
-        "ad api_util experimental typing",
-    "Written otherwise: with `custom_vjp` and `vjp`; with `x.dtype`, `x.shape` and "
-    "`rune.eval_shape`; as a slice.":
-        "custom_batching custom_derivatives custom_gradient ds fwd_and_bwd typeof",
-    "Not written: resizing of images. `rnp.from_dlpack` is what `jax.dlpack` is for.":
-        "dlpack image",
-}  # fmt: skip
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "jit": (
         "in_shardings out_shardings keep_unused backend inline compiler_options",

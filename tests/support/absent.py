@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
-Table = Mapping[str, str]
+from rune.absent import Table
 
 
 def listed(table: Table) -> set[str]:

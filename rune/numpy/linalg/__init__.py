@@ -6,6 +6,9 @@ spectra         eigh, eig, svd, …     norms          norm, vector_norm, matrix
 products        matrix_power, multi_dot, trace, diagonal, outer, cross, …
 """
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.numpy.linalg.determinants import cond, det, matrix_rank, slogdet
 from rune.numpy.linalg.factorisations import cholesky, qr
 from rune.numpy.linalg.norms import matrix_norm, norm, vector_norm
@@ -30,3 +33,6 @@ __all__ = [
     "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
     "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

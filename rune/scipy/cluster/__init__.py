@@ -1,3 +1,9 @@
 """rune.scipy.cluster: vq, the nearest of a list of codes."""
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.scipy.cluster import vq as vq
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -7,6 +7,9 @@ Not here: `fht`, whose kernel is a quotient of complex gamma functions; `workers
 and `plan`, which have no meaning for compiled programs of immutable arrays.
 """
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.numpy.fft import (
     fft,
     fft2,
@@ -37,3 +40,6 @@ __all__ = [
     "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "next_fast_len", "prev_fast_len", "rfft",
     "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -5,6 +5,9 @@ bsplines   BSpline, make_interp_spline
 points     interp1d, RegularGridInterpolator, BarycentricInterpolator
 """
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.scipy.interpolate.bsplines import BSpline, make_interp_spline
 from rune.scipy.interpolate.piecewise import (
     Akima1DInterpolator,
@@ -19,3 +22,6 @@ from rune.scipy.interpolate.points import (
     barycentric_interpolate,
     interp1d,
 )
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

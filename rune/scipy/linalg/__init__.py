@@ -12,6 +12,9 @@ subspaces       polar, null_space, orth, …              equations     solve_sy
 properties      norm, bandwidth, issymmetric, ishermitian
 """
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.scipy.linalg.banded import (
     cho_solve_banded,
     cholesky_banded,
@@ -130,3 +133,6 @@ __all__ = [
     "solve_triangular", "solveh_banded", "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm",
     "tanm", "toeplitz", "tri", "tril", "triu",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

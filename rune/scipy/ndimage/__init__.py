@@ -4,6 +4,9 @@ filters     correlate, convolve, gaussian_filter, sobel, maximum_filter, …
 resampling  map_coordinates, affine_transform, shift, zoom, rotate, of order 0 and 1
 """
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.scipy.ndimage.filters import (
     convolve,
     convolve1d,
@@ -25,3 +28,6 @@ from rune.scipy.ndimage.gaussian import (
     gaussian_laplace,
 )
 from rune.scipy.ndimage.resampling import affine_transform, map_coordinates, rotate, shift, zoom
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

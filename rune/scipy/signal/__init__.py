@@ -10,6 +10,9 @@ Not here: the design of filters and systems, wavelets, and what finds a number o
 depends on values (find_peaks).
 """
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.scipy.signal import windows as windows
 from rune.scipy.signal.convolutions import (
     choose_conv_method,
@@ -47,3 +50,6 @@ __all__ = [
     "istft", "lfilter", "lfilter_zi", "oaconvolve", "periodogram", "resample", "savgol_coeffs",
     "savgol_filter", "sosfilt", "spectrogram", "stft", "welch", "windows",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

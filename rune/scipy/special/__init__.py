@@ -15,6 +15,9 @@ the function, in the far tails of distributions (whose exponents are rounded), a
 says so.
 """
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.scipy.special.bessel import i0, i0e, i1, i1e, k0, k0e, k1, k1e
 from rune.scipy.special.bessel_waves import bessel_jn, j0, j1, y0, y1
 from rune.scipy.special.combinatorial import (
@@ -88,3 +91,6 @@ from rune.scipy.special.orthogonal import (
     sph_harm_y,
 )
 from rune.scipy.special.sums import log_softmax, logsumexp, softmax
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

@@ -13,6 +13,9 @@ multivariate   dirichlet, multinomial, multivariate_normal
 samples        skew, kurtosis, zscore, rankdata, mode, pearsonr, …     kde   gaussian_kde
 """
 
+import typing as _typing
+
+from rune.absent import of as _absent
 from rune.scipy.stats.counting import (
     bernoulli,
     betabinom,
@@ -83,3 +86,6 @@ from rune.scipy.stats.samples import (
     zmap,
     zscore,
 )
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

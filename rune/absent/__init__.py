@@ -1,0 +1,90 @@
+"""Names that other libraries have and rune has not, with what to use instead.
+
+The modules here hold tables: a reason, and the names that it is given for, in one string; a name
+may be a pattern. The pages docs/guide/missing*.md are made from them, and so is what a module says
+of a name that it has not. They are loaded when such an error is shown, and not before: `hasattr`
+asks for nothing, and `import rune` is as fast as ever.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import NoReturn
+
+from rune import locks
+
+Table = Mapping[str, str]
+# Rooms in which a name may be that was looked for in another one.
+_ROOMS = ("rune", "rune.numpy", "rune.lax", "rune.nn", "rune.random", "rune.debug", "rune.tree",
+          "rune.numpy.linalg", "rune.scipy.special", "rune.scipy.linalg", "rune.optim")  # fmt: skip
+
+
+class MissingName(AttributeError):
+    """A module has no such name; what to use instead is looked up when the error is shown."""
+
+    def __str__(self) -> str:
+        module, name = self.args
+        found = hint(module, name)
+        said = f"module {module!r} has no attribute {name!r}"
+        return f"{said}\nhint: {found}" if found else said
+
+
+def of(module: str) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a module."""
+
+    def missing(name: str) -> NoReturn:
+        raise MissingName(module, name)
+
+    return missing
+
+
+def hint(module: str, name: str) -> str | None:
+    """What to use for a name that the module has not: from a table, another room, or alike.
+
+    >>> hint("rune", "debug_nans")
+    'use rune.debug.checks(nans=True): it names the operation and your line'
+    >>> hint("rune.numpy", "softmax"), hint("rune.numpy", "cumsm")
+    ('use rune.nn.softmax', 'did you mean rune.numpy.cumsum?')
+    """
+    for table in _tables(module):
+        for reason, names in table.items():
+            if any(fnmatchcase(name, pattern) for pattern in names.split()):
+                return _sentence(reason)
+    if not name.startswith("_"):
+        for room in _ROOMS:
+            if room != module and name in _public(room):
+                return f"use {room}.{name}"
+        for close in difflib.get_close_matches(name, _public(module), 1, cutoff=0.7):
+            return f"did you mean {module}.{close}?"
+    return None
+
+
+def _tables(module: str) -> Iterator[Table]:
+    """The tables that speak of names of this module."""
+    room, _, inner = module.removeprefix("rune.").partition(".")
+    if module in ("rune", "rune.lax", "rune.config"):
+        tables = locks.load("rune.absent.of_jax")
+        yield {"rune": tables.MISSING, "lax": tables.LAX, "config": tables.CONFIG}[room]
+    elif module == "rune.numpy":
+        tables = locks.load("rune.absent.of_numpy")
+        yield from (tables.MISSING, tables.OF_JAX)
+    elif module in ("rune.optim", "rune.nn"):
+        yield locks.load("rune.absent.of_optax").MISSING
+    elif room == "scipy":
+        tables = locks.load("rune.absent.of_scipy")
+        yield tables.MISSING.get(inner, {}) if inner else tables.MODULES
+
+
+def _sentence(reason: str) -> str:
+    """A reason as the end of a line: without the marks of a page."""
+    plain = reason.replace("`", "").removesuffix(".")
+    return f"use{plain[3:]}" if plain.startswith("Use ") else plain
+
+
+def _public(module: str) -> list[str]:
+    """The names of a module that are for users."""
+    found = sys.modules.get(module) or locks.load(module)
+    return [n for n in getattr(found, "__all__", dir(found)) if not n.startswith("_")]

@@ -1,0 +1,88 @@
+"""A missing name says what to use instead; asking whether it is there costs nothing."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.absent import MissingName, hint, of_numpy, of_optax, of_scipy
+from rune.absent.of_jax import CONFIG, LAX, MISSING
+
+INSTEAD = {
+    "rune.debug_nans": "use rune.debug.checks(nans=True)",
+    "rune.default_device": 'use rune.device("cpu")',
+    "rune.check_tracer_leaks": "use rune.configure(check_leaks=True)",
+    "rune.config.update": "use rune.configure(check_nans=True)",
+    "rune.numpy.putmask": "x.at[...] gives a changed copy",
+    "rune.numpy.float8_e3m4": "Number types that no executor here has",
+    "rune.lax.composite": "It names XLA",
+    "rune.optim.contrib": None,
+    "rune.optim.fromage": "Optimisers that have not been written",
+    "rune.scipy.sparse": "Sparse matrices",
+    "rune.scipy.optimize.linprog": "Minima under constraints",
+    "rune.numpy.relu": "use rune.nn.relu",
+    "rune.nn.einsum": "use rune.numpy.einsum",
+    "rune.numpy.linalg.inverse": None,
+    "rune.gard": "did you mean rune.grad?",
+    "rune.random.unifrom": "did you mean rune.random.uniform?",
+    "rune.scipy.special.logsumxp": "did you mean rune.scipy.special.logsumexp?",
+    "rune.numpy.zzzzzz": None,
+    "rune.debug.breakpont": None,
+}
+
+
+@pytest.mark.parametrize("dotted", INSTEAD)
+def test_a_missing_name_says_what_to_use(dotted: str):
+    module, _, name = dotted.rpartition(".")
+
+    with pytest.raises(AttributeError) as raised:
+        getattr(import_module(module), name)
+
+    said = str(raised.value)
+    assert said.startswith(f"module {module!r} has no attribute {name!r}")
+    assert (INSTEAD[dotted] or "") in said
+    assert ("hint" in said) == (INSTEAD[dotted] is not None)
+
+
+def test_every_name_of_the_tables_has_its_reason():
+    tables = {
+        "rune": [MISSING], "rune.lax": [LAX], "rune.config": [CONFIG],
+        "rune.numpy": [of_numpy.MISSING, of_numpy.OF_JAX], "rune.optim": [of_optax.MISSING],
+        "rune.scipy": [of_scipy.MODULES],
+        **{f"rune.scipy.{m}": [table] for m, table in of_scipy.MISSING.items()},
+    }  # fmt: skip
+    for module, found in tables.items():
+        for table in found:
+            for reason, names in table.items():
+                for name in names.split():
+                    said = hint(module, name.replace("*", "x"))
+                    assert said is not None
+                    assert said[3:] in reason.replace("`", "")
+
+
+def test_a_missing_name_is_not_there():
+    assert not hasattr(rune, "debug_nans")
+    assert getattr(rnp, "putmask", None) is None
+    assert str(copy.copy(MissingName("rune", "gard"))).endswith("did you mean rune.grad?")
+
+
+def test_tables_are_loaded_when_an_error_is_shown():
+    code = (
+        "import sys, rune\n"
+        "hasattr(rune, 'debug_nans'), hasattr(rune.numpy, 'cumsm')\n"
+        "loaded = lambda: any(m.startswith('rune.absent.') for m in sys.modules)\n"
+        "print(loaded())\n"
+        "try: rune.debug_nans\n"
+        "except AttributeError as error: str(error)\n"
+        "print(loaded())\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["False", "True"]
