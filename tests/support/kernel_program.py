@@ -32,7 +32,7 @@ from rune.lowering.kernels import (
     inner_axes,
 )
 
-MAX_INNER = 6
+MAX_INNER = 12
 
 
 def size_value(x: Any, env: Mapping[str, Any]) -> Any:
