@@ -5,6 +5,9 @@ comes from the disk cache of an earlier run: a run has one of its own, which its
 Where all executors have to be there, Vulkan runs under the validation layer, and what that says is
 an error.
 
+Arrays and arenas of the CPU stand between bytes that nobody may write, which is looked after;
+RUNE_TEST_GUARDS=after or =before has pages there that nobody may touch, `none` nothing.
+
 The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
 many, and others each time; `fuzz` is that of tests/fuzz.py, in which a seed decides all.
 """
@@ -28,6 +31,7 @@ if "RUNE_TEST_ALL" in os.environ:
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
+from tests.support.guards import GUARD
 from tests.support.order import by_case
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
@@ -50,6 +54,14 @@ def _checked_stages():
 
     with configure(check_stages=True):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_written_beside():
+    """Whoever writes beside an array, or beside a value of an arena, is noticed."""
+    yield
+    damage = GUARD.damage()
+    assert not damage, f"memory was written that belongs to nobody: {damage}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -174,6 +174,8 @@ class CpuBackend:
 class CpuExecutable:
     """A compiled plan: all its machine code, and the arenas of calls that ended."""
 
+    runs_natively = True  # whether native code may make its calls, without `__call__`
+
     def __init__(self, plan: Plan, host: cpu_steps.Host, work: Work):
         self.plan, self.work = plan, work
         self._callbacks = callbacks.Callbacks(plan)
@@ -222,14 +224,14 @@ class CpuExecutable:
 
         They do not raise what a Python function that the plan calls has raised.
         """
-        if self._callbacks.are_there or type(self) is not CpuExecutable:
+        if self._callbacks.are_there or not self.runs_natively:
             return None
         sizes = size_values(self.plan, [a.shape for a in arguments])
         layout = _layout(self.plan, sizes)
         ordered = tuple(sizes[s.name] for s in self.plan.size_sources)
         code = cpu_call.Code(
             self.code.address("run"), ordered, layout.arena_bytes, self._arenas,
-            partial(cpu_memory.arena, layout.arena_bytes, self.plan.name), self._is_brief,
+            partial(self.new_arena, layout.arena_bytes), self._is_brief,
             self.work.addresses(), self,
         )  # fmt: skip
         takes = tuple(_memory(concrete_type(t, sizes)) for t in self.plan.arguments)
@@ -258,7 +260,11 @@ class CpuExecutable:
             arena = self._arenas.pop()
         except IndexError:
             arena = _NO_ARENA
-        return arena if len(arena) >= nbytes else cpu_memory.arena(nbytes, self.plan.name)
+        return arena if len(arena) >= nbytes else self.new_arena(nbytes)
+
+    def new_arena(self, nbytes: int) -> np.ndarray:
+        """Memory for the intermediates of a call. Errors: OutOfMemory."""
+        return cpu_memory.arena(nbytes, self.plan.name)
 
     def _layout_for(self, arguments: Sequence[Buffer]) -> _Layout:
         """How to allocate results and arena for these arguments; kept for the next call."""

@@ -166,7 +166,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 def aligned(nbytes: int) -> np.ndarray:
     """Uninitialised bytes on a 64-byte border. Errors: OutOfMemory."""
     try:
-        raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+        raw = np.empty(nbytes + ALIGNMENT - 1, np.uint8)
     except (MemoryError, OverflowError, ValueError) as error:  # beyond what an address can hold
         if not _free.kept:
             raise out_of_memory(nbytes) from error

@@ -85,6 +85,8 @@ def _address(function: object) -> int:
 class TimedExecutable(CpuExecutable):
     """A compiled plan that tells a meter of its steps."""
 
+    runs_natively = False
+
     def __init__(self, plan: Plan, host: Host, work: Work, meter: Meter):
         assert host.clock is not None
         self._clock, self._meter = host.clock, meter

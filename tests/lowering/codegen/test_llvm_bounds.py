@@ -52,7 +52,7 @@ def written(code: KernelCode, length: int, machine: str, **sizes: int) -> np.nda
     """What the kernel makes of values, once its guard bytes are seen to be as they were."""
     source, target = (p.dtype for p in code.params)
     x, y = values(length, source), guarded(ROWS * length, target)
-    run(code, [x, y[0]], MACHINES[machine], **sizes)
+    run(code, [x, y[0]], MACHINES[machine], None, **sizes)
     assert (y[1][:GUARD] == MARK).all(), "written before the beginning"
     assert (y[1][-GUARD:] == MARK).all(), "written past the end"
     return y[0]

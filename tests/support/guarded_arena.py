@@ -1,0 +1,171 @@
+"""Arenas with guards between their values: plans whose values lie apart, and what lies between.
+
+A plan is moved, not made anew: values that share a place share it still, and those at other places
+no longer overlap. Behind each, and before the first, are bytes that no kernel may write, or pages
+that none may touch either. Plans of symbolic offsets stay as they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rune.backends import cpu, cpu_memory
+from rune.backends.cpu_steps import Host
+from rune.backends.work import Work
+from rune.dims import Size
+from rune.lowering.arena import ALIGNMENT, type_bytes
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, slots_of
+from tests.support.guarded_memory import CANARY, MARK, PAGE, Guards
+
+# Bytes of an arena whose values are moved apart: with canaries, of those that nobody counts.
+MOST_BYTES = {
+    Guards.CANARIES: cpu_memory.LARGE_BYTES - 1, Guards.AFTER: 1 << 26, Guards.BEFORE: 1 << 26
+}  # fmt: skip
+_WORD = 8  # bytes of the largest element, to which ends are aligned
+
+Ranges = list[tuple[int, int]]
+
+
+class _Symbolic(Exception):
+    """An offset or a size is known in a call only."""
+
+
+@dataclass
+class _Layout:
+    """Where values go: bytes in use until now, and how far."""
+
+    guards: Guards
+    end: int = 0
+    used: Ranges = field(default_factory=list)
+
+    def place(self, nbytes: int) -> int:
+        """Room for so many bytes behind what is there and a guard."""
+        if self.guards is Guards.CANARIES:
+            start = -(-self.end // ALIGNMENT) * ALIGNMENT + CANARY
+        else:
+            start = -(-self.end // PAGE) * PAGE + PAGE
+        if self.guards is Guards.AFTER:
+            words = -(-nbytes // _WORD)
+            start += -words * _WORD % PAGE
+        self.end = start + nbytes
+        self.used.append((start, self.end))
+        return start
+
+    @property
+    def total(self) -> int:
+        """Bytes of the arena, a guard at the end included."""
+        unit, guard = (ALIGNMENT, CANARY) if self.guards is Guards.CANARIES else (PAGE, PAGE)
+        return -(-self.end // unit) * unit + guard
+
+
+def spread(plan: Plan, guards: Guards) -> tuple[Plan, Ranges]:
+    """The plan with values apart, and the bytes between them; as it is where that cannot be."""
+    layout = _Layout(guards)
+    try:
+        moved = _moved(plan, layout)
+    except _Symbolic:
+        return plan, []
+    if not moved.arena_bytes or layout.total > MOST_BYTES[guards]:
+        return plan, []
+    moved = replace(moved, arena_bytes=layout.total)
+    ends = [0, *(end for _, end in layout.used)]
+    starts = [*(start for start, _ in layout.used), layout.total]
+    return moved, [(a, b) for a, b in zip(ends, starts, strict=True) if a < b]
+
+
+def _moved(plan: Plan, layout: _Layout) -> Plan:
+    """The plan at new offsets, those of the plans within as if the outer arena were theirs."""
+    sizes: dict[Size, int] = {}
+    for slot in (s for step in plan.steps for s in slots_of(step) if s.space is Space.ARENA):
+        offset, nbytes = slot.offset, type_bytes(slot.type)
+        if not isinstance(offset, int) or not isinstance(nbytes, int):
+            raise _Symbolic
+        sizes[offset] = max(sizes.get(offset, 0), nbytes)
+    places = {offset: layout.place(nbytes) for offset, nbytes in sizes.items()}
+
+    def at(slot: Slot) -> Slot:
+        here = slot.space is Space.ARENA
+        return replace(slot, offset=places[slot.offset]) if here else slot
+
+    steps = tuple(_moved_step(step, at, layout) for step in plan.steps)
+    return replace(plan, steps=steps, arena_bytes=layout.total if layout.used else 0)
+
+
+def _moved_step(step: Step, at: Callable[[Slot], Slot], layout: _Layout) -> Step:
+    def each(slots: Sequence[Slot]) -> tuple[Slot, ...]:
+        return tuple(map(at, slots))
+
+    match step:
+        case Launch():
+            return replace(step, slots=each(step.slots))
+        case Call():
+            return replace(step, outputs=each(step.outputs), inputs=each(step.inputs))
+        case Copy():
+            return replace(step, target=at(step.target), source=at(step.source))
+        case Loop():
+            condition = None if step.condition is None else _moved(step.condition, layout)
+            return replace(
+                step, arguments=each(step.arguments), results=each(step.results), offset=0,
+                holds=None if step.holds is None else at(step.holds),
+                condition=condition, body=_moved(step.body, layout),
+            )  # fmt: skip
+        case Branch():
+            branches = tuple(_moved(b, layout) for b in step.branches)
+            return replace(
+                step, number=at(step.number), arguments=each(step.arguments),
+                results=each(step.results), branches=branches, offset=0,
+            )  # fmt: skip
+
+
+@dataclass
+class Watched:
+    """The arenas of one executable, and what nobody may have written in them."""
+
+    gaps: Ranges
+    arenas: list[np.ndarray]
+
+    def damaged(self) -> list[tuple[int, int]]:
+        """The gaps in which a byte is no longer as it was."""
+        return [(a, b) for arena in self.arenas for a, b in self.gaps if (arena[a:b] != MARK).any()]
+
+
+def guarded_executable(guards: Guards, watched: list[Watched]) -> type[cpu.CpuExecutable]:
+    """The class of executables with such arenas; each is added to `watched`."""
+
+    class Guarded(cpu.CpuExecutable):
+        def __init__(self, plan: Plan, host: Host, work: Work):
+            # A clock knows the steps by their identity.
+            moved, self._gaps = spread(plan, guards) if host.clock is None else (plan, [])
+            super().__init__(moved, host, work)
+            if guards is Guards.CANARIES and self._gaps:
+                watched.append(Watched(self._gaps, self._arenas))
+
+        def new_arena(self, nbytes: int) -> np.ndarray:
+            if not self._gaps:
+                return super().new_arena(nbytes)
+            if guards is Guards.CANARIES:
+                arena = super().new_arena(nbytes)
+                for a, b in self._gaps:
+                    arena[a:b] = MARK
+                return arena
+            return _arena_of_pages(nbytes, self._gaps)
+
+    return Guarded
+
+
+def _arena_of_pages(nbytes: int, gaps: Ranges) -> np.ndarray:
+    """Memory in which the whole pages within the gaps cannot be touched."""
+    arena = np.frombuffer(mmap.mmap(-1, nbytes), np.uint8)
+    library = ctypes.CDLL(None, use_errno=True)
+    for a, b in gaps:
+        first, last = -(-a // PAGE) * PAGE, b // PAGE * PAGE
+        if first < last:
+            address = ctypes.c_void_p(arena.ctypes.data + first)
+            code = library.mprotect(address, ctypes.c_size_t(last - first), 0)
+            assert code == 0, f"mprotect: errno {ctypes.get_errno()}"
+    return arena
