@@ -7,6 +7,7 @@ an error.
 
 Arrays and arenas of the CPU stand between bytes that nobody may write, which is looked after;
 RUNE_TEST_GUARDS=after or =before has pages there that nobody may touch, `none` nothing.
+RUNE_TEST_PROCESSOR=avx2 (or sse2, sse4, avx512) compiles for that one.
 
 The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
 many, and others each time; `fuzz` is that of tests/fuzz.py, in which a seed decides all.
@@ -29,6 +30,11 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers get the environment of th
 if "RUNE_TEST_ALL" in os.environ:
     os.environ.setdefault("RUNE_VULKAN_VALIDATION", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.support.processors import compile_for
+
+if "RUNE_TEST_PROCESSOR" in os.environ:  # before anything is compiled
+    compile_for(os.environ["RUNE_TEST_PROCESSOR"])
 
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD

@@ -73,7 +73,7 @@ def _target() -> Target:
         name="cpu:0",
         backend="cpu",
         language="llvm",
-        description=f"{platform.machine()} {cpu_compile.processor()}",
+        description=f"{platform.machine()} {cpu_compile.host().name}",
         dtypes=supported,
         vector_bytes=machine.vector_bytes,
         cores=cpu_compile.available_cores() if cpu_pool.is_available() else 1,

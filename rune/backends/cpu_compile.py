@@ -56,29 +56,32 @@ def _lock() -> locks.Lock:
     return _lock_of(library())
 
 
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """What code is compiled for: LLVM's name, and "+avx2,-avx512f,..." of what there is."""
+
+    name: str
+    features: str
+
+
+@functools.cache
+def host() -> Processor:
+    """The host's processor."""
+    llvm = library()
+    with deferred():
+        return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
 @functools.cache
 def features() -> dict[str, bool]:
-    """The host's instruction sets by LLVM's names."""
-    with deferred():
-        return dict(library().get_host_cpu_features())
-
-
-@functools.cache
-def _features_text() -> str:
-    with deferred():
-        return library().get_host_cpu_features().flatten()
-
-
-@functools.cache
-def processor() -> str:
-    """The host's processor by LLVM's name."""
-    with deferred():
-        return library().get_host_cpu_name()
+    """The instruction sets that code may use, by LLVM's names."""
+    listed = filter(None, host().features.split(","))
+    return {word[1:]: word[0] == "+" for word in listed}
 
 
 @functools.cache
 def machine() -> Machine:
-    """What the renderer needs to know of the host."""
+    """What the renderer needs to know of the processor."""
     found = features()
     wide = all(found.get(f) for f in ("avx512f", "avx512bw", "avx512vl", "avx512dq"))
     if wide:
@@ -105,9 +108,9 @@ _MODEL = {"reloc": "static", "codemodel": "large"}
 
 
 def _target_machine(effort: int = 2) -> Any:
-    host = library().Target.from_default_triple()
-    return host.create_target_machine(
-        cpu=processor(), features=_features_text(), opt=effort, jit=True, **_MODEL
+    target = library().Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=host().name, features=host().features, opt=effort, jit=True, **_MODEL
     )
 
 
@@ -142,8 +145,8 @@ def compile_module(name: str, text: str, effort: int = 2) -> Code:
     """
     text, addresses = _with_symbols(f"{text}\n\n{attributes()}\n")
     versions = ".".join(map(str, library().llvm_version_info))
-    host = (*_MODEL.values(), processor(), _features_text())
-    key = disk_cache.key_of("llvm", versions, *host, *PASSES, str(effort), text)
+    target = (*_MODEL.values(), host().name, host().features)
+    key = disk_cache.key_of("llvm", versions, *target, *PASSES, str(effort), text)
     with _lock(), deferred():
         try:
             return Code(_linked(_object(key, text, effort), addresses), text)

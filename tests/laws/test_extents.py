@@ -93,8 +93,8 @@ def few_ones(draw: np.random.Generator, extent: int) -> np.ndarray:
     return rows
 
 
-@pytest.mark.parametrize("case", SAMPLE, ids=str)
-def test_reductions_scans_and_carries_of_any_extent_are_those_of_numpy(case: Case):
+def check(case: Case) -> None:
+    """Compare all of them with NumPy."""
     draw = np.random.default_rng(case.extent)
     x = few_ones(draw, case.extent)
     left, right = draw.integers(0, 2, (ROWS, DEPTH)), draw.integers(0, 2, (DEPTH, case.extent))
@@ -107,3 +107,8 @@ def test_reductions_scans_and_carries_of_any_extent_are_those_of_numpy(case: Cas
 
     for number, (a, b) in enumerate(zip(found, meant(x, left, right), strict=True)):
         np.testing.assert_array_equal(np.asarray(a).astype(np.float64), b, err_msg=str(number))
+
+
+@pytest.mark.parametrize("case", SAMPLE, ids=str)
+def test_reductions_scans_and_carries_of_any_extent_are_those_of_numpy(case: Case):
+    check(case)
