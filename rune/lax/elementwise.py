@@ -15,7 +15,7 @@ from rune.errors import ArgumentError, DtypeError
 from rune.lax.arguments import alike, binary, truth, unary, weak, whole
 from rune.numpy.arguments import static_int, value
 from rune.numpy.keyed import are_keys, word_by_word
-from rune.ops import conventions
+from rune.ops import conventions, extrema
 from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import constant
 
@@ -80,10 +80,10 @@ mul = binary("mul", ops.mul, "x · y.", "3.0, 2.0", weak("6."))
 div = binary("div", ops.div, "x / y; of integers, rounded towards zero.", "-7, 2", whole("-3"))
 rem = binary("rem", ops.rem, "x - y · trunc(x / y), of the sign of x.", "-7, 2", whole("-1"))
 max = binary(
-    "max", ops.max, "The greater; NaN where either is.", "1.0, 2.0", weak("2."), "any but complex"
+    "max", extrema.larger, "The greater; NaN where either is.", "1.0, 2.0", weak("2.")
 )
 min = binary(
-    "min", ops.min, "The lesser; NaN where either is.", "1.0, 2.0", weak("1."), "any but complex"
+    "min", extrema.smaller, "The lesser; NaN where either is.", "1.0, 2.0", weak("1.")
 )
 atan2 = binary(
     "atan2", ops.atan2, "The angle of (y, x): atan2(y, x).", "0.0, 1.0", weak("0."), "floats"

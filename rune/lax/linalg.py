@@ -99,6 +99,7 @@ def _rotated(r: Any, w: Any) -> Any:
 
     def step(k: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         r, w = carry
+        k = ops.cast(k, dtypes.i32)  # the counter has 64 bits under x64
         here = ops.reduce_sum(keep(ops.eq(row, k), r), axes=(0,))
         head, other = (ops.reduce_sum(keep(ops.eq(column, k), x), axes=(0,)) for x in (here, w))
         length = ops.sqrt(ops.add(ops.mul(head, head), ops.mul(other, other)))

@@ -49,10 +49,14 @@ def reduce_window(
     """
     leaves, treedef = tree.flatten(operand)
     arrays = [rnp.asarray(x) for x in leaves]
-    inits = [
-        rnp.astype(rnp.asarray(v), x.dtype)
-        for v, x in zip(treedef.flatten_up_to(init_value), arrays, strict=True)
-    ]
+    if treedef != tree.structure(init_value):
+        raise ArgumentError(
+            f"reduce_window: cannot start windows of {treedef} from {tree.structure(init_value)} "
+            "(trees differ)",
+            hint="a list is a tree of its elements; rune.numpy.array(...) makes an array of it",
+        )
+    starts = tree.leaves(init_value)
+    inits = [rnp.astype(rnp.asarray(v), x.dtype) for v, x in zip(starts, arrays, strict=True)]
     slide = slide_of(
         arrays[0].shape, window_dimensions, window_strides, padding, base_dilation,
         window_dilation,

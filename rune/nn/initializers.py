@@ -299,13 +299,13 @@ def _orthogonal(key: Any, shape: Shape, kind: np.dtype, column_axis: int) -> Any
     if not -len(shape) <= column_axis < len(shape):
         raise ArgumentError(f"orthogonal: cannot find axis {column_axis} in shape {shape}")
     columns = shape[column_axis]
-    rows = math.prod(shape) // columns  # type: ignore[arg-type, operator]
+    others = [size for axis, size in enumerate(shape) if axis != column_axis % len(shape)]
+    rows = math.prod(others)  # type: ignore[arg-type]
     tall = (rows, columns) if rows > columns else (columns, rows)
     q, r = rnp.linalg.qr(random.normal(key, tall, kind))
     # With the signs of r's diagonal, q is unique, and every orthogonal matrix equally likely.
     q = q * rnp.sign(rnp.diagonal(r))
     q = rnp.transpose(q) if rows < columns else q
-    others = [size for axis, size in enumerate(shape) if axis != column_axis % len(shape)]
     return rnp.moveaxis(rnp.reshape(q, (*others, columns)), -1, column_axis)
 
 

@@ -26,6 +26,7 @@ from rune.numpy.arguments import (
 )
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
+from rune.ops import extrema
 from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted
 
 Unary = Callable[[Any], Any]
@@ -34,6 +35,7 @@ Binary = Callable[[Any, Any], Any]
 
 _NO_COMPLEX, _NO_BOOLS = "DtypeError for complex numbers", "DtypeError for bools"
 _TOGETHER = "promoted together"
+_ORDERED = f"{_TOGETHER}; complex numbers by their real parts, then by the imaginary"
 _NUMBERS, _FLOATS = f"{_TOGETHER}; bools become integers", "bools and integers become floats"
 _KEPT = "that of `x`"
 
@@ -89,13 +91,13 @@ power = _convention(
     "DtypeError for an integer to a negative Python integer",
 )  # fmt: skip
 pow = power
-maximum = _binary(
-    "maximum", ops.max, "The larger of x1 and x2; NaN if either is NaN.",
-    "maximum(rnp.arange(3), 1)", "Array([1, 1, 2], i32[3], cpu:0)", _NO_COMPLEX,
+maximum = _convention(
+    "maximum", extrema.larger, "The larger of x1 and x2; NaN if either is NaN.",
+    "maximum(rnp.arange(3), 1)", "Array([1, 1, 2], i32[3], cpu:0)", _ORDERED,
 )  # fmt: skip
-minimum = _binary(
-    "minimum", ops.min, "The smaller of x1 and x2; NaN if either is NaN.",
-    "minimum(rnp.arange(3), 1)", "Array([0, 1, 1], i32[3], cpu:0)", _NO_COMPLEX,
+minimum = _convention(
+    "minimum", extrema.smaller, "The smaller of x1 and x2; NaN if either is NaN.",
+    "minimum(rnp.arange(3), 1)", "Array([0, 1, 1], i32[3], cpu:0)", _ORDERED,
 )  # fmt: skip
 
 
@@ -142,31 +144,29 @@ def float_power(x1: Any, x2: Any, /) -> Any:
 def fmax(x1: Any, x2: Any, /) -> Any:
     """The larger of x1 and x2; a NaN loses to a number.
 
-    Shapes: broadcast together. Types: promoted together.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Shapes: broadcast together.
+    Types:  promoted together; complex numbers by their real parts, then by the imaginary.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmax(rnp.array([1.0, rnp.nan]), 0.0)
     Array([1., 0.], f32[2], cpu:0)
     """
-    x1, x2 = promoted("fmax", x1, x2)
-    return ops.select(ops.logical_or(ops.gt(x1, x2), ops.ne(x2, x2)), x1, x2)
+    return extrema.larger_number(x1, x2)
 
 
 def fmin(x1: Any, x2: Any, /) -> Any:
     """The smaller of x1 and x2; a NaN loses to a number.
 
-    Shapes: broadcast together. Types: promoted together.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Shapes: broadcast together.
+    Types:  promoted together; complex numbers by their real parts, then by the imaginary.
+    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmin(rnp.array([1.0, rnp.nan]), 0.0)
     Array([0., 0.], f32[2], cpu:0)
     """
-    x1, x2 = promoted("fmin", x1, x2)
-    return ops.select(ops.logical_or(ops.lt(x1, x2), ops.ne(x2, x2)), x1, x2)
+    return extrema.smaller_number(x1, x2)
 
 
 # --- one argument -----------------------------------------------------------------------------

@@ -18,9 +18,10 @@ from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import refuse, static_int, value
 from rune.numpy.types import finfo, iinfo
 from rune.ops import conventions as c
+from rune.ops import extrema
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
-from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant
+from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, operand
 
 
 def selected(name: str, x: Any, where: Any, identity: Any) -> Any:
@@ -33,9 +34,11 @@ def selected(name: str, x: Any, where: Any, identity: Any) -> Any:
     return ops.select(*broadcast_together(name, [mask, x, constant(identity, x)]))
 
 
-def _with_initial(primitive: Callable[[Any, Any], Any], out: Any, initial: Any) -> Any:
+def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: Any, initial: Any) -> Any:
+    """Errors: ArgumentError for an `initial` that is no array."""
     if initial is None:
         return out
+    initial = operand(name, initial)
     dtype = type_of(out).dtype
     is_scalar = dtypes.scalar_type(initial) is not None
     return primitive(out, as_array(initial, dtype) if is_scalar else as_type(initial, dtype))
@@ -52,7 +55,7 @@ def _total(
         dtype = type_of(x).dtype
     widened = st.summable(x, dtype)
     found = reduce(selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
-    return _with_initial(combine, found, initial)
+    return _with_initial(name, combine, found, initial)
 
 
 def sum(
@@ -112,7 +115,7 @@ def _limit(x: Any, largest: bool) -> Any:
     if found == dtypes.bool_:
         return largest
     if found in dtypes.COMPLEX:
-        return 0  # which nothing will ask for: complex numbers have no order
+        return complex(np.inf, np.inf) if largest else complex(-np.inf, -np.inf)
     if found in dtypes.FLOATING:
         infinite = np.isinf(np.asarray(np.inf).astype(found))
         limit = np.inf if infinite else float(finfo(found).max)
@@ -135,7 +138,7 @@ def _extremum(
         left = tuple(1 if i in axes else d for i, d in shape if keepdims or i not in axes)
         return broadcast_to(name, as_type(value(name, initial), type_of(x).dtype), left)
     found = reduce(selected(name, x, where, identity), axis, keepdims)
-    return _with_initial(lambda p, q: apply(combine, p, q), found, initial)
+    return _with_initial(name, combine, found, initial)
 
 
 def max(
@@ -169,7 +172,7 @@ def min(
     return _extremum("min", st.amin, _MIN, True, a, axis, out, keepdims, initial, where)
 
 
-_MAX, _MIN = ops.max, ops.min
+_MAX, _MIN = extrema.larger, extrema.smaller
 amax, amin = max, min
 
 

@@ -9,7 +9,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import floating, inexact, rank, static_int, value
+from rune.numpy.arguments import floating, inexact, rank, value
 from rune.numpy.arithmetic import abs, mod
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import where
@@ -95,7 +95,7 @@ def slid(x: Any, kernel: Any, *padding: tuple[Size, Size]) -> Any:
     zero = literal(0, found.dtype)
     x = ops.pad(x, zero, low=low, high=high, interior=(0,) * len(axes))
     if len(axes) == 1 and _is_large(x, kernel):
-        return _slid_in_blocks(x, kernel)
+        return _convolved(x, kernel)
     return _products(x, kernel)
 
 
@@ -112,19 +112,15 @@ def _is_large(x: Any, kernel: Any) -> bool:
     return all(isinstance(d, int) for d in sizes) and math.prod(sizes) > _BLOCKS_FROM  # type: ignore[arg-type]
 
 
-def _slid_in_blocks(x: Any, kernel: Any) -> Any:
-    """The same as a product of matrices: blocks of x, which overlap, with a Toeplitz matrix.
-
-    A block of m results from 2m - 1 elements costs twice the multiplications, and little memory.
-    """
-    n, m = (static_int("convolve", "a size", type_of(v).shape[0]) for v in (x, kernel))
-    size, zero, none = n - m + 1, literal(0, type_of(x).dtype), (0,)
-    missing = -(-size // m) * m + m - 1 - n
-    x = ops.pad(x, zero, low=none, high=(missing,), interior=none)
-    rows = windows(x, (0,), (2 * m - 1,), (m,), (1,))  # [blocks, 2m - 1]
-    wide = ops.pad(kernel, zero, low=(m - 1,), high=(m - 1,), interior=none)
-    matrix = windows(wide, (0,), (m,), (1,), (1,))[:, ::-1]  # [2m - 1, m]
-    return c.reshape(c.matmul(rows, matrix), -1)[:size]
+def _convolved(x: Any, kernel: Any) -> Any:
+    """The same as a convolution of one feature, which lays out no matrix of windows."""
+    same = ((0, 1, 2), (0, 1, 2), (0, 1, 2))
+    rows = (c.reshape(v, (1, 1, -1)) for v in (x, kernel))
+    found = ops.conv_general_dilated(
+        *rows, strides=(1,), padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=same,
+        groups=(1, 1),
+    )  # fmt: skip
+    return c.reshape(found, -1)
 
 
 # --- interpolation ------------------------------------------------------------------------------

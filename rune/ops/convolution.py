@@ -16,6 +16,8 @@ One equation until lowering, which makes products of matrices of it that walk vi
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +33,8 @@ from rune.ops.conv_parameters import Conv, Ints, arranged, counts, fields_of, pi
 from rune.ops.family import KINDS, Batched, require, reshape, same_dtype, wide, zeros_of
 from rune.ops.movement import inverse, move_axis, pad, reverse
 from rune.ops.sliding import reach, shear
+
+PATCHES = 1 << 22  # elements of windows that are laid out in memory together
 
 # --- type -------------------------------------------------------------------------------------
 
@@ -111,6 +115,9 @@ def _sums(lhs: np.ndarray, rhs: np.ndarray, conv: Conv) -> np.ndarray:
     assert shear.reference is not None
     if conv.is_padded:
         x = pad.reference(x, np.zeros((), x.dtype), **conv.pads)
+    if _is_of_sequences(x, w, conv):
+        sums = _correlated(x.reshape(-1), w.reshape(-1)).reshape(1, 1, -1)
+        return np.ascontiguousarray(np.transpose(sums, inverse(conv.specs[2])))
     of_features, of_batches = conv.groups
     groups, sizes = product(conv.groups), w.shape[2:]
     batch, features, *spatial = x.shape
@@ -122,15 +129,43 @@ def _sums(lhs: np.ndarray, rhs: np.ndarray, conv: Conv) -> np.ndarray:
     )  # [bg, n, fg, c, *O, *K], one of bg and fg being 1
     last = tuple(range(4 + conv.rank, 4 + 2 * conv.rank))
     patches = np.transpose(patches, (0, 2, 1, *axes, 3, *last))
-    out, total = patches.shape[2 : 3 + conv.rank], w.shape[1:]
-    kind = wide(lhs.dtype)
-    left = patches.reshape(groups, int(np.prod(out)), int(np.prod(total))).astype(kind, copy=False)
-    right = w.reshape(groups, w.shape[0] // groups, int(np.prod(total))).astype(kind, copy=False)
-    found = np.matmul(left, right.swapaxes(1, 2)).astype(lhs.dtype, copy=False)
-    found = found.reshape(groups, *out, w.shape[0] // groups)  # [g, n, *O, o]
+    out, total = patches.shape[2 : 3 + conv.rank], int(np.prod(w.shape[1:]))
+    left_size = int(np.prod(patches.shape[:2])) * total
+    right = w.reshape(groups, w.shape[0] // groups, total).astype(wide(lhs.dtype), copy=False)
+    found = np.empty((groups, *out, right.shape[1]), lhs.dtype)
+    for part in _runs(out, left_size):
+        shown = patches[(slice(None), slice(None), *part)]
+        sizes = shown.shape[2 : 3 + conv.rank]
+        left = shown.reshape(groups, math.prod(sizes), total).astype(right.dtype, copy=False)
+        sums = np.matmul(left, right.swapaxes(1, 2))
+        found[(slice(None), *part)] = sums.reshape(groups, *sizes, right.shape[1])
     found = np.moveaxis(found, 0, -2).reshape(*out, w.shape[0])
     order = np.moveaxis(found, -1, 1)  # n, o, *O
     return np.ascontiguousarray(np.transpose(order, inverse(conv.specs[2])))
+
+
+def _is_of_sequences(x: np.ndarray, w: np.ndarray, conv: Conv) -> bool:
+    """Whether one sequence meets another, at every place that the longer one has for it."""
+    is_plain = conv.strides == conv.rhs_dilation == (1,) and wide(x.dtype).isbuiltin == 1
+    return is_plain and x.shape[:2] == w.shape[:2] == (1, 1) and x.size >= w.size > 0
+
+
+def _correlated(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    kind = wide(x.dtype)
+    sums = np.correlate(x.astype(kind, copy=False), np.conj(w.astype(kind, copy=False)), "valid")
+    return sums.astype(x.dtype, copy=False)
+
+
+def _runs(out: tuple[int, ...], size: int) -> Iterator[tuple[slice, ...]]:
+    """Parts of the results [n, *O], of `size` products each, whose patches fit into PATCHES."""
+    batches, first = out[0], out[1] if len(out) > 1 else 1
+    rows = max(1, PATCHES // max(1, size * math.prod(out[2:])))
+    if rows >= first:
+        step = rows // max(1, first)
+        yield from ((slice(n, n + step),) for n in range(0, batches, step))
+        return
+    for n in range(batches):
+        yield from ((slice(n, n + 1), slice(k, k + rows)) for k in range(0, first, rows))
 
 
 # --- derivatives ------------------------------------------------------------------------------

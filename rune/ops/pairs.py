@@ -295,7 +295,7 @@ def log1p(x: Pair) -> Pair:
 
 
 def power(x: Pair, y: Pair) -> Pair:
-    """x to the power y: |x|^re(y) and exp at the angle; 1 where y is 0."""
+    """x to the power y: |x|^re(y) and exp at the angle; 1 where y is 0, as in C's cpow."""
     angle, logarithm = angle_of(x), log_length(x)
     zero = like(0, angle)
     turned = a.select(a.eq(y[1], zero), zero, a.mul(y[1], logarithm))
@@ -304,4 +304,9 @@ def power(x: Pair, y: Pair) -> Pair:
     # Where one factor leaves the range that the product may stay in, one exponential of both.
     far = a.gt(a.abs(grown), like(RANGES[type_of(angle).dtype].most, angle))
     length = a.select(far, t.exp(a.sub(grown, shrunk)), made)
-    return at_angle(length, a.add(a.mul(y[0], angle), turned))
+    # 0 · inf in re(y) log|x|, and 0 to a power without a positive real part, have no value.
+    is_none = a.logical_and(a.eq(y[0], zero), a.eq(y[1], zero))
+    vague = a.select(a.eq(absolute(x), zero), a.le(y[0], zero), a.ne(grown, grown))
+    vague, nan = a.logical_and(vague, a.logical_not(is_none)), like(np.nan, angle)
+    turn = a.select(vague, nan, a.add(a.mul(y[0], angle), turned))
+    return at_angle(a.select(vague, nan, length), turn)

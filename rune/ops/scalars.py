@@ -109,11 +109,13 @@ def logistic(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 0, one / (one + small), small / (one + small))
 
 
+@widened
 def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The larger; NaN if either is NaN."""
     return np.maximum(a, b)
 
 
+@widened
 def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The smaller; NaN if either is NaN."""
     return np.minimum(a, b)

@@ -15,12 +15,15 @@ from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
 from rune.dims import Size, product
+from rune.errors import ShapeError
 from rune.ops import arithmetic as a
 from rune.ops import family as f
 from rune.ops import reduction, transcendental
 from rune.ops.complex_numbers import imag, is_complex, real, real_dtype
 from rune.ops.conventions import Axis, astype, normalised_axes, normalised_axis, reshape
+from rune.ops.movement import slice_, transpose
 from rune.ops.promote import operand, promoted
+from rune.ops.sorting import sort
 
 
 def reduce(
@@ -151,8 +154,31 @@ def _extremum(
     name: str, primitive: Primitive, of_bool: Primitive, x: Any, axis: Axis, keepdims: bool
 ) -> Any:
     x = operand(name, x)
+    if is_complex(x):
+        return _complex_extremum(name, x, axis, keepdims)
     chosen = of_bool if type_of(x).dtype == dtypes.bool_ else primitive
     return reduce(name, chosen, x, axis, keepdims)
+
+
+def _complex_extremum(name: str, x: Any, axis: Axis, keepdims: bool) -> Any:
+    """The first or the last of the sorted numbers; NaN if there is one."""
+    shape, axes = type_of(x).shape, normalised_axes(name, axis, type_of(x))
+    left = tuple(i for i in range(len(shape)) if i not in axes)
+    count = product(shape[i] for i in axes)
+    if count == 0:
+        raise ShapeError(f"{name}: cannot reduce {type_of(x)} over axes {axes} (no elements)")
+    rows = transpose(x, permutation=(*left, *axes))
+    (ordered,) = sort(reshape(rows, (*(shape[i] for i in left), count)), num_keys=1)
+    found = _element_of_rows(ordered, count - 1 if name == "max" else 0)
+    kept = tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes)
+    has_nan = reshape(reduction.reduce_or(a.ne(x, x), axes=axes), kept)
+    return a.select(has_nan, literal_like(complex(np.nan, np.nan), x), reshape(found, kept))
+
+
+def _element_of_rows(x: Any, at: Size) -> Any:
+    *lead, _ = type_of(x).shape
+    zeros, ones = (0,) * len(lead), (1,) * len(lead)
+    return slice_(x, start=(*zeros, at), limit=(*lead, at + 1), stride=(*ones, 1))
 
 
 def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:

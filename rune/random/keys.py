@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rune import dtypes, ops
+from rune import config, dtypes, ops
 from rune.array import CPU, Array, as_array
 from rune.core.interpreter import Tracer, literal, type_of
 from rune.core.types import ArrayType, Shape
@@ -140,7 +140,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 def _halves(name: str, number: Any) -> tuple[Any, Any]:
     """The high and the low word of an integer, Python's or an array's."""
     if isinstance(number, int | np.integer) and not isinstance(number, bool):
-        return _halves_of_int(int(number))
+        return _halves_of_int(int(number), np.asarray(number).dtype.itemsize == 8)
     number = opened(number)
     if isinstance(number, Dim):
         number = size_value(number, dtypes.i32)
@@ -155,11 +155,13 @@ def _halves(name: str, number: Any) -> tuple[Any, Any]:
     return ops.convert(high, dtype=dtypes.u32), low
 
 
-def _halves_of_int(number: int) -> tuple[Any, Any]:
+def _halves_of_int(number: int, is_wide: bool) -> tuple[Any, Any]:
     if not -(1 << 63) <= number < 1 << 64:
         raise OverflowError(f"key: cannot use the seed {number} (64 bits at most)")
-    # As in JAX a negative seed of 32 bits is its low word alone.
-    high = 0 if number >= -(1 << 31) and number < 1 << 32 else number >> 32
+    # As in JAX a negative seed of 32 bits is its low word alone; under x64 integers have 64 bits.
+    has_high = is_wide and config.current().x64
+    is_short = -(1 << 31) <= number < 1 << 32
+    high = 0 if is_short and not has_high else number >> 32
     words = (high & 0xFFFFFFFF, number & 0xFFFFFFFF)
     first, second = (as_array(w, dtypes.u32) for w in words)
     return first, second
@@ -187,7 +189,8 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
 def fold_in(key: KeyLike, data: Any) -> Any:
     """The key at position `data` below `key`: fold_in(k, i) == split(k, n)[i].
 
-    data: an integer, Python's (64 bits count) or an array's.
+    data: an integer, Python's (64 bits count) or an array's; a negative one of an array is its low
+            32 bits.
     Shapes: key [], data int[] -> key []; of a raw key u32[2] a raw one.
     Types:  keys of the same generator.
     Errors: ArgumentError for an array of keys or data; OverflowError for a negative int.
@@ -198,9 +201,20 @@ def fold_in(key: KeyLike, data: Any) -> Any:
     Key([ 928981903, 3453687069], key<fry>[])
     """
     found = single_key("fold_in", key)
-    if isinstance(data, int | np.integer) and data < 0:
+    if isinstance(data, int) and data < 0:
         raise OverflowError(f"fold_in: cannot fold in {data} (not negative)")
-    return _in_kind(folded(found, _halves("fold_in", data)), key, found.impl)
+    return _in_kind(folded(found, _place("fold_in", data)), key, found.impl)
+
+
+def _place(name: str, data: Any) -> tuple[Any, Any]:
+    """The high and the low word of a position; a negative one is its low word, as in JAX."""
+    if isinstance(data, np.integer):
+        data = np.asarray(data).astype(dtypes.canonical(data.dtype))
+    high, low = _halves(name, data)
+    if getattr(data, "dtype", None) != dtypes.i64:
+        return high, low
+    is_short = ops.eq(high, literal(0xFFFFFFFF, dtypes.u32))
+    return ops.select(is_short, literal(0, dtypes.u32), high), low
 
 
 def folded(key: Key, position: Sequence[Any]) -> Any:

@@ -102,6 +102,7 @@ def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Any:
     """
     expected = tangent_type(primal)
     tangent = host_as(tangent, expected)
+    require_array(name, "tangent", tangent)
     found = type_of(tangent)
     if not is_layout(found, expected):
         raise TransformError(
@@ -124,6 +125,14 @@ def host_as(value: Any, expected: ArrayType) -> Any:
         return number_as_array(value)
     is_expected = value.dtype == expected.dtype
     return as_array(value, value.dtype if is_expected else dtypes.canonical(value.dtype))
+
+
+def require_array(name: str, what: str, value: Any) -> None:
+    """Errors: TransformError for what is neither an array nor a number."""
+    is_array = hasattr(value, "dtype") and hasattr(value, "shape")
+    if not (is_array or dtypes.scalar_type(value) is not None):
+        kind = type(value).__name__
+        raise TransformError(f"{name}: cannot use {kind} as a {what} (an array required)")
 
 
 def filled(primal: Any, tangent: Any) -> Any:
@@ -175,6 +184,7 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: Any
     if type.dtype not in dtypes.INEXACT:
         return None
     ct = host_as(ct, type)
+    require_array(name, f"cotangent{key_path(number, treedef)}", ct)
     found = type_of(ct)
     if not is_layout(found, type):
         raise TransformError(

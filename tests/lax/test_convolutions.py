@@ -14,6 +14,7 @@ import rune
 import rune.numpy as rnp
 from rune import lax, tree
 from rune.errors import ArgumentError, ShapeError
+from rune.ops import convolution
 from tests.lax.conv_calls import CALLS, CONVOLUTIONS, NHWC, draw
 from tests.support.arrays import array
 
@@ -37,6 +38,16 @@ def test_a_call_means_what_it_means_in_jax(name: str, wrap: Any):
     call, shapes = CALLS[name]
 
     same(name, wrap(lambda *xs: call(lax, rnp, *xs))(*draw(name, shapes)))
+
+
+@pytest.mark.parametrize("limit", [1, 50])
+def test_patches_are_laid_out_a_few_at_a_time_with_the_same_results(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(convolution, "PATCHES", limit)
+
+    for name, (call, shapes) in CONVOLUTIONS.items():
+        same(name, call(lax, rnp, *draw(name, shapes)))
 
 
 @each_call
@@ -144,3 +155,8 @@ def test_what_does_not_fit_is_refused(arguments: dict[str, Any], error: type[Exc
 
     with pytest.raises(error, match=r"(conv|padding).*: cannot "):
         lax.conv_general_dilated(rnp.ones((2, 3, 5, 5)), rnp.ones((4, 3, 3, 3)), **given)
+
+
+def test_windows_of_a_list_want_a_start_for_each_element():
+    with pytest.raises(ArgumentError, match="reduce_window: cannot start windows of"):
+        lax.reduce_window([1.0, 2.0], 0.0, lax.add, (), ())

@@ -360,3 +360,10 @@ def test_normalisations_batch_and_compile(name: str):
 
     near(rows, rune.vmap(function)(x), relative=2e-6, why="order of sums")
     near(rows, rune.jit(rune.vmap(function))(x), relative=2e-6, why="another libm")
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 0), (2, 0, 3)])
+def test_orthogonal_initializers_make_arrays_without_elements(shape: tuple[int, ...]):
+    for axis in range(-len(shape), len(shape)):
+        made = nn.initializers.orthogonal(column_axis=axis)(rune.random.key(0), shape)
+        assert made.shape == shape

@@ -30,6 +30,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.mean(X, axis=(0, 0)),
      r"mean: cannot use axes \(0, 0\) of f32\[2,3\] \(axis 0 twice\)"),
     (lambda: rnp.max(rnp.zeros((0, 2)), axis=0), r"cannot reduce f32\[0,2\] .*\(no elements\)"),
+    (lambda: rnp.sum(X, initial="a"), r"sum: cannot take str as an array"),
+    (lambda: rnp.max(X, initial="a"), r"max: cannot take str as an array"),
     (lambda: rnp.max(X, where=X > 0), r"max: cannot use where= without initial="),
     (lambda: rnp.var(X, ddof=1, correction=1), r"var: cannot use both ddof and correction"),
     (lambda: rnp.average(X, 0, rnp.ones(3)), r"average: cannot weight f32\[2,3\] by f32\[3\]"),

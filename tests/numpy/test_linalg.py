@@ -232,6 +232,15 @@ def test_a_cholesky_factor_is_updated_by_a_vector():
     assert (np.tril(found, -1) == 0).all()
 
 
+def test_a_factor_is_updated_where_integers_have_64_bits():
+    a, w = np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0])
+
+    with rune.enable_x64():
+        found = np.asarray(lax_linalg.cholesky_update(rnp.asarray(np.linalg.cholesky(a).T), w))
+
+    np.testing.assert_allclose(found.T @ found, a + np.outer(w, w), rtol=1e-13)
+
+
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("transpose", [False, True])
 def test_reflections_are_multiplied_by_without_writing_their_product(left: bool, transpose: bool):

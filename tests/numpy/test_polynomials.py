@@ -3,6 +3,8 @@ transformations, long convolutions, lines of interpolation outside their points,
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,19 @@ def test_a_long_convolution_is_numpys(m: int, n: int, mode: str):
     expected = np.convolve(x.astype(float), y.astype(float), mode)  # type: ignore[arg-type]
     limit = 5e-6 * float(np.abs(expected).max())
     near(expected, found, relative=0, absolute=limit, why="sums of products in f32")
+
+
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_sequences_slide_over_each_other_without_a_matrix_of_windows(name: str):
+    x = rnp.asarray(np.ones(6000, np.float32))
+    tracemalloc.start()
+
+    found = getattr(rnp, name)(x, x, "full")
+
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 40 * x.nbytes  # a matrix of windows would be 12,000 times as large
+    assert found[5999] == 6000
 
 
 def test_integers_are_convolved_exactly():

@@ -136,7 +136,7 @@ def test_the_sign_of_a_complex_number_has_its_true_derivative_and_not_zero():
     near(1j * direction * across / 5, complex(found), relative=1e-12, why=WHY)
 
 
-@pytest.mark.parametrize("name", ["less", "maximum", "floor", "hypot", "arctan2", "isposinf"])
+@pytest.mark.parametrize("name", ["less", "floor", "hypot", "arctan2", "isposinf"])
 def test_what_needs_an_order_or_a_sign_refuses_complex_numbers(name: str):
     function, z = getattr(rnp, name), number(1j)
 
@@ -144,8 +144,8 @@ def test_what_needs_an_order_or_a_sign_refuses_complex_numbers(name: str):
         function(z) if name in ("floor", "isposinf") else function(z, z)
 
 
-@pytest.mark.parametrize("name", ["max", "argmin", "ptp"])
-def test_extrema_of_complex_numbers_are_refused(name: str):
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_positions_of_complex_extrema_are_refused(name: str):
     with pytest.raises(DtypeError, match="ordered dtype required"):
         getattr(rnp, name)(rnp.ones(3, "c64"))
 

@@ -56,6 +56,30 @@ def test_an_integer_array_is_the_seed_that_its_number_is(seed: int):
     same(words(random.key(seed)), words(random.key(np.int64(seed))))
 
 
+X64_SEEDS: list[tuple[Any, list[int]]] = [  # of jax 0.10.2 under jax_enable_x64
+    (-100, [2**32 - 1, 2**32 - 100]), (2**40 + 5, [256, 5]), (-(2**63), [2**31, 0]),
+    (np.int32(-100), [0, 2**32 - 100]), (np.int64(-5), [2**32 - 1, 2**32 - 5]),
+    (np.int8(-3), [0, 2**32 - 3]), (np.uint32(2**32 - 1), [0, 2**32 - 1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seed", "expected"), X64_SEEDS, ids=repr)
+def test_seeds_are_those_of_jax_where_integers_have_64_bits(seed: Any, expected: list[int]):
+    with rune.enable_x64():
+        assert words(random.key(seed)).tolist() == expected
+        assert words(rune.jit(random.key)(seed)).tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
+def test_a_negative_position_of_an_array_is_its_low_word_as_in_jax(dtype: Any):
+    expected = [2313591868, 3981651893]  # jax.random.fold_in(key(0), np.int32(-3)), 0.10.2
+    key, array = random.key(0), rnp.asarray(dtype(-3), dtype=dtype)
+
+    assert words(random.fold_in(key, dtype(-3))).tolist() == expected
+    assert words(random.fold_in(key, array)).tolist() == expected
+    assert words(rune.jit(random.fold_in)(key, array)).tolist() == expected
+
+
 def test_a_64_bit_array_is_a_seed_of_64_bits():
     seed = rnp.asarray(2**40 + 5, dtype="int64")
 
