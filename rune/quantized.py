@@ -223,12 +223,16 @@ def _packed(values: Any, axis: int) -> Any:
 def dequantize(q: Quantized) -> Any:
     """The array that `q` stands for, in the dtype that was quantised.
 
-    Errors: none for what `quantize` gave.
+    Errors: ArgumentError for anything but what `quantize` gave.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.dequantize(rune.quantize(rnp.array([7.0, -3.0, 1.0]), "int4"))
     Array([ 7., -3.,  1.], f32[3], cpu:0)
     """
+    if not isinstance(q, Quantized):
+        raise ArgumentError(
+            f"dequantize: cannot use {type(q).__name__} (what rune.quantize gave required)"
+        )
     numbers = _shifted(q)
     return rnp.astype(numbers * _spread(q.scale, q), q.dtype)
 

@@ -28,7 +28,7 @@ from rune.tree import (
     register_static,
 )
 from rune.tree.registry import TUPLE
-from rune.tree.treedef import LEAF, node_of
+from rune.tree.treedef import LEAF, node_of, required
 
 KeyEntry = Any  # DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey, or a key of the user's own
 PyTreeDef = TreeDef
@@ -60,7 +60,7 @@ def treedef_children(treedef: TreeDef) -> list[TreeDef]:
     >>> [d.num_leaves for d in rune.tree_util.treedef_children(rune.tree.structure([1, (2, 3)]))]
     [1, 2]
     """
-    return treedef.children()
+    return required("treedef_children", treedef).children()
 
 
 def treedef_is_leaf(treedef: TreeDef) -> bool:
@@ -82,7 +82,7 @@ def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
     >>> treedef_tuple([tree_structure(1), tree_structure([2, 3])])
     PyTreeDef((*, [*, *]))
     """
-    return node_of(TUPLE, None, tuple(treedefs))
+    return node_of(TUPLE, None, tuple(required("treedef_tuple", t) for t in treedefs))
 
 
 __all__ = [

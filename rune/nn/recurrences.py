@@ -260,6 +260,10 @@ def _directions(name: str, params: Any) -> list[tuple[CellParams, ...]]:
     """The cells of every layer: one, or one each way."""
     layers = [params] if isinstance(params, CellParams) else list(params)
     found = [(p,) if isinstance(p, CellParams) else tuple(p) for p in layers]
+    strangers = [c for layer in found for c in layer if not isinstance(c, CellParams)]
+    if strangers or not found:
+        kind = type(strangers[0]).__name__ if strangers else "no layer"
+        raise ArgumentError(f"{name}: cannot run {kind} (CellParams, or layers of them, required)")
     if any(len(layer) not in (1, 2) for layer in found) or len(set(map(len, found))) != 1:
         raise ArgumentError(
             f"{name}: cannot run layers of {[len(layer) for layer in found]} cells (one in every "

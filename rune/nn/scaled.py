@@ -73,8 +73,8 @@ def scaled_matmul(
 
 def _unscaled(x: Any, scales: Any) -> Any:
     x, scales = rnp.asarray(x), rnp.asarray(scales)
-    blocks = scales.shape[-1]
-    if x.ndim != 3 or scales.shape[:-1] != x.shape[:-1] or x.shape[-1] % blocks != 0:
+    blocks = scales.shape[-1] if scales.ndim else 0
+    if x.ndim != 3 or not blocks or scales.shape[:-1] != x.shape[:-1] or x.shape[-1] % blocks != 0:
         raise ShapeError(
             f"scaled_matmul: cannot scale {x.type} by {scales.type} ([B, M, K] by [B, M, K/block])"
         )

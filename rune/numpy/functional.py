@@ -201,7 +201,7 @@ Cores = list[tuple[str, ...]]
 
 def _parsed(signature: str) -> tuple[Cores, Cores]:
     """The names of the core axes of every argument and result."""
-    sides = signature.split("->")
+    sides = signature.split("->") if isinstance(signature, str) else ()
     if len(sides) != 2 or not all(_SIGNATURE.fullmatch(s.strip()) for s in sides):
         raise ArgumentError(f"vectorize: cannot read the signature {signature!r}")
     left, right = (

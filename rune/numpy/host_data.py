@@ -6,6 +6,7 @@ Files are of NumPy's own formats (.npy, .npz, text), with nothing pickled. What 
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from collections.abc import Iterable
@@ -86,7 +87,8 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     """The numbers of a file, as bytes or (with a separator) as text.
 
     Shapes: a file -> [N]. Types: f32 unless dtype is given.
-    Errors: DtypeError for an unknown dtype; OSError for a file that cannot be read.
+    Errors: DtypeError for an unknown dtype; OSError for a file that cannot be read; ArgumentError
+            for what is no file.
 
     >>> import rune.numpy as rnp, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -96,6 +98,10 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     Array([1, 2], u8[2], cpu:0)
     """
     found = dtypes.as_dtype(dtype)
+    if not (isinstance(file, str | bytes | os.PathLike) or hasattr(file, "fileno")):
+        raise ArgumentError(
+            f"fromfile: cannot read {type(file).__name__} (a file or its name required)"
+        )
     return _made(np.fromfile(file, found, count, sep, offset), found)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rune.errors import DtypeError
 from rune.numpy.arguments import static_int, value
 
 
@@ -155,6 +156,8 @@ def base_repr(number: int, base: int = 2, padding: int = 0) -> str:
     >>> rnp.base_repr(255, 16)
     'FF'
     """
+    if not hasattr(number, "__index__"):
+        raise DtypeError(f"base_repr: cannot write {type(number).__name__} (an integer required)")
     return np.base_repr(number.__index__(), base, padding)
 
 

@@ -264,6 +264,9 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     Key([ 0, 42], key<fry>[])
     """
     key_bits_array = opened(key_bits_array)
+    if not hasattr(key_bits_array, "dtype"):
+        kind = type(key_bits_array).__name__
+        raise DtypeError(f"wrap_key_data: cannot take {kind} (an array of u32 required)")
     found = type_of(key_bits_array)
     if found.dtype != dtypes.u32:
         raise DtypeError(f"wrap_key_data: cannot take {found} (u32 required)")

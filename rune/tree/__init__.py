@@ -37,7 +37,7 @@ from rune.tree.registry import (
     register_node_with_keys,
     register_static,
 )
-from rune.tree.treedef import LEAF, TreeDef, flat_node, node_of
+from rune.tree.treedef import LEAF, TreeDef, flat_node, node_of, required
 
 __all__ = [
     "DictKey",
@@ -200,7 +200,7 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     >>> unflatten(structure({"a": 0, "b": (0, None)}), [1, 2])
     {'a': 1, 'b': (2, None)}
     """
-    return treedef.unflatten(leaves)
+    return required("unflatten", treedef).unflatten(leaves)
 
 
 def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
@@ -334,8 +334,12 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) 
     >>> transpose(structure([0, 0]), None, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
     {'a': [1, 3], 'b': [2, 4]}
     """
-    subtrees = outer_treedef.flatten_up_to(tree)
-    inner = structure(subtrees[0]) if inner_treedef is None else inner_treedef
+    subtrees = required("transpose", outer_treedef).flatten_up_to(tree)
+    if inner_treedef is None and not subtrees:
+        raise ArgumentError("transpose: cannot find the inner tree (the outer one has no leaves)")
+    inner = (
+        structure(subtrees[0]) if inner_treedef is None else required("transpose", inner_treedef)
+    )
     rows = [inner.flatten_up_to(subtree) for subtree in subtrees]
     for row in rows:
         if not all_leaves(row):
@@ -364,7 +368,7 @@ def flatten_up_to(prefix: TreeDef, tree: Any) -> list[Any]:
     >>> flatten_up_to(structure((0, 0)), ({"a": 1}, [2, 3]))
     [{'a': 1}, [2, 3]]
     """
-    return prefix.flatten_up_to(tree)
+    return required("flatten_up_to", prefix).flatten_up_to(tree)
 
 
 def is_tree_node(cls: type) -> bool:

@@ -90,12 +90,14 @@ KeyPath = tuple[Any, ...]
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """The text of a key path; `simple` leaves out brackets, quotes and dots.
 
-    Errors: none for a path of keys.
+    Errors: ArgumentError for a separator that is no string.
 
     >>> path = (DictKey("a"), SequenceKey(1), GetAttrKey("x"))
     >>> keystr(path), keystr(path, simple=True, separator="/")
     ("['a'][1].x", 'a/1/x')
     """
+    if not isinstance(separator, str):
+        raise ArgumentError(f"keystr: cannot put {separator!r} between keys (a string required)")
     if not simple:
         return separator.join([str(key) for key in keys])
     return separator.join([str(getattr(k, dataclasses.fields(k)[0].name)) for k in keys])
@@ -179,6 +181,11 @@ def keys_of(kind: Kind, node: Any, count: int) -> Iterable[Any]:
     return [FlattenedIndexKey(i) for i in range(count)] if kind.keys is None else kind.keys(node)
 
 
+def _require_class(operation: str, cls: Any) -> None:
+    if not isinstance(cls, type):
+        raise ArgumentError(f"{operation}: cannot register {cls!r} (a class required)")
+
+
 def _register(kind: Kind) -> None:
     if kinds.get(kind.type) is not None:
         raise ArgumentError(f"register: cannot register {kind.name} (it is registered already)")
@@ -204,6 +211,8 @@ def register_node(
     >>> tree.leaves(Pair(1, [2, 3]))
     [1, 2, 3]
     """
+
+    _require_class("register_node", cls)
 
     def split(node: Any) -> tuple[Children, Any]:
         children, data = flatten(node)
@@ -246,7 +255,7 @@ def register_node_with_keys(
 def register_node_class(cls: C) -> C:
     """Register, as a decorator, a class with methods tree_flatten and tree_unflatten.
 
-    Errors: ArgumentError for a class that is registered already.
+    Errors: ArgumentError for a class that is registered already, and for one without them.
 
     >>> from rune import tree
     >>> @tree.register_node_class
@@ -261,11 +270,17 @@ def register_node_class(cls: C) -> C:
     >>> tree.map(lambda x: x + 1, Scaled(1, 10)).x
     2
     """
-    methods: Any = cls
+    _require_class("register_node_class", cls)
+    join = getattr(cls, "tree_unflatten", None)
+    if join is None or not hasattr(cls, "tree_flatten"):
+        raise ArgumentError(
+            f"register_node_class: cannot register {cls.__name__} (methods tree_flatten and "
+            "tree_unflatten required)"
+        )
     return register_node(
         cls,
         lambda node: node.tree_flatten(),
-        methods.tree_unflatten,
+        join,
         getattr(cls, "tree_flatten_with_keys", None),
     )
 
@@ -321,6 +336,7 @@ def register_dataclass(
     """
     if cls is None:
         return lambda cls: register_dataclass(cls, data_fields, meta_fields, drop_fields)
+    _require_class("register_dataclass", cls)
     data, meta = _data_and_meta(cls, data_fields, meta_fields, set(drop_fields))
     keys = [GetAttrKey(name) for name in data]
 

@@ -145,6 +145,16 @@ _WIDEST_REMEMBERED = 1024
 _ONLY_STR = frozenset({str})
 
 
+def required(operation: str, treedef: Any) -> TreeDef:
+    """The structure. Errors: ArgumentError for anything else."""
+    if not isinstance(treedef, TreeDef):
+        raise ArgumentError(
+            f"{operation}: cannot use {type(treedef).__name__} as a structure",
+            hint="rune.tree.structure(x) is that of x",
+        )
+    return treedef
+
+
 def _restore(cls: type | None, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
     kind = None if cls is None else kinds[cls]
     return LEAF if kind is None else _treedef(kind, data, parts)

@@ -134,7 +134,10 @@ def filtfilt(
     """
     x = inexact("filtfilt", value("filtfilt", x))
     x = moveaxis(x, axis, -1)
-    sizes = (type_of(value("filtfilt", v)).shape[0] for v in (b, a))
+    taps = [type_of(value("filtfilt", v)) for v in (b, a)]
+    if any(t.ndim != 1 for t in taps):
+        raise ShapeError(f"filtfilt: cannot filter by {taps[0]} and {taps[1]} (vectors required)")
+    sizes = (t.shape[0] for t in taps)
     most = max(static_int("filtfilt", "a size", size) for size in sizes)
     around = 0 if padtype is None else 3 * most if padlen is None else padlen
     extended = _extended(x, around, padtype)

@@ -114,6 +114,8 @@ def squareform(X: Any) -> Any:
     if x.ndim == 2:
         first, second = np.triu_indices(x.shape[0], 1)
         return x[first.astype(np.int32), second.astype(np.int32)]
+    if x.ndim != 1:
+        raise ShapeError(f"squareform: cannot arrange {x.type} (a matrix or a vector required)")
     size = round((1 + (1 + 8 * x.shape[0]) ** 0.5) / 2)
     if size * (size - 1) // 2 != x.shape[0]:
         raise ShapeError(f"squareform: cannot arrange {x.shape[0]} distances in a matrix")

@@ -312,6 +312,9 @@ class Slerp:
 
     def __post_init__(self) -> None:
         (times,) = reals("Slerp", self.times)
+        if not isinstance(self.rotations, Rotation):
+            kind = type(self.rotations).__name__
+            raise ArgumentError(f"Slerp: cannot use {kind} as rotations (a Rotation required)")
         if self.rotations.single or times.shape != (len(self.rotations),) or times.shape[0] < 2:
             raise ShapeError(f"Slerp: cannot use times {times.shape} (one for each rotation)")
         object.__setattr__(self, "times", times)

@@ -33,7 +33,7 @@ class _Sample:
     def size(self, keepdims: bool = True) -> Any:
         """How many count: a number, or one for each slice."""
         if self.kept is None:
-            return self.x.shape[self.axis]
+            return self.x.shape[self.axis] if self.x.ndim else 1
         return rnp.sum(self.kept, self.axis, keepdims=keepdims, dtype=self.x.dtype)
 
     def central(self, power: int, keepdims: bool) -> Any:
@@ -410,6 +410,8 @@ def mode(
     _check("mode", nan_policy)
     x = rnp.asarray(a)
     x, along = (rnp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    if not x.ndim:
+        raise ShapeError("mode: cannot go along an axis of a single number (rank 0)")
     if x.shape[along] == 0:
         raise ShapeError(f"mode: cannot find the most frequent of no numbers ({x.shape})")
     rows = rnp.sort(rnp.moveaxis(x, along, -1), axis=-1)

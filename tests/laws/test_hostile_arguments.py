@@ -1,0 +1,100 @@
+"""Every public name is called with what it cannot use: the error is rune's, or Python's for values.
+
+Arguments are texts, None, objects, functions, keys, huge and negative numbers, empty and wrong
+arrays; in half of the calls one of them stands among good ones. AttributeError, IndexError,
+KeyError, AssertionError and RecursionError say nothing to the caller, and are failures here. What
+each call is follows from its name; RUNE_TEST_WHOLE=1 makes many.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import os
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from docs.site import members
+from rune.errors import RuneError
+
+TRIES = 20 if "RUNE_TEST_WHOLE" in os.environ else 1
+LEAKS = (AttributeError, LookupError, AssertionError, RecursionError, UnboundLocalError)
+# They write files, speak of the process or set something for it; or count up to what is asked.
+NOT_CALLED = frozenset(
+    """
+    bernoulli clear_caches configure device doctor enable_x64 invpascal numpy_dtype_promotion
+    pascal print register_static save savetxt savez savez_compressed set_printoptions
+    """.split()
+)
+
+
+def values() -> dict[str, Any]:
+    return {
+        "None": None, "text": "text", "object": object(), "[]": [], "[1, 2]": [1.0, 2.0],
+        "f32[]": rnp.float32(2), "f32[2,3]": rnp.ones((2, 3)), "i32[3]": rnp.arange(3),
+        "bool[2]": rnp.ones(2, bool), "c64[2]": rnp.ones(2, "complex64"), "2**70": 2**70, "-1": -1,
+        "{}": {}, "()": (), "function": lambda *_: None, "object[1]": np.array(["x"], object),
+        "f32[0,3]": rnp.zeros((0, 3)), "key": rune.random.key(0), "1.5": 1.5,
+    }  # fmt: skip
+
+
+GOOD = ("f32[2,3]", "i32[3]", "f32[]")
+CALLED = [
+    (place, name, found)
+    for place, name, found in members()
+    if callable(found)
+    and name not in NOT_CALLED
+    and not (inspect.isclass(found) and issubclass(found, BaseException))
+]
+
+
+def drawn(function: Any, draw: random.Random) -> tuple[list[str], dict[str, str]]:
+    """Names of values for the arguments that must be given, and perhaps for another one."""
+    parameters = inspect.signature(function).parameters.values()
+    known = list(values())
+    count = sum(
+        p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        for p in parameters
+    )
+    count += any(p.kind is p.VAR_POSITIONAL for p in parameters) and draw.randrange(3)
+    given = [draw.choice(known if draw.random() < 0.5 else GOOD) for _ in range(count)]
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    free = [p.name for p in parameters if p.default is not p.empty and p.kind in by_name]
+    named = {draw.choice(free): draw.choice(known)} if free and draw.random() < 0.5 else {}
+    return given, named
+
+
+def leaks(place: str, name: str, function: Any) -> Iterator[str]:
+    """The calls whose error says nothing to the caller."""
+    draw = random.Random(f"{place}.{name}")
+    for _ in range(TRIES):
+        given, named = drawn(function, draw)
+        known = values()
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                function(*map(known.get, given), **{k: known[v] for k, v in named.items()})
+        except RuneError:
+            pass
+        except LEAKS as error:
+            yield f"{place}.{name}({', '.join(given)}, {named}): {type(error).__name__}: {error}"
+        except Exception:  # another of Python's, as TypeError
+            pass
+
+
+@pytest.mark.parametrize("room", sorted({place for place, _, _ in CALLED}))
+def test_arguments_that_cannot_be_used_are_refused_in_words(room: str):
+    found: list[str] = []
+    for place, name, function in CALLED:
+        with contextlib.suppress(ValueError):  # no signature
+            found += leaks(place, name, function) if place == room else ()
+
+    assert found == []
