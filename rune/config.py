@@ -6,8 +6,9 @@ the two a call is shows only after it: it waits until its thread asks for settin
 its result is dropped or shown, and only then it is a statement. So no thread ever sees a setting of
 another's block. RUNE_X64=1, RUNE_CHECK_NANS=1, ... say what a process begins with.
 
-Settings are part of every cache key, so none goes stale. All but two: `symbolic` says which traces
-are made, `cache_dir` where compiled code is kept, and what is in a trace does not depend on them.
+Settings are part of every cache key, so none goes stale. All but three: `symbolic` says which
+traces are made, `cache_dir` where compiled code is kept, `compiled_bytes` how much of it, and what
+is in a trace does not depend on them.
 
 >>> with setting(check_nans=True):
 ...     current().check_nans
@@ -30,7 +31,7 @@ from typing import Any, Generic, TypeVar
 from rune import locks, profiling
 from rune.absent import of as _absent
 from rune.errors import ArgumentError
-from rune.options import SYMBOLIC, Config, Value, from_environment
+from rune.options import Config, Value, from_environment
 
 T = TypeVar("T")
 
@@ -204,10 +205,13 @@ def variable() -> ContextVar[Scope]:
     return _scope
 
 
+_NEUTRAL = {n: getattr(Config(), n) for n in ("symbolic", "cache_dir", "compiled_bytes")}
+
+
 @functools.cache
 def for_traces(settings: Config) -> Config:
     """The settings without those that traces do not depend on: a part of the key of every trace."""
-    return _changed(settings, {"symbolic": SYMBOLIC[0], "cache_dir": None})
+    return _changed(settings, _NEUTRAL)
 
 
 def used_keys() -> dict[Any, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from rune.errors import ArgumentError
 
-Value = bool | str | None
+Value = bool | int | str | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +33,7 @@ class Config:
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
+    compiled_bytes: int = 1 << 30  # of traces and machine code that are kept
     cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
 
 
@@ -55,7 +56,14 @@ def checked(changes: Mapping[str, Any], operation: str = "configure") -> dict[st
     for name, value in changes.items():
         _require_known(name, operation)
         _require_fit(name, value, operation)
-    return {n: bool(v) if _KINDS[n] == "bool" else v for n, v in changes.items()}
+    return {n: _KEPT_AS.get(_KINDS[n], _as_is)(v) for n, v in changes.items()}
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+_KEPT_AS = {"bool": bool, "int": int}
 
 
 def _require_known(name: str, operation: str) -> None:
@@ -74,6 +82,9 @@ def _require_fit(name: str, value: Any, operation: str) -> None:
         wanted = " or ".join(map(repr, choices))
     elif kind == "bool":
         is_fit, wanted = isinstance(value, bool | np.bool_), "True or False"
+    elif kind == "int":
+        is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        is_fit, wanted = is_int and value >= 0, "an integer from 0 on"
     else:
         is_fit, wanted = value is None or isinstance(value, str), "a string or None"
     if not is_fit:
@@ -106,6 +117,8 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
 def _parsed(name: str, text: str) -> Value:
     if _KINDS[name] == "bool":
         value, wanted = _WORDS.get(text.lower()), ", ".join(_WORDS)
+    elif _KINDS[name] == "int":
+        value, wanted = (int(text) if text.isdecimal() else None), "0, 1, 2, ..."
     else:
         choices = _CHOICES.get(name, (text,))
         value, wanted = text if text in choices else None, ", ".join(choices)

@@ -24,6 +24,8 @@ def configure(**changes: Any) -> Setting[Config]:
     promotion:     "standard"; "strict": operands of different dtypes do not combine
     device:        a device or its name: where new arrays are, and what is computed of them alone
     symbolic:      "declared"; "auto": axes that change become symbolic in jit
+    compiled_bytes:  how much of traces and machine code is kept (1 GiB); what was not used for
+                   longest is forgotten beyond it, and made again when it is called
     cache_dir:     where compiled code is kept; None: the user's cache; "": nowhere
 
     A statement holds in every thread, and those that are to come. A block holds in its own thread

@@ -91,6 +91,14 @@ def small_heap() -> None:
     _hide_heap()
 
 
+@pytest.fixture(autouse=True)
+def _traces_of_no_other_test():
+    """A function that several tests jit is traced in each: they count, in whatever order."""
+    from rune.transforms import traces
+
+    traces._shared.clear()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _nothing_remembered():
     """Each file begins with empty caches: the heap stays small, and no file leans on another."""

@@ -372,6 +372,7 @@ def test_a_refused_call_changes_nothing():
 
 def test_every_setting_has_a_variable():
     words = {"bool": "on", "promotion": "strict", "symbolic": "auto", "device": "cpu"}
+    words["compiled_bytes"] = "12345"
     names = [n for n in Config.__slots__ if n != "cache_dir"]
     kinds = {n: "bool" if isinstance(getattr(config.current(), n), bool) else n for n in names}
 
@@ -379,6 +380,7 @@ def test_every_setting_has_a_variable():
 
     assert set(found) == set(names)
     assert {v for n, v in found.items() if kinds[n] == "bool"} == {True}
+    assert found["compiled_bytes"] == 12345
 
 
 @pytest.mark.parametrize("word", ["maybe", "2", "tru", " 1", "nan"])

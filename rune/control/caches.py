@@ -8,7 +8,7 @@ and a bounded number of operations, loops and branches that were evaluated one b
 from __future__ import annotations
 
 from rune.control import programs, tracing, while_linear
-from rune.transforms import evaluate, jit
+from rune.transforms import evaluate, traces
 
 __all__ = ["clear_caches"]
 
@@ -32,6 +32,6 @@ def clear_caches() -> None:
     >>> f.cache_size(), rune.clear_caches(), f.cache_size()
     (1, None, 0)
     """
-    jit.clear_all()
     for remembered in _PROGRAMS:
         remembered.cache_clear()
+    traces.clear_all()

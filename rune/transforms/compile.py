@@ -27,6 +27,7 @@ from rune.transforms.key_reuse import note_program
 from rune.transforms.memo import per_program
 from rune.transforms.partition import Partition, Result, Segment, Transfer, partition
 from rune.transforms.placement import placement
+from rune.transforms.traces import count_bytes
 from rune.transforms.transfer import has_moves
 from rune.transforms.watching import is_watching, without_faults
 from rune.transforms.witnesses import with_witnesses
@@ -46,6 +47,10 @@ def cached() -> Any:
     return locks.load("rune.transforms.cached")
 
 
+CODE_BYTES = 64 << 10  # of machine code with what LLVM or a driver holds for it, and ...
+TEXT_COPIES = 3  # ... this for each byte of its source
+
+
 @per_program
 def _compiled(
     program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool
@@ -56,8 +61,12 @@ def _compiled(
         locks.load("rune.backends.null").check_plan(lowered.plan)
     if profile:
         profiled = locks.load("rune.backends.profiled")
-        return profiled.record(lowered, device.name, device.backend)
-    return device.backend.record(lowered.plan)
+        made = profiled.record(lowered, device.name, device.backend)
+    else:
+        made = device.backend.record(lowered.plan)
+    # The program holds what was compiled of it.
+    count_bytes(program, CODE_BYTES + TEXT_COPIES * sum(map(len, made.sources().values())))
+    return made
 
 
 def compiled(program: Program, device: Device, donated: tuple[int, ...] = ()) -> Executable:

@@ -9,19 +9,16 @@ Answers to effects come from hidden inputs behind the others (boundary.py): no k
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from rune import config, counts, effects, locks, tree
+from rune import config, counts, effects, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device, device_of
 from rune.backends.base import Executable
-from rune.core import axes
-from rune.core.interpreter import Tracer, current, is_evaluating, type_of
+from rune.core.interpreter import current, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.staging import Stage, stage
 from rune.core.types import ArrayType
@@ -41,57 +38,13 @@ from rune.transforms.jit_primitive import jit_primitive
 from rune.transforms.marked import Marked, Names, as_set, with_statics
 from rune.transforms.reasons import Key, note
 from rune.transforms.symbolic import SymbolicAxes
+from rune.transforms.traces import Traced, traces_of
 from rune.transforms.transfer import has_moves
 from rune.transforms.watching import is_watching, name_result
 from rune.transforms.witnesses import with_witnesses
 
 if TYPE_CHECKING:
     from rune.backends.cpu_call import Kept
-
-
-@dataclass(slots=True, eq=False)
-class Traced:
-    """One trace: the program, its captured values, the tree of the result, the compiled code."""
-
-    program: Program
-    captured: tuple[Any, ...]
-    out_tree: Any
-    donated: tuple[int, ...]
-    out_types: tuple[ArrayType, ...]
-    needs: tuple[effects.Need, ...] = ()  # what its hidden inputs are, at the end of the inputs
-    leaks: bool = False  # an effect was answered for one call
-    axes: Mapping[Hashable, Any] = field(default_factory=dict)  # named axes it was made inside
-    key: Key = (None, (), (), None)  # what it was traced for
-    on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
-    descriptions: int = 0  # attempts to describe a call of it to native code
-    is_symbolic: bool = field(init=False)  # some result's size depends on the arguments'
-
-    def __post_init__(self) -> None:
-        self.is_symbolic = any(t.is_symbolic for t in self.out_types)
-
-    @property
-    def serves_one_call(self) -> bool:
-        """True if the trace belongs to one call, as inside an outer transformation."""
-        return self.leaks or any(isinstance(v, Tracer) for v in self.captured)
-
-    def hidden(self) -> list[Any] | None:
-        """The values of the hidden inputs now; None where the trace does not fit its context."""
-        if not axes.fits(self.axes):
-            return None
-        found = [need.values() for need in self.needs]
-        return None if None in found else [v for values in found for v in values or ()]
-
-
-_all: weakref.WeakSet[Jitted] = weakref.WeakSet()
-_all_lock = locks.reentrant()  # reentrant: the collector may run code that jits
-
-
-def clear_all() -> None:
-    """Forget the traces of every jitted function."""
-    with _all_lock:
-        alive = list(_all)
-    for jitted in alive:
-        jitted.clear_cache()
 
 
 NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it tries each
@@ -113,19 +66,21 @@ class Jitted:
         marked: Marked,
         symbolic: SymbolicAxes | None,
         device: str | Device | None,
+        options: Hashable,
     ):
         self.function, self.symbolic, self.device = function, symbolic, device
         self.marked = marked
         self.general = bool(marked.static or symbolic or device)
-        self._traces: dict[Any, list[Traced]] = {}
+        self._shared = traces_of(function, options, function_name(function))
+        self._shared.users.add(self)
         self._plain: dict[Any, Traced] = {}  # the same, for calls with positional arrays alone
         self._home = COMMITTED_CPU if device else CPU
-        self._automatic = automatic.Automatic(function_name(function))
         self._native_calls: tuple[Kept, ...] = ()
-        self._lock = locks.reentrant()
         named(self, function, "jit")  # type: ignore[arg-type]
-        with _all_lock:
-            _all.add(self)
+
+    @property
+    def _traces(self) -> dict[Key, list[Traced]]:
+        return self._shared.by_key
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, tracing and compiling where this is needed."""
@@ -197,10 +152,8 @@ class Jitted:
         return sum(map(len, self._traces.values()))
 
     def clear_cache(self) -> None:
-        """Forget all traces and their compiled code."""
-        self._traces.clear()
-        self._forget_calls()
-        self._automatic = automatic.Automatic(function_name(self.function))
+        """Forget all traces of the function with these options, and their compiled code."""
+        self._shared.clear()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Methods can be jitted: the instance is then the first argument."""
@@ -239,7 +192,8 @@ class Jitted:
         is_special = traced.serves_one_call or traced.needs or traced.axes
         return not is_special and self._is_plain(traced) and not is_watching()
 
-    def _forget_calls(self) -> None:
+    def forget_calls(self) -> None:
+        """Drop the calls that are known here, since a trace of theirs is forgotten."""
         self._plain.clear()
         self._native_calls = ()
 
@@ -255,18 +209,19 @@ class Jitted:
             name = function_name(self.function)
             types = self.symbolic.generalise(types, treedef, positions, name)
         key = (treedef, types, statics, config.for_traces(config.current()))
-        found = self._fitting(key)
+        shared = self._shared
+        found = shared.fitting(key)
         if found is None:
-            with self._lock:
+            with shared.lock:
                 if self.symbolic is None and automatic.applies(types):
-                    traces = automatic.Traces(self._fitting, self._kept, self._make, self._keep)
-                    found = self._automatic.find(key, traces)
+                    traces = automatic.Traces(shared.fitting, self._kept, self._make, self._keep)
+                    found = shared.automatic.find(key, traces)
                 else:
                     found = self._kept(key)
         return found[0], [*leaves, *found[1]]
 
     def _kept(self, key: Key) -> tuple[Traced, list[Any]]:
-        found = self._fitting(key)
+        found = self._shared.fitting(key)
         if found is None:
             found = self._make(key)
             self._keep(key, found)
@@ -280,17 +235,7 @@ class Jitted:
         return found
 
     def _keep(self, key: Key, found: tuple[Traced, list[Any]]) -> None:
-        if not found[0].serves_one_call:
-            treedef, *others = key
-            self._traces.setdefault((treedef.settled(), *others), []).append(found[0])  # type: ignore[arg-type]
-
-    def _fitting(self, key: Any) -> tuple[Traced, list[Any]] | None:
-        """A kept trace, with its hidden inputs, that fits the handlers and named axes in force."""
-        for traced in self._traces.get(key, ()):
-            hidden = traced.hidden()
-            if hidden is not None:
-                return traced, hidden
-        return None
+        self._shared.keep(key, found[0])
 
     def _trace(
         self, types: Sequence[ArrayType], treedef: Any, statics: tuple
@@ -348,12 +293,11 @@ class Jitted:
         types = tuple(map(type_of, own))
         if self.symbolic is not None or types == form_types:
             raise error
-        with self._lock:
+        with self._shared.lock:
             exact, hidden = self._kept(automatic.with_types(form, types))
         outs = self._run(exact, [*own, *hidden])
-        self._forget_calls()
-        self._traces.pop(form, None)
-        self._automatic.withdraw(form, error)
+        self._shared.forget(traced)
+        self._shared.automatic.withdraw(form, error)
         return outs
 
     def _run_first(self, traced: Traced, values: Sequence[Any]) -> list[Any]:
@@ -472,9 +416,12 @@ def jit(
     static = as_set(static_argnums, static_argnames)
     donated = as_set(donate_argnums, donate_argnames)
     symbolic = SymbolicAxes.of(dims, in_dims)
+    patterns, treedef = tree.flatten(in_dims)
+    sizes = tuple((dims or {}).items())
 
     def made(f: Callable[..., Any]) -> Jitted:
         require_callable("jit", f)
-        return Jitted(f, Marked.of(f, static, donated), symbolic, device)
+        options = (static, donated, device, sizes, tuple(patterns), treedef)
+        return Jitted(f, Marked.of(f, static, donated), symbolic, device, options)
 
     return made if function is None else made(function)
