@@ -12,8 +12,6 @@ that runs meanwhile holds what it runs.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import gc
 import weakref
 from collections import deque
@@ -22,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rune import config, counts, effects, locks
+from rune.backends import heap
 from rune.backends.base import Executable
 from rune.core import axes
 from rune.core.interpreter import Tracer
@@ -225,15 +224,4 @@ def compiled_bytes() -> int:
 def give_back() -> None:
     """Give memory that is free to the system: programs are freed by the collector alone."""
     gc.collect()
-    trim = _trim()
-    if trim is not None:
-        trim(0)
-
-
-@functools.cache
-def _trim() -> Callable[[int], int] | None:
-    """The function of the C library that does so: machine code leaves its heap in pieces."""
-    try:
-        return ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):
-        return None
+    heap.trim()
