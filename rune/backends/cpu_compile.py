@@ -11,6 +11,7 @@ become symbols, so that the next process makes the same text and binds them to i
 from __future__ import annotations
 
 import functools
+import mmap
 import os
 import platform
 import re
@@ -23,9 +24,12 @@ from rune import locks
 from rune.backends import disk_cache
 from rune.backends.interrupts import deferred
 from rune.backends.refusal import refusal
+from rune.errors import OutOfMemory
 from rune.lowering.codegen.llvm import Machine
 
 PASSES = ("sroa", "instruction_combine")
+# What LLVM takes for a module: at most about 10 MiB, and 80 times its text, were measured.
+ROOM_BYTES, ROOM_FACTOR = 32 << 20, 128
 _ADDRESS = re.compile(r"inttoptr \(i64 (\d+) to ptr\)")
 
 
@@ -141,17 +145,33 @@ class Code:
 def compile_module(name: str, text: str, effort: int = 2) -> Code:
     """Compile IR text, with LLVM's effort of 0 to 2 where instructions are chosen.
 
-    Errors: CompileError "cpu: cannot compile f (LLVM's words)" with the numbered lines.
+    Errors: CompileError "cpu: cannot compile f (LLVM's words)" with the numbered lines; OutOfMemory
+    where LLVM could run short of memory, at which it would end the process.
     """
     text, addresses = _with_symbols(f"{text}\n\n{attributes()}\n")
     versions = ".".join(map(str, library().llvm_version_info))
     target = (*_MODEL.values(), host().name, host().features)
     key = disk_cache.key_of("llvm", versions, *target, *PASSES, str(effort), text)
+    _require_room(name, ROOM_BYTES + ROOM_FACTOR * len(text))
     with _lock(), deferred():
         try:
             return Code(_linked(_object(key, text, effort), addresses), text)
         except RuntimeError as error:
             raise refusal(f"cpu: cannot compile {name}", text, str(error)) from error
+
+
+def _require_room(name: str, nbytes: int) -> None:
+    """Reserve what LLVM may need, and let it go again. Errors: OutOfMemory."""
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    try:
+        mmap.mmap(-1, nbytes, flags=flags).close()
+    except OSError as error:
+        raise OutOfMemory(
+            f"cpu: cannot compile {name} (LLVM may need {nbytes} B, and they are not there)",
+            hint="raise the limit of the address space (ulimit -v), or jit smaller functions",
+        ) from error
 
 
 def _with_symbols(text: str) -> tuple[str, list[int]]:
