@@ -25,7 +25,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,6 +42,7 @@ _HEADER = struct.Struct("<32sQQ")  # digest of all that follows, bytes of the ke
 _START = len(_MAGIC) + _HEADER.size
 _FOLDER = "kernels"  # within the directory: the user's own directory keeps its mode
 _ENTRY = ".bin"
+_TOUCHES = os.utime in os.supports_fd
 _warned: set[str] = set()  # "cache" once it was said why there is none
 
 
@@ -286,8 +287,9 @@ def _loaded(folder: Folder, name: str, key: bytes) -> bytes | None:
     try:
         with folder.open(name) as file:
             value = _value(file, key)
-            if value is not None and os.utime in os.supports_fd:
-                os.utime(file.fileno())  # it was used now
+            if value is not None and _TOUCHES:
+                with suppress(OSError):  # of a file system that is only read
+                    os.utime(file.fileno())  # it was used now
     except FileNotFoundError:
         return None
     except (OSError, Unsafe):

@@ -119,6 +119,17 @@ def test_a_write_that_fails_keeps_the_old_value_and_says_why(cache, monkeypatch)
     assert "No space left" in cache.problem
 
 
+def test_what_a_read_only_file_system_holds_is_read(cache, monkeypatch):
+    cache.store(b"key", b"value")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    for name in ("utime", "replace", "unlink", "mkdir"):
+        monkeypatch.setattr(os, name, refuse)
+    assert cache.load(b"key") == b"value"
+
+
 def test_writers_and_readers_at_once_see_whole_values_alone(cache):
     values = [bytes([k]) * 20_000 for k in range(4)]
     seen: list[bytes | None] = []
