@@ -203,7 +203,7 @@ def damage(count: int) -> Counter[str]:
         for number in range(count // 100):
             computed(number % 10 + 0.5)  # kept by the first round, damaged, and compiled again
             for entry in cache.folder.glob("*.bin"):
-                entry.write_bytes(damaged(entry.read_bytes()))
+                entry.write_bytes(damaged(entry.read_bytes() or b"cut"))
     return found
 
 
