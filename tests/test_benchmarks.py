@@ -23,7 +23,7 @@ import run  # noqa: E402
 def _script(name: str, *options: str) -> str:
     command = [sys.executable, str(BENCHMARKS / name), *options]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

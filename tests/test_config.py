@@ -169,7 +169,7 @@ def test_a_setting_is_entered_again_and_inside_itself():
 
 
 def test_threads_enter_one_setting_at_once():
-    setting, both, wide = rune.enable_x64(), threading.Barrier(2, timeout=60), []
+    setting, both, wide = rune.enable_x64(), threading.Barrier(2, timeout=600), []
 
     def enter() -> None:
         with setting:

@@ -38,7 +38,7 @@ class Run:
 
 def _run(out: Path, *options: str) -> Run:
     command = [sys.executable, str(ROOT / "examples" / "digits.py"), "--out", str(out), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""  # no progress bar where there is no terminal
     return Run(done.stdout, out)

@@ -315,7 +315,7 @@ def test_the_driver_is_imported_without_a_warning_and_where_there_is_no_display(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
 
     command = [sys.executable, "-W", "error", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
 
     assert (done.returncode, done.stderr) == (0, "")
 

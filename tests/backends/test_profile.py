@@ -237,7 +237,7 @@ def test_binaries_on_disk_are_counted(tmp_path: Path):
 def test_the_environment_profiles_a_whole_process_and_prints_at_its_end():
     script = "import numpy as np, rune\nf = rune.jit(lambda x: x * 2.0)\nf(np.ones(9, 'f4'))\n"
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=200,
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=1200,
         env={**os.environ, "RUNE_DEBUG": "profile"},
     )  # fmt: skip
     assert done.stdout == ""
