@@ -172,7 +172,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """x, moved between `min` and `max`.
+    """x, moved between `min` and `max`; `max` where they cross. The derivative at a bound is 0.
 
     Shapes: x any, kept; min and max that of x, or []. Types: one real dtype, kept.
     Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
@@ -182,7 +182,9 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     Array(1., f32*[], cpu:0)
     """
     low, found, high = alike("clamp", min, x, max)
-    return ops.min(ops.max(found, low), high)
+    inside = ops.logical_and(ops.gt(found, low), ops.lt(found, high))
+    moved = ops.min(ops.max(ops.stop_gradient(found), low), high)
+    return ops.select(inside, found, moved)
 
 
 # --- comparisons and selection ----------------------------------------------------------------

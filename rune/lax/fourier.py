@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from rune import ops
+from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
@@ -32,7 +32,8 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
 
     fft_lengths: the sizes of these axes where numbers are real, or complex both before and after.
     Shapes: x [*B, *S] -> [*B, *S]; RFFT keeps S[-1] // 2 + 1 of the last axis, IRFFT takes those.
-    Types:  c64 or c128 for FFT, IFFT and IRFFT; f32 or f64 for RFFT. Inverses divide.
+    Types:  c64 or c128 for FFT, IFFT and IRFFT; f32 or f64 for RFFT, where bools and integers
+            become f32. Inverses divide.
     Errors: DtypeError; ShapeError where lengths are not those of x; ArgumentError.
 
     >>> import rune
@@ -47,6 +48,8 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
         raise ShapeError(f"fft: cannot transform {type_of(x)} along {count} axes")
     if count == 0:
         return x
+    if kind == "rfft" and type_of(x).dtype not in dtypes.INEXACT:
+        x = ops.cast(x, dtypes.f32)
     odd = kind == "irfft" and lengths[-1] % 2 == 1
     held = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == "irfft" else lengths
     if shape[len(shape) - count :] != held:

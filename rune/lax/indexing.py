@@ -17,13 +17,13 @@ import numpy as np
 from rune import dtypes, ops
 from rune.control import while_loop
 from rune.core.interpreter import literal_like, type_of
-from rune.core.primitive import Primitive
 from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import shape_of, value
 from rune.ops import IndexDims
 from rune.ops.scalars import int_bounds
+from rune.ops.scatters import multiply_at
 
 Axes = tuple[int, ...]
 
@@ -109,8 +109,9 @@ def gather(
 ) -> Any:
     """Windows of `slice_sizes` that begin at the vectors along the last axis of `start_indices`.
 
-    mode:  "fill" (the default) reads `fill_value` for windows that leave the operand (NaN; for
-           integers the lowest number, for unsigned ones the highest), "clip" moves them inside.
+    mode:  for windows that leave the operand, "fill" reads `fill_value` (NaN; for integers the
+           lowest number, for unsigned ones the highest), "clip" moves them inside. By default they
+           are moved inside, too, and have no cotangents.
     Whether indices are sorted or unique makes no difference to the result.
     Shapes: operand [*S], start_indices int[*B, K] -> [*B] with the axes of a window at offset_dims.
     Types:  that of `operand`.
@@ -132,7 +133,7 @@ def gather(
     fill = _outside(x) if fill_value is None else fill_value
     return ops.gather(
         x, indices, literal_like(fill, x), dims=dims, slice_sizes=shape_of("gather", slice_sizes),
-        mode=_mode(mode),
+        mode="promise_in_bounds" if mode is None else _mode(mode),
     )  # fmt: skip
 
 
@@ -164,7 +165,7 @@ def _window(operand: Any, updates: Any, dims: IndexDims) -> tuple:
     return tuple(sizes)
 
 
-def _scatter(name: str, primitive: Primitive) -> Callable[..., Any]:
+def _scatter(name: str, write: Callable[..., Any]) -> Callable[..., Any]:
     def function(
         operand: Any,
         scatter_indices: Any,
@@ -182,7 +183,7 @@ def _scatter(name: str, primitive: Primitive) -> Callable[..., Any]:
             tuple(n.scatter_dims_to_operand_dims), tuple(n.operand_batching_dims),
             tuple(n.scatter_indices_batching_dims),
         )  # fmt: skip
-        return primitive(
+        return write(
             x, value(name, scatter_indices), new, dims=dims, slice_sizes=_window(x, new, dims),
             mode=_mode(mode),
         )  # fmt: skip
@@ -217,8 +218,10 @@ _TEXT = """{doc}
     """
 
 
-def _documented(name: str, primitive: Primitive, doc: str, shown: str) -> Callable[..., Any]:
-    function = _scatter(name, primitive)
+def _documented(
+    name: str, write: Callable[..., Any], doc: str, shown: str
+) -> Callable[..., Any]:
+    function = _scatter(name, write)
     function.__doc__ = _TEXT.format(name=name, doc=doc, shown=shown)
     return function
 
@@ -230,7 +233,7 @@ scatter_add = _documented(
     "scatter_add", ops.scatter_add, "The operand with updates added to windows.", "[3., 2., 8.]"
 )
 scatter_mul = _documented(
-    "scatter_mul", ops.scatter_mul, "The operand with windows multiplied.", "[ 2.,  2., 15.]"
+    "scatter_mul", multiply_at, "The operand with windows multiplied.", "[ 2.,  2., 15.]"
 )
 scatter_min = _documented(
     "scatter_min", ops.scatter_min, "The lesser of windows and updates.", "[1., 2., 3.]"

@@ -51,7 +51,7 @@ def dot_general(
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     preferred_element_type:  the dtype of sums and result; that of the operands by default
     Shapes: the result's axes are the batch axes, the others of lhs, the others of rhs.
-    Types:  one numeric dtype, kept, or preferred_element_type.
+    Types:  one dtype, kept, or preferred_element_type; a sum of bools is whether any is true.
     Errors: DtypeError for operands of different dtypes, ShapeError for sizes that differ.
 
     >>> from rune import lax
@@ -84,6 +84,10 @@ def dot_general(
 
 
 def _batch_first(a: Any, b: Any, numbers: Any) -> Any:
+    """The product; of bools, whether any pair of elements is true."""
+    if type_of(a).dtype == type_of(b).dtype == dtypes.bool_:
+        counts = _batch_first(ops.cast(a, dtypes.i32), ops.cast(b, dtypes.i32), numbers)
+        return ops.ne(counts, literal_like(0, counts))
     return ops.dot_general(a, b, dimension_numbers=numbers)
 
 

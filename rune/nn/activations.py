@@ -16,16 +16,16 @@ from rune.nn.support import ordered, real
 
 
 def identity(x: Any) -> Any:
-    """x itself.
+    """x itself, as an array.
 
     Shapes: any, kept. Types: that of `x`.
-    Errors: none.
+    Errors: ArgumentError if x is not an array.
 
     >>> import rune.nn as nn
     >>> nn.identity(2.0)
-    2.0
+    Array(2., f32*[], cpu:0)
     """
-    return x
+    return rnp.asarray(x)
 
 
 def relu(x: Any) -> Any:
@@ -45,15 +45,15 @@ def relu(x: Any) -> Any:
 def relu6(x: Any) -> Any:
     """x kept within [0, 6]; the derivative at both ends is 0.
 
-    Shapes: any, kept.
-    Types:  real, kept; bools become i32.
+    Shapes: any, kept. Types: bools and integers become floats.
     Errors: ArgumentError for what is no array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.relu6(rnp.array([-1.0, 8.0]))
     Array([0., 6.], f32[2], cpu:0)
     """
-    inside = rnp.logical_and(rnp.greater(ordered("relu6", x), 0), rnp.less(x, 6))
+    x = real(ordered("relu6", x))
+    inside = rnp.logical_and(rnp.greater(x, 0), rnp.less(x, 6))
     return rnp.where(inside, x, rnp.clip(ops.stop_gradient(x), 0, 6))
 
 
@@ -100,16 +100,17 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 def hard_tanh(x: Any) -> Any:
-    """x kept within [-1, 1].
+    """x kept within [-1, 1]; the derivative at both ends is 1.
 
-    Shapes: any, kept. Types: that of `x`.
-    Errors: ArgumentError for what is no array; DtypeError for bools.
+    Shapes: any, kept. Types: that of `x`; bools become i32.
+    Errors: ArgumentError if x is not an array; DtypeError if x is complex.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.hard_tanh(rnp.array([-2.0, 0.5]))
     Array([-1. ,  0.5], f32[2], cpu:0)
     """
-    inside = rnp.less_equal(rnp.abs(x), 1)
+    x = ordered("hard_tanh", x)
+    inside = rnp.logical_not(rnp.greater(rnp.abs(x), 1))
     return rnp.where(inside, x, rnp.sign(x))
 
 
@@ -299,8 +300,9 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     """
     x = real(x)
     # Any scale is right; where the square would overflow it is |x|, and carries no derivative.
-    size = rnp.abs(ops.stop_gradient(x))
-    scale = rnp.where(rnp.less(size, math.sqrt(float(rnp.finfo(x.dtype).max)) / 2), 1, size)
+    largest = float(rnp.finfo(x.dtype).max)
+    size = rnp.minimum(rnp.abs(ops.stop_gradient(x)), largest)
+    scale = rnp.where(rnp.less(size, math.sqrt(largest) / 2), 1, size)
     part = x / scale
     return 0.5 * x + 0.5 * scale * rnp.sqrt(part * part + b / scale / scale)
 

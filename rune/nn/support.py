@@ -11,7 +11,10 @@ from rune.errors import ArgumentError, DtypeError
 def real(x: Any) -> Any:
     """`x` as a floating array; integers as f32, Python scalars stay weak."""
     x = rnp.asarray(x)
-    return x if rnp.issubdtype(x.dtype, rnp.floating) else rnp.true_divide(x, 1)
+    if rnp.issubdtype(x.dtype, rnp.floating):
+        return x
+    # Beside a weak 1, an array of bools would become one of weak numbers.
+    return rnp.true_divide(x, 1 if x.weak_type else x.dtype.type(1))
 
 
 def ordered(name: str, x: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.numpy.arguments import documented, floating, static_size, value
-from rune.numpy.arithmetic import abs, maximum, minimum
+from rune.numpy.arithmetic import abs, maximum
 from rune.numpy.creation import arange, ones, zeros
 from rune.numpy.logic import where
 from rune.numpy.transcendental import cos, exp, sqrt
@@ -116,12 +116,13 @@ def _scaled_i0(x: Any) -> Any:
 def _scaled_i0_wide(x: Any) -> Any:
     size = abs(x)
     is_near = size <= _NEAR
-    quarter = where(is_near, x, 0) ** 2 / 4
+    # Operands of each side are chosen, not clipped: at the seam a clipped one has half a slope.
+    near_x, far_x = where(is_near, x, 0), where(is_near, _NEAR, size)
+    quarter = near_x**2 / 4
     near = ones((), type_of(x).dtype)
     for k in range(_POWERS, 0, -1):
         near = 1 + quarter / (k * k) * near
-    far_x = maximum(size, _NEAR)
     far = ones((), type_of(x).dtype)
     for k in range(_RECIPROCALS, 0, -1):
         far = 1 + (2 * k - 1) ** 2 / (8 * k) / far_x * far
-    return where(is_near, near * exp(-minimum(size, _NEAR)), far / sqrt(2 * math.pi * far_x))
+    return where(is_near, near * exp(-abs(near_x)), far / sqrt(2 * math.pi * far_x))

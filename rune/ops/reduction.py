@@ -111,10 +111,12 @@ def _exclusive_product(x: Any, from_end: bool) -> Any:
 
 def _extremum_jvp(dx: Any, x: Any, y: Any, *, axes: Axes) -> Any:
     # dx, x [*B, N]   y, result [*B]. A tie shares the tangent equally, so that the cotangent
-    # still sums to one per slice.
-    tied = eq(x, expand_axes(y, type_of(x).shape, axes))
+    # still sums to one per slice. No element equals a NaN: all share it, as a NaN each.
+    extremum = expand_axes(y, type_of(x).shape, axes)
+    tied = logical_or(eq(x, extremum), ne(extremum, extremum))
     total = reduce_sum(select(tied, dx, zero_like(dx)), axes=axes)
-    return div(total, reduce_sum(cast(tied, type_of(x).dtype), axes=axes))
+    count = reduce_sum(cast(tied, type_of(x).dtype), axes=axes)
+    return div(total, select(eq(y, y), count, y))
 
 
 reduce_prod = _reduction("reduce_prod", "numeric", "mul", _prod_reference, _prod_jvp)

@@ -254,7 +254,7 @@ def _windows(x: Any, indices: Any, start_map: Any, sizes: Any, clip: bool) -> An
 def gather(x: Any, indices: Any, numbers: GatherDimensionNumbers, sizes: Any, mode: Any = None):
     shape = [n for a, n in enumerate(sizes) if a not in numbers.collapsed_slice_dims]
     out = np.full((*indices.shape[:-1], *shape), np.nan)
-    for where, at in _windows(x, indices, numbers.start_index_map, sizes, mode == "clip"):
+    for where, at in _windows(x, indices, numbers.start_index_map, sizes, mode != "fill"):
         if at is not None:
             out[where] = x[at].reshape(shape)
     last = range(indices.ndim - 1, out.ndim)

@@ -168,7 +168,7 @@ def test_strict_promotion_is_part_of_the_key_of_compiled_code():
 
 
 def test_a_mode_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="cannot use 'loose'"):
+    with pytest.raises(ValueError, match="cannot use promotion='loose'"):
         rune.numpy_dtype_promotion("loose")
 
 

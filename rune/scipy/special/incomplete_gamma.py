@@ -125,12 +125,13 @@ def upper(a: Any, x: Any) -> Any:
 
 
 def _slope_in_a(a: Any, x: Any) -> Any:
-    """∂P/∂a, through the loops."""
+    """∂P/∂a, through the loops; 0 where P is at a limit, NaN where it is not defined."""
     is_inside = (a > 0) & (x > 0) & (a < rnp.inf) & (x < rnp.inf)
     at = rnp.where(is_inside, a, 1.0), rnp.where(is_inside, x, 1.0)
     low, high = jvp(lambda p: _both(p, at[1]), (at[0],), (rnp.ones_like(a),))[1]
     # Of the two sums the smaller one has the digits.
-    return rnp.where(is_inside, rnp.where(x < a, low, -high), 0.0)
+    edge = rnp.where((a > 0) & (x >= 0), 0.0, rnp.nan)
+    return rnp.where(is_inside, rnp.where(x < a, low, -high), edge)
 
 
 def density(a: Any, x: Any) -> Any:

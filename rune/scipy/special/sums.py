@@ -90,9 +90,12 @@ def masked_softmax(x: Any, axis: Axis, where: Any) -> Any:
     """`softmax` of the elements of the mask, 0 elsewhere."""
     x, kept = widened(x)
     terms = rnp.exp(_inside(x - largest_of(x, axis, where), where))
-    if where is not None:
-        terms = rnp.where(where, terms, 0.0)
-    return rounded(terms / rnp.sum(terms, axis, keepdims=True), kept)
+    total = rnp.sum(terms, axis, keepdims=True, where=where)
+    if where is None:
+        return rounded(terms / total, kept)
+    # Only of no elements at all is the sum 0: they are all 0, too.
+    shares = terms / rnp.where(total == 0, 1.0, total)
+    return rounded(rnp.where(where, shares, 0.0), kept)
 
 
 def log_softmax(x: Any, axis: Axis = None) -> Any:

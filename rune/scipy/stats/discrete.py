@@ -14,7 +14,7 @@ import rune.numpy as rnp
 from rune import ops
 from rune.control import while_loop
 from rune.scipy.special.arguments import rounded
-from rune.scipy.stats.family import Function, arranged, known, widened
+from rune.scipy.stats.family import Function, arranged, known, undefined, widened
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ class Discrete:
         else:
             inner = _first_where(is_reached, low - 1.0, high, is_inner)
         out = rnp.where(first, low - 1.0, rnp.where(last, high, inner))
-        return rounded(rnp.where(good, out + loc, rnp.nan), dtype)
+        return rounded(undefined(~good, out + loc), dtype)
 
     def _shares(self, what: str, k: Any, shapes: Sequence[Any]) -> tuple[Any, Any]:
         """The shares up to k, and beyond."""
@@ -165,7 +165,7 @@ class Discrete:
     def _parameters(self, args: Sequence[Any], kwargs: dict) -> tuple[list[Any], Any, Any]:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (*shapes, loc), dtype = widened(f"stats.{self.name}", values)
-        return shapes, rnp.where(self.valid(*shapes), loc, rnp.nan), dtype
+        return shapes, undefined(rnp.logical_not(self.valid(*shapes)), loc), dtype
 
     def _placed(self, k: Any, args: Sequence[Any], kwargs: dict) -> tuple[Any, ...]:
         """k, parameters, the dtype of the result, where k has a mass, where nothing is defined."""
@@ -190,7 +190,7 @@ class Discrete:
         safe = rnp.where(is_below | is_above | bad, low, k)
         found = own(safe, *shapes) if own else 1.0 - known(self.name, what, other)(safe, *shapes)
         out = rnp.where(is_below, below, rnp.where(is_above, above, found))
-        return rounded(rnp.where(bad, rnp.nan, out), dtype)
+        return rounded(undefined(bad, out), dtype)
 
 
 def _is_own(share: Any, given: Any, mass: Any) -> Any:
@@ -348,5 +348,4 @@ def _first_where(is_reached: Function, below: Any, reached: Any, wanted: Any) ->
 
 
 def _finished(found: Any, inside: Any, bad: Any, outside: float, dtype: Any) -> Any:
-    out = rnp.where(bad, rnp.nan, rnp.where(inside, found, outside))
-    return rounded(out, dtype)
+    return rounded(undefined(bad, rnp.where(inside, found, outside)), dtype)

@@ -65,6 +65,12 @@ def widened(name: str, values: Sequence[Any]) -> tuple[list[Any], Any]:
     return [rnp.astype(v, rnp.float32) for v in found], dtype
 
 
+def undefined(where: Any, value: Any) -> Any:
+    """`value`, and NaN where there is none; the derivative is NaN there, too, not a silent 0."""
+    # A factor: behind a choice the cotangent of the side not taken is 0, and 0 times NaN is NaN.
+    return value * rnp.where(where, rnp.nan, 1.0)
+
+
 def positive(*shapes: Any) -> Any:
     """Whether all parameters are."""
     good = shapes[0] > 0
@@ -206,7 +212,7 @@ class Continuous:
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
         (*shapes, loc, scale), dtype = widened(f"stats.{self.name}", values)
         good = (scale > 0) & self.valid(*shapes)
-        return shapes, loc, rnp.where(good, scale, rnp.nan), dtype
+        return shapes, loc, undefined(~good, scale), dtype
 
     def _placed(self, x: Any, args: Sequence[Any], kwargs: dict, is_open: bool = False) -> _Place:
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
@@ -222,7 +228,7 @@ class Continuous:
 
     def _finished(self, p: _Place, found: Any, below: float, above: float) -> Any:
         out = rnp.where(p.is_below, below, rnp.where(p.is_above, above, found))
-        return rounded(rnp.where(p.is_bad, rnp.nan, out), p.dtype)
+        return rounded(undefined(p.is_bad, out), p.dtype)
 
     def _lower(self, p: _Place) -> Any:
         if self.lower is None and self.upper is not None:
@@ -247,5 +253,5 @@ class Continuous:
         first, last = (high, low) if is_upper else (low, high)
         edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))
         out = loc + scale * rnp.where(is_inside, found, edge)
-        good = (scale > 0) & self.valid(*shapes)
-        return rounded(rnp.where(good & (q >= 0) & (q <= 1), out, rnp.nan), dtype)
+        good = (scale > 0) & self.valid(*shapes) & (q >= 0) & (q <= 1)
+        return rounded(undefined(~good, out), dtype)
