@@ -345,6 +345,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
             f"pad: cannot pad {type_of(x)} by {config} ((low, high, interior >= 0) for each axis)"
         )
     low, high, interior = (tuple(c[k] for c in config) for k in range(3))
+    high = tuple(map(ops.movement.behind, type_of(x).shape, high, interior))
     return ops.pad(x, fill, low=low, high=high, interior=interior)
 
 

@@ -15,6 +15,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Bounds, Piece, Source, View
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType, Shape
+from rune.dims import Size, at_most
 from rune.errors import ShapeError
 from rune.ops.arithmetic import select, zero_like
 from rune.ops.family import (
@@ -129,6 +130,13 @@ def _pad_type(
         if size < 0:
             raise ShapeError(f"pad: cannot pad {x} (axis {axis}: size would be {size})")
     return x.with_shape(shape)
+
+
+def behind(size: Size, high: int, interior: int) -> Size:
+    """The padding behind an axis; where that may be empty, N - 1 gaps would be -1 of them."""
+    if isinstance(size, int) or interior == 0 or at_most(1, size):
+        return high
+    return high + interior * (1 // (size + 1))
 
 
 def _padded(size: Any, low: Any, high: Any, interior: int) -> Any:
