@@ -1,35 +1,166 @@
-"""Try random programs for as long as you like, seed after seed, until a law fails.
+"""Try random programs for as long as you like, seed after seed, until one fails.
 
     ./scripts/fuzz                       ten minutes, from a seed that the clock gives
     ./scripts/fuzz --minutes 60          an hour
-    ./scripts/fuzz --seed 7              what seed 7 draws, once: how a failure is replayed
-    ./scripts/fuzz --seed 7 -- -k lanes  the same, of some tests; what follows -- goes to pytest
+    ./scripts/fuzz --programs 100000     so many programs
+    ./scripts/fuzz --seed 7              the program of seed 7 once: how a failure is replayed
+    ./scripts/fuzz --ways "vmap,eager"   in these ways alone (tests/fuzzing/trial.py lists them)
+    ./scripts/fuzz --jobs 4 --on         four processes; go on after a failure, and count
+    ./scripts/fuzz --planted             put faults into rune, one of each kind, and see them found
+    ./scripts/fuzz --seed 7 -- -k lanes  what seed 7 draws in the laws of tests/laws; what follows
+                                         -- goes to pytest
 
-A seed decides every example, so a replay fails in the same example and shrinks it to the same one.
-A failure prints that example, and the command that replays it. Laws: tests/laws.
+A seed decides the program, its arguments and the way it is run in. A failure prints the smallest
+program that fails, and the command that replays it. A process that dies or hangs is a failure.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import selectors
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LAWS = tuple(f"tests/laws/test_{n}.py" for n in ("control", "programs", "executors"))
+BATCH = 300  # programs of one process: what it compiled goes with it
+HANGS = 600.0  # seconds of one program
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
     """What the command line asks for."""
-    parser = argparse.ArgumentParser("fuzz", description="Try random programs until a law fails.")
+    parser = argparse.ArgumentParser("fuzz", description="Try random programs until one fails.")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to go on")
+    parser.add_argument("--programs", type=int, default=10**9, help="how many at most")
     parser.add_argument("--seed", type=int, help="replay what this seed draws, once")
+    parser.add_argument("--first", type=int, help="the seed to begin with")
+    parser.add_argument("--ways", default="", help="the ways to run them in, divided by commas")
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--on", action="store_true", help="go on after a failure")
+    parser.add_argument("--planted", action="store_true", help="find faults that are put in")
     parser.add_argument("rest", nargs="*", help="arguments of pytest, behind --")
     return parser.parse_args(arguments)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was run so far; several threads add to it."""
+
+    end: float
+    following: int  # the next seed
+    last: int  # the seed to stop before
+    goes_on: bool
+    ways: str
+    runs: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def batch(self) -> range:
+        """Seeds for one process; none where it is time to stop."""
+        with self.lock:
+            over = time.monotonic() > self.end or (self.failures and not self.goes_on)
+            stop = self.following if over else min(self.following + BATCH, self.last)
+            seeds, self.following = range(self.following, stop), stop
+            return seeds
+
+    def fail(self, seed: int, report: str) -> None:
+        """Note and print a failure."""
+        with self.lock:
+            self.failures.append(f"seed {seed}: {report.splitlines()[0]}")
+            print(f"\n{report}\n", flush=True)
+
+
+def lines(process: subprocess.Popen[str]) -> Iterator[str | None]:
+    """What a process says; None where it says nothing for too long."""
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if not selector.select(HANGS):
+                yield None
+                return
+            line = process.stdout.readline()
+            if not line:
+                return
+            yield line
+
+
+def run_batch(tally: Tally, seeds: range) -> int:
+    """Run seeds in a process of its own; the seed to go on with."""
+    command = [sys.executable, "-m", "tests.fuzzing.worker", str(seeds.start), str(len(seeds)),
+               "--ways", tally.ways]  # fmt: skip
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, bufsize=1, text=True
+    )
+    at, way = seeds.start, ""
+    for line in lines(process):
+        if line is None:
+            process.kill()
+            break
+        fact = json.loads(line)
+        if "at" in fact:
+            at, way = fact["at"], fact["way"]
+            continue
+        tally.runs[fact["way"]] += 1
+        if fact["failure"]:
+            tally.fail(fact["seed"], fact["failure"])
+            if not tally.goes_on:
+                process.kill()
+        at = fact["seed"] + 1
+    assert process.stdout is not None
+    process.stdout.close()
+    if process.wait() and at < seeds.stop and (tally.goes_on or not tally.failures):
+        died = f"{way}: the process ended with {process.returncode}"
+        tally.fail(at, f"{died}\n\nreplay: ./scripts/fuzz --seed {at}")
+        return at + 1
+    return seeds.stop
+
+
+def run_programs(tally: Tally) -> None:
+    """Batch after batch until the time is over."""
+    while seeds := tally.batch():
+        following = run_batch(tally, seeds)
+        while following < seeds.stop and tally.goes_on:
+            following = run_batch(tally, range(following, seeds.stop))
+
+
+def programs(asked: argparse.Namespace) -> int:
+    """Exit status: 0 where every program held."""
+    first = asked.first if asked.first is not None else time.time_ns() % 10**9
+    first, count = (first, asked.programs) if asked.seed is None else (asked.seed, 1)
+    begin = time.monotonic()
+    tally = Tally(begin + 60.0 * asked.minutes, first, first + count, asked.on, asked.ways)
+    threads = [threading.Thread(target=run_programs, args=(tally,)) for _ in range(asked.jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ran, hours = sum(tally.runs.values()), (time.monotonic() - begin) / 3600
+    print(f"{ran} programs of seeds {first} to {tally.following - 1} in {hours:.2f} h: "
+          f"{len(tally.failures)} failures")  # fmt: skip
+    print("\n".join([*(f"{n:8} {way}" for way, n in tally.runs.most_common()), *tally.failures]))
+    return int(bool(tally.failures))
+
+
+def planted(minutes: float) -> int:
+    """Exit status: 0 where every planted fault is found, each in its share of the time."""
+    from tests.fuzzing.planted import FAULTS, find  # rune is loaded by those who need it
+
+    missed = 0
+    for name in FAULTS:
+        found = find(name, 60.0 * minutes / len(FAULTS))
+        missed += found is None
+        print(f"{name}: {found or 'not found'}", flush=True)
+    return int(missed > 0)
 
 
 def holds(seed: int, rest: Sequence[str]) -> bool:
@@ -43,19 +174,26 @@ def holds(seed: int, rest: Sequence[str]) -> bool:
     return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
 
 
-def main(arguments: Sequence[str]) -> int:
+def laws(asked: argparse.Namespace) -> int:
     """Exit status: 0 where every law held."""
-    given = options(arguments)
-    stop = time.monotonic() + 60.0 * given.minutes
-    seed = time.time_ns() % 10**6 if given.seed is None else given.seed
-    while holds(seed, given.rest):
-        if given.seed is not None or time.monotonic() > stop:
+    stop = time.monotonic() + 60.0 * asked.minutes
+    seed = time.time_ns() % 10**6 if asked.seed is None else asked.seed
+    while holds(seed, asked.rest):
+        if asked.seed is not None or time.monotonic() > stop:
             return 0
         seed += 1
-    rest = f" -- {' '.join(given.rest)}" if given.rest else ""
-    print(f"replay: ./scripts/fuzz --seed {seed}{rest}")
+    print(f"replay: ./scripts/fuzz --seed {seed} -- {' '.join(asked.rest)}")
     return 1
 
 
+def main(arguments: Sequence[str]) -> int:
+    """Exit status: 0 where nothing failed."""
+    asked = options(arguments)
+    if asked.planted:
+        return planted(asked.minutes)
+    return laws(asked) if asked.rest else programs(asked)
+
+
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     sys.exit(main(sys.argv[1:]))

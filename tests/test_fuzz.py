@@ -1,15 +1,95 @@
-"""The long run of random programs: a law that fails is found, and its seed replays it."""
+"""The long run of random programs: what fails is found, made small, and replayed by its seed.
+
+A few programs of each way run here; `./scripts/fuzz` has as many as there is time for.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import rune
 from tests.fuzz import LAWS, ROOT, main
+from tests.fuzzing import planted
+from tests.fuzzing.compare import values
+from tests.fuzzing.generate import draw
+from tests.fuzzing.trial import WAYS, Way, shrunk, trial, way_of
 
 PLANTED = str(Path(__file__).parent / "support" / "planted_law.py")
+IS_WHOLE = "RUNE_TEST_WHOLE" in os.environ
+EACH = 60 if IS_WHOLE else 3  # programs of each way
+DEVICES = ("opencl", "vulkan", "wgpu")
+CHEAP = [w for w in WAYS if w.name not in DEVICES]
+
+
+@pytest.mark.filterwarnings("ignore:jit. cannot make axis:UserWarning")
+@pytest.mark.parametrize("way", CHEAP, ids=lambda w: w.name)
+def test_random_programs_have_one_meaning(way: Way):
+    for seed in range(EACH):
+        failure = trial(seed, (way,))
+        assert failure is None, str(shrunk(failure)) if failure else ""
+
+
+@pytest.mark.parametrize("way", [w for w in WAYS if w.name in DEVICES], ids=lambda w: w.name)
+def test_random_programs_have_one_meaning_on_a_device(way: Way):
+    if way.name not in {d.target.backend for d in rune.devices()}:
+        pytest.skip(f"no {way.name} here")
+    for seed in range(EACH // 3):
+        failure = trial(seed, (way,))
+        assert failure is None, str(shrunk(failure)) if failure else ""
+
+
+QUICK = (
+    "a host call with another shape", "a lost lane of a tail", "a race between threads",
+    "an index that wraps", "donation of what is held", "memory shared by two live buffers",
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:jit. cannot make axis:UserWarning")
+@pytest.mark.parametrize("name", planted.FAULTS if IS_WHOLE else QUICK)
+def test_a_planted_fault_is_found(name: str):
+    assert planted.find(name, 300.0) is not None
+
+
+def test_a_failure_shrinks_to_the_steps_that_matter():
+    with planted.FAULTS["a lost lane of a tail"]():
+        failure = next(f for s in range(1000) if (f := trial(s, WAYS[1:3])) is not None)
+        found = shrunk(failure)
+
+    assert 1 <= len(found.drawn.steps) <= 2
+    assert f"replay: ./scripts/fuzz --seed {failure.seed}" in str(found)
+
+
+def test_one_seed_is_one_program_with_one_way_and_one_set_of_arguments():
+    for seed in range(20):
+        assert draw(seed) == draw(seed)
+        assert way_of(seed) == way_of(seed)
+        once, again = draw(seed).arguments(seed), draw(seed).arguments(seed)
+        assert [np.asarray(x).tobytes() for x in once] == [np.asarray(y).tobytes() for y in again]
+
+
+def test_without_what_no_result_needs_the_result_is_the_same():
+    for seed in range(20):
+        program = draw(seed)
+        small = program.returning(program.results[-1:]).needed()
+        names = {i.name for i in small.inputs}
+        args = {i.name: x for i, x in zip(program.inputs, program.arguments(seed))}
+
+        found = values(small, [args[i.name] for i in small.inputs])
+
+        assert names <= args.keys()
+        expected = values(program, list(args.values()))[small.results[0]]
+        np.testing.assert_array_equal(np.asarray(expected), np.asarray(found[small.results[0]]))
+
+
+def test_a_run_replays_a_seed_and_counts_it(capsys: pytest.CaptureFixture[str]):
+    assert main(["--seed", "1", "--ways", "NumPy"]) == 0
+
+    assert "1 programs of seeds 1 to 1" in capsys.readouterr().out
 
 
 def test_a_law_that_fails_is_found_and_its_seed_fails_in_the_same_example(

@@ -1,0 +1,190 @@
+"""Where a random program grows: the values so far, at one or several sizes, and a source of chance.
+
+A step is kept if rune computes it eagerly at every size and its values stay comparable: finite and
+exact where programs are compared bit for bit, moderate where they are compared within rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.errors import RuneError
+from tests.fuzzing.program import Input, Program, Step, dtype_named, evaluate
+from tests.support.arrays import array
+
+LARGEST = 2500  # elements of one value
+TAME = 30.0  # magnitude beyond which a value is brought down before it is used again
+EXACT = {"bfloat16": 2.0**7, "float16": 2.0**10}  # magnitudes up to which sums are exact
+Refused = (RuneError, ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError)
+
+
+@dataclass(slots=True)
+class Maker:
+    """A program in the making; its `values` are "whole" (exact), "hard" or "smooth" (Input)."""
+
+    rng: np.random.Generator
+    values: str
+    is_symbolic: bool
+    envs: list[dict[str, Any]]  # one for every choice of the sizes
+    inputs: list[Input] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    # --- chance -------------------------------------------------------------------------------
+
+    def below(self, high: int) -> int:
+        """An integer in 0..high-1."""
+        return int(self.rng.integers(high))
+
+    def chance(self, share: float) -> bool:
+        """True in this share of the cases."""
+        return bool(self.rng.random() < share)
+
+    def choose(self, options: Sequence[Any]) -> Any:
+        """One of them."""
+        return options[self.below(len(options))]
+
+    # --- what there is ------------------------------------------------------------------------
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape at the first size."""
+        return self.envs[0][name].shape
+
+    def shapes(self, name: str) -> list[tuple[int, ...]]:
+        """The shape at each size."""
+        return [env[name].shape for env in self.envs]
+
+    def dtype(self, name: str) -> np.dtype:
+        """The dtype."""
+        return self.envs[0][name].dtype
+
+    def kind(self, name: str) -> str:
+        """b, i, u, f or c."""
+        found = self.dtype(name)
+        return "f" if found in dtypes.FLOATING else found.kind
+
+    def largest(self, name: str) -> float:
+        """The largest magnitude of a finite element."""
+        return max(magnitude(env[name]) for env in self.envs)
+
+    def pick(self, least: int = 0, kinds: str = "biufc", most: int = 5) -> str | None:
+        """The name of a value of these kinds and so many axes, recent ones more often."""
+        fit = [
+            name for name in self.envs[0]
+            if least <= len(self.shape(name)) <= most and self.kind(name) in kinds
+        ]  # fmt: skip
+        return fit[-1 - self.below(min(len(fit), 5))] if fit else None
+
+    def like(self, name: str, kinds: str = "") -> str:
+        """A value of the same shape at every size; the value itself if there is no other."""
+        kinds = kinds or self.kind(name)
+        fit = [
+            other for other in self.envs[0]
+            if self.shapes(other) == self.shapes(name) and self.kind(other) in kinds
+        ]  # fmt: skip
+        return self.choose(fit) if fit else name
+
+    def axis(self, name: str) -> int:
+        """An axis, counted from either end."""
+        ndim = len(self.shape(name))
+        return self.below(ndim) - (ndim if self.chance(0.3) else 0)
+
+    def number(self, name: str) -> str:
+        """A scalar that suits the dtype of a value."""
+        if self.kind(name) == "b":
+            return self.choose(["True", "False"])
+        if self.values == "smooth":
+            return f"{self.rng.normal():.3}"
+        return str(self.below(4) if self.kind(name) == "u" else self.below(7) - 3)
+
+    # --- growing ------------------------------------------------------------------------------
+
+    def new_input(self, shapes: Sequence[tuple[int, ...]], dtype: str) -> None:
+        """One more argument, of one shape for each choice of the sizes."""
+        made = Input(f"v{len(self.inputs)}", shapes[0], dtype, self.values)
+        self.inputs.append(made)
+        for env, shape in zip(self.envs, shapes, strict=True):
+            drawn = Input(made.name, shape, dtype, self.values).draw(self.rng)
+            env[made.name] = array(drawn, dtype_named(dtype))
+
+    def add(self, text: str, count: int = 1) -> bool:
+        """Add a step if rune computes it and its values stay comparable; whether it was added."""
+        first = len(self.envs[0])
+        step = Step(tuple(f"v{first + k}" for k in range(count)), text)
+        try:
+            made = [evaluate(step, env) for env in self.envs]
+        except Refused:
+            return False
+        if not all(self.is_comparable(v) for found in made for v in found.values()):
+            return False
+        for env, found in zip(self.envs, made, strict=True):
+            env.update(found)
+        self.steps.append(step)
+        return True
+
+    def is_comparable(self, value: Any) -> bool:
+        """Whether the value is small, and exact where it has to be."""
+        if not hasattr(value, "dtype") or not isinstance(value.dtype, np.dtype):
+            return False
+        if value.size > LARGEST:
+            return False
+        if value.dtype not in dtypes.INEXACT:
+            return True
+        host = np.asarray(value)
+        if self.values != "hard" and not np.isfinite(host).all():
+            return False
+        if self.values == "smooth":
+            return magnitude(value) < 1e3
+        return is_exact(host)
+
+    def tame(self, name: str) -> None:
+        """Bring a value of large magnitude down."""
+        if self.kind(name) == "c":
+            self.add(f"rnp.clip({name}.real, -5, 5)")
+            return
+        bounds = "0, 5" if self.kind(name) == "u" else "-5, 5"
+        texts = [f"rnp.clip({name}, {bounds})"]
+        if self.values != "smooth":
+            texts += [f"{name} % 7", f"rnp.sign({name})"]
+        self.add(self.choose(texts))
+
+    def grow(self, rule: Callable[[Maker], str | tuple[str, int] | None]) -> bool:
+        """Add what a rule makes; whether it made anything."""
+        text = rule(self)
+        if text is None:
+            return False
+        added = self.add(*(text if isinstance(text, tuple) else (text, 1)))
+        name = f"v{len(self.envs[0]) - 1}"
+        if added and self.kind(name) != "b" and self.largest(name) > TAME:
+            self.tame(name)
+        return added
+
+    def program(self) -> Program:
+        """What has grown, some of it returned."""
+        made = [name for step in self.steps for name in step.names]
+        more = [n for n in made[:-1] if self.chance(0.25)]
+        return Program(tuple(self.inputs), tuple(self.steps), (*more, *made[-1:]))
+
+
+def magnitude(value: Any) -> float:
+    """The largest magnitude of a finite element; 0 if there is none."""
+    host = np.asarray(value)
+    with np.errstate(all="ignore"):
+        sizes = np.abs(host.astype(np.complex128 if host.dtype.kind == "c" else np.float64))
+    return float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
+
+
+def is_exact(host: np.ndarray) -> bool:
+    """Whether the numbers are eighths of moderate size: sums in any order have the same bits."""
+    bound = EXACT.get(host.dtype.name, 2.0**16)
+    parts = [np.real(host), np.imag(host)] if host.dtype.kind == "c" else [host]
+    for part in parts:
+        numbers = part.astype(np.float64)
+        numbers = numbers[np.isfinite(numbers)]
+        if np.any(np.abs(numbers) > bound) or np.any(numbers * 8 % 1):
+            return False
+    return True

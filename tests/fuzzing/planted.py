@@ -1,0 +1,224 @@
+"""Faults that are put into rune for a while, one of each kind that was met, to see them found.
+
+    with FAULTS["a diagonal in step with its matrix"]():
+        ...                                             # what is compiled now is wrong
+
+Nothing in rune knows of them: each replaces a function by a faulty one of this file. None writes
+outside of its memory, so what was a crash in earnest is a wrong value here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import rune
+from rune.backends import callbacks
+from rune.lowering import arena, memory, pipeline
+from rune.lowering.codegen import llvm
+from rune.lowering.codegen.llvm_body import Body
+from rune.lowering.kernel.expr import Expr, Load
+from rune.lowering.kernel.nodes import For, KernelCode, Stmt
+from rune.lowering.kernel.rewrite import map_expr, map_parts, map_stmts, walk
+from rune.lowering.kernelize import groups
+from rune.lowering.passes import Pass
+from rune.lowering.simplify import eliminate_common
+from rune.transforms import compile as compiling
+from rune.transforms.jit import Jitted
+from tests.fuzzing.trial import WAYS, Way, trial
+
+Fault = Callable[[], AbstractContextManager[Any]]
+
+
+def _diagonal() -> AbstractContextManager[Any]:
+    def aligned(reader: Any, read: Any, found: Iterable[tuple]) -> tuple[int | None, ...]:
+        if not read.is_whole:
+            return (None,) * len(read.sizes)
+        axes = {s: k for k, s in enumerate(groups.axis_symbols(reader.sizes))}
+        return tuple(
+            groups._only({groups._axis(index, axes, size, reader) for index in column})
+            for column, size in zip(zip(*found), read.sizes)
+        )
+
+    return patch.object(groups, "_alignment", aligned)
+
+
+def _three_registers() -> AbstractContextManager[Any]:
+    def registers(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
+        around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
+        if not around or not all(map(llvm._holds_cheap_loop, around)):
+            return 1
+        shortest = min(llvm.trip_count(loop.extent) for loop in around)
+        return max(1, min(llvm.MOST_REGISTERS, shortest // lanes))
+
+    return patch.object(llvm, "_registers", registers)
+
+
+def _lost_lane() -> AbstractContextManager[Any]:
+    tail = Body.masked_tail
+
+    def without_one(self: Body, first: Any, rest: Any, body: Any) -> None:
+        tail(self, first, rest if rest.text == "0" else rest - 1, body)
+
+    return patch.object(Body, "masked_tail", without_one)
+
+
+def _shape_of_the_buffer() -> AbstractContextManager[Any]:
+    fill = callbacks._fill
+
+    def reshaped(function: Any, arrays: Sequence[Any], types: Any, outputs: int) -> None:
+        turned = [a.reshape(a.shape[::-1]) for a in arrays[outputs:]]
+        fill(function, [*arrays[:outputs], *turned], types, outputs)
+
+    return patch.object(callbacks, "_fill", reshaped)
+
+
+def _run_as(change: Callable[..., list[Any]]) -> AbstractContextManager[Any]:
+    """What Python runs of compiled code, changed. Native code makes the later calls."""
+    run = compiling.run_executable
+
+    def changed(executable: Any, types: Any, buffers: Any, *rest: Any) -> list[Any]:
+        return change(run, executable, types, buffers, *rest)
+
+    return patch.object(compiling, "run_executable", changed)
+
+
+def _size_of_zero() -> AbstractContextManager[Any]:
+    def wrong(run: Any, executable: Any, types: Any, buffers: Sequence[Any], *rest: Any) -> Any:
+        results = run(executable, types, buffers, *rest)
+        if not any(getattr(b, "size", 1) == 0 for b in buffers):
+            return results
+        for result in results:
+            if result.size and isinstance(result.buffer, np.ndarray) and result.dtype != np.bool_:
+                result.buffer[...] += np.ones((), result.dtype)
+        return results
+
+    return _run_as(wrong)
+
+
+def _race() -> AbstractContextManager[Any]:
+    shared: dict[str, Any] = {}
+
+    def raced(run: Any, executable: Any, types: Any, buffers: Any, *rest: Any) -> Any:
+        shared[str(types)] = buffers
+        time.sleep(1e-3)
+        return run(executable, types, shared[str(types)], *rest)
+
+    return _run_as(raced)
+
+
+def _donation() -> AbstractContextManager[Any]:
+    run = compiling._run_as_is
+
+    def all_lent(program: Any, args: Any, place: Any, donated: Any) -> Any:
+        with patch.object(compiling, "_may_lend", lambda value, device: True):
+            return run(program, args, place, tuple(range(len(args))))
+
+    return patch.object(compiling, "_run_as_is", all_lent)
+
+
+def _parameters_by_hash() -> AbstractContextManager[Any]:
+    key = eliminate_common._key
+
+    def lossy(equation: Any, replaced: Mapping[Any, Any]) -> Any:
+        found: Any = key(equation, replaced)
+        return found and (*found[:2], hash(found[2]) % 8, found[3])
+
+    return patch.object(eliminate_common, "_key", lossy)
+
+
+def _no_dtype_in_the_key() -> AbstractContextManager[Any]:
+    call = Jitted.__call__
+
+    def careless(self: Jitted, *args: Any, **kwargs: Any) -> Any:
+        known = self.__dict__.setdefault("of_shapes", {})
+        first = known.setdefault(tuple(x.shape for x in args), [x.dtype for x in args])
+        return call(self, *(x.astype(d) for x, d in zip(args, first)), **kwargs)
+
+    return patch.object(Jitted, "__call__", careless)
+
+
+def _narrow_index() -> AbstractContextManager[Any]:
+    def wrapped(expr: Expr) -> Expr:
+        if not isinstance(expr, Load) or not expr.indices:
+            return expr
+        indices = (*expr.indices[:-1], expr.indices[-1] % 64)
+        return Load(expr.buffer, indices, expr.dtype, expr.guard)
+
+    def narrowed(code: KernelCode) -> KernelCode:
+        def change(stmt: Stmt) -> Iterable[Stmt]:
+            return (map_parts(stmt, lambda e: map_expr(wrapped, e), lambda size: size),)
+
+        return KernelCode(code.name, code.params, code.sizes, map_stmts(change, code.body),
+                          code.aliases)  # fmt: skip
+
+    passes = pipeline.kernel_passes
+    first = Pass("narrow-index", "indices of six bits", narrowed)
+    return patch.object(pipeline, "kernel_passes", lambda target: (first, *passes(target)))
+
+
+def _short_lives() -> AbstractContextManager[Any]:
+    return patch.object(arena, "_meet", lambda a, b: a.first < b.last and b.first < a.last)
+
+
+def _in_place_too_early() -> AbstractContextManager[Any]:
+    ranges = memory.live_ranges
+
+    def shorter(program: Any, within: Any = None) -> Any:
+        found = ranges(program, within)
+        ends = {v: (a, max(a, b - 1)) for v, (a, b) in found.items() if v not in program.outputs}
+        return found | ends
+
+    return patch.object(memory, "live_ranges", shorter)
+
+
+FAULTS: Mapping[str, Fault] = {
+    "a diagonal in step with its matrix": _diagonal,
+    "vectors of three registers": _three_registers,
+    "a lost lane of a tail": _lost_lane,
+    "a host call with another shape": _shape_of_the_buffer,
+    "a wrong value at size 0": _size_of_zero,
+    "a race between threads": _race,
+    "donation of what is held": _donation,
+    "a key that holds only a hash": _parameters_by_hash,
+    "a key without the dtype": _no_dtype_in_the_key,
+    "an index that wraps": _narrow_index,
+    "memory shared by two live buffers": _short_lives,
+    "memory taken over too early": _in_place_too_early,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """How a planted fault was found."""
+
+    programs: int
+    seconds: float
+    way: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.programs} programs, {self.seconds:.0f} s, {self.way}: {self.error}"
+
+
+def find(name: str, seconds: float, first: int = 0, ways: Sequence[Way] = WAYS) -> Discovery | None:
+    """Put a fault in and run seed after seed until one fails; None where none does in the time."""
+    begin = time.monotonic()
+    chosen = [w for w in ways if w.name not in ("opencl", "vulkan", "wgpu")]
+    with FAULTS[name](), rune.configure(cache_dir=""):
+        for seed in itertools.count(first):
+            if time.monotonic() > begin + seconds:
+                return None
+            failure = trial(seed, chosen)
+            if failure is not None:
+                spent, told = time.monotonic() - begin, str(failure.error).splitlines()
+                why = f"{type(failure.error).__name__} {told[0][:80] if told else ''}"
+                return Discovery(seed - first + 1, spent, failure.way.name, why)
+    raise AssertionError

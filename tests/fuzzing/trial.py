@@ -1,0 +1,125 @@
+"""One seed: which way it is run in, whether the law holds, and what is told if it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.fuzzing import generate, ways
+from tests.fuzzing.program import Input, Program
+from tests.fuzzing.shrink import smallest
+from tests.fuzzing.ways import Way
+from tests.fuzzing.ways_derivatives import gradients, hessians
+from tests.fuzzing.ways_errors import mistaken, refused_alike
+
+WAYS: tuple[Way, ...] = (
+    Way("NumPy", 8, generate.draw, ways.meaning),
+    Way("every intermediate is a result", 10, ways.everything, ways.compiled),
+    Way("some results", 10, ways.some, ways.compiled),
+    Way("reference", 6, ways.some, ways.on("reference:0")),
+    Way("reference, every intermediate", 3, ways.everything, ways.on("reference:0")),
+    Way("eager", 3, generate.draw, ways.eager),
+    Way("other passes", 3, ways.some, ways.plain),
+    Way("other vectors", 5, ways.some, ways.narrower),
+    Way("vmap", 2, ways.some, ways.lanes),
+    Way("threads", 2, ways.some, ways.in_threads),
+    Way("donation", 2, ways.some, ways.donated),
+    Way("arguments that nobody holds", 1, ways.some, ways.alone),
+    Way("other dtypes", 1.5, ways.some, ways.of_other_types),
+    Way("in a scan", 2, ways.some, ways.in_a_loop),
+    Way("declared sizes", 5, generate.symbolic, ways.at_all_sizes),
+    Way("automatic sizes", 1.5, generate.symbolic, ways.at_automatic_sizes),
+    Way("gradients", 2, generate.smooth, gradients),
+    Way("second derivatives", 0.5, generate.smooth, hessians),
+    Way("errors", 4, mistaken, refused_alike),
+    Way("opencl", 0.4, ways.some, ways.on("opencl:0")),
+    Way("vulkan", 0.4, ways.some, ways.on("vulkan:0")),
+    Way("wgpu", 0.3, ways.some, ways.on("wgpu:0")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A program for which two ways do not agree."""
+
+    seed: int
+    way: Way
+    drawn: Any
+    error: BaseException
+
+    def __str__(self) -> str:
+        program = self.drawn.program if isinstance(self.drawn, generate.Sized) else self.drawn
+        inputs = "\n".join(map(_drawn, program.inputs))
+        sizes = f"# axes: {self.drawn.patterns}\n" if program is not self.drawn else ""
+        return "\n".join([
+            f"{self.way.name}: {type(self.error).__name__}: {self.error}\n",
+            f"rng = np.random.default_rng({self.seed})\n{inputs}\n",
+            f"{sizes}{program.source()}\n",
+            f"replay: ./scripts/fuzz --seed {self.seed}",
+        ])  # fmt: skip
+
+
+def _drawn(made: Input) -> str:
+    if made.values == "smooth":
+        return f"{made.name} = rng.normal(size={made.shape}).astype({made.dtype!r})"
+    if made.values == "hard" or made.dtype.startswith("c"):
+        return f"{made.name} = {made!r}.draw(rng)"
+    low, high = {"b": (0, 2), "u": (0, 9)}.get(made.dtype[0], (-4, 5))
+    low, high = (-4, 5) if made.dtype == "bfloat16" else (low, high)
+    return f"{made.name} = rng.integers({low}, {high}, {made.shape}).astype({made.dtype!r})"
+
+
+def way_of(seed: int, chosen: Sequence[Way] = WAYS) -> Way:
+    """The way in which the program of a seed is run."""
+    weights = np.array([w.weight for w in chosen])
+    rng = np.random.default_rng(seed + 10**9)
+    return chosen[rng.choice(len(chosen), p=weights / weights.sum())]
+
+
+def run(way: Way, drawn: Any, seed: int) -> BaseException | None:
+    """What went wrong, if anything."""
+    try:
+        with np.errstate(all="ignore"):
+            way.check(drawn, seed)
+    except Exception as error:
+        return error
+    return None
+
+
+def trial(seed: int, chosen: Sequence[Way] = WAYS) -> Failure | None:
+    """The program of one seed in its way."""
+    way = way_of(seed, chosen)
+    drawn = way.draw(seed)
+    program = drawn.program if isinstance(drawn, generate.Sized) else drawn
+    if not program.steps:
+        return None
+    error = run(way, drawn, seed)
+    return None if error is None else Failure(seed, way, drawn, error)
+
+
+def shrunk(failure: Failure, seconds: float = 60.0) -> Failure:
+    """The same failure of the smallest program: an error of the same class in the same way."""
+    sized, error_type = isinstance(failure.drawn, generate.Sized), type(failure.error)
+
+    def variant(program: Program) -> Any:
+        return _sized_as(failure.drawn, program) if sized else program
+
+    def fails(program: Program) -> bool:
+        drawn = variant(program)
+        return drawn is not None and type(run(failure.way, drawn, failure.seed)) is error_type
+
+    program = failure.drawn.program if sized else failure.drawn
+    found = smallest(program, failure.seed, fails, seconds)
+    error = run(failure.way, variant(found), failure.seed) or failure.error
+    return Failure(failure.seed, failure.way, variant(found), error)
+
+
+def _sized_as(sized: generate.Sized, program: Program) -> generate.Sized | None:
+    """The program with the names of its axes; None for an argument that was a step before."""
+    known = dict(zip((i.name for i in sized.program.inputs), sized.patterns, strict=True))
+    if not all(i.name in known for i in program.inputs):
+        return None
+    return generate.Sized(program, tuple(known[i.name] for i in program.inputs))

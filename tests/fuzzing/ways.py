@@ -1,0 +1,293 @@
+"""The ways of running one program that must agree.
+
+A way takes a program and a seed, from which arguments and choices come, and raises where what it
+finds differs from the values that the primitives' own meaning gives.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes
+from rune.backends import cpu_compile, device_named
+from rune.errors import DimensionError
+from rune.lowering import kernelize, pipeline
+from rune.lowering.codegen.llvm import Machine
+from rune.lowering.kernelize import groups
+from tests.fuzzing import generate
+from tests.fuzzing.compare import Difference, agree, means_what_numpy_says, values
+from tests.fuzzing.maker import Refused, is_exact
+from tests.fuzzing.program import Program
+
+Check = Callable[[Program, int], None]
+WRONG = (Difference, *Refused, AssertionError, RuntimeError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A name, how often it is chosen, what draws its programs, and what checks one."""
+
+    name: str
+    weight: float
+    draw: Callable[[int], Any]
+    check: Callable[[Any, int], None]
+
+
+# --- which results ------------------------------------------------------------------------------
+
+
+def everything(seed: int) -> Program:
+    """A program that returns all that it makes."""
+    program = generate.draw(seed)
+    return program.returning(program.intermediates())
+
+
+def some(seed: int) -> Program:
+    """A program that returns any part of what it makes."""
+    program = generate.draw(seed)
+    made = program.intermediates()
+    share = np.random.default_rng(seed + 1).random(len(made))
+    return program.returning([n for n, x in zip(made, share) if x < 0.4] or made[-1:])
+
+
+# --- ways -----------------------------------------------------------------------------------------
+
+
+def in_bits(program: Program) -> bool:
+    """Whether values are compared bit for bit."""
+    return program.inputs[0].values != "smooth"
+
+
+def expected(program: Program, args: list[Any]) -> list[Any]:
+    """The results by the meaning of the primitives."""
+    env = values(program, args)
+    return [env[name] for name in program.results]
+
+
+def same(program: Program, wanted: Sequence[Any], found: Sequence[Any]) -> None:
+    """Raise where any result differs."""
+    for name, x, y in zip(program.results, wanted, found, strict=True):
+        agree(name, x, y, in_bits(program))
+
+
+def meaning(program: Program, seed: int) -> None:
+    """NumPy, step by step."""
+    env = values(program, program.arguments(seed))
+    for step in program.steps:
+        means_what_numpy_says(step, env, in_bits(program))
+
+
+def compiled(program: Program, seed: int, device: str = "cpu:0", **options: Any) -> None:
+    """jit, all stages checked; twice, for the second call is made by native code."""
+    args = program.arguments(seed)
+    wanted = expected(program, args)
+    with rune.configure(check_stages=seed % 4 == 0):
+        f = rune.jit(program.function(), device=device, **options)
+        same(program, wanted, f(*args))
+    same(program, wanted, f(*args))
+
+
+def on(name: str) -> Check:
+    """Compiled for a device, where it has the dtypes."""
+
+    def check(program: Program, seed: int) -> None:
+        known = device_named(name).target.program_dtypes
+        env = values(program, program.arguments(seed))
+        if all(v.dtype in known for v in env.values()):
+            compiled(program, seed, name)
+
+    return check
+
+
+def eager(program: Program, seed: int) -> None:
+    """Step by step, loops and branches compiled."""
+    args = program.arguments(seed)
+    same(program, expected(program, args), program.function()(*args))
+
+
+@contextmanager
+def plainly(seed: int) -> Iterator[None]:
+    """No kernel fused where the seed is even; optional passes in any order, some left out."""
+    rng = np.random.default_rng(seed)
+
+    def shuffled(passes: Sequence[Any]) -> tuple[Any, ...]:
+        chosen = [p for p in passes if rng.random() < 0.7]
+        rng.shuffle(chosen)  # type: ignore[arg-type]
+        return tuple(chosen)
+
+    programs, kernels = pipeline.program_passes, pipeline.kernel_passes
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(
+            pipeline, "program_passes", lambda t: programs(t)[:3] + shuffled(programs(t)[3:])
+        ))  # fmt: skip
+        stack.enter_context(patch.object(
+            pipeline, "kernel_passes", lambda t: kernels(t)[:2] + shuffled(kernels(t)[2:])
+        ))  # fmt: skip
+        if seed % 2 == 0:
+            for module in (groups, kernelize):
+                stack.enter_context(patch.object(module, "match", lambda *_: "kept apart"))
+        yield
+
+
+def plain(program: Program, seed: int) -> None:
+    """Other passes, in another order; kernels apart."""
+    with plainly(seed):
+        compiled(program, seed, ("cpu:0", "reference:0")[seed % 3 == 0])
+
+
+MACHINES = (Machine(16, masked=False), Machine(32, masked=False), Machine(64, masked=False))
+
+
+def narrower(program: Program, seed: int) -> None:
+    """Vectors of other widths, and without masks."""
+    found = MACHINES[seed % len(MACHINES)]
+    with patch.object(cpu_compile, "machine", lambda: found):
+        compiled(program, seed)
+
+
+def lanes(program: Program, seed: int) -> None:
+    """vmap, compiled, against a loop."""
+    rows = [program.arguments(seed + k) for k in range(3)]
+    wanted = [expected(program, row) for row in rows]
+    stacked = [rnp.stack(column) for column in zip(*rows)]
+    found = rune.jit(rune.vmap(program.function()))(*stacked)
+    for k, row in enumerate(wanted):
+        same(program, row, [np.asarray(y)[k] for y in found])
+
+
+def in_threads(program: Program, seed: int) -> None:
+    """One jitted function, called by several threads at once with their own arguments."""
+    calls = [program.arguments(seed + k) for k in range(4)]
+    wanted = [expected(program, args) for args in calls]
+    f = rune.jit(program.function())
+    wrong: list[BaseException] = []
+    start = threading.Barrier(len(calls))
+
+    def run(k: int) -> None:
+        start.wait()
+        try:
+            for _ in range(6):
+                same(program, wanted[k], f(*calls[k]))
+        except WRONG as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if wrong:
+        raise wrong[0]
+
+
+def donated(program: Program, seed: int) -> None:
+    """Arguments that lend their memory to the results; others keep theirs."""
+    rng = np.random.default_rng(seed)
+    numbers = tuple(k for k in range(len(program.inputs)) if rng.random() < 0.7) or (0,)
+    f = rune.jit(program.function(), donate_argnums=numbers)
+    for call in range(3):
+        args = program.arguments(seed + call)
+        kept = {k: np.array(x) for k, x in enumerate(args) if k not in numbers}
+        wanted = [np.array(x) for x in expected(program, args)]
+        found = f(*args)
+        same(program, wanted, found)
+        for k, before in kept.items():
+            agree(f"argument {k}", before, args[k], True)
+
+
+def alone(program: Program, seed: int) -> None:
+    """Arguments that nobody else holds, and results that are dropped or kept at random."""
+    rng, f, held = np.random.default_rng(seed), rune.jit(program.function()), []
+    for call in range(3):
+        wanted = [np.array(x) for x in expected(program, program.arguments(seed + call))]
+        found = f(*program.arguments(seed + call))
+        held += [(wanted, found)] if rng.random() < 0.7 else []
+        del found
+    for wanted, found in held:
+        same(program, wanted, found)
+
+
+def in_a_loop(program: Program, seed: int) -> None:
+    """The whole program as the body of a compiled scan over several arguments."""
+    rows = [program.arguments(seed + k) for k in range(3)]
+    wanted = [expected(program, row) for row in rows]
+    stacked = [rnp.stack(column) for column in zip(*rows)]
+    function = program.function()
+    body = rune.jit(lambda *xs: rune.scan(lambda c, row: (c, function(*row)), 0, xs)[1])
+    for row, *found in zip(wanted, *body(*stacked)):
+        same(program, row, found)
+
+
+def at_all_sizes(sized: generate.Sized, seed: int) -> None:
+    """Compiled once for declared sizes, called with several, 0 and 1 among them."""
+    names = sorted({d for p in sized.patterns for d in p if not d.isdigit()})
+    patterns = tuple(map(",".join, sized.patterns))
+    for least in (0, 1, 4):
+        f = rune.jit(
+            sized.program.function(), dims={n: (least, 40) for n in names},
+            in_dims=patterns,
+        )  # fmt: skip
+        try:
+            return _at_each_size(sized, seed, f, least)
+        except DimensionError:
+            continue  # the program asks which of two sizes is larger
+    return None
+
+
+def at_automatic_sizes(sized: generate.Sized, seed: int) -> None:
+    """One jitted function called with one size after another, whatever becomes symbolic."""
+    with rune.configure(symbolic="auto"):
+        _at_each_size(sized, seed, rune.jit(sized.program.function()))
+
+
+OTHER_SIZES = ({"n": 7, "m": 2}, {"n": 2, "m": 9}, {"n": 33, "m": 1}, {"n": 4, "m": 4})
+
+
+def _at_each_size(
+    sized: generate.Sized, seed: int, f: Callable[..., Any], least: int = 0
+) -> None:
+    used = {d for p in sized.patterns for d in p}
+    for k, sizes in enumerate((*generate.SIZES, *OTHER_SIZES)):
+        if any(size < least for name, size in sizes.items() if name in used):
+            continue
+        program = sized.at(sizes)
+        args = program.arguments(seed + k)
+        try:
+            wanted = expected(program, args)
+        except Refused:
+            continue  # an empty axis has no largest element
+        try:
+            same(program, wanted, f(*args))
+        except DimensionError:
+            raise
+        except WRONG as error:
+            raise Difference(f"sizes {sizes}: {type(error).__name__}: {error}") from error
+
+
+def of_other_types(program: Program, seed: int) -> None:
+    """One jitted function, called with arguments of one dtype after another."""
+    f = rune.jit(program.function())
+    for k, dtype in enumerate(("float32", "int32", "float64", "int8", "uint8", "bfloat16")):
+        inputs = tuple(replace(i, dtype=dtype) for i in program.inputs)
+        other = replace(program, inputs=inputs)
+        args = other.arguments(seed + k)
+        try:
+            env = values(other, args)
+        except Refused:
+            continue
+        if all(is_exact_number(env[name]) for name in other.names()):
+            same(other, [env[name] for name in other.results], f(*args))
+
+
+def is_exact_number(value: Any) -> bool:
+    """Whether the value may be compared bit for bit."""
+    return value.dtype not in dtypes.INEXACT or is_exact(np.asarray(value))

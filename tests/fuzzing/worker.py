@@ -1,0 +1,56 @@
+"""A process that runs seeds one after another and says so, line by line, in JSON.
+
+It says which seed it is at before it begins, so that whoever reads knows where it died.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import rune
+from tests.fuzzing.trial import WAYS, Way, shrunk, trial, way_of
+
+
+def chosen_ways(names: str) -> tuple[Way, ...]:
+    """The ways of these names, divided by commas; all of them for none. Absent devices are out."""
+    here = {d.target.backend for d in rune.devices()}
+    devices = {"opencl", "vulkan", "wgpu"}
+    wanted = [n for n in names.split(",") if n]
+    return tuple(
+        w for w in WAYS
+        if (not wanted or w.name in wanted) and (w.name not in devices or w.name in here)
+    )  # fmt: skip
+
+
+def say(**fact: Any) -> None:
+    """One line for the reader."""
+    print(json.dumps(fact), flush=True)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the seeds; the exit status says nothing."""
+    parser = argparse.ArgumentParser("worker")
+    parser.add_argument("seed", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--ways", default="")
+    asked = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    ways = chosen_ways(asked.ways)
+    with rune.configure(cache_dir=""):
+        for seed in range(asked.seed, asked.seed + asked.count):
+            way = way_of(seed, ways).name
+            say(at=seed, way=way)
+            begin = time.monotonic()
+            failure = trial(seed, ways)
+            told = str(shrunk(failure, 20.0)) if failure else ""
+            say(seed=seed, way=way, seconds=time.monotonic() - begin, failure=told)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
