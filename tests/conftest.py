@@ -8,6 +8,8 @@ an error.
 Arrays and arenas of the CPU stand between bytes that nobody may write, which is looked after;
 RUNE_TEST_GUARDS=after or =before has pages there that nobody may touch, `none` nothing.
 RUNE_TEST_PROCESSOR=avx2 (or sse2, sse4, avx512) compiles for that one.
+RUNE_TEST_REFERENCE=1 has whatever is compiled for the CPU run on `reference` as well, where it is
+small: its checks stay silent.
 
 The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
 many, and others each time; `fuzz` is that of tests/fuzz.py, in which a seed decides all.
@@ -19,6 +21,7 @@ import gc
 import os
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -38,6 +41,7 @@ if "RUNE_TEST_PROCESSOR" in os.environ:  # before anything is compiled
 
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD
+from tests.support.on_reference import interpreted_as_well
 from tests.support.order import by_case
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
@@ -58,7 +62,8 @@ def _checked_stages():
     """Every program, kernel and plan made in a test is checked."""
     from rune import configure
 
-    with configure(check_stages=True):
+    as_well = interpreted_as_well if "RUNE_TEST_REFERENCE" in os.environ else nullcontext
+    with configure(check_stages=True), as_well():
         yield
 
 

@@ -1,0 +1,73 @@
+"""Programs that tests compile for the CPU run on `reference` as well, so that its checks see them.
+
+    RUNE_TEST_REFERENCE=1 ./scripts/test tests/numpy
+
+A race, a read of what nothing wrote or an index out of bounds fails the test that compiled the
+program. What has side effects, loops for long or is large runs where it was meant to run alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from rune.backends import device_named
+from rune.backends.callbacks import is_callback
+from rune.core.program import Program
+from rune.lowering import pipeline
+from rune.lowering.plan import all_steps
+from rune.transforms import compile as compiling
+
+LARGEST = 4000  # elements of one value
+MOST_ROUNDS = 40  # of one loop
+MOST_EQUATIONS = 150
+
+
+@contextmanager
+def interpreted_as_well() -> Iterator[None]:
+    """Whatever Python runs on the CPU meanwhile runs on `reference` first."""
+    run = compiling._run_as_is
+
+    def both(program: Program, args: Sequence[Any], place: Any, donated: Any) -> Any:
+        if place.device is None and is_small(program, args):
+            interpret(program, args)
+        return run(program, args, place, donated)
+
+    with patch.object(compiling, "_run_as_is", both):
+        yield
+
+
+def is_small(program: Program, args: Sequence[Any]) -> bool:
+    """Whether interpreting the program takes a moment."""
+    sizes = [np.size(np.asarray(a)) for a in args]
+    return max(sizes, default=0) <= LARGEST and _is_brief(program)
+
+
+def _is_brief(program: Program) -> bool:
+    if len(program.equations) > MOST_EQUATIONS:
+        return False
+    for equation in program.equations:
+        if equation.primitive.name == "while" or equation.params.get("length", 0) > MOST_ROUNDS:
+            return False
+        known = [v.type.shape for v in equation.results if not v.type.is_symbolic]
+        if any(int(np.prod(shape)) > LARGEST for shape in known):
+            return False
+        inner = [p for p in equation.params.values() if isinstance(p, Program)]
+        if not all(map(_is_brief, inner)):
+            return False
+    return True
+
+
+def interpret(program: Program, args: Sequence[Any]) -> None:
+    """Run the program on `reference`; its counters of compilations are not touched."""
+    device = device_named("reference:0")
+    plan = pipeline.stages(program, device.target).plan
+    if any(map(is_callback, all_steps(plan))):
+        return
+    buffers = [np.array(compiling.buffer_on(a, None)) for a in args]
+    with np.errstate(all="ignore"):
+        device.backend.record(plan)(buffers)
