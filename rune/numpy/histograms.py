@@ -81,8 +81,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         most = int(known("bincount", st.amax(places), "length")) + 1 if found.shape[0] != 0 else 0
         length = max(most, static_int("bincount", "minlength", minlength))
     counted = _weights("bincount", weights, found.shape, dtypes.canonical(dtypes.i64))
-    length = static_size("bincount", "a length", length)
-    return segment_sum(counted, signed(places, length), length)
+    size = static_size("bincount", "a length", length)
+    return segment_sum(counted, signed(places, size), size)
 
 
 def _weights(name: str, weights: Any, shape: tuple, dtype: np.dtype) -> Any:

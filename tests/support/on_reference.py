@@ -8,6 +8,7 @@ program. What has side effects, loops for long or is large runs where it was mea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -54,7 +55,7 @@ def _is_brief(program: Program) -> bool:
         if equation.primitive.name == "while" or equation.params.get("length", 0) > MOST_ROUNDS:
             return False
         known = [v.type.shape for v in equation.results if not v.type.is_symbolic]
-        if any(int(np.prod(shape)) > LARGEST for shape in known):
+        if any(math.prod(map(int, shape)) > LARGEST for shape in known):
             return False
         inner = [p for p in equation.params.values() if isinstance(p, Program)]
         if not all(map(_is_brief, inner)):

@@ -10,6 +10,7 @@ import gc
 import sys
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ class Scale:
     __call__ = apply
 
 
-def seen(make, calls=20, x=3.0):
+def seen(make: Any, calls: int = 20, x: Any = 3.0) -> Any:
     """What is counted while a function is jitted anew for each of some calls."""
     with rune.counting() as found:
         for _ in range(calls):
@@ -85,7 +86,7 @@ def test_a_callable_object_is_a_function():
 
 def test_an_object_that_cannot_be_a_key_is_traced_anew():
     class Odd(Scale):
-        __hash__ = None
+        __hash__ = None  # type: ignore[assignment]
         __slots__ = ()
 
     odd = Odd(2.0)
@@ -116,7 +117,8 @@ def test_other_options_are_other_traces():
 def test_a_cache_that_is_cleared_is_the_functions():
     f, g = rune.jit(double), rune.jit(double)
     for _ in range(4):
-        f(2.0), g(2.0)
+        f(2.0)
+        g(2.0)
     g.clear_cache()
 
     assert f.cache_size() == 0
@@ -148,10 +150,9 @@ def test_the_bytes_that_are_counted_come_back_to_where_they_were():
     gc.collect()
     before = traces.compiled_bytes()
     jitted = [rune.jit(lambda x, k=k: x + k) for k in range(10)]
-    for f in jitted:
-        f(1.0)
+    assert [float(f(1.0)) for f in jitted] == [1.0 + k for k in range(10)]
     assert traces.compiled_bytes() >= before + 10 * traces.TRACE_BYTES
-    del jitted, f
+    del jitted
     gc.collect()
 
     assert traces.compiled_bytes() == before
