@@ -91,6 +91,17 @@ def test_the_cost_of_a_call_is_printed_for_every_number_of_kernels():
     assert len(row.split("|")) == 6
 
 
+def test_the_growth_of_a_first_call_is_printed_with_its_exponent():
+    command = [sys.executable, str(BENCHMARKS / "growth.py"), "--shape", "chain"]
+    done = subprocess.run(
+        [*command, "--length", "20", "--leaves", "8"],
+        cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False,
+    )  # fmt: skip
+    row = next(line for line in done.stdout.splitlines() if line.startswith("| chain"))
+    assert len(row.split("|")) == 7
+    assert done.stdout.splitlines()[-1].startswith("bars (exponent")
+
+
 def test_a_short_soak_of_compiling_is_flat():
     options = ("--work", "cycles", "--device", "cpu:0", "--steps", "60")
     assert _script("soak.py", *options).splitlines()[-1] == "flat"
