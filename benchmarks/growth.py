@@ -25,6 +25,7 @@ import rune.numpy as rnp
 from rune import lax
 
 EXPONENT = 1.2
+WIDE = ("leaves", "joined")  # measured by the number of their inputs
 LEAVES, LEAVES_S, LEAVES_MIB = 10_000, 5.0, 300.0
 Program = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -84,8 +85,13 @@ def leaves(n: int) -> Program:
     return lambda xs: [x + 1.0 for x in xs], ([rnp.ones(3) for _ in range(n)],)
 
 
+def joined(n: int) -> Program:
+    """One concatenation of n arrays."""
+    return rnp.concatenate, ([rnp.ones(3) for _ in range(n)],)
+
+
 SHAPES: Mapping[str, Callable[[int], Program]] = {
-    f.__name__: f for f in (layers, chain, fan_out, scans, gradient, leaves)
+    f.__name__: f for f in (layers, chain, fan_out, scans, gradient, leaves, joined)
 }
 
 
@@ -134,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("| shape | shorter | longer | exponent | growth of the process |\n|---|---|---|---|---|")
     held = True
     for shape in options.shape or SHAPES:
-        text, is_held = row(shape, options.leaves // 4 if shape == "leaves" else options.length)
+        text, is_held = row(shape, options.leaves // 4 if shape in WIDE else options.length)
         print(text, flush=True)
         held = held and is_held
     seconds, mib = alone("leaves", options.leaves)

@@ -3,6 +3,8 @@
 Before   %1 = integer_pow %0 {exponent=2}          After   %1 = mul %0, %0
 Before   %1 = sort %0                              After   %1 = host_call %0 {call=sort}   (cpu)
 
+A concatenation of many pieces becomes several of few (joins.py).
+
 Invariant: only primitives with a `lower` remain, and loops and branches (loops.py) over programs
 of those, so everything later sees these alone.
 Cost:      linear in the number of equations after expansion.
@@ -24,7 +26,9 @@ from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.errors import HostFallbackWarning, MissingRule
 from rune.lowering.host_calls import host_call, write_host_call, write_library_call
+from rune.lowering.joins import MOST, join_many
 from rune.lowering.loops import branch, loop, write_control
+from rune.ops.movement import concatenate
 from rune.ops.sorted_scatters import scatter_by_sorting
 
 LIBRARY = "numpy"  # among the routines of a device that is the host
@@ -55,6 +59,8 @@ class _Decompose(Stage):
             primitive, *map(type_of, args), **params
         ):
             return scatter_by_sorting(primitive.lower.combine, *args, **params)
+        if primitive is concatenate and len(args) > MOST:
+            return join_many(args, **params)
         if primitive.lower is not None or primitive in KEPT:
             return self.write(primitive, args, params)
         if primitive.expand is not None:
