@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, at_most
@@ -40,10 +41,7 @@ def linspace(
     if num < 0:
         raise ArgumentError(f"linspace: cannot make {num} values")
     ends = (start, stop)
-    start, stop = (value("linspace", x) for x in (start, stop))
-    start, stop = promoted("linspace", start, stop, kind="inexact")
-    if dtype is not None and dtypes.as_dtype(dtype) in dtypes.INEXACT:
-        start, stop = (c.astype(x, dtypes.as_dtype(dtype)) for x in (start, stop))
+    start, stop = _in_floats("linspace", ends, dtype)
     parts = num - 1 if endpoint else num
     found = type_of(start).dtype
     target = found if dtype is None else dtypes.as_dtype(dtype)
@@ -58,6 +56,25 @@ def linspace(
         return made
     step = ops.div(ops.sub(stop, start), _number(parts, found) if parts != 0 else math.nan)
     return made, step
+
+
+def _in_floats(name: str, xs: Sequence[Any], dtype: Any) -> list[Any]:
+    """Numbers and arrays in one floating dtype, `dtype` if it is one.
+
+    Python's numbers are rounded once, to that dtype: 1/3 beside f64 keeps all of its digits.
+    """
+    raw = [x if dtypes.scalar_type(x) is not None else value(name, x) for x in xs]
+    if dtype is not None and dtypes.as_dtype(dtype) in dtypes.INEXACT:
+        found = [as_type(x, dtypes.as_dtype(dtype), name=name) for x in raw]
+    else:
+        found = promoted(name, *raw, kind="inexact")
+    return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else x for x in found]
+
+
+def _if_wide(dtype: Any) -> Any:
+    """The dtype to compute in, where the result is to have 64 bits; None: that of the operands."""
+    wide = dtype is not None and dtypes.as_dtype(dtype) in (dtypes.f64, dtypes.c128)
+    return dtype if wide else None
 
 
 def _number(size: Size, dtype: np.dtype) -> Any:
@@ -112,7 +129,8 @@ def logspace(
         given = promoted("logspace", *given, kind="inexact")
         start, stop, base = (broadcast_to("logspace", x, _common_shape(given)) for x in given)
         base = expand_dims(base, axis)
-    made = c.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    exponents = linspace(start, stop, num, endpoint, dtype=_if_wide(dtype), axis=axis)
+    made = c.power(base, exponents)
     return made if dtype is None else c.astype(made, dtypes.as_dtype(dtype))
 
 
@@ -130,9 +148,7 @@ def geomspace(
     >>> rnp.geomspace(1.0, 8.0, 4)
     Array([1., 2., 4., 8.], f32[4], cpu:0)
     """
-    ends = promoted(
-        "geomspace", value("geomspace", start), value("geomspace", stop), kind="inexact"
-    )
+    ends = _in_floats("geomspace", (start, stop), _if_wide(dtype))
     start, stop = (broadcast_to("geomspace", x, _common_shape(ends)) for x in ends)
     ratio = ops.div(stop, start)
     made = linspace(ops.mul(ratio, constant(0, ratio)), ops.log(ratio), num, endpoint, axis=axis)

@@ -14,7 +14,7 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.ops import arithmetic as a
 from rune.ops import complex_numbers as cn
-from rune.ops.promote import apply, promoted
+from rune.ops.promote import promoted
 
 
 def larger(x: Any, y: Any) -> Any:
@@ -30,7 +30,7 @@ def smaller(x: Any, y: Any) -> Any:
 def _of_two(name: str, primitive: Primitive, x: Any, y: Any) -> Any:
     x, y = promoted(name, x, y)
     if type_of(x).dtype not in dtypes.COMPLEX:
-        return apply(primitive, x, y)
+        return primitive(x, y)
     in_order = not_below(x, y) if primitive is a.max else not_below(y, x)
     return a.select(a.logical_or(in_order, a.ne(x, x)), x, y)
 

@@ -50,13 +50,8 @@ CASES: dict[str, list[Case]] = {
 
 
 def tried(case: Case) -> Iterator[tuple[str, Operands, str]]:
-    """Each variant of a case, its operands, and the way of calling.
-
-    Hard operands of SciPy's functions are left out as yet: their 200 differences are not reviewed.
-    """
+    """Each variant of a case, its operands, and the way of calling."""
     for variant, operands_of in VARIANTS.items():
-        if case.module == "scipy" and variant.startswith("hard"):
-            continue
         operands = operands_of(case)
         if operands is None:
             continue

@@ -43,6 +43,11 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: corrcoef* @ hard *",
         "numpy: convolve* @ hard *: gives *",
         "numpy: correlate* @ hard *: gives *",
+        "scipy: fft.* @ hard *: gives *",
+        "scipy: signal.* @ hard *: gives *",
+        "scipy: linalg.* @ hard *: gives *",
+        "scipy: ndimage.* @ hard *: gives *",
+        "scipy: stats.sem* @ hard *: gives *",
     ),
     "Integers wrap in sums, and a number beyond the ends of a dtype is cast, in another order.": (
         "numpy: mean as integers @ hard *",
@@ -60,6 +65,17 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "lax: digamma @ hard *: gives *, not nan",
         "lax: polygamma @ hard *",
         "lax: zeta @ hard *: gives inf, not nan",
+    ),
+    "Special functions have their limits at 0, at infinities and where a part of the formula "
+    "overflows, as in SciPy, and so have their derivatives; JAX's meet inf - inf or 0 / 0.": (
+        "scipy: special.* @ hard *: gives *",
+    ),
+    "Distributions have limits at infinities, and are NaN where an operand is or a parameter makes "
+    "no sense; JAX has NaN for some of the former and numbers for some of the latter.": (
+        "scipy: stats.*: * @ hard *: gives *",
+    ),
+    "Axes of grids that do not increase are refused.": (
+        "scipy: interpolate.RegularGridInterpolator* @ hard *: raises ArgumentError",
     ),
     "A result is weak where all operands are weak and the function keeps or promotes their dtype; "
     "bools never are. JAX's functions differ from each other in this.": (

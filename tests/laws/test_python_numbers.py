@@ -104,3 +104,46 @@ def test_a_python_number_stays_weak_in_a_derivative():
     assert value.type.weak
     assert tangent.type.weak
     assert rune.grad(lambda x: (x * rnp.ones(2, "f64")).sum())(0.5).dtype == rnp.float32
+
+
+# --- beside 64 bits -------------------------------------------------------------------------------
+
+THIRD = 1 / 3  # a number that f32 cannot hold
+WIDE = np.array([-2.0, 0.0, 0.25, 1.5])
+BINARY = """
+add subtract multiply divide floor_divide remainder fmod power maximum minimum fmax fmin arctan2
+hypot copysign logaddexp logaddexp2 heaviside nextafter
+"""
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: lambda xp, x, name=name: getattr(xp, name)(x, THIRD) for name in BINARY.split()},
+    **{
+        f"{name}, the number first": lambda xp, x, name=name: getattr(xp, name)(THIRD, x)
+        for name in BINARY.split()
+    },
+    "clip": lambda xp, x: xp.clip(x, -THIRD, THIRD),
+    "where": lambda xp, x: xp.where(x > 0, x, THIRD),
+    "full_like": lambda xp, x: xp.full_like(x, THIRD),
+    "pad": lambda xp, x: xp.pad(x, 1, constant_values=THIRD),
+    "select": lambda xp, x: xp.select([x > 1], [x], THIRD),
+    "nan_to_num": lambda xp, x: xp.nan_to_num(x / x, nan=THIRD),
+    "sum from": lambda xp, x: xp.sum(x, initial=THIRD),
+    "max from": lambda xp, x: xp.max(-abs(x), initial=THIRD),
+    "prod from": lambda xp, x: xp.prod(x, initial=THIRD),
+    "linspace": lambda xp, x: xp.linspace(x, THIRD, 4),
+    **{
+        f"{name} of float64": lambda xp, x, name=name: getattr(xp, name)(THIRD, 2.0, 4, dtype="f8")
+        for name in ("linspace", "logspace", "geomspace")
+    },
+    "full of float64": lambda xp, x: xp.full(3, THIRD, dtype="f8"),
+    "arange of float64": lambda xp, x: xp.arange(THIRD, 2.0, THIRD, dtype="f8"),
+    "quantile": lambda xp, x: xp.quantile(x, THIRD),
+    "interp": lambda xp, x: xp.interp(x, x, x, left=THIRD, right=THIRD),
+}
+
+
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_python_number_beside_64_bits_keeps_all_of_its_own(name: str, way: Callable[..., Any]):
+    found = way(lambda x: CALLS[name](rnp, x))(rnp.asarray(WIDE, dtype="float64"))
+
+    np.testing.assert_allclose(np.asarray(found), CALLS[name](np, WIDE), rtol=1e-14)

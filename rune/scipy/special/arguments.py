@@ -105,6 +105,12 @@ def elementwise(function: Function, name: str | None = None) -> Function:
     return public  # type: ignore[return-value]
 
 
+def undefined(where: Any, value: Any) -> Any:
+    """`value`, and NaN where there is none; the derivative is NaN there, too, not a silent 0."""
+    # A factor: behind a choice the cotangent of the side not taken is 0, and 0 times NaN is NaN.
+    return value * rnp.where(where, rnp.nan, 1.0)
+
+
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
     """The sum of coefficients[i] x**i, by Horner's rule."""
     *lower, total = coefficients

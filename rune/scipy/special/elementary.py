@@ -8,7 +8,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops
 from rune.numpy.arguments import static_int
-from rune.scipy.special.arguments import elementwise
+from rune.scipy.special.arguments import elementwise, undefined
 from rune.scipy.special.densities import deviance
 from rune.transforms.custom_jvp import custom_jvp
 
@@ -149,7 +149,7 @@ def rel_entr(x: Any, y: Any) -> Any:
     near = rnp.log1p((rnp.where(is_near, x1, y1) - y1) / y1)
     found = x1 * rnp.where(is_near, near, rnp.log(x1) - rnp.log(y1))
     out = rnp.where(is_positive, found, rnp.where(is_zero, 0.0, rnp.inf))
-    return rnp.where(rnp.isnan(x) | rnp.isnan(y), rnp.nan, out)
+    return undefined(rnp.isnan(x) | rnp.isnan(y), out)
 
 
 @elementwise
@@ -171,7 +171,7 @@ def kl_div(x: Any, y: Any) -> Any:
     near = -x1 * deviance((at - x1) / x1, at / x1)
     found = rnp.where(is_near, near, y1 - x1 * (1.0 + rnp.log(y1) - rnp.log(x1)))
     out = rnp.where(is_positive, found, rnp.where((x == 0) & (y >= 0), y, rnp.inf))
-    return rnp.where(rnp.isnan(x) | rnp.isnan(y), rnp.nan, out)
+    return undefined(rnp.isnan(x) | rnp.isnan(y), out)
 
 
 @elementwise

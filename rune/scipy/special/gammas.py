@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import rune.numpy as rnp
-from rune.scipy.special.arguments import elementwise, polynomial, quotient
+from rune.scipy.special.arguments import elementwise, polynomial, quotient, undefined
 from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_ROOT
 from rune.transforms.custom_jvp import custom_jvp
 
@@ -300,11 +300,11 @@ zeta_of.defjvps(_zeta_wrt_s, lambda t, y, s, q: -t * s * zeta_of(s + 1.0, q))
 
 @partial(elementwise, name="zeta")
 def _hurwitz(x: Any, q: Any) -> Any:
-    below = rnp.where((q <= 0) & (q == rnp.floor(q)), rnp.inf, rnp.nan)
+    is_pole = (x == 1) | ((x > 1) & (q <= 0) & (q == rnp.floor(q)))
     is_good = (x > 1) & (q > 0)
     found = zeta_of(rnp.where(is_good, x, 2.0), rnp.where(is_good, q, 1.0))
-    out = rnp.where(x == 1, rnp.inf, rnp.where(x < 1, rnp.nan, rnp.where(q > 0, found, below)))
-    return rnp.where(rnp.isnan(x) | rnp.isnan(q), rnp.nan, out)
+    is_known = (is_good | is_pole) & ~rnp.isnan(q)
+    return undefined(~is_known, rnp.where(is_pole, rnp.inf, found))
 
 
 @partial(elementwise, name="zeta")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import rune.numpy as rnp
-from rune.scipy.special.arguments import elementwise
+from rune.scipy.special.arguments import elementwise, undefined
 from rune.scipy.special.combinatorial import over_gamma
 from rune.scipy.special.gammas import gamma_function
 from rune.scipy.special.loops import Limit, State
@@ -105,5 +105,5 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     a2, b2 = rnp.where(is_turned, c - a1, a1), rnp.where(is_turned, c - b1, b1)
     front = front * rnp.where(is_turned, rnp.power(1.0 - z, gap), 1.0)
     found = front * _gauss(a2, b2, c, z)
-    out = rnp.where(is_inside, found, rnp.where(x == 1, _at_one(a, b, c), rnp.nan))
-    return rnp.where(x == 0, 1.0, out)
+    out = rnp.where(is_inside, found, _at_one(a, b, c))
+    return rnp.where(x == 0, 1.0, undefined(~is_inside & (x != 1), out))

@@ -120,15 +120,22 @@ def _slope(i: int, a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 def slope_in(i: int, a: Any, b: Any, x: Any) -> Any:
-    """∂I/∂a for i = 0, ∂I/∂b for i = 1, through the loop."""
-    return rnp.where(_is_inside(a, b, x), _slope(i, *_placed(a, b, x)), 0.0)
+    """∂I/∂a for i = 0, ∂I/∂b for i = 1, through the loop; 0 at a limit, NaN beyond."""
+    slope = _slope(i, *_placed(a, b, x))
+    return rnp.where(_is_inside(a, b, x), slope, _beyond(a, b, x))
+
+
+def _beyond(a: Any, b: Any, x: Any) -> Any:
+    """The derivative where there is a limit, 0, or nothing."""
+    return rnp.where((a >= 0) & (b >= 0) & (x >= 0) & (x <= 1), 0.0, rnp.nan)
 
 
 def density(a: Any, b: Any, x: Any) -> Any:
     """x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
     inside = (x > 0) & (x < 1)
     at = rnp.where(inside, x, 0.5)
-    return rnp.where(inside, _power(a, b, at, 1.0 - at) / (at * (1.0 - at)), 0.0)
+    found = _power(a, b, at, 1.0 - at) / (at * (1.0 - at))
+    return rnp.where(inside, found, _beyond(a, b, x))
 
 
 lower.defjvps(

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import ops
 from rune.control import while_loop
-from rune.scipy.special.arguments import rounded
-from rune.scipy.stats.family import Function, arranged, known, undefined, widened
+from rune.scipy.special.arguments import rounded, undefined
+from rune.scipy.stats.family import Function, arranged, known, widened
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError
-from rune.scipy.special.arguments import reals, rounded
+from rune.scipy.special.arguments import reals, rounded, undefined
 
 Function = Callable[..., Any]
 
@@ -63,12 +63,6 @@ def widened(name: str, values: Sequence[Any]) -> tuple[list[Any], Any]:
     if rnp.finfo(dtype).bits >= 32:
         return found, dtype
     return [rnp.astype(v, rnp.float32) for v in found], dtype
-
-
-def undefined(where: Any, value: Any) -> Any:
-    """`value`, and NaN where there is none; the derivative is NaN there, too, not a silent 0."""
-    # A factor: behind a choice the cotangent of the side not taken is 0, and 0 times NaN is NaN.
-    return value * rnp.where(where, rnp.nan, 1.0)
 
 
 def positive(*shapes: Any) -> Any:

@@ -1,0 +1,50 @@
+"""Where a function's value is NaN, its derivative is no silent 0: one NaN among the operands."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import tree
+from tests.differential.operands import plain
+from tests.numpy.spelling import Case
+from tests.scipy.cases import CASES
+
+NAMES = ("special.*", "stats.*: [pc]df*", "stats.*: ppf*", "stats.*: pmf*")
+SHARE = 1 if "RUNE_TEST_WHOLE" in os.environ else 3  # one of so many functions is tried
+POINTWISE = [
+    c for c in CASES
+    if c.smooth and zlib.crc32(c.name.encode()) % SHARE == 0
+    and any(fnmatchcase(c.name, name) for name in NAMES)
+]  # fmt: skip
+
+
+def _floats(case: Case, operands: list[Any]) -> list[Any]:
+    leaves = tree.leaves(case.call(case.ours, *operands))
+    return [x for x in leaves if x.dtype.kind == "f"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_nan_among_the_operands_is_in_the_derivative():
+    silent = []
+    for case in POINTWISE:
+        operands = [rnp.asarray(x) for x in plain(case)]
+        for place, x in enumerate(operands):
+            if x.dtype.kind != "f":
+                continue
+
+            def at(y: Any, case: Case = case, operands=operands, place=place) -> list[Any]:
+                return _floats(case, [*operands[:place], y, *operands[place + 1 :]])
+
+            values, slopes = rune.jvp(at, (rnp.full_like(x, rnp.nan),), (rnp.ones_like(x),))
+            pairs = [(np.asarray(v), np.asarray(s)) for v, s in zip(values, slopes, strict=True)]
+            if any(np.any(np.isnan(v) & (s == 0)) for v, s in pairs):
+                silent.append(f"{case.name}, operand {place}")
+    assert silent == []
