@@ -23,6 +23,14 @@ pytestmark = posix
 HANG_S = 300
 
 
+@pytest.fixture(autouse=True)
+def _heard():
+    """However the tests were started: the background jobs of a shell ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -114,6 +122,7 @@ import numpy as np
 import rune, rune.numpy as rnp
 from rune import lax
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been started without
 x, most = rnp.ones(3), 2**31 - 1
 programs = {{
     "while_loop": lambda n: lax.while_loop(
