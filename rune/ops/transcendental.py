@@ -138,9 +138,18 @@ def _integer_pow_type(x: ArrayType, *, exponent: int) -> ArrayType:
 
 def _integer_pow_reference(x: np.ndarray, *, exponent: int) -> np.ndarray:
     if x.dtype in KINDS["integer"]:
-        return np.power(x, np.array(exponent).astype(x.dtype))
+        return _wrapped_power(x, exponent)
     wide = x.astype(np.float64) if x.dtype in KINDS["floating"] else x
     return np.power(wide, exponent).astype(x.dtype)
+
+
+def _wrapped_power(x: np.ndarray, exponent: int) -> np.ndarray:
+    """The power's lowest bits; np.power cannot, where an exponent is none of the dtype of `x`."""
+    result = np.ones_like(x)
+    with np.errstate(over="ignore"):
+        for bit in f"{exponent:b}":
+            result = result * result * (x if bit == "1" else 1)
+    return np.asarray(result, x.dtype)
 
 
 def _integer_pow_expand(x: Any, *, exponent: int) -> Any:

@@ -1,4 +1,4 @@
-"""Divisors and multiples of every pair of hard integers: Python's, wrapped into the dtype."""
+"""Divisors, multiples and powers of hard integers: Python's, wrapped into the dtype."""
 
 from __future__ import annotations
 
@@ -39,3 +39,23 @@ def test_divisors_and_multiples_are_those_of_python_wrapped(dtype: str, name: st
     found = WAYS[way](getattr(rnp, name))(rnp.asarray(a, dtype=dtype), rnp.asarray(b, dtype=dtype))
 
     same(wanted, np.asarray(found))
+
+
+EXPONENTS = [0, 200, 256, 2**31 + 5, 2**64 + 3, 2**70]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("exponent", EXPONENTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_are_pythons_for_exponents_beyond_the_dtype(dtype: str, exponent: int, way: str):
+    bases = np.unique(pairs(dtype)[0])
+    modulus = 1 << np.iinfo(dtype).bits
+    wanted = wrapped([pow(int(b), exponent, modulus) for b in bases], dtype)
+
+    found = WAYS[way](lambda x: rnp.power(x, exponent))(rnp.asarray(bases, dtype=dtype))
+
+    same(wanted, np.asarray(found))
+
+
+def test_a_bool_has_powers_beyond_64_bits():
+    assert rnp.power(rnp.array([True, False]), 2**70).tolist() == [1, 0]
