@@ -203,3 +203,15 @@ def test_rounds_of_open_sizes_are_counted_for_each_call():
     assert most_rounds(code.body) is None
     assert (most_rounds(code.body, {"n": 50_257}) or 0) < LLVMPIPE_ROUNDS
     assert (most_rounds(code.body, {"n": 1 << 30}) or 0) > LLVMPIPE_ROUNDS
+
+
+def test_the_rows_behind_the_last_tile_of_an_open_size_are_few():
+    def layer(w, b, x):
+        return rnp.maximum(x @ w + b, 0.0)
+
+    w, b = np.ones((64, 32), np.float32), np.ones(32, np.float32)
+    for device in [d.name for d in rune.devices() if d.target.backend in ("vulkan", "wgpu")]:
+        jitted = rune.jit(layer, dims={"n": (1, 4096)}, in_dims=(None, None, "n"), device=device)
+        for n in (1, 1797):
+            found = np.asarray(jitted(w, b, np.ones((n, 64), np.float32)))
+            assert np.array_equal(found, np.full((n, 32), 65.0, np.float32))

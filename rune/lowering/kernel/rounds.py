@@ -15,7 +15,7 @@ from rune import dims, dtypes
 from rune.dims import Size
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Expr, Op
+from rune.lowering.kernel.expr import Expr, Index, Op
 from rune.lowering.kernel.nodes import For, If, KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import expressions, walk_expr
 
@@ -39,9 +39,22 @@ def rounds(body: Iterable[Stmt]) -> Size:
                 total = total + rounds(inner)
             case For(extent=extent, body=inner):
                 total = total + (extent + 1) * (1 + rounds(inner))
-            case If(body=inner, orelse=orelse):
-                total = total + rounds((*inner, *orelse))
+            case If(condition=condition, body=inner, orelse=orelse):
+                total = total + rounds(inner)
+                total = total + dims.substitute(rounds(orelse), _known_beyond(condition))
     return total
+
+
+def _known_beyond(condition: Expr) -> dict[str, Size]:
+    """What a loop variable is where `i < end` does not hold: it begins at `end`.
+
+    So the rows behind the last full tile of an open size are few, not all of them.
+    """
+    match condition:
+        case Op(name="lt", args=(Index(dim=i), Index(dim=end))):
+            variables = [s for s in dims.symbols(i) if i == dims.symbol(s.name, s.low, s.high)]
+            return {s.name: dims.symbol(s.name, end, s.high) for s in variables}
+    return {}
 
 
 def _in_expression(expr: Expr) -> int:
