@@ -72,7 +72,8 @@ FILTERS = [
     case("lfilter without recursion", lambda s, b, x: s.lfilter(b, x[:1] + 9, x), f(3), f(9)),
     case("lfilter by a number", lambda s, b, x: s.lfilter(b, b + 9, x), f(1), f(9)),
     case("lfilter from a state", lambda s, b, a, x, zi: s.lfilter(b, a + 5, x, zi=zi),
-         f(3), f(3), f(2, 9), f(2, 2)),
+         f(3), f(3), f(2, 9), f(2, 2),
+         without={"9 to 0": "SciPy leaves the state of no samples as it found the memory"}),
     case("lfilter_zi", lambda s, b, a: s.lfilter_zi(b, a + 5), f(3), pos(3)),
     case("filtfilt", lambda s, b, a, x: s.filtfilt(b, a[:1] * 0 + 2, x), f(2), pos(2), f(2, 20)),
     *[

@@ -21,7 +21,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import dtypes, lax
+from rune import dtypes, lax, ops
 from rune.control.text import PRIMITIVES as TABLE
 from rune.core.interpreter import type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive
@@ -158,6 +158,8 @@ def _on_lanes(name: str, *more: Any) -> tuple[Function, ...]:
 CUBE = array(np.linspace(0.2, 1.1, 27).reshape(3, 3, 3))
 CALLS: Mapping[str, Sequence[Function]] = {
     "jit": (rune.jit(lambda x: rnp.sin(x) * x),),
+    # All bits of f64: fewer make steps, which differences do not see.
+    "reduce_precision": (lambda x: ops.reduce_precision(x, exponent_bits=11, mantissa_bits=52),),
     "checkpoint": (rune.checkpoint(lambda x: rnp.sin(rnp.sin(x))),),
     "name": (_named, _linear(_named)),
     "custom_jvp": (rune.jit(_custom_jvp), _linear(rune.jit(_doubled))),

@@ -35,7 +35,8 @@ from tests.support.arrays import array
 # cuts derivatives has none.
 UNSMOOTH = frozenset(
     {"max", "min", "reduce_max", "reduce_min", "cummax", "cummin", "abs", "sign", "floor", "ceil",
-     "round", "trunc", "rem", "copysign", "nextafter", "bitcast", "stop_gradient"}
+     "round", "trunc", "rem", "copysign", "nextafter", "bitcast", "stop_gradient",
+     "reduce_precision"}
 )  # fmt: skip
 SHAPES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3), (4, 1), (2, 0), (2, 3, 2))
 
