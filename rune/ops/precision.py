@@ -35,7 +35,7 @@ def _limits(dtype: np.dtype, exponent_bits: int) -> tuple[float | None, float | 
     """From where numbers are infinite and up to where they are 0; None where the dtype has none."""
     largest = (1 << (exponent_bits - 1)) - 1
     info = ml_dtypes.finfo(dtype)
-    top = 2.0 ** (largest + 1) if largest + 1 <= np.log2(float(info.max)) else None
+    top = 2.0 ** (largest + 1) if largest < info.maxexp - 1 else None
     least = 2.0 ** (1 - largest) if largest <= 1023 else None
     smallest = float(info.smallest_normal)
     return top, least if least is not None and least > smallest else None
