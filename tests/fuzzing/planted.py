@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -114,14 +114,19 @@ def _race() -> AbstractContextManager[Any]:
     return _run_as(raced)
 
 
-def _donation() -> AbstractContextManager[Any]:
+@contextmanager
+def _donation() -> Iterator[None]:
     run = compiling._run_as_is
 
     def all_lent(program: Any, args: Any, place: Any, donated: Any) -> Any:
-        with patch.object(compiling, "_may_lend", lambda value, device: True):
-            return run(program, args, place, tuple(range(len(args))))
+        return run(program, args, place, tuple(range(len(args))))
 
-    return patch.object(compiling, "_run_as_is", all_lent)
+    # Both at once, and not within a call: threads would put back each other's patches.
+    with (
+        patch.object(compiling, "_may_lend", lambda value, device: True),
+        patch.object(compiling, "_run_as_is", all_lent),
+    ):
+        yield
 
 
 def _parameters_by_hash() -> AbstractContextManager[Any]:
