@@ -2,7 +2,9 @@
 
 An initializer is called with a key, a shape and a dtype, and gives the array; without a key it
 draws one from `with rune.random.seed(…)`. `he_normal()` and its kin make one; zeros and ones are
-initializers themselves. Same numbers as JAX, within the rounding of normal numbers.
+initializers themselves. Same numbers as JAX, within the rounding of normal numbers. Of complex
+dtype are all but `uniform` and `truncated_normal`; the latter as a distribution of
+`variance_scaling` is then truncated by magnitude, and uniform numbers are those of a disc.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from typing import Any, Literal
 import numpy as np
 
 import rune.numpy as rnp
-from rune import dtypes, random
+from rune import dtypes, ops, random
 from rune.absent import of as _absent
 from rune.core.types import Shape
 from rune.errors import ArgumentError
-from rune.random.keys import static_shape
+from rune.random.keys import split, static_shape
+from rune.random.normals import PARTS
 from rune.random.sampler import floating
 from rune.random.streams import take_key
 from rune.transforms.arguments import required_number
@@ -30,13 +33,14 @@ Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
 Distribution = Literal["truncated_normal", "normal", "uniform"]
 
 TRUNCATED_STD = 0.87962566103423978  # the standard deviation of a normal number within -2…2
+TRUNCATED_COMPLEX_STD = 0.95311164380491208  # and of a complex one of magnitude at most 2
 
 
 @dataclass(frozen=True, slots=True)
 class Initializer:
     """First values of a parameter; `dtype` is the default one of its arrays.
 
-    Shapes: any, `shape` when it is called. Types: floating, f32 without a dtype.
+    Shapes: any, `shape` when it is called. Types: floating or complex, f32 without a dtype.
     Errors: ArgumentError, when it is called, for what is no key or no shape.
 
     >>> import rune, rune.nn as nn
@@ -55,12 +59,16 @@ class Initializer:
     ) -> Any:
         """The array. `key`, `name`: as for samplers. Errors: ShapeError, DtypeError."""
         wanted = self.dtype if dtype is None else dtype
-        kind = floating(self.name, None if wanted is None else dtypes.as_dtype(wanted))
+        kind = _inexact(self.name, None if wanted is None else dtypes.as_dtype(wanted))
         found = take_key(self.name, key, name) if self.needs_key else key
         return self.draw(found, static_shape(self.name, shape), kind)
 
     def __repr__(self) -> str:
         return f"<initializer {self.name}>"
+
+
+def _inexact(name: str, dtype: np.dtype | None) -> np.dtype:
+    return dtype if dtype in PARTS else floating(name, dtype)
 
 
 # --- the same number everywhere ---------------------------------------------------------------
@@ -70,7 +78,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     """Every element is `value`, or that of an array which broadcasts to the shape.
 
     Shapes: any, `shape` when it is called, to which `value` broadcasts.
-    Types:  floating; dtype, f32 without one.
+    Types:  floating or complex; dtype, f32 without one.
     Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
             shape.
 
@@ -114,7 +122,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Normal numbers of standard deviation `stddev`.
 
-    Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
+    Shapes: any, `shape` when it is called. Types: floating or complex; dtype, f32 without one.
     Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
             shape.
 
@@ -168,7 +176,7 @@ def variance_scaling(
             "fan_avg", or geometric mean "fan_geo_avg".
     in_axis, out_axis, batch_axis:  the axes of a weight over which units are counted; all others
             belong to the receptive field.
-    Shapes: any with these axes. Types: floating; dtype, f32 without one.
+    Shapes: any with these axes. Types: floating or complex; dtype, f32 without one.
     Errors: ArgumentError for another mode or distribution, or a shape without these axes.
     Source: He et al. 2015, arXiv:1502.01852; Glorot & Bengio 2010, AISTATS.
 
@@ -202,16 +210,35 @@ FANS: dict[str, Callable[[float, float], float]] = {
 
 
 def _truncated(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
+    if dtype in PARTS:
+        stddev = rnp.sqrt(variance) / rnp.asarray(TRUNCATED_COMPLEX_STD, dtype)
+        return _polar(key, shape, PARTS[dtype], _truncated_magnitude) * stddev
     stddev = rnp.sqrt(variance) / rnp.asarray(TRUNCATED_STD, dtype)
     return random.truncated_normal(key, -2.0, 2.0, shape, dtype) * stddev
 
 
 def _uniform(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
+    if dtype in PARTS:
+        disc = _polar(key, shape, PARTS[dtype], lambda drawn: rnp.sqrt(2 * drawn))
+        return disc * rnp.sqrt(variance)
     return random.uniform(key, shape, dtype, -1.0) * rnp.sqrt(3 * variance)
 
 
 def _normal(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
     return random.normal(key, shape, dtype) * rnp.sqrt(variance)
+
+
+def _polar(key: Any, shape: Shape, part: np.dtype, magnitude: Callable[[Any], Any]) -> Any:
+    """Complex numbers of a drawn magnitude and any direction."""
+    first, second = split(key)
+    radius = magnitude(random.uniform(first, shape, part))
+    angle = 2 * math.pi * random.uniform(second, shape, part)
+    return ops.complex(radius * rnp.cos(angle), radius * rnp.sin(angle))
+
+
+def _truncated_magnitude(drawn: Any) -> Any:
+    """The magnitude of a complex normal number, at most 2."""
+    return rnp.sqrt(-rnp.log1p(math.expm1(-(2**2)) * drawn))
 
 
 DISTRIBUTIONS: dict[str, Callable[..., Any]] = {
@@ -276,7 +303,7 @@ he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_norm
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
     """Orthonormal columns along `column_axis`, times scale; rows where there are more columns.
 
-    Shapes: any of two axes or more. Types: floating; dtype, f32 without one.
+    Shapes: any of two axes or more. Types: floating or complex; dtype, f32 without one.
     Errors: ArgumentError for a shape with less than two axes.
     Source: Saxe et al. 2013, arXiv:1312.6120; uniformly distributed, Mezzadri 2007,
     arXiv:math-ph/0609050.
@@ -312,7 +339,7 @@ def _orthogonal(key: Any, shape: Shape, kind: np.dtype, column_axis: int) -> Any
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
     """A kernel that is 0 but for an orthogonal matrix in its middle.
 
-    Shapes: [*K, I, O], K of one to three axes. Types: floating; dtype, f32 without one.
+    Shapes: [*K, I, O], K of one to three axes. Types: floating or complex; dtype, f32 without one.
     Errors: ArgumentError unless the shape has 3 to 5 axes, and no more inputs than outputs.
     Source: Xiao et al. 2018, arXiv:1806.05393.
 

@@ -15,7 +15,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import shape_of as checked_shape
 from rune.numpy.arguments import static_int
 from rune.random.keys import single_key
-from rune.random.normals import standard_normal
+from rune.random.normals import PARTS, normal, standard_normal
 from rune.random.sampler import floating, in_dtype, shape_for, with_static
 
 METHODS = ("cholesky", "eigh", "svd")
@@ -74,10 +74,12 @@ def _root(cov: Any, method: str) -> Any:
 def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | None = None) -> Any:
     """Matrices drawn uniformly from the orthogonal group, or with orthonormal rows or columns.
 
+    Those of complex dtype are drawn from the unitary group.
+
     n, m:   rows and columns; m is n by default.
 
     Shapes: -> [*shape, n, m].
-    Types:  floating, f32 by default.
+    Types:  floating, f32 by default; or complex.
     Errors: ArgumentError where n or m is no integer; ShapeError for a negative one.
     Source: QR of normal matrices with signs fixed, Mezzadri 2007, arXiv:math-ph/0609050.
 
@@ -89,8 +91,8 @@ def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | 
     rows = static_int("orthogonal", "a number of rows", n)
     columns = rows if m is None else static_int("orthogonal", "a number of columns", m)
     tall = checked_shape("orthogonal", (*shape, max(rows, columns), min(rows, columns)))
-    normal = standard_normal(single_key("orthogonal", key), tall, floating("orthogonal", dtype))
-    q, r = rnp.linalg.qr(normal)
+    kind = dtype if dtype in PARTS else floating("orthogonal", dtype)
+    q, r = rnp.linalg.qr(normal.core(single_key("orthogonal", key), tall, kind))
     signs = ops.sign(rnp.linalg.diagonal(r))
     found = q * rnp.expand_dims(signs, -2)
     return rnp.linalg.matrix_transpose(found) if rows < columns else found

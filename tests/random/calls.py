@@ -194,4 +194,17 @@ INITIALIZERS: Mapping[str, Callable[[Any, Any], Any]] = {
     "init he_normal": lambda r, n: n.he_normal()(r.key(3), (5, 8, 4)),
     "init xavier_normal": lambda r, n: n.xavier_normal()(r.key(3), (8, 4)),
     "init kaiming_uniform": lambda r, n: n.kaiming_uniform()(r.key(3), (8, 4)),
+    "init zeros complex": lambda r, n: n.zeros(r.key(0), (2, 3), "complex64"),
+    "init ones complex": lambda r, n: n.ones(r.key(0), (2, 3), "complex64"),
+    "init constant complex": lambda r, n: n.constant(1 - 2j, "complex64")(r.key(0), (2, 3)),
+    "init normal complex": lambda r, n: n.normal(0.1)(r.key(1), (4, 3), "complex64"),
+    "init fan_in normal complex": lambda r, n: n.variance_scaling(3.0, "fan_in", "normal")(
+        r.key(2), (7, 3), "complex64"
+    ),
+    "init glorot_uniform complex": lambda r, n: n.glorot_uniform()(r.key(3), (7, 4), "complex64"),
+    "init he_normal complex": lambda r, n: n.he_normal(dtype="complex64")(r.key(3), (7, 4)),
+    "init orthogonal complex": lambda r, n: n.orthogonal(2.0)(r.key(4), (5, 3), "complex64"),
+    "init delta_orthogonal complex": lambda r, n: n.delta_orthogonal(dtype="complex64")(
+        r.key(4), (3, 3, 5)
+    ),
 }
