@@ -68,7 +68,7 @@ class Initializer:
 
 
 def _inexact(name: str, dtype: np.dtype | None) -> np.dtype:
-    return dtype if dtype in PARTS else floating(name, dtype)
+    return dtype if dtype is not None and dtype in PARTS else floating(name, dtype)
 
 
 # --- the same number everywhere ---------------------------------------------------------------
