@@ -327,9 +327,9 @@ class Array(Operators, metaclass=ABCMeta):
 
 def _buffers_on_host() -> Iterator[np.ndarray]:
     """The memory of every live array in the host's memory, but for those that gc has frozen."""
-    for found in gc.get_objects():
-        if type(found) is Array and isinstance(found._buffer, np.ndarray):
-            yield found._buffer
+    for candidate in gc.get_objects():
+        if type(candidate) is Array and isinstance(candidate._buffer, np.ndarray):
+            yield candidate._buffer
 
 
 count_arrays(_buffers_on_host)

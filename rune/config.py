@@ -133,11 +133,11 @@ class _Process:
 
     def _add(self, reference: weakref.ref[Setting[Any]], changes: Mapping[str, Value]) -> None:
         joined = self.statements[:1]
-        for own, more in (*self.statements[1:], (reference, changes)):
-            if joined and own() is None and joined[-1][0]() is None:
-                joined[-1] = (own, {**joined[-1][1], **more})
+        for statement, more in (*self.statements[1:], (reference, changes)):
+            if joined and statement() is None and joined[-1][0]() is None:
+                joined[-1] = (statement, {**joined[-1][1], **more})
             else:
-                joined.append((own, more))
+                joined.append((statement, more))
         self.statements = joined
         self._renew()
 
@@ -265,9 +265,9 @@ class Setting(Generic[T]):
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         layers = _settled().layers
-        own = [k for k, layer in enumerate(layers) if layer.setting is self]
-        if own:  # else a generator ends in another thread than it began
-            _scope.set(_process.opened((*layers[: own[-1]], *layers[own[-1] + 1 :])))
+        depths = [k for k, layer in enumerate(layers) if layer.setting is self]
+        if depths:  # else a generator ends in another thread than it began
+            _scope.set(_process.opened((*layers[: depths[-1]], *layers[depths[-1] + 1 :])))
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, each call of which runs in a block."""

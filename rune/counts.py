@@ -56,9 +56,9 @@ def counters() -> Counters:
     >>> rune.counters().traces - before
     1
     """
-    found = Counters(*map(value, (traces, compiles, runs, disk_hits, disk_misses, evictions)))
-    found.runs += _native[0]
-    return found
+    counters = Counters(*map(value, (traces, compiles, runs, disk_hits, disk_misses, evictions)))
+    counters.runs += _native[0]
+    return counters
 
 
 @contextmanager

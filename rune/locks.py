@@ -89,10 +89,10 @@ def _renew() -> None:
     By the protocol that the interpreter's own library has for its locks (threading, logging).
     """
     _release()
-    for found in list(_renewed):
-        is_owned = getattr(found, "_is_owned", None)
+    for lock in list(_renewed):
+        is_owned = getattr(lock, "_is_owned", None)
         if is_owned is None or not is_owned():
-            found._at_fork_reinit()
+            lock._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

@@ -27,9 +27,9 @@ class MissingName(AttributeError):
 
     def __str__(self) -> str:
         module, name = self.args
-        found = hint(module, name)
+        advice = hint(module, name)
         said = f"module {module!r} has no attribute {name!r}"
-        return f"{said}\nhint: {found}" if found else said
+        return f"{said}\nhint: {advice}" if advice else said
 
 
 def of(module: str) -> Callable[[str], NoReturn]:
@@ -86,5 +86,5 @@ def _sentence(reason: str) -> str:
 
 def _public(module: str) -> list[str]:
     """The names of a module that are for users."""
-    found = sys.modules.get(module) or locks.load(module)
-    return [n for n in getattr(found, "__all__", dir(found)) if not n.startswith("_")]
+    room = sys.modules.get(module) or locks.load(module)
+    return [n for n in getattr(room, "__all__", dir(room)) if not n.startswith("_")]

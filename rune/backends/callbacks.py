@@ -121,8 +121,8 @@ def _fill(
     given = arrays[outputs:]
     if not function.borrows:  # it may keep what it is given
         given = [np.array(a) for a in given]
-    found = _called(function, given, types[:outputs])
-    for target, value in zip(arrays[:outputs], found, strict=True):
+    results = _called(function, given, types[:outputs])
+    for target, value in zip(arrays[:outputs], results, strict=True):
         if value.shape != target.shape:  # NumPy would broadcast it
             what = f"{function} yields {list(value.shape)}, the program says {list(target.shape)}"
             raise CheckError(f"call: cannot take a result of another shape ({what})")

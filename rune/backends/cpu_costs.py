@@ -45,5 +45,5 @@ def _times(cost: float, count: dims.Size) -> float | None:
 
 def _products(step: Call) -> int:
     """How many products a matrix product adds up."""
-    given = dict(step.parameters)
-    return math.prod(x for x in map(given.get, SIZES) if isinstance(x, int))
+    parameters = dict(step.parameters)
+    return math.prod(x for x in map(parameters.get, SIZES) if isinstance(x, int))

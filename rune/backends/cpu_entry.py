@@ -109,8 +109,8 @@ class _Entry:
 
     def answer(self, code: Value) -> None:
         """Return a Python int."""
-        made = f"call ptr {function_at(self.abi.from_long)}(i64 {code.text})"
-        self.writer.do(f"ret ptr {self.writer.effect('ptr', made).text}")
+        boxed = f"call ptr {function_at(self.abi.from_long)}(i64 {code.text})"
+        self.writer.do(f"ret ptr {self.writer.effect('ptr', boxed).text}")
 
     def require(self, holds: Value, code: Value) -> None:
         """Return `code` where the condition does not hold."""

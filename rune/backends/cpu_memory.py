@@ -126,11 +126,11 @@ def blocks() -> PoolStats:
 
 def stats() -> MemoryStats:
     """Counts of large blocks until now, and what arrays hold besides; a peak that was seen."""
-    host, own = blocks(), sum(memory.nbytes for memory in _numpys_own())
-    live = host.live_bytes + own
-    whole = replace(host, live_bytes=live, peak_bytes=max(host.peak_bytes, live))
-    numpy = PoolStats(own, 0, own, host.limit_bytes, 0, 0)  # nobody asked the pool for it
-    return MemoryStats.of(host=whole, numpy=numpy)
+    host, unpooled = blocks(), sum(memory.nbytes for memory in _numpys_own())
+    live = host.live_bytes + unpooled
+    pooled = replace(host, live_bytes=live, peak_bytes=max(host.peak_bytes, live))
+    numpy = PoolStats(unpooled, 0, unpooled, host.limit_bytes, 0, 0)  # nobody asked the pool for it
+    return MemoryStats.of(host=pooled, numpy=numpy)
 
 
 def _numpys_own() -> list[np.ndarray]:

@@ -106,15 +106,15 @@ def write_run(module: Module) -> None:
 
 def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
     """Steps in rows that are not too long."""
-    found: list[Sequence[Step]] = []
+    groups: list[Sequence[Step]] = []
     first, total = 0, 0
     for number, step in enumerate(steps):
         weight = _weight(step)
         if first < number and total + weight > MOST_STEPS:
-            found.append(steps[first:number])
+            groups.append(steps[first:number])
             first, total = number, 0
         total += weight
-    return [*found, steps[first:]]
+    return [*groups, steps[first:]]
 
 
 def _weight(step: Step) -> int:
@@ -249,19 +249,19 @@ class _Steps:
     def launch(self, step: Launch) -> None:
         """Call a kernel, or have the pool call it."""
         kernel, code = self.kernels[step.kernel], self.plan.kernels[step.kernel]
-        given = [self.pointer(s) for s in step.slots] + [self.sizes[n] for n in code.sizes]
+        operands = [self.pointer(s) for s in step.slots] + [self.sizes[n] for n in code.sizes]
         total = self.size(kernel.range)
         threshold = max(2 * kernel.grain, int(PARALLEL_COST / max(kernel.unit_cost, 1e-9)))
         small = dims.less(kernel.range, threshold)
         if self.host.cores == 1 or small is True:
-            self.call_kernel(kernel, given, total)
+            self.call_kernel(kernel, operands, total)
         elif small is False:
-            self.call_pool(step.kernel, kernel, given, total)
+            self.call_pool(step.kernel, kernel, operands, total)
         else:
             self.writer.either(
                 total.compare("slt", threshold),
-                lambda: self.call_kernel(kernel, given, total),
-                lambda: self.call_pool(step.kernel, kernel, given, total),
+                lambda: self.call_kernel(kernel, operands, total),
+                lambda: self.call_pool(step.kernel, kernel, operands, total),
             )
 
     def call_kernel(self, kernel: Rendered, given: list[Value], total: Value) -> None:
@@ -401,9 +401,9 @@ class _Steps:
     def call_back(self, step: Call) -> None:
         """A Python function, on words that say where its arrays are; after an error, the end."""
         assert self.host.call_back is not None
-        writer, given = self.writer, [*self.pointers((*step.outputs, *step.inputs))]
-        given += self.sizes.values()
-        words = in_memory(writer, given)
+        writer, pointers = self.writer, [*self.pointers((*step.outputs, *step.inputs))]
+        pointers += self.sizes.values()
+        words = in_memory(writer, pointers)
         function = function_at(self.host.call_back(step))
         failed = writer.effect("i32", f"call i32 {function}(ptr {words.text})")
         self.return_if(failed.compare("ne", 0))

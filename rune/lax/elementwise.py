@@ -181,10 +181,10 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     >>> lax.clamp(0.0, 2.0, 1.0)
     Array(1., f32*[], cpu:0)
     """
-    low, found, high = alike("clamp", min, x, max)
-    inside = ops.logical_and(ops.gt(found, low), ops.lt(found, high))
-    moved = ops.min(ops.max(ops.stop_gradient(found), low), high)
-    return ops.select(inside, found, moved)
+    low, operand, high = alike("clamp", min, x, max)
+    inside = ops.logical_and(ops.gt(operand, low), ops.lt(operand, high))
+    clamped = ops.min(ops.max(ops.stop_gradient(operand), low), high)
+    return ops.select(inside, operand, clamped)
 
 
 # --- comparisons and selection ----------------------------------------------------------------

@@ -145,7 +145,7 @@ def _lives(plan: Plan) -> list[_Life]:
     was_read: set[Slot] = set()
     for number, step in enumerate(plan.steps):
         reads, writes = accesses(plan, step)
-        given = {_bytes(s) for s in reads}
+        read_bytes = {_bytes(s) for s in reads}
         for slot in (s for s in reads if s.space is not Space.ARGUMENT):
             if _is_empty(slot):
                 continue
@@ -159,7 +159,7 @@ def _lives(plan: Plan) -> list[_Life]:
             was_read.add(here)
         for slot in (s for s in writes if s.space is not Space.ARGUMENT):
             here = _bytes(slot)
-            goes_on = isinstance(step, Loop) and here in given  # a carry
+            goes_on = isinstance(step, Loop) and here in read_bytes  # a carry
             if here not in current or (here in was_read and not goes_on):
                 current[here] = _Life(slot, number, number)
                 found.append(current[here])
@@ -221,9 +221,9 @@ def _is_covered(size: Size, sizes: list[Size]) -> bool:
 
 def _check_inside(plan: Plan, life: _Life, lives: Sequence[_Life]) -> None:
     """Symbolic ends are compared with where others begin, too: that is easier to show."""
-    end, whole = life.slot.offset + type_bytes(life.slot.type), plan.arena_bytes
+    end, arena = life.slot.offset + type_bytes(life.slot.type), plan.arena_bytes
     begins = (other.slot.offset for other in lives if other.slot.space is Space.ARENA)
-    if not any(dims.at_most(end, x) and dims.at_most(x, whole) for x in (whole, *begins)):
+    if not any(dims.at_most(end, x) and dims.at_most(x, arena) for x in (arena, *begins)):
         raise CheckError(
             f"check_overlap: cannot place {_name(life.slot)} (it ends at {end}, "
             f"the arena at {plan.arena_bytes})"

@@ -62,8 +62,8 @@ def _check_call(plan: Plan, step: Call, where: str) -> None:
     function = dict(step.parameters).get("function")
     if not isinstance(function, HostFunction):
         return
-    taken = (*function.results, *function.operands)
-    for slot, type in zip(slots_of(step), taken, strict=True):
+    known_types = (*function.results, *function.operands)
+    for slot, type in zip(slots_of(step), known_types, strict=True):
         if not _is_same(slot.type, type):
             _refuse(plan, slot, step, str(type), where)
 

@@ -24,8 +24,8 @@ Limits = tuple[tuple[Size, int], ...]  # (size, the most that it may be)
 
 def value_limits(codes: Mapping[str, KernelCode]) -> Limits:
     """The sizes that are converted to an integer which may not hold them, with its largest."""
-    found = (limit for code in codes.values() if code.sizes for limit in _limits(code))
-    return tuple(dict.fromkeys(found))
+    limits = (limit for code in codes.values() if code.sizes for limit in _limits(code))
+    return tuple(dict.fromkeys(limits))
 
 
 def _limits(code: KernelCode) -> Iterator[tuple[Size, int]]:

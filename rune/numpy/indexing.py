@@ -51,8 +51,8 @@ def _positions(name: str, indices: Any, size: Size, mode: str) -> Any:
     indices = _index_array(name, indices)
     if type_of(indices).dtype not in dtypes.INTEGER:
         raise DtypeError(f"{name}: cannot index with {type_of(indices)} (integer dtype required)")
-    found = _of_mode(mode)(indices, size)
-    return as_array(found, found.dtype) if isinstance(found, np.ndarray) else found
+    places = _of_mode(mode)(indices, size)
+    return as_array(places, places.dtype) if isinstance(places, np.ndarray) else places
 
 
 def _index_array(name: str, indices: Any) -> Any:
@@ -187,8 +187,8 @@ def _along(
         x, axis = c.reshape(x, -1), 0
     at = c.normalised_axis(name, axis, type_of(x))
     if rank(places) != rank(x):
-        given = type_of(value(name, indices))
-        raise ShapeError(f"{name}: cannot index {type_of(x)} by {given} (ranks differ)")
+        index_type = type_of(value(name, indices))
+        raise ShapeError(f"{name}: cannot index {type_of(x)} by {index_type} (ranks differ)")
     counted = "wrap" if kind == "wrap" else "fill"  # from the end also where they are clipped
     places = _positions(name, places, type_of(x).shape[at], counted)
     x, places = _others_broadcast(name, x, places, at)

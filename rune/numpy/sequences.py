@@ -65,10 +65,10 @@ def _in_floats(name: str, xs: Sequence[Any], dtype: Any) -> list[Any]:
     """
     raw = [x if dtypes.scalar_type(x) is not None else value(name, x) for x in xs]
     if dtype is not None and dtypes.as_dtype(dtype) in dtypes.INEXACT:
-        found = [as_type(x, dtypes.as_dtype(dtype), name=name) for x in raw]
+        ends = [as_type(x, dtypes.as_dtype(dtype), name=name) for x in raw]
     else:
-        found = promoted(name, *raw, kind="inexact")
-    return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else x for x in found]
+        ends = promoted(name, *raw, kind="inexact")
+    return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else x for x in ends]
 
 
 def _if_wide(dtype: Any) -> Any:

@@ -24,9 +24,9 @@ def signed(positions: Any, size: Size) -> Any:
     """Positions along an axis of `size` in i32, in i64 where they may need it."""
     if isinstance(positions, np.ndarray):
         return clipped(positions, _target_of_known(size))
-    found = type_of(positions).dtype
-    target = _target(found, size)
-    if found in dtypes.UNSIGNED and found.itemsize >= target.itemsize:
+    dtype = type_of(positions).dtype
+    target = _target(dtype, size)
+    if dtype in dtypes.UNSIGNED and dtype.itemsize >= target.itemsize:
         positions = min(positions, literal_like(int_bounds(target)[1], positions))
     return cast(positions, target)
 
@@ -57,13 +57,13 @@ def clipped(positions: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def from_end(positions: Any, size: Size) -> Any:
     """Signed positions with negative ones counted from the end."""
-    found = signed(positions, size)
+    places = signed(positions, size)
     if type_of(positions).dtype in dtypes.UNSIGNED:
-        return found
-    if isinstance(found, np.ndarray) and isinstance(size, int):
-        return np.where(found < 0, found + np.asarray(size).astype(found.dtype), found)
-    counted = add(found, size_value(size, type_of(found).dtype))
-    return select(lt(found, zero_like(found)), counted, found)
+        return places
+    if isinstance(places, np.ndarray) and isinstance(size, int):
+        return np.where(places < 0, places + np.asarray(size).astype(places.dtype), places)
+    counted = add(places, size_value(size, type_of(places).dtype))
+    return select(lt(places, zero_like(places)), counted, places)
 
 
 def modulo(positions: Any, size: Size) -> Any:
@@ -71,9 +71,10 @@ def modulo(positions: Any, size: Size) -> Any:
     if isinstance(positions, np.ndarray) and isinstance(size, int):
         wide = positions if positions.dtype == dtypes.u64 else positions.astype(np.int64)
         return signed((wide % np.asarray(size, wide.dtype)).astype(np.int64), size)
-    own = type_of(positions).dtype
-    if own in (dtypes.u32, dtypes.u64) and (own == dtypes.u64 or _is_short(size)):
-        return signed(rem(positions, size_value(size, own)), size)
-    found = signed(positions, size)
-    rest = rem(found, size_value(size, type_of(found).dtype))
-    return select(lt(rest, zero_like(rest)), add(rest, size_value(size, type_of(rest).dtype)), rest)
+    dtype = type_of(positions).dtype
+    if dtype in (dtypes.u32, dtypes.u64) and (dtype == dtypes.u64 or _is_short(size)):
+        return signed(rem(positions, size_value(size, dtype)), size)
+    places = signed(positions, size)
+    count = size_value(size, type_of(places).dtype)
+    remainder = rem(places, count)
+    return select(lt(remainder, zero_like(remainder)), add(remainder, count), remainder)

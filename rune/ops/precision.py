@@ -70,8 +70,8 @@ def _rounded(x: np.ndarray, dropped: int) -> np.ndarray:
     bits = x.reshape(-1).view(_bits(x.dtype)).reshape(x.shape)
     one, unit = bits.dtype.type(1), bits.dtype.type(dropped)
     half = ((bits >> unit) & one) + bits.dtype.type((1 << (dropped - 1)) - 1)
-    found = (((bits + half) >> unit) << unit).astype(bits.dtype)
-    return np.where(np.isfinite(x), found.reshape(-1).view(x.dtype).reshape(x.shape), x)
+    rounded_bits = (((bits + half) >> unit) << unit).astype(bits.dtype)
+    return np.where(np.isfinite(x), rounded_bits.reshape(-1).view(x.dtype).reshape(x.shape), x)
 
 
 def _reduce_precision_expand(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:

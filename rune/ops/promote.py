@@ -116,8 +116,8 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
             number where the dtype is real.
     """
     if isinstance(value, Dim):
-        made = size_value(value, dtype)
-        return convert(made, dtype=dtype, weak=True) if weak else made
+        size = size_value(value, dtype)
+        return convert(size, dtype=dtype, weak=True) if weak else size
     scalar = dtypes.scalar_type(value)
     if scalar is None:
         found = type_of(value).dtype
@@ -126,8 +126,8 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
     if weak and scalar == (dtype, True):
         return _checked(name, value, dtype)
     _checked(name, value, dtype)
-    made = _typed(value, dtype)
-    return convert(made, dtype=dtype, weak=True) if weak else made
+    literal = _typed(value, dtype)
+    return convert(literal, dtype=dtype, weak=True) if weak else literal
 
 
 def _typed(scalar: Scalar, dtype: np.dtype) -> np.ndarray:

@@ -169,10 +169,10 @@ def _complex_extremum(name: str, x: Any, axis: Axis, keepdims: bool) -> Any:
         raise ShapeError(f"{name}: cannot reduce {type_of(x)} over axes {axes} (no elements)")
     rows = transpose(x, permutation=(*left, *axes))
     (ordered,) = sort(reshape(rows, (*(shape[i] for i in left), count)), num_keys=1)
-    found = _element_of_rows(ordered, count - 1 if name == "max" else 0)
+    extremum = _element_of_rows(ordered, count - 1 if name == "max" else 0)
     kept = tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes)
     has_nan = reshape(reduction.reduce_or(a.ne(x, x), axes=axes), kept)
-    return a.select(has_nan, literal_like(complex(np.nan, np.nan), x), reshape(found, kept))
+    return a.select(has_nan, literal_like(complex(np.nan, np.nan), x), reshape(extremum, kept))
 
 
 def _element_of_rows(x: Any, at: Size) -> Any:

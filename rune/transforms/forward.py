@@ -60,10 +60,10 @@ class LinearFunction(LinearNode):
     def __call__(self, *tangents: Any) -> Any:
         """Tangents of the outputs. Errors: TransformError names the path that differs."""
         form = self.form
-        given = _directions("linearize", form.types, form.treedef, tangents)
-        found = self.linear([t for t in given if t is not None])
-        made = [filled_as(o, t) for o, t in zip(form.out_types, found, strict=True)]
-        return tree.unflatten(form.out_tree, made)
+        in_tangents = _directions("linearize", form.types, form.treedef, tangents)
+        out_tangents = self.linear([t for t in in_tangents if t is not None])
+        outputs = [filled_as(o, t) for o, t in zip(form.out_types, out_tangents, strict=True)]
+        return tree.unflatten(form.out_tree, outputs)
 
 
 tree.register_node_class(LinearFunction)

@@ -41,8 +41,8 @@ def _partial(
     ]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
     whole, operands = calls.closed_call(split.unknown, sizes, [*residuals, *unknown_args])
-    rest = partial.write(jit_primitive, operands, {**device, "program": whole})
-    known_outs, unknown_outs = iter(outs[:count]), iter(rest)
+    unknown_results = partial.write(jit_primitive, operands, {**device, "program": whole})
+    known_outs, unknown_outs = iter(outs[:count]), iter(unknown_results)
     return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
 
 

@@ -177,8 +177,8 @@ class Values:
             )
         quotient = isinstance(factor, FloorDiv)
         divisor = self.do("max.s64", LONG, self.size(d), "1") if may_be_zero(d) else self.size(d)
-        made = self.do("div.s64" if quotient else "rem.s64", LONG, self.size(moved), divisor)
-        return self.do("sub.s64", LONG, made, str(up)) if up and quotient else made
+        result = self.do("div.s64" if quotient else "rem.s64", LONG, self.size(moved), divisor)
+        return self.do("sub.s64", LONG, result, str(up)) if up and quotient else result
 
     def address(self, buffer: str, index: Size, dtype: np.dtype) -> Value:
         """Of one element."""

@@ -58,8 +58,8 @@ def _known_beyond(condition: Expr) -> dict[str, Size]:
 
 
 def _in_expression(expr: Expr) -> int:
-    found = (part for part in walk_expr(expr) if isinstance(part, Op) and part.name in _LOOPS)
-    return sum(_LOOPS[part.name] for part in found if _is_loop(part))
+    loops = (part for part in walk_expr(expr) if isinstance(part, Op) and part.name in _LOOPS)
+    return sum(_LOOPS[part.name] for part in loops if _is_loop(part))
 
 
 def _is_loop(op: Op) -> bool:

@@ -275,10 +275,10 @@ class Emitter:
 
     def signed(self, value: Held) -> Held:
         """An integer as i64; the largest of i64 for what only u64 holds."""
-        found = value.expr.dtype
-        if found == dtypes.u64:
+        dtype = value.expr.dtype
+        if dtype == dtypes.u64:
             most = np.uint64(np.iinfo(np.int64).max).tobytes()
-            value = self.operation("min", [value, Held(Const(most, found), 0)], found)
+            value = self.operation("min", [value, Held(Const(most, dtype), 0)], dtype)
         return self.cast(value, dtypes.i64)
 
     # --- views -------------------------------------------------------------------------------

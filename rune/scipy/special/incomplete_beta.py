@@ -134,8 +134,8 @@ def density(a: Any, b: Any, x: Any) -> Any:
     """x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
     inside = (x > 0) & (x < 1)
     at = rnp.where(inside, x, 0.5)
-    found = _power(a, b, at, 1.0 - at) / (at * (1.0 - at))
-    return rnp.where(inside, found, _beyond(a, b, x))
+    slope = _power(a, b, at, 1.0 - at) / (at * (1.0 - at))
+    return rnp.where(inside, slope, _beyond(a, b, x))
 
 
 lower.defjvps(
