@@ -351,8 +351,9 @@ def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> A
     """A concrete array from host data, on the default device and not committed to it.
 
     Types:  Python and NumPy values without `dtype` arrive with 32-bit types.
-    Errors: OverflowError for a Python integer out of range; DtypeError for what is no number, and
-            for a complex number where `dtype` is real; ArgumentError for a masked array.
+    Errors: OverflowError for a Python integer out of range; DtypeError if an argument is not a
+            number, and for a complex number where `dtype` is real; ArgumentError for a masked
+            array.
     """
     refuse_mask("array", value)
     host = dtypes.native(np.asarray(value))

@@ -40,8 +40,8 @@ def checks(bounds: bool = False, nans: bool = False, infs: bool = False) -> Iter
     nans:    NaNs of operations whose operands have none, whether they reach a result or not.
     infs:    infinities, likewise.
     The settings check_bounds, check_nans and check_infs of rune.configure are the same.
-    Errors:  BoundsError (an IndexError) and NaNError with the operation, the index or position, and
-             your line; raised by the call that ran the program.
+    Errors: BoundsError (an IndexError) and NaNError with the operation, the index or position, and
+            your line; raised by the call that ran the program.
 
     Kernels are built with the checks inside, on every executor, and are slower for it; jitted
     functions are traced once more, for their checked form. Values are the same.
@@ -97,7 +97,7 @@ def callback(
     ordered:      after the ordered callbacks before it, and before those after it.
     partitioned:  JAX's request for one call per shard; an array here is in one piece.
     What it returns is not looked at. Leaves that are no arrays are handed over as they are.
-    Errors: TransformError for what is no function; else those of the function.
+    Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune
     >>> seen = []

@@ -71,7 +71,7 @@ def as_dtype(dtype: Any) -> np.dtype:
 
     Types:  float, int and complex mean the defaults: of 32 bits, of 64 under x64. A name that NumPy
             knows is NumPy's, which counts bytes; the short names that it does not know count bits.
-    Errors: DtypeError for what is no dtype of rune.
+    Errors: DtypeError if an argument is not a dtype of rune.
 
     >>> short(as_dtype(float)), short(as_dtype("bf16")), short(as_dtype(np.int64))
     ('f32', 'bf16', 'i64')

@@ -136,7 +136,7 @@ def _limit_bytes() -> int:
         return LIMIT_BYTES
     number = _parsed_bytes(text)
     if number is None:
-        what = f"RUNE_CACHE_BYTES={text!r} is no number of bytes"
+        what = f"RUNE_CACHE_BYTES={text!r} is not a number of bytes"
         _say(f"{what}; the limit is {LIMIT_BYTES}", about="limit")
         return LIMIT_BYTES
     return number
@@ -305,7 +305,7 @@ def _encoded(key: bytes, value: bytes) -> bytes:
 
 
 def _value(file: BinaryIO, key: bytes) -> bytes | None:
-    """The value of an entry; None for what is no whole entry of this key.
+    """The value of an entry; None if it is not a whole entry of this key.
 
     Nothing is read that the header does not tell of, so that a large file costs nothing.
     """

@@ -157,7 +157,8 @@ def lend(
 def borrow(capsule: Any) -> tuple[Memory, Any]:
     """(memory, loan) of a capsule: the memory may be read while somebody holds the loan.
 
-    Errors: BufferError for what is no capsule, was taken up before, or has a dtype of no name.
+    Errors: BufferError if an argument is not a capsule, was taken up before, or has a dtype of no
+            name.
     """
     held = id(capsule)
     kind = next((k for k, name in _NAMES.items() if _is_valid(held, name)), None)

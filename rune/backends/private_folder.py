@@ -63,7 +63,7 @@ class Folder:
         return name if self._descriptor is not None else str(self.path / name)
 
     def open(self, name: str) -> BinaryIO:
-        """A file to read. Errors: OSError; Unsafe for what is no regular file of the user's."""
+        """A file to read. Errors: OSError; Unsafe if it is not a regular file of the user's."""
         handle = os.open(self._at(name), _READ, dir_fd=self._descriptor)
         file = os.fdopen(handle, "rb", buffering=0)
         try:
@@ -161,6 +161,6 @@ def _require_private(status: os.stat_result) -> None:
 
 def _require_private_file(status: os.stat_result, name: str) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise Unsafe(f"{name} is no regular file")
+        raise Unsafe(f"{name} is not a regular file")
     if _DESCRIBED and (status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022):
         raise Unsafe(f"{name} may be changed by other users")

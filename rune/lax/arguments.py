@@ -80,8 +80,8 @@ def alike_facts(takes: str) -> str:
     """The lines of a docstring that hold of each function of operands of one type."""
     return (
         f"Shapes: equal, or [] of Python numbers. Types: all alike, {takes}.\n"
-        "    Errors: ArgumentError for what is no array; DtypeError for other or unequal dtypes;\n"
-        "            ShapeError for unequal shapes."
+        "    Errors: ArgumentError if an argument is not an array; DtypeError for other or\n"
+        "            unequal dtypes; ShapeError for unequal shapes."
     )
 
 

@@ -77,8 +77,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
     Shapes: any, kept.
     Types:  new_dtype.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers as real ones
-            and an unknown dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers as real
+            ones and an unknown dtype.
 
     >>> from rune import lax
     >>> lax.convert_element_type(1.5, "i32")
@@ -93,7 +93,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     Shapes: [*S] -> [*S]; to a dtype W times as narrow [*S, W], the low bits first, and from [*S, W]
             to one W times as wide.
     Types:  new_dtype, numeric.
-    Errors: ArgumentError for what is no array; DtypeError for bools and an unknown dtype;
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and an unknown dtype;
             ShapeError for a last axis that is not the ratio of the widths.
 
     >>> from rune import lax
@@ -143,9 +143,9 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     Beyond the range of the exponent they become infinite, below it zero, as XLA says. Tangents are
     rounded likewise.
     Shapes: any, kept. Types: floating, that of `operand`.
-    Errors: ArgumentError for what is no array; DtypeError for anything but floats as `operand`,
-            anything but integers and bools as `exponent_bits` and anything but integers and
-            bools as `mantissa_bits`.
+    Errors: ArgumentError if an argument is not an array; DtypeError for anything but floats as
+            `operand`, anything but integers and bools as `exponent_bits` and anything but integers
+            and bools as `mantissa_bits`.
 
     >>> from rune import lax
     >>> lax.reduce_precision(1.2345678, 8, 7)
@@ -163,7 +163,7 @@ def mulhi(x: Any, y: Any) -> Any:
     By half words: the product of the low halves gives a carry to the sum of the cross products.
     Shapes: equal, or [] of Python numbers. Types: one integer dtype, kept.
     Source: Warren, Hacker's Delight, section 8-2.
-    Errors: DtypeError for what is no integer.
+    Errors: DtypeError if an argument is not an integer.
 
     >>> from rune import lax
     >>> import numpy as np

@@ -89,7 +89,7 @@ def psum(x: Any, axis_name: Name) -> Any:
 
     Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
     Shapes: any, kept. Types: that of `x`; bools become i32.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
             array.
 
     >>> import rune, rune.numpy as rnp
@@ -105,7 +105,7 @@ def pmean(x: Any, axis_name: Name) -> Any:
     """The mean over all lanes, in each of them.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
             array.
 
     >>> import rune, rune.numpy as rnp
@@ -119,7 +119,7 @@ def pmax(x: Any, axis_name: Name) -> Any:
     """The largest over all lanes, in each of them. Not differentiable.
 
     Shapes: any, kept. Types: real, that of `x`; bools become i32.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
             array.
 
     >>> import rune, rune.numpy as rnp
@@ -133,7 +133,7 @@ def pmin(x: Any, axis_name: Name) -> Any:
     """The smallest over all lanes, in each of them. Not differentiable.
 
     Shapes: any, kept. Types: real, that of `x`; bools become i32.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
             array.
 
     >>> import rune, rune.numpy as rnp
@@ -149,7 +149,7 @@ def all_gather(x: Any, axis_name: Name, *, axis: int = 0, tiled: bool = False) -
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
     Shapes: x [*S] of L lanes -> L at `axis` of [*S]; `tiled`, that axis L times as long.
     Types:  that of `x`.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
             array.
 
     >>> import rune, rune.numpy as rnp

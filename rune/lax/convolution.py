@@ -93,8 +93,8 @@ def conv(
 
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
     Types:  numeric, promoted together.
-    Errors: ArgumentError for another `padding`; DtypeError for what is no array; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
+            ShapeError for shapes that do not fit.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.lax.conv(rnp.ones((1, 1, 3)), rnp.ones((1, 1, 2)), (1,), "SAME")
@@ -114,7 +114,7 @@ def conv_with_general_padding(
 
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
     Types:  numeric, promoted together.
-    Errors: DtypeError for what is no array; ShapeError for shapes that do not fit.
+    Errors: DtypeError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 1, 2)), rnp.ones((1, 1, 2))
@@ -146,8 +146,8 @@ def conv_transpose(
     Source: Zeiler et al. 2010, Deconvolutional networks; sizes as in arXiv:1603.07285.
     Shapes: lhs [N, *S, C], rhs [*K, C, O] -> [N, *T, O], or as `dimension_numbers` says.
     Types:  numeric, promoted together.
-    Errors: ArgumentError for another `padding`; DtypeError for what is no array; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
+            ShapeError for shapes that do not fit.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 2, 1)), rnp.ones((2, 1, 1))
@@ -208,8 +208,8 @@ def conv_general_dilated_patches(
     Shapes: lhs [N, C, *S] -> [N, C·∏filter_shape, *T]; feature c·∏K + k is element k, row-major,
             of the window in feature c.
     Types:  that of `lhs`.
-    Errors: ArgumentError for another `padding`; DtypeError for what is no array and bools;
-            ShapeError for another rank.
+    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array or is
+            boolean; ShapeError for another rank.
 
     >>> import rune, rune.numpy as rnp
     >>> x = rnp.arange(3.0).reshape(1, 1, 3)
@@ -249,8 +249,8 @@ def conv_general_dilated_local(
     Shapes: lhs [N, C, *S], rhs [O, C·∏filter_shape, *T] -> [N, O, *T], features of the kernel in
             the order of `conv_general_dilated_patches`.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `padding`; DtypeError for what is no array; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
+            ShapeError for shapes that do not fit.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 1, 3)), rnp.array([[[1.0, 2.0], [1.0, 2.0]]])

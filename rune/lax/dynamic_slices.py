@@ -44,7 +44,7 @@ def dynamic_slice(
     allow_negative_indices: whether those below 0 count from the end; else they count as 0.
     Shapes: operand [*S], start_indices int[] of each axis -> slice_sizes.
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -64,8 +64,8 @@ def dynamic_update_slice(
 
     allow_negative_indices: whether those below 0 count from the end; else they count as 0.
     Shapes: operand [*S], update within it, start_indices int[] of each axis -> [*S]. Types: kept.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -92,9 +92,9 @@ def dynamic_slice_in_dim(
 
     Shapes: [*A, N, *B] -> [*A, slice_size, *B].
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array, `start_index` that is no integer and
-            `slice_size` that is no integer; ShapeError for no elements; AxisError for an axis
-            out of range.
+    Errors: ArgumentError if an argument is not an array, `start_index` is not an integer or
+            `slice_size` is not an integer; ShapeError for no elements; AxisError for an axis out of
+            range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -116,8 +116,8 @@ def dynamic_index_in_dim(
 
     Shapes: [*A, N, *B] -> [*A, 1, *B] or [*A, *B]; index int[].
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for no
-            elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `index` is not an integer; ShapeError
+            for no elements; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -136,9 +136,9 @@ def dynamic_update_slice_in_dim(
     """The array with positions along one axis replaced, from `start_index` on.
 
     Shapes: operand [*A, N, *B], update [*A, K, *B] -> that of `operand`. Types: kept.
-    Errors: ArgumentError for what is no array and `start_index` that is no integer; DtypeError
-            for operands of different dtypes; ShapeError for shapes that do not fit; AxisError
-            for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `start_index` is not an integer;
+            DtypeError for operands of different dtypes; ShapeError for shapes that do not fit;
+            AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -159,8 +159,8 @@ def dynamic_update_index_in_dim(
 
     Shapes: operand [*A, N, *B], update [*A, 1, *B] or [*A, *B] -> that of `operand`.
     Types:  that of `operand`, into which the update is converted.
-    Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for
-            another rank; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `index` is not an integer; ShapeError
+            for another rank; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -103,8 +103,8 @@ def pow(x: Any, y: Any) -> Any:
 
     Shapes: of one rank, broadcast together; or [] of Python numbers.
     Types:  that of `x` where y is an integer, else one dtype of both; bools become i32.
-    Errors: ArgumentError for what is no array; DtypeError for bools and complex numbers as `y`;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and complex numbers
+            as `y`; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> lax.pow(2.0, 3)
@@ -124,8 +124,8 @@ def integer_pow(x: Any, y: int) -> Any:
     """x to a whole power, by repeated multiplication.
 
     Shapes: any, kept. Types: numeric, that of `x`.
-    Errors: ArgumentError for what is no array; DtypeError for bools as `x`, and for integers
-            where y is below 0.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools as `x`, and for
+            integers where y is below 0.
 
     >>> from rune import lax
     >>> lax.integer_pow(2.0, -1)
@@ -151,8 +151,8 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
     Shapes: any, kept.
     Types:  floating, that of `x`.
-    Errors: ArgumentError for what is no array, and another method; DtypeError for anything but
-            floats.
+    Errors: ArgumentError if an argument is not an array or the method is unknown; DtypeError for
+            anything but floats.
 
     >>> from rune import lax
     >>> lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
@@ -175,7 +175,8 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     """x, moved between `min` and `max`; `max` where they cross. The derivative at a bound is 0.
 
     Shapes: x any, kept; min and max that of x, or []. Types: one real dtype, kept.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes.
 
     >>> from rune import lax
     >>> lax.clamp(0.0, 2.0, 1.0)
@@ -201,7 +202,8 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """`on_true` where `pred`, of bools, holds, else `on_false`.
 
     Shapes: cases any, kept; pred that of the cases, or []. Types: one dtype of the cases, kept.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes.
 
     >>> from rune import lax
     >>> lax.select(True, 1.0, 2.0)
@@ -217,8 +219,8 @@ def select_n(which: Any, *cases: Any) -> Any:
 
     Numbers out of range take the nearest case.
     Shapes: cases any, kept; which that of the cases, or []. Types: one dtype of the cases, kept.
-    Errors: ArgumentError for what is no array; DtypeError for floats and complex numbers as `which`
-            and cases of different dtypes; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for floats and complex numbers
+            as `which` and cases of different dtypes; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -274,7 +276,7 @@ def conj(x: Any) -> Any:
 
     Shapes: any, kept.
     Types:  f32, f64, or complex -> complex.
-    Errors: ArgumentError for what is no array; DtypeError for bools and integers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers.
 
     >>> from rune import lax
     >>> lax.conj(1 + 2j)

@@ -51,7 +51,7 @@ def dtype(x: Any) -> np.dtype:
     """The dtype that an array or number has.
 
     Shapes: any; the result is a NumPy dtype, no array.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> from rune import lax
     >>> lax.dtype(1.5)

@@ -115,8 +115,8 @@ def gather(
     Whether indices are sorted or unique makes no difference to the result.
     Shapes: operand [*S], start_indices int[*B, K] -> [*B] with the axes of a window at offset_dims.
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array and another `mode`; DtypeError for anything but
-            integers as `start_indices`; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError for
+            anything but integers as `start_indices`; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -206,8 +206,8 @@ _TEXT = """{doc}
 
     Shapes: operand [*S], scatter_indices [*B, K], updates as the dimension numbers say -> [*S].
     Types:  one dtype, kept.
-    Errors: ArgumentError for what is no array; DtypeError for updates of another dtype, or
-            positions that are no integers; ShapeError for updates that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for updates of another dtype,
+            or positions that are no integers; ShapeError for updates that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -247,8 +247,8 @@ def scatter_sub(operand: Any, scatter_indices: Any, updates: Any, *args: Any, **
     """The operand with updates subtracted from windows; arguments as for `scatter_add`.
 
     Shapes: as for `scatter_add`. Types: one numeric dtype, kept.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -275,8 +275,8 @@ def scatter_apply(
 
     An element in several windows is changed once for each of them, one after the other.
     Shapes: operand [*S], scatter_indices int[*B, K] -> [*S]. Types: that of `operand`.
-    Errors: ArgumentError for what is no array and another `mode`; DtypeError for bools as
-            `operand` and anything but integers as `scatter_indices`; ShapeError for shapes that
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError for bools
+            as `operand` and anything but integers as `scatter_indices`; ShapeError for shapes that
             do not fit.
 
     >>> from rune import lax
@@ -307,7 +307,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
 
     Shapes: idxs int[N] for each of `axes` -> [N, *S], S of `src` with 1 at `axes`.
     Types:  that of `src`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -48,8 +48,8 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
 
     symmetrize_input:  whether x stands for (x + xᴴ) / 2; else its lower triangle is read.
     Shapes: [*B, N, N] -> [*B, N, N].
-    Errors: ArgumentError for what is no array; DtypeError for bools and integers; ShapeError
-            for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers;
+            ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
             arXiv:1602.07527.
 
@@ -70,8 +70,8 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
 
     Shapes: [N, N], [N] -> [N, N]. Types: real.
     Source: rotations, Golub & Van Loan 4e, §6.5.4.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
@@ -120,8 +120,8 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     """LU with partial pivoting: the factors in one array, pivots and permutation, both i32.
 
     Shapes: [*B, M, N] -> [*B, M, N], [*B, min(M, N)], [*B, M].
-    Errors: ArgumentError for what is no array; DtypeError for bools and integers; ShapeError
-            for rank 0.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers;
+            ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
 
@@ -184,8 +184,8 @@ def geqrf(a: Any) -> tuple[Any, Any]:
     """R, the vectors of the reflections below it, and their factors taus.
 
     Shapes: [*B, M, N] -> [*B, M, N], [*B, min(M, N)].
-    Errors: ArgumentError for what is no array; DtypeError for bools and integers; ShapeError
-            for rank 0.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers;
+            ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §5.2; Schreiber & Van Loan 1989,
             SIAM J. Sci. Stat. Comput. 10(1).
 
@@ -202,7 +202,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     """The first N columns of the product of K reflections, as `geqrf` gives them.
 
     Shapes: [*B, M, N], [*B, K] -> [*B, M, N].
-    Errors: ArgumentError for what is no array; DtypeError for bools and integers as `a`;
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers as `a`;
             ShapeError for shapes that do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §5.2; Schreiber & Van Loan 1989,
             SIAM J. Sci. Stat. Comput. 10(1).
@@ -255,8 +255,8 @@ def triangular_solve(
     op is the transpose, the conjugate, or both, as asked for; only the triangle that is named is
     read. A vector b [N] beside a matrix [N, N] is one right-hand side.
     Shapes: a [*B, N, N], b [*B, N, K] (or [*B, K, N]) -> that of b.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes; ShapeError for shapes that do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.1; inverted diagonal blocks:
             Du Croz & Higham 1992.
 
@@ -284,8 +284,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
     """X with A X = b, A of the diagonals dl (below; dl[0] is not read), d, and du (above).
 
     Shapes: dl, d, du [*B, N], b [*B, N, K] -> [*B, N, K].
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes; ShapeError for shapes that do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.6, with pivoting as
             LAPACK's gtsv.
 
@@ -307,8 +307,8 @@ def symmetric_product(
 
     symmetrize_output:  whether the upper triangle repeats the lower one.
     Shapes: [*B, N, K], [*B, N, N] -> [*B, N, N].
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax

@@ -36,7 +36,7 @@ def broadcast(operand: Any, sizes: Sequence[Size]) -> Any:
 
     Shapes: operand [*S] -> [*sizes, *S].
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -83,7 +83,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
     Shapes: x [*S] -> [1, …, *S].
     Types:  that of `x`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -101,7 +101,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     """The array broadcast, by NumPy's rules, to the shape of another.
 
     Shapes: that of `like_arr`. Types: that of `arr`.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -130,7 +130,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
     Shapes: [*S] -> each size times its `reps`.
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -151,7 +151,7 @@ def reshape(
     dimensions: the order in which the axes of the operand are read, all of them.
     Shapes: any -> new_sizes, of as many elements.
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit;
+    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit;
             AxisError for an axis out of range.
 
     >>> from rune import lax
@@ -170,7 +170,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
     Shapes: [*A, *B, *C] -> [*A, ∏B, *C].
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -188,8 +188,8 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
 
     Shapes: [*S] -> [*S] without the axes.
     Types:  that of `array`.
-    Errors: ArgumentError for what is no array; ShapeError for another rank; AxisError for an
-            axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for another rank; AxisError for
+            an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -204,7 +204,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 
     Shapes: [*S] -> [*S] with 1 at `dimensions`.
     Types:  that of `array`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -219,7 +219,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
     Shapes: [*S] -> S in the order of `permutation`.
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -233,7 +233,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """The elements in reverse order along these axes.
 
     Shapes: any, kept. Types: that of `operand`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -277,8 +277,8 @@ def slice_in_dim(
 
     Shapes: [*A, N, *B] -> [*A, K, *B].
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array; ShapeError for no elements; AxisError for an
-            axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for no elements; AxisError for
+            an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -304,8 +304,8 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
     Shapes: [*A, N, *B] -> [*A, 1, *B] or [*A, *B].
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array and `index` that is no integer; ShapeError for no
-            elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `index` is not an integer; ShapeError
+            for no elements; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -329,8 +329,8 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
                     takes elements away.
     Shapes: N elements along an axis -> low + N + (N - 1)·interior + high; padding_value [].
     Types:  one dtype, kept.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
-            ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes; ShapeError for another rank.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -372,7 +372,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """Pieces of these sizes along an axis, which they fill.
 
     Shapes: [*A, N, *B] -> [*A, size, *B] for each size. Types: that of `operand`.
-    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit;
+    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit;
             AxisError for an axis out of range.
 
     >>> from rune import lax
@@ -409,7 +409,7 @@ def unstack(operand: Any, axis: int = 0) -> tuple[Any, ...]:
     """The slices along an axis, without it.
 
     Shapes: [*A, N, *B] -> N of [*A, *B]. Types: that of `operand`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -427,8 +427,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
 
     Shapes: `shape`.
     Types:  `dtype`, or that of the value.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers and an unknown
-            dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers and an
+            unknown dtype.
 
     >>> from rune import lax
     >>> lax.full((2,), 1.5, "f32")
@@ -443,7 +443,7 @@ def full_like(
     """An array of one value, of the shape and dtype of `x` where others are not given.
 
     Shapes: that of `x`, or `shape`. Types: that of `x`, or `dtype`.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -126,8 +126,8 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
     """Matrices times matrices, the leading axes being the same batch axes of both.
 
     Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: one numeric dtype, kept.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -158,9 +158,9 @@ def ragged_dot(
     Each row meets every matrix, and those of other groups count as zero: M·G·K·N products.
     Shapes: lhs [M, K], rhs [G, K, N], group_sizes int[G] -> [M, N].
     Types:  one numeric dtype, kept, or preferred_element_type.
-    Errors: ArgumentError for what is no array; DtypeError for bools and operands of
-            different dtypes, and bools and complex numbers as `group_sizes`;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and operands of
+            different dtypes, and bools and complex numbers as `group_sizes`; ShapeError for shapes
+            that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

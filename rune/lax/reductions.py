@@ -24,8 +24,8 @@ _TEXT = """{doc}
 
     Shapes: [*S] -> [*S] without the axes, which count from the front or the end.
     Types:  that of `operand`.
-    Errors: ArgumentError for what is no array or no tuple of axes; AxisError for one that is out
-            of range; DtypeError for {refused}.
+    Errors: ArgumentError if an argument is not an array or the axes are not a tuple; AxisError for
+            one that is out of range; DtypeError for {refused}.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -111,7 +111,7 @@ def reduce(
                   `mul`, `max`, `min`, `bitwise_and` and `bitwise_or` become reductions of their
                   own; any other is applied to halves of the arrays, log2(size) times.
     Shapes: operands [*S], init_values [] -> [*S] without `dimensions`. Types: those of operands.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -185,8 +185,8 @@ def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..
     function.__doc__ = f"""The first position of the {which} along an axis, or of a NaN.
 
     Shapes: [*S] -> [*S] without the axis. Types: index_dtype.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range; ShapeError
-            for no elements; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range;
+            ShapeError for no elements; DtypeError for complex numbers.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -215,8 +215,8 @@ def _cumulative(
     function.__doc__ = f"""The {what} of all elements up to each one; `reverse`: from each one on.
 
     Shapes: any, kept. Types: that of `operand`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range; DtypeError
-            for {refused}.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range;
+            DtypeError for {refused}.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -237,8 +237,8 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
     Shapes: any, kept.
     Types:  floating or complex, that of `operand`.
-    Errors: ArgumentError for what is no array; DtypeError for anything but floats; AxisError
-            for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for anything but floats;
+            AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -73,7 +73,8 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     """The derivative of igamma(a, x) in a.
 
     Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes.
 
     >>> from rune import lax
     >>> round(float(lax.igamma_grad_a(1.0, 1.0)), 4)
@@ -89,7 +90,8 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 
     Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.
     Source: Figurnov, Mohamed & Mnih 2018, arXiv:1805.08498.
-    Errors: ArgumentError for what is no array; DtypeError for operands of different dtypes.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes.
 
     >>> from rune import lax
     >>> round(float(lax.random_gamma_grad(1.0, 1.0)), 4)

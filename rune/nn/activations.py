@@ -33,7 +33,7 @@ def relu(x: Any) -> Any:
 
     Shapes: any, kept.
     Types:  real, kept; bools become i32.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.relu(rnp.array([-1.0, 2.0]))
@@ -46,7 +46,7 @@ def relu6(x: Any) -> Any:
     """x kept within [0, 6]; the derivative at both ends is 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.relu6(rnp.array([-1.0, 8.0]))
@@ -61,7 +61,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x, and negative_slope x below 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.leaky_relu(rnp.array([-100.0, 2.0]))
@@ -75,7 +75,7 @@ def sparse_plus(x: Any) -> Any:
     """0 below -1, x above 1, and (x + 1)² / 4 between. Source: Martins & Astudillo 2016.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array and complex numbers.
+    Errors: DtypeError if an argument is not an array or is complex.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.sparse_plus(rnp.array([-2.0, 0.0, 2.0]))
@@ -90,7 +90,7 @@ def sparse_sigmoid(x: Any) -> Any:
     """The derivative of sparse_plus: (x + 1) / 2 kept within [0, 1].
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array and complex numbers.
+    Errors: DtypeError if an argument is not an array or is complex.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.sparse_sigmoid(rnp.array([-2.0, 0.0, 2.0]))
@@ -126,7 +126,7 @@ def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)).
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array.
+    Errors: DtypeError if an argument is not an array.
 
     >>> import rune.nn as nn
     >>> nn.sigmoid(0.0)
@@ -139,7 +139,7 @@ def tanh(x: Any) -> Any:
     """Hyperbolic tangent.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.nn as nn
     >>> nn.tanh(0.0)
@@ -152,7 +152,7 @@ def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
     >>> nn.softplus(1e4)
@@ -165,7 +165,7 @@ def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)), without underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for bools and complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and complex numbers.
 
     >>> import rune.nn as nn
     >>> nn.log_sigmoid(-1e4)
@@ -179,7 +179,7 @@ def log1mexp(x: Any) -> Any:
 
     Source: Mächler 2012, Accurately computing log(1 - exp(-|a|)), the Rmpfr package.
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array and complex numbers.
+    Errors: DtypeError if an argument is not an array or is complex.
 
     >>> import rune.nn as nn
     >>> nn.log1mexp(1e4)
@@ -197,7 +197,7 @@ def silu(x: Any) -> Any:
     """x sigmoid(x). Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array.
+    Errors: DtypeError if an argument is not an array.
 
     >>> import rune.nn as nn
     >>> nn.silu(0.0)
@@ -213,7 +213,7 @@ def mish(x: Any) -> Any:
     """x tanh(softplus(x)). Source: Misra 2019, arXiv:1908.08681.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
     >>> nn.mish(0.0)
@@ -227,7 +227,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x, and alpha (exp(x) - 1) below 0. Source: Clevert et al. 2015, arXiv:1511.07289.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.elu(rnp.array([-1e4, 2.0]))
@@ -243,8 +243,8 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
     Shapes: broadcast together.
     Types:  real; bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.celu(rnp.array([-1e4, 2.0]), 2.0)
@@ -259,7 +259,7 @@ def selu(x: Any) -> Any:
     """elu scaled to keep mean 0 and variance 1. Source: Klambauer et al. 2017, arXiv:1706.02515.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
     >>> nn.selu(1.0)
@@ -273,7 +273,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
     Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array.
+    Errors: DtypeError if an argument is not an array.
 
     >>> import rune.nn as nn
     >>> nn.gelu(0.0)
@@ -292,7 +292,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x² + b)) / 2. Source: Barron 2021, arXiv:2112.11687.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array.
+    Errors: DtypeError if an argument is not an array.
 
     >>> import rune.nn as nn
     >>> nn.squareplus(0.0)
@@ -311,7 +311,7 @@ def soft_sign(x: Any) -> Any:
     """x / (1 + |x|).
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.nn as nn
     >>> nn.soft_sign(1.0)
@@ -324,7 +324,7 @@ def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
     >>> nn.hard_sigmoid(0.0)
@@ -337,7 +337,7 @@ def hard_silu(x: Any) -> Any:
     """x hard_sigmoid(x). Source: Howard et al. 2019, arXiv:1905.02244.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
     >>> nn.hard_silu(3.0)
@@ -355,7 +355,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     Source: Dauphin et al. 2016, arXiv:1612.08083.
     Shapes: [*A, 2·N, *B] -> [*A, N, *B].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.glu(rnp.array([3.0, 0.0]))

@@ -38,8 +38,8 @@ def batch_norm_state(channels: int, dtype: Any = "f32") -> BatchNormState:
     """The state before the first batch: mean 0, variance 1.
 
     Shapes: mean and var [channels], count []. Types: `dtype`; the count i32.
-    Errors: ArgumentError for what is no array; DtypeError for anything but integers and an
-            unknown dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers and
+            an unknown dtype.
 
     >>> import rune.nn as nn
     >>> nn.batch_norm_state(2).var
@@ -62,7 +62,7 @@ def batch_norm(
     Shapes:   x [*A, C, *B], scale, bias and state [C] -> that of x.
     Types:    half types are normalised in f32. The state's variance is the unbiased one.
     Source: Ioffe & Szegedy 2015, arXiv:1502.03167; numbers as torch.nn.BatchNorm.
-    Errors: DtypeError for what is no array and complex numbers; AxisError for an axis out of
+    Errors: DtypeError if an argument is not an array or is complex; AxisError for an axis out of
             range.
 
     >>> import rune.nn as nn, rune.numpy as rnp

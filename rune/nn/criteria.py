@@ -152,7 +152,7 @@ def binary_cross_entropy(
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
-    Errors: DtypeError for what is no array and complex numbers as `probs`.
+    Errors: DtypeError if an argument is not an array or `probs` is complex.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.binary_cross_entropy(rnp.array([0.0]), rnp.array([1.0]))
@@ -178,7 +178,7 @@ def binary_cross_entropy_with_logits(
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
-    Errors: DtypeError for what is no array and complex numbers as `logits`.
+    Errors: DtypeError if an argument is not an array or `logits` is complex.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.binary_cross_entropy_with_logits(rnp.array([1e4]), rnp.array([0.0]))
@@ -201,8 +201,8 @@ def kl_div(
     Source: Kullback & Leibler 1951.
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `reduction`; DtypeError for what is no array and complex
-            numbers as `targets`; ShapeError for shapes that do not fit.
+    Errors: ArgumentError for another `reduction`; DtypeError if an argument is not an array or
+            `targets` is complex; ShapeError for shapes that do not fit.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.kl_div(rnp.array([-1.0, -2.0]), rnp.array([0.0, 1.0]), "sum")
@@ -229,7 +229,7 @@ def l1_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  integers become floats.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.l1_loss(rnp.array([1.0, 4.0]), 2.0)
@@ -244,7 +244,7 @@ def mse_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  integers become floats.
-    Errors: ArgumentError for what is no array and another `reduction`.
+    Errors: ArgumentError if an argument is not an array or `reduction` is unknown.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.mse_loss(rnp.array([1.0, 4.0]), 2.0, "sum")
@@ -258,8 +258,8 @@ def huber_loss(x: Any, targets: Any, reduction: Reduction = "mean", delta: float
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  integers become floats.
-    Errors: ArgumentError for what is no array and another `reduction`; DtypeError for complex
-            numbers.
+    Errors: ArgumentError if an argument is not an array or `reduction` is unknown; DtypeError for
+            complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.huber_loss(rnp.array([1.0, 3.0]), 0.0, "none")
@@ -278,8 +278,8 @@ def smooth_l1_loss(x: Any, targets: Any, reduction: Reduction = "mean", beta: fl
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  integers become floats.
-    Errors: ArgumentError for what is no array and another `reduction`; DtypeError for complex
-            numbers.
+    Errors: ArgumentError if an argument is not an array or `reduction` is unknown; DtypeError for
+            complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.smooth_l1_loss(rnp.array([1.0, 3.0]), 0.0, "none", beta=2.0)
@@ -305,10 +305,10 @@ def ctc_loss(
     reduction: "mean" divides each loss by its target's length first.
     zero_infinity: 0, and no gradient, where no alignment is long enough (otherwise +inf).
     Source: Graves et al. 2006, Connectionist temporal classification, ICML.
-    Errors: DtypeError for what is no array, complex numbers as `log_probs`, anything but
-            integers as `targets`, complex numbers as `input_lengths` and anything but integers
-            and bools as `target_lengths`; ShapeError for shapes that do not fit; AxisError for
-            an axis out of range.
+    Errors: DtypeError if an argument is not an array, complex numbers as `log_probs`, anything but
+            integers as `targets`, complex numbers as `input_lengths` and anything but integers and
+            bools as `target_lengths`; ShapeError for shapes that do not fit; AxisError for an axis
+            out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> even = rnp.log(rnp.full((2, 1, 2), 0.5))

@@ -49,9 +49,9 @@ def message_passing(
     Types:  numeric, those that `message` gives.
     message: (sender rows, receiver rows, edge rows) -> [E, *M]; by default the sender's row.
     Source: Gilmer et al. 2017, arXiv:1704.01212.
-    Errors: DtypeError for what is no array, bools as `nodes`, anything but integers and bools
-            as `senders` and anything but integers as `receivers`; ShapeError for shapes that do
-            not fit; AxisError for an axis out of range.
+    Errors: DtypeError if an argument is not an array, bools as `nodes`, anything but integers and
+            bools as `senders` and anything but integers as `receivers`; ShapeError for shapes that
+            do not fit; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.message_passing(rnp.array([1.0, 2.0]), rnp.array([0, 1]), rnp.array([1, 1]))
@@ -71,8 +71,8 @@ def gcn_layer(nodes: Any, senders: Any, receivers: Any, weight: Any, bias: Any =
             and the loop. For a symmetric graph list every edge both ways.
     Types:  bools and integers become floats.
     Source: Kipf & Welling 2016, arXiv:1609.02907.
-    Errors: DtypeError for what is no array, anything but integers and bools as `senders` and
-            anything but integers as `receivers`; ShapeError for shapes that do not fit.
+    Errors: DtypeError if an argument is not an array, anything but integers and bools as `senders`
+            and anything but integers as `receivers`; ShapeError for shapes that do not fit.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> x, none = rnp.array([[1.0], [2.0]]), rnp.zeros(0, "i32")

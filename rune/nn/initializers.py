@@ -41,7 +41,7 @@ class Initializer:
     """First values of a parameter; `dtype` is the default one of its arrays.
 
     Shapes: any, `shape` when it is called. Types: floating or complex, f32 without a dtype.
-    Errors: ArgumentError, when it is called, for what is no key or no shape.
+    Errors: ArgumentError, when it is called, if `key` is not a key or `shape` is not a shape.
 
     >>> import rune, rune.nn as nn
     >>> init = nn.initializers.he_normal()
@@ -79,8 +79,8 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
     Shapes: any, `shape` when it is called, to which `value` broadcasts.
     Types:  floating or complex; dtype, f32 without one.
-    Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
-            shape.
+    Errors: ArgumentError, when it is called, if an argument is not a key; ShapeError if `shape` is
+            not a shape.
 
     >>> import rune.nn as nn
     >>> nn.initializers.constant(2.0)(shape=(2,))
@@ -104,8 +104,8 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Uniform numbers of [0, scale).
 
     Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
-    Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
-            shape.
+    Errors: ArgumentError, when it is called, if an argument is not a key; ShapeError if `shape` is
+            not a shape.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> drawn = nn.initializers.uniform(2.0)(rune.random.key(0), (1000,))
@@ -123,8 +123,8 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Normal numbers of standard deviation `stddev`.
 
     Shapes: any, `shape` when it is called. Types: floating or complex; dtype, f32 without one.
-    Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
-            shape.
+    Errors: ArgumentError, when it is called, if an argument is not a key; ShapeError if `shape` is
+            not a shape.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> drawn = nn.initializers.normal(2.0)(rune.random.key(0), (10_000,))
@@ -144,8 +144,8 @@ def truncated_normal(
     """Normal numbers within lower…upper, times `stddev`.
 
     Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
-    Errors: ArgumentError, when it is called, for what is no key; ShapeError for what is no
-            shape.
+    Errors: ArgumentError, when it is called, if an argument is not a key; ShapeError if `shape` is
+            not a shape.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> drawn = nn.initializers.truncated_normal(1.0)(rune.random.key(0), (1000,))

@@ -18,9 +18,9 @@ def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
 
     Shapes: logits, labels [*B, C] -> [*B].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for what is no array and complex
-            numbers as `logits`; ShapeError for shapes that do not fit; AxisError for an axis
-            out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError if an argument is not an array
+            or `logits` is complex; ShapeError for shapes that do not fit; AxisError for an axis out
+            of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.softmax_cross_entropy(rnp.array([0.0, 0.0]), rnp.array([1.0, 0.0]))
@@ -72,8 +72,8 @@ def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:
     """-log(sigmoid(logits)) where labels are 1, -log(1 - sigmoid(logits)) where they are 0.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for bools and complex numbers as
-            `logits`; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and complex numbers
+            as `logits`; ShapeError for shapes that do not fit.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.sigmoid_binary_cross_entropy(rnp.array([1e4, 1e4]), rnp.array([1.0, 0.0]))
@@ -87,7 +87,7 @@ def mse(predictions: Any, targets: Any) -> Any:
     """Mean squared difference over all elements.
 
     Shapes: broadcast together -> []. Types: integers become floats.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.mse(rnp.array([1.0, 3.0]), 1.0)

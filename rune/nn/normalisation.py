@@ -23,7 +23,7 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
     """log(mean(exp(x))) over axes, without overflow.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array and complex numbers; AxisError for an axis out of
+    Errors: DtypeError if an argument is not an array or is complex; AxisError for an axis out of
             range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -53,7 +53,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """log(softmax(x)) over an axis, without underflow; -inf where the mask is False.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array and complex numbers; AxisError for an axis out of
+    Errors: DtypeError if an argument is not an array or is complex; AxisError for an axis out of
             range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -67,8 +67,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     """1 at the class of each label, else 0; all 0 for a label outside 0…num_classes-1.
 
     Shapes: x [*I] -> [*I, num_classes], the new axis at `axis`. Types: f32 unless given.
-    Errors: DtypeError for what is no array and an unknown dtype; AxisError for an axis out of
-            range.
+    Errors: DtypeError if an argument is not an array or the dtype is unknown; AxisError for an axis
+            out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.one_hot(rnp.array([0, 2]), 3)
@@ -104,7 +104,7 @@ def standardize(
 
     algorithm: accepted and of no consequence; the variance is always the mean squared deviation.
     Shapes: x any, kept; mean and variance broadcast to it. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array; AxisError for an axis out of range.
+    Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.standardize(rnp.array([-1.0, 1.0]), epsilon=0.0)
@@ -129,7 +129,7 @@ def layer_norm(
 
     Shapes: scale and bias broadcast against x.
     Types:  bools and integers become floats.
-    Errors: DtypeError for what is no array; AxisError for an axis out of range.
+    Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.layer_norm(rnp.array([-1.0, 1.0]), scale=2.0, bias=1.0, epsilon=0.0)
@@ -145,7 +145,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = 1e-5) 
 
     Shapes: x any, kept; scale broadcasts to it. Types: bools and integers become floats.
     Source: Zhang & Sennrich 2019, arXiv:1910.07467.
-    Errors: DtypeError for what is no array; AxisError for an axis out of range.
+    Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.rms_norm(rnp.array([2.0, -2.0]), epsilon=0.0)

@@ -80,8 +80,8 @@ def max_pool(
     The derivative goes to the first of equal elements, row-major.
     Shapes: x [*B, *S] -> [*B, *T].
     Types:  that of `x`.
-    Errors: ArgumentError for `window` that is no integer, and what is no array; DtypeError for
-            bools and complex numbers.
+    Errors: ArgumentError if `window` is not an integer or an argument is not an array; DtypeError
+            for bools and complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.max_pool(rnp.arange(6.0)[None, None], 2)
@@ -105,7 +105,8 @@ def avg_pool(
             padding never counts.
     Shapes: x [*B, *S] -> [*B, *T].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for `window` that is no integer; DtypeError for what is no array.
+    Errors: ArgumentError for `window` that is no integer; DtypeError if an argument is not an
+            array.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.avg_pool(rnp.arange(6.0)[None, None], 2)

@@ -166,7 +166,7 @@ def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False
 
     cell: (params, x of one step, state) -> state.   reverse: from the last step to the first.
     Shapes: x [T, *S], state any -> each [T, *state], and the last [*state]. Types: those of state.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.recurrent(lambda rate, x, s: rate * s + x, 0.5, rnp.ones(3), rnp.zeros(()))[0]
@@ -193,7 +193,7 @@ def rnn(
     h:      first states as the last ones are given; zeros by default.
     Shapes: x [T, *B, I] -> outputs [T, *B, D·H], last states [L·D, *B, H] of L layers.
     Types:  that of `params`, no narrower than that of x; bools and integers in x become floats.
-    Errors: DtypeError for what is no array; AxisError for an axis out of range.
+    Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> params = nn.init_cell("rnn", 3, 5, rune.random.key(0))
@@ -212,7 +212,7 @@ def gru(params: Any, x: Any, h: Any = None) -> tuple[Any, Any]:
     """Layers of `gru_cell`, as `rnn`.
 
     Shapes: as for `rnn`. Types: as for `rnn`.
-    Errors: DtypeError for what is no array; AxisError for an axis out of range.
+    Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> params = nn.init_cell("gru", 3, 5, rune.random.key(0))
@@ -226,7 +226,7 @@ def lstm(params: Any, x: Any, state: LSTMState | None = None) -> tuple[Any, LSTM
     """Layers of `lstm_cell`, as `rnn`; states are LSTMState.
 
     Shapes: as for `rnn`. Types: as for `rnn`.
-    Errors: DtypeError for what is no array; AxisError for an axis out of range.
+    Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> params = nn.init_cell("lstm", 3, 5, rune.random.key(0))

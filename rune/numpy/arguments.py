@@ -107,7 +107,7 @@ def static_size(name: str, what: str, x: Any) -> Size:
 def shape_of(name: str, shape: Any) -> Shape:
     """A shape from an integer or a sequence of them; symbolic sizes pass.
 
-    Errors: ShapeError for a negative size, ArgumentError for what is no integer.
+    Errors: ShapeError for a negative size, ArgumentError if an argument is not an integer.
     """
     given = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
     sizes = tuple(static_size(name, "a size", s) for s in given)
@@ -176,7 +176,7 @@ def broadcast(types: str = "", refused: str = "") -> str:
 
 
 def _facts(shapes: str, types: str, *refused: str) -> str:
-    errors = ["ArgumentError for what is no array", *filter(None, refused)]
+    errors = ["ArgumentError if an argument is not an array", *filter(None, refused)]
     lines = [f"Shapes: {shapes}." + (f" Types: {types}." if types else "")]
     lines += wrap(f"Errors: {'; '.join(errors)}.", 92, subsequent_indent=" " * 8)
     return "\n    ".join(lines)

@@ -105,8 +105,8 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     """Remainder of x1 / x2 with the sign of x1.
 
     Shapes: broadcast together. Types: promoted together; bools become integers.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmod(rnp.array([7, -7]), 3)
@@ -119,7 +119,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """(floor_divide, remainder).
 
     Shapes: broadcast together. Types: promoted together; bools become integers.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.divmod(rnp.array([-7]), 3)
@@ -132,7 +132,7 @@ def float_power(x1: Any, x2: Any, /) -> Any:
     """x1 ** x2 in floats.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.float_power(rnp.array([2, 4]), -1)
@@ -146,7 +146,7 @@ def fmax(x1: Any, x2: Any, /) -> Any:
 
     Shapes: broadcast together.
     Types:  promoted together; complex numbers by their real parts, then by the imaginary.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmax(rnp.array([1.0, rnp.nan]), 0.0)
@@ -160,7 +160,7 @@ def fmin(x1: Any, x2: Any, /) -> Any:
 
     Shapes: broadcast together.
     Types:  promoted together; complex numbers by their real parts, then by the imaginary.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmin(rnp.array([1.0, rnp.nan]), 0.0)
@@ -251,8 +251,8 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """`a` to so many decimals, halves to even; of integers, only negative ones change anything.
 
     Shapes: any, kept. Types: that of `a`.
-    Errors: ArgumentError for what is no array and `decimals` that is no integer; DtypeError for
-            bools.
+    Errors: ArgumentError if an argument is not an array or `decimals` is not an integer; DtypeError
+            for bools.
 
     >>> import rune.numpy as rnp
     >>> rnp.round(rnp.array([1.24, 2.5]), 1), rnp.round(rnp.array([15, 25]), -1)
@@ -269,8 +269,8 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """`arr` kept within [min, max]; None is no bound. At a bound the derivative is 1/2.
 
     Shapes: broadcast together. Types: promoted together.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.clip(rnp.arange(4), 1, 2)
@@ -283,8 +283,8 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     """The magnitude of x1 with the sign of x2, as floats.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.copysign(rnp.array([1.0, 2.0]), -0.0)
@@ -297,8 +297,8 @@ def nextafter(x1: Any, x2: Any, /) -> Any:
     """The float after x1 towards x2.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> float(rnp.nextafter(rnp.float32(1), 2)) - 1 == 2.0**-23
@@ -311,8 +311,8 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 below zero, 1 above, x2 at zero; NaN of NaN.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.heaviside(rnp.array([-1.0, 0.0, 1.0]), 0.5)
@@ -328,7 +328,7 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     """(fraction, whole part), both with the sign of x.
 
     Shapes: any, kept by both. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.modf(-1.5)
@@ -347,7 +347,7 @@ def nan_to_num(
     """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
 
     Shapes: any, kept. Types: that of `x`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.nan_to_num(rnp.array([rnp.nan, rnp.inf]), posinf=9.0)

@@ -28,8 +28,8 @@ def mean(
 
     Shapes: any -> [] unless an axis is given.
     Types:  bools and integers become floats; an integer dtype that is asked for is given.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.mean(rnp.array([[1, 2], [3, 4]]), axis=0)
@@ -65,8 +65,8 @@ def var(
 
     Shapes: any -> [] unless an axis is given.
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.var(rnp.array([1.0, 3.0]))
@@ -106,8 +106,8 @@ def std(
 
     Shapes: any -> [] unless an axis is given.
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.std(rnp.array([1.0, 3.0]))
@@ -179,8 +179,8 @@ def nansum(
     """Sum of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given. Types: as `sum`.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nansum(rnp.array([1.0, rnp.nan]))
@@ -198,8 +198,8 @@ def nanprod(
     """Product of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given. Types: as `prod`.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanprod(rnp.array([3.0, rnp.nan]))
@@ -217,8 +217,8 @@ def nanmean(
     """Mean of the elements that are numbers; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanmean(rnp.array([1.0, rnp.nan, 3.0]))
@@ -237,8 +237,8 @@ def nanvar(
 
     Shapes: any -> [] unless an axis is given.
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanvar(rnp.array([1.0, rnp.nan, 3.0]))
@@ -257,8 +257,8 @@ def nanstd(
 
     Shapes: any -> [] unless an axis is given.
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanstd(rnp.array([1.0, rnp.nan, 3.0]))
@@ -297,8 +297,8 @@ def nanmax(
     """Largest of the elements that are numbers, and of `initial`; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
-    Errors: ArgumentError for what is no array, and for where= without initial=; DtypeError for
-            complex numbers; ShapeError for no elements without initial=; AxisError for an axis
+    Errors: ArgumentError if an argument is not an array, or for where= without initial=; DtypeError
+            for complex numbers; ShapeError for no elements without initial=; AxisError for an axis
             out of range.
 
     >>> import rune.numpy as rnp
@@ -341,8 +341,8 @@ def nanargmax(
     """Position of the largest number; -1 where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for no elements; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanargmax(rnp.array([rnp.nan, 2.0]))
@@ -358,8 +358,8 @@ def nanargmin(
     """Position of the smallest number; -1 where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for no elements; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanargmin(rnp.array([rnp.nan, 2.0]))
@@ -373,8 +373,8 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     """Running sum with NaN counted as 0.
 
     Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nancumsum(rnp.array([1.0, rnp.nan, 2.0]))
@@ -390,8 +390,8 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
     """Running product with NaN counted as 1.
 
     Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nancumprod(rnp.array([2.0, rnp.nan, 3.0]))

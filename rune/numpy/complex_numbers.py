@@ -23,7 +23,7 @@ def real(val: Any, /) -> Any:
     """The real part; a real array itself.
 
     Shapes: any, kept. Types: that of `val`; complex numbers give reals.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.real(rnp.array([1 + 2j, 3j]))
@@ -36,7 +36,7 @@ def imag(val: Any, /) -> Any:
     """The imaginary part; zeros of a real array.
 
     Shapes: any, kept. Types: that of `val`; complex numbers give reals.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.imag(rnp.array([1 + 2j, 3j]))
@@ -49,7 +49,7 @@ def conj(x: Any, /) -> Any:
     """The complex conjugate; a real array itself.
 
     Shapes: any, kept. Types: that of `x`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.conj(rnp.array([1 + 2j]))
@@ -65,7 +65,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     """The angle from the positive real axis, in [-π, π]; in degrees if `deg`.
 
     Shapes: any, kept. Types: bools and integers become floats; complex numbers give reals.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.angle(rnp.array([1j, -1.0]), deg=True)
@@ -80,7 +80,7 @@ def iscomplex(x: Any) -> Any:
     """Where the imaginary part is not zero.
 
     Shapes: any, kept. Types: bool.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.iscomplex(rnp.array([1j, 1.0]))
@@ -94,7 +94,7 @@ def isreal(x: Any) -> Any:
     """Where the imaginary part is zero.
 
     Shapes: any, kept. Types: bool.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.isreal(rnp.array([1j, 1.0]))
@@ -107,7 +107,7 @@ def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex, whatever the values.
 
     Shapes: any -> a Python bool.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.iscomplexobj(rnp.array([1 + 0j])), rnp.iscomplexobj(1.0)
@@ -120,7 +120,7 @@ def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
 
     Shapes: any -> a Python bool.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.isrealobj(rnp.ones(2))

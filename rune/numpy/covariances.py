@@ -106,8 +106,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
     NaN for a variable that does not vary.
     Shapes: as `cov`. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; ShapeError for
-            another rank.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype;
+            ShapeError for another rank.
 
     >>> import rune.numpy as rnp
     >>> rnp.corrcoef(rnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

@@ -79,7 +79,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     """`a` as an array of its own memory.
 
     Shapes: any, kept. Types: that of `a`.
-    Errors: DtypeError for what is no array.
+    Errors: DtypeError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.copy(rnp.arange(2))
@@ -232,8 +232,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
 
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]; fill_value broadcasts to it.
     Types:  a Python scalar without dtype gives a weak result.
-    Errors: ArgumentError for what is no array and `shape` that is no integer; DtypeError for
-            complex numbers and an unknown dtype.
+    Errors: ArgumentError if an argument is not an array or `shape` is not an integer; DtypeError
+            for complex numbers and an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.full(2, 7, "int8")
@@ -260,7 +260,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     """Zeros of the shape and dtype of `a`, unless given.
 
     Shapes: any, kept. Types: that of `a`.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.zeros_like(rnp.ones(2, "int8"))
@@ -273,7 +273,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     """Ones of the shape and dtype of `a`, unless given.
 
     Shapes: any, kept. Types: that of `a`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.ones_like(rnp.zeros(2), bool)
@@ -286,7 +286,7 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
     """Zeros of the shape and dtype of `prototype`, unless given.
 
     Shapes: any, kept. Types: that of `prototype`.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.empty_like(rnp.ones(2))
@@ -301,7 +301,7 @@ def full_like(
     """An array like `a`, of `fill_value` everywhere.
 
     Shapes: that of `a` unless shape is given. Types: that of `a` unless dtype is given.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.full_like(rnp.zeros(2), 0.5)
@@ -376,7 +376,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
     Shapes: xi [N_i] -> each [N_1, N_0, N_2, …] ("xy") or [N_0, N_1, N_2, …] ("ij").
     Types:  each its own.
-    Errors: ArgumentError for what is no array and another `indexing`.
+    Errors: ArgumentError if an argument is not an array or `indexing` is unknown.
 
     >>> import rune.numpy as rnp
     >>> rnp.meshgrid(rnp.arange(2), rnp.arange(1), indexing="ij")[0]

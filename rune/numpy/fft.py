@@ -59,8 +59,8 @@ def ifft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
     """The inverse of `fft`: y[j] = 1/n sum_k a[k] exp(2πi jk/n).
 
     Shapes: a [*A, N, *B] -> [*A, n, *B], n by default N. Types: as `fft`.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -90,8 +90,8 @@ def irfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None
     What cannot be in a spectrum of real numbers, imaginary parts at 0 and n/2, is ignored.
     Shapes: a [*A, m, *B] -> [*A, n, *B], n by default 2(m - 1).
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
-    Errors: ArgumentError for what is no array, another `norm` and `n` that is no integer;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array, `norm` is unknown or `n` is not an
+            integer; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -106,8 +106,8 @@ def hfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
 
     Shapes: m numbers along the axis -> n frequencies, by default 2(m - 1).
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -122,8 +122,8 @@ def ihfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None
     """The inverse of `hfft`: the first n//2 + 1 numbers of a Hermitian signal.
 
     Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.
-    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
-            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
+            complex numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -158,8 +158,8 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     """The inverse of `fftn`.
 
     Shapes: any, kept but for the lengths that `s` gives. Types: as `fft`.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -175,8 +175,8 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 
     Shapes: any, kept but for the lengths that `s` gives; the last one m becomes m//2 + 1.
     Types:  as `fft`.
-    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
-            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
+            complex numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -192,8 +192,8 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
 
     Shapes: any, kept but for the lengths that `s` gives, by default 2(m - 1) at the last axis.
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
-    Errors: ArgumentError for what is no array and another `norm`; AxisError for an axis out of
-            range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; AxisError for an axis
+            out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -208,8 +208,8 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
     """`fftn` along two axes.
 
     Shapes: a [*A, M, N] -> [*A, *s], s by default (M, N). Types: as `fft`.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -224,8 +224,8 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     """`ifftn` along two axes.
 
     Shapes: a [*A, M, N] -> [*A, *s], s by default (M, N). Types: as `fft`.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -240,8 +240,8 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     """`rfftn` along two axes.
 
     Shapes: a [*A, M, N] -> [*A, s[0], s[1]//2 + 1], s by default (M, N). Types: as `fft`.
-    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
-            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
+            complex numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -257,8 +257,8 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None)
 
     Shapes: a [*A, M, m] -> [*A, *s], s by default (M, 2(m - 1)).
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -437,7 +437,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
 
     axes: an axis or several; by default all.
     Shapes: any, kept. Types: that of `x`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.fftshift(rnp.arange(5))
@@ -450,7 +450,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     """The inverse of `fftshift`.
 
     Shapes: any, kept. Types: that of `x`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.ifftshift(rnp.arange(5))

@@ -109,7 +109,7 @@ def spacing(x: Any, /) -> Any:
     """The distance from x to the next number away from 0, with the sign of x; NaN of infinities.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
     >>> float(rnp.spacing(rnp.float32(1.0))) == 2.0**-23

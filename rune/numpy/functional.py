@@ -32,7 +32,7 @@ def apply_along_axis(
     """func1d(slice, *args, **kwargs) of every slice along an axis, which its results replace.
 
     Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B]. Types: those that func1d gives.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.apply_along_axis(lambda row: row[::-1].cumsum(), 1, rnp.array([[1, 2], [3, 4]]))

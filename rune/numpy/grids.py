@@ -126,7 +126,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """`tril_indices` for a matrix.
 
     Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
-    Errors: ArgumentError for what is no array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
 
     >>> import rune.numpy as rnp
     >>> len(rnp.tril_indices_from(rnp.zeros((3, 3)))[0])
@@ -140,7 +140,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """`triu_indices` for a matrix.
 
     Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
-    Errors: ArgumentError for what is no array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
 
     >>> import rune.numpy as rnp
     >>> len(rnp.triu_indices_from(rnp.zeros((3, 3)), 1)[0])
@@ -207,8 +207,8 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
     order:  "C" counts along the last axis first, "F" along the first one.
     Shapes: any, kept by each result. Types: that of `indices`, small ones as i32.
-    Errors: ArgumentError for what is no array, and another order; DtypeError for anything but
-            integers.
+    Errors: ArgumentError if an argument is not an array or the order is unknown; DtypeError for
+            anything but integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.unravel_index(rnp.array([5, -1]), (2, 3))
@@ -301,7 +301,7 @@ class _Grid:
 
     Shapes: one slice -> [N]; K in a tuple -> dense [K, N1, …, NK], sparse K of [1, Nk, 1].
     Types:  i32 for integers, f32 for floats and numbers of points.
-    Errors: ArgumentError for what is no slice start:stop:step.
+    Errors: ArgumentError if an argument is not a slice start:stop:step.
 
     >>> import rune.numpy as rnp
     >>> rnp.mgrid[0:2, 0:3].shape, [x.shape for x in rnp.ogrid[0:2, 0:3]]

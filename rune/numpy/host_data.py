@@ -88,7 +88,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
 
     Shapes: a file -> [N]. Types: f32 unless dtype is given.
     Errors: DtypeError for an unknown dtype; OSError for a file that cannot be read; ArgumentError
-            for what is no file.
+            if an argument is not a file.
 
     >>> import rune.numpy as rnp, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -125,7 +125,7 @@ def savetxt(fname: Any, X: Any, *args: Any, **options: Any) -> None:
     """A vector or matrix as text; options as of NumPy's function.
 
     Shapes: X [N], one number a line, or [N, M].
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.StringIO()

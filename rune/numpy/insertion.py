@@ -136,7 +136,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     """Another shape of any size: the elements repeated from the start, or the first of them.
 
     Shapes: any -> new_shape. Types: that of `a`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.resize(rnp.arange(3), (2, 2))

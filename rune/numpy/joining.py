@@ -88,7 +88,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices along an axis, as a tuple.
 
     Shapes: x [*A, N, *B] -> N of [*A, *B]. Types: that of `x`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.unstack(rnp.arange(2))
@@ -151,8 +151,8 @@ def column_stack(tup: Any) -> Any:
     """Columns side by side; a vector is one column.
 
     Shapes: each [N] or [N, K] -> [N, sum of K]. Types: promoted together.
-    Errors: ArgumentError for what is no sequence of arrays; ShapeError for columns of different
-            lengths.
+    Errors: ArgumentError if an argument is not a sequence of arrays; ShapeError for columns of
+            different lengths.
 
     >>> import rune.numpy as rnp
     >>> rnp.column_stack([rnp.zeros(2), rnp.ones((2, 2))]).shape
@@ -169,7 +169,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """`values` joined behind `arr`, both flattened for axis None.
 
     Shapes: equal, except along `axis`; [M + N] for None. Types: promoted together.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.append(rnp.zeros(1), 1.0)
@@ -229,7 +229,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Like `split`; the first parts may be one longer.
 
     Shapes: ary [*A, N, *B] -> a list of [*A, K, *B]. Types: that of `ary`.
-    Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
+    Errors: ArgumentError if an argument is not an array or `indices_or_sections` is not an integer;
             AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -243,7 +243,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along axis 0.
 
     Shapes: ary [N, *B] -> a list of [K, *B]. Types: that of `ary`.
-    Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
+    Errors: ArgumentError if an argument is not an array or `indices_or_sections` is not an integer;
             AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -257,7 +257,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along axis 1, of a vector along axis 0.
 
     Shapes: ary [M, N, *B] -> a list of [M, n, *B], or [N] -> [n]. Types: that of `ary`.
-    Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
+    Errors: ArgumentError if an argument is not an array or `indices_or_sections` is not an integer;
             AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -272,7 +272,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`split` along axis 2.
 
     Shapes: ary [M, N, K, *B] -> a list of [M, N, k, *B]. Types: that of `ary`.
-    Errors: ArgumentError for what is no array and `indices_or_sections` that is no integer;
+    Errors: ArgumentError if an argument is not an array or `indices_or_sections` is not an integer;
             AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -344,7 +344,7 @@ def tile(A: Any, reps: Any) -> Any:
     """The whole array repeated along each axis; missing axes lead.
 
     Shapes: [N, M, …] -> [a N, b M, …] for reps (a, b, …). Types: that of `A`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.tile(rnp.arange(2), (2, 2))

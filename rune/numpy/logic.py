@@ -92,7 +92,7 @@ def logical_not(x: Any, /) -> Any:
     """Whether x is zero.
 
     Shapes: any, kept. Types: bool.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.logical_not(rnp.arange(2))
@@ -144,7 +144,8 @@ def invert(x: Any, /) -> Any:
     """All bits flipped; of bools, the logical not.
 
     Shapes: any, kept. Types: that of `x`.
-    Errors: ArgumentError for what is no array; DtypeError for anything but integers and bools.
+    Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers and
+            bools.
 
     >>> import rune.numpy as rnp
     >>> rnp.invert(rnp.array([0, 5]))
@@ -160,7 +161,8 @@ def bitwise_count(x: Any, /) -> Any:
     """Number of one bits in the magnitude of x, as u8.
 
     Shapes: any, kept. Types: u8.
-    Errors: ArgumentError for what is no array; DtypeError for anything but integers and bools.
+    Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers and
+            bools.
 
     >>> import rune.numpy as rnp
     >>> rnp.bitwise_count(rnp.array([7, -1]))
@@ -227,7 +229,7 @@ def signbit(x: Any, /) -> Any:
     """Whether the sign bit is set, of zeros and NaN too.
 
     Shapes: any, kept. Types: bool.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.signbit(rnp.array([-0.0, 1.0]))
@@ -243,7 +245,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     """Whether |a - b| <= atol + rtol |b|; infinities are close only to themselves.
 
     Shapes: broadcast together. Types: bool.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.isclose(rnp.array([1.0, 2.0]), 1.000001)
@@ -267,7 +269,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     """Whether all elements are close, see `isclose`; a bool array of rank 0.
 
     Shapes: broadcast together -> []. Types: bool.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> bool(rnp.allclose(rnp.ones(2), 1.000001))
@@ -280,7 +282,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and all elements are equal.
 
     Shapes: any -> []. Types: bool.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> bool(rnp.array_equal(rnp.ones(2), rnp.ones(3)))
@@ -299,7 +301,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether all elements are equal after broadcasting; False where shapes do not broadcast.
 
     Shapes: any -> []. Types: bool.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> bool(rnp.array_equiv(rnp.ones(2), 1.0))
@@ -351,7 +353,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """The choice of the first condition that holds, else `default`.
 
     Shapes: broadcast together. Types: choices and default promoted together.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> x = rnp.arange(3)

@@ -88,7 +88,7 @@ def tril(m: Any, k: int = 0) -> Any:
     """`m` with zeros above diagonal `k` of the last two axes.
 
     Shapes: m [*B, M, N], kept. Types: that of `m`.
-    Errors: ArgumentError for what is no array; ShapeError below rank 2.
+    Errors: ArgumentError if an argument is not an array; ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.tril(rnp.ones((2, 2)))
@@ -102,7 +102,7 @@ def triu(m: Any, k: int = 0) -> Any:
     """`m` with zeros below diagonal `k` of the last two axes.
 
     Shapes: m [*B, M, N], kept. Types: that of `m`.
-    Errors: ArgumentError for what is no array; ShapeError below rank 2.
+    Errors: ArgumentError if an argument is not an array; ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.triu(rnp.ones((2, 2)))
@@ -119,7 +119,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of two axes, as the last axis of the result; `offset` counts to the right.
 
     Shapes: a without the two axes, then [K]. Types: that of `a`.
-    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+    Errors: ArgumentError if an argument is not an array; ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.diagonal(rnp.arange(4).reshape(2, 2))
@@ -152,8 +152,8 @@ def trace(
     """Sum of a diagonal. Types: as `sum`.
 
     Shapes: a without the two axes.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; ShapeError for
-            rank 0.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype;
+            ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.trace(rnp.eye(3))
@@ -167,7 +167,7 @@ def diag(v: Any, k: int = 0) -> Any:
     """A matrix with `v` on diagonal k, or diagonal k of a matrix.
 
     Shapes: v [N] -> [N + |k|, N + |k|], v [M, N] -> its diagonal [K]. Types: that of `v`.
-    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+    Errors: ArgumentError if an argument is not an array; ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.diag(rnp.array([1, 2]))
@@ -192,7 +192,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     """A matrix with the flattened `v` on diagonal k.
 
     Shapes: v of N elements -> [N + |k|, N + |k|]. Types: that of `v`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.diagflat(rnp.array([[1, 2]])).shape

@@ -381,7 +381,7 @@ def mutable(x: Any) -> Box:
 
     Shapes, dtypes and devices are those of the array, which is `.value` of the box at any time.
     Shapes: any, kept. Types: that of `x`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> x = rnp.mutable(rnp.zeros(2))

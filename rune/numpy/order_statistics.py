@@ -302,8 +302,8 @@ def percentile(
     """`quantile` with q in hundredths.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
-    Errors: ArgumentError for what is no array and another `method`; DtypeError for complex
-            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `method` is unknown; DtypeError for
+            complex numbers; ShapeError for no elements; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.percentile(rnp.array([1.0, 2.0, 4.0]), 75)
@@ -321,8 +321,8 @@ def nanquantile(
     """`quantile` of the elements that are not NaN; NaN where there are none.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
-    Errors: ArgumentError for what is no array and another `method`; DtypeError for complex
-            numbers; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `method` is unknown; DtypeError for
+            complex numbers; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanquantile(rnp.array([1.0, rnp.nan, 3.0]), 0.5)
@@ -339,8 +339,8 @@ def nanpercentile(
     """`percentile` of the elements that are not NaN; NaN where there are none.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
-    Errors: ArgumentError for what is no array and another `method`; DtypeError for complex
-            numbers; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `method` is unknown; DtypeError for
+            complex numbers; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanpercentile(rnp.array([1.0, rnp.nan, 3.0]), 50)
@@ -357,8 +357,8 @@ def median(
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; AxisError for an
-            axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.median(rnp.array([[3, 1], [2, 9]]), axis=1)
@@ -375,8 +375,8 @@ def nanmedian(
     """The median of the elements that are not NaN; NaN where there are none.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; AxisError for an
-            axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanmedian(rnp.array([1.0, rnp.nan, 3.0]))

@@ -64,7 +64,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)].
 
     Types:  promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.polyadd(rnp.array([1, 2]), rnp.array([9, 5, 4]))
@@ -78,7 +78,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)].
 
     Types:  promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.polysub(rnp.array([2, 10, -2]), rnp.array([3, 10, -4]))
@@ -93,7 +93,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
     trim_leading_zeros: of the factors; outside of transformations only.
     Types:  promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.polymul(rnp.array([1, 2, 3]), rnp.array([9, 5, 1]))
@@ -122,7 +122,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     Shapes: [M], [N] -> [max(M - N + 1, 1)], [M]; the remainder begins with zeros, which
             trim_leading_zeros removes, outside of transformations only.
     Types:  bools and integers become floats, promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.polydiv(rnp.array([3.0, 5.0, 2.0]), rnp.array([2.0, 1.0]))
@@ -155,7 +155,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
     Shapes: [N], [*S] -> [*S]. Types: promoted together.
     unroll: how many coefficients one step of the compiled loop takes.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.polyval(rnp.array([3, 0, 1]), rnp.array([5, 2]))
@@ -200,7 +200,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
     k: the constants of integration, m of them or one for all; by default zero.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
 
     >>> import rune.numpy as rnp
     >>> rnp.polyint(rnp.array([3.0, 2.0, 1.0]))
@@ -223,7 +223,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The matrix of powers of x, from N-1 down to 0. Shapes: [M] -> [M, N]; N is M by default.
 
     Types:  that of `x`; bools become integers.
-    Errors: ArgumentError for what is no array and `N` that is no integer; ShapeError for
+    Errors: ArgumentError if an argument is not an array or `N` is not an integer; ShapeError for
             another rank.
 
     >>> import rune.numpy as rnp

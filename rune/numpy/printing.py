@@ -18,7 +18,7 @@ def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
     """The elements as text; options as of NumPy's function.
 
     Shapes: any -> a Python string.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.array2string(rnp.array([1.0, 2.5]), precision=1)
@@ -34,7 +34,7 @@ def array_str(
     """The elements as text, as print shows them.
 
     Shapes: any -> a Python string.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.array_str(rnp.arange(3))
@@ -51,7 +51,7 @@ def array_repr(
     """An array as its `repr` shows it, with NumPy's options for the numbers.
 
     Shapes: any -> a Python string.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.array_repr(rnp.array([1 / 3]), precision=2)
@@ -108,7 +108,7 @@ def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
     """A number in decimal notation; options as of NumPy's function.
 
     Shapes: [] -> a Python string.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.format_float_positional(rnp.float32(0.1))
@@ -122,7 +122,7 @@ def format_float_scientific(x: Any, *args: Any, **kwargs: Any) -> str:
     """A number in scientific notation; options as of NumPy's function.
 
     Shapes: [] -> a Python string.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.format_float_scientific(rnp.float32(1200.0))
@@ -136,7 +136,7 @@ def binary_repr(num: int, width: int | None = None) -> str:
     """The binary digits of an integer; with a width, a negative one in two's complement.
 
     Shapes: [] -> a Python string.
-    Errors: ArgumentError for what is no integer.
+    Errors: ArgumentError if an argument is not an integer.
 
     >>> import rune.numpy as rnp
     >>> rnp.binary_repr(5), rnp.binary_repr(-3, width=4)

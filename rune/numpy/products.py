@@ -46,7 +46,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
     Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.
     Types:  promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.dot(rnp.array([1, 2]), rnp.array([3, 4]))
@@ -59,7 +59,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     """Inner product of the flattened arrays, the first one conjugated.
 
     Shapes: two of N elements -> []. Types: promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.vdot(rnp.ones((2, 2)), rnp.ones((2, 2)))
@@ -76,8 +76,8 @@ def vecdot(
     """Inner products along one axis, the first array conjugated, the other axes broadcast.
 
     Shapes: [*A, K, *B], broadcast together -> [*A, *B]. Types: promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit; AxisError
-            for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit;
+            AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.vecdot(rnp.ones((2, 3)), rnp.arange(3.0))
@@ -93,7 +93,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     """Matrix times vector. Shapes: [*B, M, N], [*B, N] -> [*B, M].
 
     Types:  promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.matvec(rnp.eye(2), rnp.array([1.0, 2.0]))
@@ -106,8 +106,8 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     """Vector, conjugated, times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
 
     Types:  promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit; AxisError
-            for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit;
+            AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.vecmat(rnp.array([1.0, 2.0]), rnp.eye(2))
@@ -121,7 +121,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     """Sum of products over both last axes. Shapes: [*A, K], [*B, K] -> [*A, *B].
 
     Types:  promoted together.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.inner(rnp.ones((2, 3)), rnp.ones((4, 3))).shape
@@ -147,7 +147,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     """Products of all pairs from the flattened arrays. Shapes: [M], [N] -> [M, N].
 
     Types:  promoted together.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.outer(rnp.array([1, 2]), rnp.array([3, 4]))
@@ -168,7 +168,7 @@ def tensordot(
     axes:   an integer n (the last n of `a` with the first n of `b`), or a pair of axis lists.
     Shapes: the axes of `a` that are left, then those of `b`.
     Types:  promoted together.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.tensordot(rnp.ones((2, 3)), rnp.ones((3, 4)), axes=1).shape
@@ -201,7 +201,7 @@ def kron(a: Any, b: Any) -> Any:
 
     Shapes: [M, N, …], [P, Q, …] -> [M P, N Q, …]; the lower rank gets axes of size 1 in front.
     Types:  promoted together.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.kron(rnp.array([1, 10]), rnp.array([1, 2]))

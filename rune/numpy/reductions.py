@@ -67,8 +67,8 @@ def sum(
     Shapes: any -> [] unless an axis is given.
     Types:  i8, i16 and bool sum as i32, u8 and u16 as u32, unless dtype is given; all integers as
             i64 or u64 under `enable_x64`.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.sum(rnp.ones((2, 3)), axis=0)
@@ -86,8 +86,8 @@ def prod(
     """Product of elements; its derivative is right where there are zeros. Types: as `sum`.
 
     Shapes: any -> [] unless an axis is given.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.prod(rnp.array([2, 3]))
@@ -180,7 +180,7 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
     """Largest minus smallest element.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
-    Errors: ArgumentError for what is no array; DtypeError for bools and complex numbers;
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and complex numbers;
             ShapeError for no elements; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -195,8 +195,8 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     """Position of the first maximum, or of the first NaN; in the flattened array for axis None.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for no elements; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.argmax(rnp.array([1, 7, 7]))
@@ -210,8 +210,8 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     """Position of the first minimum, or of the first NaN; in the flattened array for axis None.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for no elements; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.argmin(rnp.array([3, 1, 1]))
@@ -227,7 +227,7 @@ def any(
     """Whether some element is nonzero.
 
     Shapes: any -> [] unless an axis is given. Types: bool.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> bool(rnp.any(rnp.array([0, 2])))
@@ -244,7 +244,7 @@ def all(
     """Whether every element is nonzero.
 
     Shapes: any -> [] unless an axis is given. Types: bool.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> bool(rnp.all(rnp.array([0, 2])))
@@ -259,7 +259,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """Number of nonzero elements, as i32.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.count_nonzero(rnp.array([0, 5, 7]))
@@ -276,8 +276,8 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     """Running sum along an axis, of the flattened array for None. Types: as `sum`.
 
     Shapes: any, kept along an axis; [N] of all elements for None.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.cumsum(rnp.array([1, 2, 3]))
@@ -291,8 +291,8 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     """Running product along an axis, of the flattened array for None. Types: as `sum`.
 
     Shapes: any, kept along an axis; [N] of all elements for None.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.cumprod(rnp.array([1, 2, 3]))
@@ -356,7 +356,7 @@ def diff(
 
     Shapes: a [*A, N, *B] -> [*A, N - n, *B]; N counts what is put before and behind.
     Types:  that of `a`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.diff(rnp.array([1, 4, 9]))
@@ -404,7 +404,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of the flattened array, with values put before and after them.
 
     Shapes: to_begin of B, ary of N, to_end of E elements -> [B + N - 1 + E]. Types: that of `ary`.
-    Errors: ArgumentError for what is no array; DtypeError for bools.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools.
 
     >>> import rune.numpy as rnp
     >>> rnp.ediff1d(rnp.array([1, 4, 9]), to_begin=0)

@@ -30,8 +30,8 @@ def linspace(
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array and `num` that is no integer; DtypeError for an
-            unknown dtype; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `num` is not an integer; DtypeError for
+            an unknown dtype; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.linspace(0.0, 1.0, 3)
@@ -117,8 +117,8 @@ def logspace(
 
     Shapes: start, stop and base broadcast to [*S] -> [num, *S], num at `axis`.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array and `num` that is no integer; DtypeError for an
-            unknown dtype; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `num` is not an integer; DtypeError for
+            an unknown dtype; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.logspace(0.0, 2.0, 3)
@@ -141,8 +141,8 @@ def geomspace(
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`. Neither may be 0: NaN.
     Types:  real ends of different signs give NaN; complex ends go along a spiral.
-    Errors: ArgumentError for what is no array and `num` that is no integer; DtypeError for an
-            unknown dtype; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `num` is not an integer; DtypeError for
+            an unknown dtype; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.geomspace(1.0, 8.0, 4)

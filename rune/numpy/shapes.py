@@ -45,7 +45,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     """All elements along one axis.
 
     Shapes: any of N elements -> [N]. Types: that of `a`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.ravel(rnp.zeros((2, 1)))
@@ -73,7 +73,7 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
     """Axes permuted.
 
     Shapes: [N_0, N_1, …] -> [N_axes[0], N_axes[1], …]. Types: that of `a`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.permute_dims(rnp.zeros((2, 3, 4)), (2, 0, 1)).shape
@@ -99,7 +99,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged.
 
     Shapes: the two sizes exchanged. Types: that of `a`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.swapaxes(rnp.zeros((2, 3, 4)), 0, -1).shape
@@ -112,7 +112,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Axes moved to new places, the others kept in order.
 
     Shapes: [*A, N, *B] -> the same sizes in another order. Types: that of `a`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.moveaxis(rnp.zeros((2, 3, 4)), 0, -1).shape
@@ -136,7 +136,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Axis moved to stand before `start`; `moveaxis` says it more clearly.
 
     Shapes: [*A, N, *B] -> the same sizes in another order. Types: that of `a`.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.rollaxis(rnp.zeros((2, 3, 4)), 2).shape
@@ -155,7 +155,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     """Axes of size 1 inserted, so that they stand at `axis` of the result.
 
     Shapes: [*A, *B] -> [*A, 1, *B]. Types: that of `a`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.expand_dims(rnp.zeros(3), (0, -1)).shape
@@ -218,7 +218,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
     """The arrays, each stretched to their common shape.
 
     Shapes: broadcast together. Types: each its own.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> [x.shape for x in rnp.broadcast_arrays(rnp.zeros((2, 1)), rnp.zeros(3))]
@@ -238,7 +238,7 @@ def atleast_1d(*arys: Any) -> Any:
     """Arrays of rank 1 or more; one array for one argument, else a list.
 
     Shapes: [] -> [1]; others kept. Types: that of `arys`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.atleast_1d(2.0).shape
@@ -251,7 +251,7 @@ def atleast_2d(*arys: Any) -> Any:
     """Arrays of rank 2 or more, new axes in front.
 
     Shapes: [] -> [1, 1], [N] -> [1, N]; others kept. Types: that of `arys`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.atleast_2d(rnp.zeros(3)).shape
@@ -269,7 +269,7 @@ def atleast_3d(*arys: Any) -> Any:
 
     Shapes: [] -> [1, 1, 1], [N] -> [1, N, 1], [M, N] -> [M, N, 1]; others kept.
     Types:  that of `arys`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.atleast_3d(rnp.zeros(3)).shape
@@ -313,7 +313,7 @@ def flipud(m: Any) -> Any:
     """Order of rows (axis 0) reversed.
 
     Shapes: m [M, *B], kept. Types: that of `m`.
-    Errors: ArgumentError for what is no array; ShapeError of rank 0.
+    Errors: ArgumentError if an argument is not an array; ShapeError of rank 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.flipud(rnp.arange(3))
@@ -326,7 +326,7 @@ def fliplr(m: Any) -> Any:
     """Order of columns (axis 1) reversed.
 
     Shapes: m [M, N, *B], kept. Types: that of `m`.
-    Errors: ArgumentError for what is no array; ShapeError below rank 2.
+    Errors: ArgumentError if an argument is not an array; ShapeError below rank 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.fliplr(rnp.array([[1, 2]]))
@@ -361,8 +361,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
     `axis` None rolls the flattened array; tuples roll several axes. Shifts may be traced.
     Shapes: any, kept. Types: that of `a`.
-    Errors: ArgumentError for what is no array and `shift` that is no integer; AxisError for an
-            axis out of range.
+    Errors: ArgumentError if an argument is not an array or `shift` is not an integer; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.roll(rnp.arange(4), 1)

@@ -137,8 +137,8 @@ def interp(
     period: of the function; xp and x are taken modulo it, and left and right are not used.
     Shapes: [*S], [N], [N] -> [*S].
     Types:  bools and integers become floats; fp may be complex.
-    Errors: ArgumentError for what is no array; DtypeError for complex x and xp; ShapeError for
-            shapes that do not fit, and for no points.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex x and xp;
+            ShapeError for shapes that do not fit, and for no points.
 
     >>> import rune.numpy as rnp
     >>> rnp.interp(rnp.array([0.5, 9.0]), rnp.array([0.0, 1.0, 2.0]), rnp.array([3.0, 5.0, 8.0]))
@@ -269,7 +269,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
     x: where the samples are, of y's shape or a vector; by default they are dx apart.
     Shapes: y [*A, N, *B] -> [*A, *B]. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.trapezoid(rnp.array([1.0, 2.0, 3.0]))
@@ -289,8 +289,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     Shapes: any, kept.
     Types:  that of `p`; bools and integers become floats unless period is an integer.
     discont: jumps below this stay; by default, and at least, half a period.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; AxisError for an
-            axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.unwrap(rnp.array([0, 1, 2, -1, 0]), period=4)

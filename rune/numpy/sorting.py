@@ -73,7 +73,7 @@ def sort_complex(a: Any) -> Any:
     """The elements as complex numbers, in order of their real and then their imaginary parts.
 
     Shapes: any, kept. Types: c64, or c128 of f64 and c128.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.sort_complex(rnp.array([2, 1]))

@@ -81,8 +81,8 @@ def arctan2(x1: Any, x2: Any, /) -> Any:
     """Angle of the point (x2, x1), in [-π, π].
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> float(rnp.arctan2(0.0, 1.0))
@@ -98,8 +98,8 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     """sqrt(x1² + x2²) without overflow on the way.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.hypot(3.0, 4.0)
@@ -136,7 +136,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
     """log(exp(x1) + exp(x2)) without overflow; of complex numbers the principal value.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp(1000.0, -1000.0)
@@ -159,7 +159,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2**x1 + 2**x2) without overflow; of complex numbers the principal value.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp2(3.0, 3.0)
@@ -174,7 +174,7 @@ def sinc(x: Any, /) -> Any:
     """sin(πx) / (πx), and 1 at 0; derivatives up to the seventh hold there and around it.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.sinc(0.0)

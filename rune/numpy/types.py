@@ -210,7 +210,7 @@ def finfo(dtype: Any) -> Any:
     """Limits of a floating dtype: bits, eps, max, min, tiny.
 
     Types:  a dtype, its name, or an array, whose dtype counts.
-    Errors: DtypeError for what is no floating dtype.
+    Errors: DtypeError if an argument is not a floating dtype.
 
     >>> import rune.numpy as rnp
     >>> float(rnp.finfo(rnp.bfloat16).eps)
@@ -226,7 +226,7 @@ def iinfo(dtype: Any) -> Any:
     """Limits of an integer dtype: bits, min, max.
 
     Types:  a dtype, its name, or an array, whose dtype counts.
-    Errors: DtypeError for what is no integer dtype.
+    Errors: DtypeError if an argument is not an integer dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.iinfo(rnp.int8).max
@@ -242,8 +242,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
     Shapes: any, kept. Types: the dtype given.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers and an unknown
-            dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers and an
+            unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.astype(rnp.array([1.7, -300.0]), "int8")
@@ -257,7 +257,7 @@ def shape(a: Any) -> tuple:
     """Sizes of the axes.
 
     Shapes: any -> a tuple of integers, or of symbolic sizes.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.shape(rnp.zeros((2, 3)))
@@ -270,7 +270,7 @@ def ndim(a: Any) -> int:
     """Number of axes.
 
     Shapes: any -> a Python integer.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> rnp.ndim(1.0)
@@ -283,7 +283,7 @@ def size(a: Any, axis: Any = None) -> Any:
     """Number of elements, in all or along some axes.
 
     Shapes: any -> an integer, or a symbolic size.
-    Errors: ArgumentError for what is no array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.size(rnp.zeros((2, 3))), rnp.size(rnp.zeros((2, 3)), 1)

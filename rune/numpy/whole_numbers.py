@@ -34,7 +34,7 @@ def gcd(x1: Any, x2: Any, /) -> Any:
     """The greatest common divisor, by Euclid's algorithm; gcd(0, n) is |n|.
 
     Shapes: broadcast together. Types: integers, promoted together.
-    Errors: DtypeError for what is no integer.
+    Errors: DtypeError if an argument is not an integer.
     Source: Knuth, The Art of Computer Programming 2, 4.5.2, algorithm A.
 
     >>> import rune.numpy as rnp
@@ -63,7 +63,7 @@ def lcm(x1: Any, x2: Any, /) -> Any:
     """The least common multiple; 0 where one of the numbers is 0.
 
     Shapes: broadcast together. Types: integers, promoted together.
-    Errors: DtypeError for what is no integer.
+    Errors: DtypeError if an argument is not an integer.
 
     >>> import rune.numpy as rnp
     >>> rnp.lcm(rnp.array([4, 0]), 6)

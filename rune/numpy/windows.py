@@ -73,7 +73,7 @@ def kaiser(M: Any, beta: Any) -> Any:
 
     Shapes: M points -> [M]. Types: that of f32 and `beta` together.
     Source: Kaiser & Schafer 1980, IEEE Trans. ASSP 28(1).
-    Errors: ArgumentError for what is no array and `M` that is no integer; DtypeError for
+    Errors: ArgumentError if an argument is not an array or `M` is not an integer; DtypeError for
             complex numbers.
 
     >>> import rune.numpy as rnp
@@ -95,7 +95,7 @@ def i0(x: Any) -> Any:
 
     Source: DLMF 10.25.2 (power series, |x| up to 20) and 10.40.1 (asymptotic series beyond).
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.i0(rnp.array([0.0, 1.0]))

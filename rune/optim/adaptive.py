@@ -98,7 +98,7 @@ def adabelief(
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Zhuang et al. 2020, arXiv:2010.07468.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adabelief(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -157,7 +157,7 @@ def amsgrad(
     Shapes: updates, and mu, nu and nu_max in the state, are trees like the parameters; counts are
             i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.amsgrad(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -240,7 +240,7 @@ def radam(
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.radam(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -303,7 +303,7 @@ def novograd(
     Shapes: updates, and mu in the state, are trees like the parameters; nu has a [] for each leaf;
             the count is i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.novograd(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -365,7 +365,7 @@ def adan(
     Shapes: updates, and m, v, n and g in the state, are trees like the parameters; counts are
             i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adan(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])

@@ -52,7 +52,8 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
     Of parameters after every step: Polyak's average, or a target network that follows slowly.
     Shapes: two trees alike -> one like them; step_size []. Types: as old_tensors.
     Source: Polyak & Juditsky 1992, SIAM J. Control Optim. 30.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers as `new_tensors`.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers as
+            `new_tensors`.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.incremental_update(rnp.array([4.0]), rnp.array([2.0]), 0.5)

@@ -28,7 +28,7 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
     Source: Pascanu et al. 2012, arXiv:1211.5063.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.clip_by_global_norm(1.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -51,7 +51,7 @@ def clip(max_delta: float) -> Optimizer:
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating.
-    Errors: ArgumentError for what is no array; DtypeError for complex leaves.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex leaves.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.clip(1.0).update(rnp.array([-3.0, 0.5]), ())[0]
@@ -72,7 +72,7 @@ def clip_by_block_rms(threshold: float) -> Optimizer:
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 6.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.clip_by_block_rms(1.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])

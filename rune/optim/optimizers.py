@@ -39,7 +39,7 @@ def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = Fal
 
     Shapes: updates are a tree like the gradients, and so is the velocity of momentum in the state.
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optimizer = optim.sgd(0.5)
@@ -57,7 +57,7 @@ def momentum(learning_rate: Rate, decay: float = 0.9, nesterov: bool = False) ->
 
     Shapes: updates, and the velocity in the state, are trees like the parameters.
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.momentum(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -75,7 +75,7 @@ def adam(
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optimizer = optim.adam(0.5)
@@ -96,7 +96,7 @@ def adamw(
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adamw(0.5, weight_decay=0.1), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -118,7 +118,7 @@ def nadam(
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.nadam(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -136,7 +136,7 @@ def nadamw(
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.nadamw(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -151,7 +151,7 @@ def adamax(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float =
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adamax(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -169,7 +169,7 @@ def adamaxw(
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adamaxw(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -194,7 +194,7 @@ def rmsprop(
             like the parameters.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Hinton 2012, lecture 6a; centered, Graves 2013, arXiv:1308.0850.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.rmsprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -213,7 +213,7 @@ def adagrad(
 
     Shapes: updates, and nu in the state, are trees like the parameters.
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adagrad(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -233,7 +233,7 @@ def adadelta(
 
     Shapes: updates, and e_g and e_x in the state, are trees like the parameters.
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adadelta(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -251,7 +251,7 @@ def yogi(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.yogi(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -269,7 +269,7 @@ def lion(
 
     Shapes: updates, and mu in the state, are trees like the parameters.
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.lion(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -293,7 +293,7 @@ def lamb(
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.lamb(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -316,7 +316,7 @@ def lars(
     Shapes: updates, and the velocity in the state, are trees like the parameters.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: You et al. 2017, arXiv:1708.03888.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o = optim.lars(0.5, trust_coefficient=0.1)
@@ -344,7 +344,7 @@ def adafactor(
             and with momentum that of `ema`.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Shazeer & Stern 2018, arXiv:1804.04235.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adafactor(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])

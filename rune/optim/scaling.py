@@ -57,7 +57,7 @@ def scale(step_size: float) -> Optimizer:
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale(2.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -73,7 +73,7 @@ def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
 
     Shapes: updates are a tree like the gradients; the state is a count i32 [].
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError for what is no function of the step.
+    Errors: ArgumentError if an argument is not a function of the step.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o = optim.scale_by_schedule(optim.constant_schedule(0.5))

@@ -38,7 +38,7 @@ def linear_schedule(
     """A straight line from `init_value`, after `transition_begin` steps, to `end_value`, then flat.
 
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.optim as optim
     >>> float(optim.linear_schedule(1.0, 0.0, 4)(1))
@@ -60,7 +60,7 @@ def polynomial_schedule(
     """end + (init - end) (1 - t)**power, t going from 0 to 1 after `transition_begin` steps.
 
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.optim as optim
     >>> float(optim.polynomial_schedule(1.0, 0.0, 2, 4)(2))
@@ -239,7 +239,7 @@ def exponential_decay(
 
     transition_begin: the step that counting starts at.   end_value: not beyond this value.
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.optim as optim
     >>> float(optim.exponential_decay(1.0, 2, 0.25)(1))
@@ -266,7 +266,7 @@ def cosine_decay_schedule(
 
     exponent: the power of the cosine.
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.optim as optim
     >>> float(optim.cosine_decay_schedule(1.0, 10)(10))
@@ -286,7 +286,7 @@ def warmup_constant_schedule(init_value: float, peak_value: float, warmup_steps:
     """A line from `init_value` up to `peak_value`, then flat.
 
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.optim as optim
     >>> float(optim.warmup_constant_schedule(0.0, 1.0, 4)(2))
@@ -324,7 +324,7 @@ def warmup_exponential_decay_schedule(
     """A line up to `peak_value`, then `exponential_decay` from there.
 
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.optim as optim
     >>> float(optim.warmup_exponential_decay_schedule(0.0, 1.0, 2, 1, 0.5)(3))

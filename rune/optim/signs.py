@@ -66,7 +66,7 @@ def sign_sgd(learning_rate: Rate) -> Optimizer:
 
     Shapes: updates are a tree like the gradients; a schedule's count is i32 [].
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.sign_sgd(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -81,7 +81,7 @@ def signum(learning_rate: Rate, beta: float = 0.9) -> Optimizer:
 
     Shapes: updates, and the mean in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.signum(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -274,7 +274,7 @@ def optimistic_gradient_descent(
             is a bool [], True before the first step.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o = optim.optimistic_gradient_descent(0.5)
@@ -292,7 +292,7 @@ def add_noise(eta: float, gamma: float, key: Any) -> Optimizer:
     Shapes: updates are a tree like the gradients; the state holds a count i32 [] and a key [].
     Types:  each leaf in its dtype, floating or complex.
     Source: Neelakantan et al. 2015, arXiv:1511.06807.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g = optim.add_noise(0.0, 0.55, 0), rnp.array([3.0, -4.0])
@@ -333,7 +333,7 @@ def noisy_sgd(
 
     Shapes: updates are a tree like the gradients; the state holds a count i32 [] and a key [].
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g = optim.noisy_sgd(0.5, eta=0.0), rnp.array([3.0, -4.0])

@@ -89,7 +89,7 @@ def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
     """`inner` with an update that takes further arguments by name, and leaves out those unknown.
 
     Shapes: updates and state as of `inner`. Types: as of `inner`.
-    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
+    Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.with_extra_args_support(optim.sgd(0.5)), rnp.array([3.0]), rnp.array([1.0])
@@ -113,7 +113,7 @@ def chain(*parts: Optimizer) -> ExtraArgsOptimizer:
     """The parts one after another: the updates of one are the gradients of the next.
 
     Shapes: updates as of the last part; the state is the tuple of theirs. Types: as of the parts.
-    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
+    Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o = optim.chain(optim.clip(1.0), optim.sgd(0.5))
@@ -191,7 +191,7 @@ def scale_by_learning_rate(learning_rate: Rate) -> Optimizer:
 
     Shapes: updates are a tree like the gradients; a schedule's count is i32 [].
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.scale_by_learning_rate(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
@@ -239,7 +239,7 @@ def trace(decay: float, nesterov: bool = False) -> Optimizer:
     Shapes: updates, and the velocity in the state, are trees like the parameters.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Sutskever et al. 2013, On the importance of initialization and momentum, ICML.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.trace(0.9), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])

@@ -68,7 +68,7 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
     Shapes: updates are a tree like the gradients; the state is that of `inner`, for a list of
             leaves.
     Types:  as of `inner`, the other leaves in theirs.
-    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
+    Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> part = optim.masked(optim.sgd(1.0), {"a": True, "b": False})
@@ -174,7 +174,7 @@ def freeze(mask: Mask) -> ExtraArgsOptimizer:
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
+    Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> grads = {"a": rnp.ones(1), "b": rnp.ones(1)}
@@ -213,7 +213,7 @@ def conditionally_transform(
     In the other steps updates and the inner state pass as they are.
     Shapes: updates as of `inner`; the state is its state and a count i32 [].
     Types:  as of `inner`, which keeps those of gradients and state.
-    Errors: ArgumentError for what is no optimizer, and where trees are not alike.
+    Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> part = optim.conditionally_transform(optim.scale(2.0), lambda step: step % 2 == 1)

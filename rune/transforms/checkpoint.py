@@ -112,7 +112,7 @@ def _statics(numbers: Sequence[int], args: Sequence[Any]) -> dict[int, Any]:
 def checkpoint_name(value: Any, name: str) -> Any:
     """The value under a name, for the policies of checkpoint that go by names.
 
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.checkpoint_name(rnp.ones(2), "activations")

@@ -131,7 +131,7 @@ def explain(function: Callable[..., Any], device: str | Device | None = None) ->
 
     The function is traced and compiled, not run. The explanation is an `Explanation`, or, of a
     function that moves values between devices, a `SpanningExplanation`.
-    Errors: TransformError for what is no function.
+    Errors: TransformError if an argument is not a function.
 
     >>> import rune, rune.numpy as rnp
     >>> e = rune.explain(lambda x: rnp.exp(x) * 2.0)(rnp.ones(8))

@@ -179,7 +179,7 @@ def save_anything_except_these_names(*names: str) -> Policy:
 def save_from_both_policies(first: Saves, second: Saves) -> Policy:
     """Keep what one or the other policy keeps.
 
-    Errors: TransformError for what is no policy.
+    Errors: TransformError if an argument is not a policy.
 
     >>> import rune, rune.numpy as rnp
     >>> named = rune.checkpoint_policies.save_only_these_names("a")

@@ -89,7 +89,7 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, or ArrayTypes (whose sizes may be symbolic).
-    Errors: TransformError for what is no function; else those of the function.
+    Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.eval_shape(lambda a, b: a @ b, rnp.ones((2, 3)), rune.ShapeDtypeStruct((3, 4), "f32"))

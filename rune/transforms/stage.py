@@ -29,7 +29,7 @@ def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
 
     Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over arrays are the
     program's explicit constants.
-    Errors: ArgumentError for arguments that are no arrays; TransformError for what is no
+    Errors: ArgumentError for arguments that are no arrays; TransformError if an argument is not a
             function.
 
     >>> import rune, rune.numpy as rnp

@@ -46,7 +46,7 @@ class SymbolicAxes:
     def of(declared: Any, in_dims: Any) -> SymbolicAxes | None:
         """Check and keep a declaration; None where nothing is declared.
 
-        Errors: ArgumentError for what is no range, no pattern, or leaves the axes open.
+        Errors: ArgumentError if an argument is not a range, no pattern, or leaves the axes open.
         """
         if declared is None and in_dims is None:
             return None
@@ -167,7 +167,7 @@ class SymbolicAxes:
 
 
 def _checked_ranges(declared: Any) -> dict[str, tuple[Bound, Bound | None]]:
-    """The ranges by name. Errors: ArgumentError for what is no name, or no range."""
+    """The ranges by name. Errors: ArgumentError if a name is not a string or a range is not one."""
     if not isinstance(declared, Mapping) or not declared:
         raise ArgumentError(f"jit: cannot read dims={declared!r} (no sizes by name)", hint=RANGES)
     return {_checked_name(name): _checked_range(name, r) for name, r in declared.items()}

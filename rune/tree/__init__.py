@@ -147,7 +147,7 @@ def flatten_with_path(
 
     is_leaf_takes_path: ask `is_leaf(path, node)` instead of `is_leaf(node)`.
 
-    Errors: none: what is no container is a leaf.
+    Errors: none: anything but a container is a leaf.
 
     >>> [(keystr(path), leaf) for path, leaf in flatten_with_path({"a": [7, 8]})[0]]
     [("['a'][0]", 7), ("['a'][1]", 8)]
@@ -206,7 +206,7 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
 def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     """The leaves of a tree.
 
-    Errors: none: what is no container is a leaf.
+    Errors: none: anything but a container is a leaf.
 
     >>> from rune import tree
     >>> tree.leaves({"b": 2, "a": (1, None)})
@@ -218,7 +218,7 @@ def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
 def structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeDef:
     """The structure of a tree.
 
-    Errors: none: what is no container is a leaf.
+    Errors: none: anything but a container is a leaf.
 
     >>> structure({"a": 1, "b": (2, None)})
     PyTreeDef({'a': *, 'b': (*, None)})
@@ -231,7 +231,7 @@ def leaves_with_path(
 ) -> list[tuple[KeyPath, Any]]:
     """The (key path, leaf) pairs of a tree.
 
-    Errors: none: what is no container is a leaf.
+    Errors: none: anything but a container is a leaf.
 
     >>> from rune import tree
     >>> [(tree.keystr(path), leaf) for path, leaf in tree.leaves_with_path({"a": [5]})]
@@ -352,7 +352,7 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) 
 def all_leaves(values: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     """Whether all values are leaves.
 
-    Errors: none: what is no container is a leaf.
+    Errors: none: anything but a container is a leaf.
 
     >>> all_leaves([1, "a"]), all_leaves([1, None])
     (True, False)
@@ -374,7 +374,7 @@ def flatten_up_to(prefix: TreeDef, tree: Any) -> list[Any]:
 def is_tree_node(cls: type) -> bool:
     """Whether instances of a class are nodes: containers, namedtuples, None, registered classes.
 
-    Errors: none: what is no container is a leaf.
+    Errors: none: anything but a container is a leaf.
 
     >>> is_tree_node(dict), is_tree_node(type(None)), is_tree_node(set)
     (True, True, False)

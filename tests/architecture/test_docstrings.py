@@ -62,7 +62,7 @@ NO_ARRAYS = frozenset(
     reduce_window_shape_tuple s_ index_exp next_fast_len prev_fast_len key_dtype
     """.split()
 )
-PROMISES = "ArgumentError for what is no array"
+PROMISES = "ArgumentError if an argument is not an array"
 
 
 def told(found: Any) -> str:

@@ -260,7 +260,7 @@ def test_a_limit_that_is_no_number_of_bytes_is_said_once_and_the_usual_one_holds
     monkeypatch.setenv("RUNE_CACHE_BYTES", text)
     monkeypatch.setenv("RUNE_CACHE_DIR", str(tmp_path))
 
-    with pytest.warns(CacheWarning, match="RUNE_CACHE_BYTES=.* is no number of bytes"):
+    with pytest.warns(CacheWarning, match="RUNE_CACHE_BYTES=.* is not a number of bytes"):
         disk_cache.store(KEY, VALUE)
     assert disk_cache.load(KEY) == VALUE  # a second warning would be an error here
     assert disk_cache._limit_bytes() == disk_cache.LIMIT_BYTES

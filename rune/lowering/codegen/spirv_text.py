@@ -78,7 +78,7 @@ class _Printer:
     # --- declarations ------------------------------------------------------------------------
 
     def type(self, op: int, words: list[int]) -> str | None:
-        """How a type is written; None for what is no type."""
+        """How a type is written; None if the name is not a type."""
         match op:
             case Op.TypeVoid | Op.TypeBool:
                 return Op(op).name.removeprefix("Type").lower()

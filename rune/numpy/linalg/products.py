@@ -42,7 +42,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonal of the last two axes; `offset` counts to the right.
 
     Shapes: x [*B, M, N] -> [*B, K]. Types: that of `x`.
-    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+    Errors: ArgumentError if an argument is not an array; ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.diagonal(rnp.arange(4).reshape(2, 2))
@@ -55,8 +55,8 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sum of the diagonal of the last two axes.
 
     Shapes: x [*B, M, N] -> [*B]. Types: as `sum`.
-    Errors: ArgumentError for what is no array; DtypeError for an unknown dtype; ShapeError for
-            rank 0.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype;
+            ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.trace(rnp.ones((5, 3, 3))).shape

@@ -44,7 +44,7 @@ def whiten(obs: Any, check_finite: bool = True) -> Any:
     """Observations [M, N] over the deviation of each column; a column without any stays.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array; AxisError for an axis out of range.
+    Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.cluster.vq import whiten

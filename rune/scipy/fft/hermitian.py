@@ -14,8 +14,8 @@ def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     Arguments are those of `rune.numpy.fft.irfftn`.
     Shapes: as x, with s[-1], or 2 (N - 1) from N elements, along the last of the axes.
     Types:  f32, of f64 and c128 f64.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -32,8 +32,8 @@ def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
 
     Shapes: as x, with s[-1] // 2 + 1 along the last of the axes.
     Types:  c64, of f64 c128.
-    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
-            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
+            complex numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -50,8 +50,8 @@ def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 
     Shapes: as x, with s[-1], or 2 (N - 1) from N elements, along the last of the axes.
     Types:  f32, of f64 and c128 f64.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -67,8 +67,8 @@ def ihfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None)
 
     Shapes: as x, with s[-1] // 2 + 1 along the last of the axes.
     Types:  c64, of f64 c128.
-    Errors: ArgumentError for what is no array and another `norm`; DtypeError for complex
-            numbers; ShapeError for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
+            complex numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp

@@ -24,7 +24,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
 def prev_fast_len(target: int, real: bool = False) -> int:
     """The largest length up to `target` without a prime factor above 11, or 5 if `real`.
 
-    Errors: ArgumentError for what is no array; DtypeError for anything but integers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers.
 
     >>> from rune.scipy import fft
     >>> fft.prev_fast_len(1021), fft.prev_fast_len(1021, real=True)

@@ -171,8 +171,8 @@ def idct(
 
     Shapes: as x, with n elements along the axis.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
@@ -191,8 +191,8 @@ def dst(
 
     Shapes: as x, with n elements along the axis.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array, another `norm` and `type` that is no integer;
-            ShapeError for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array, `norm` is unknown or `type` is not an
+            integer; ShapeError for no elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
@@ -211,8 +211,8 @@ def idst(
 
     Shapes: as x, with n elements along the axis.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
@@ -231,8 +231,8 @@ def dctn(
 
     s:      the length along each of the axes; -1 keeps what there is.
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
@@ -251,8 +251,8 @@ def idctn(
     """The inverse of `dctn`.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
@@ -271,8 +271,8 @@ def dstn(
     """`dst` along several axes: by default all, or the last len(s).
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp
@@ -290,8 +290,8 @@ def idstn(
     """The inverse of `dstn`.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array and another `norm`; ShapeError for no elements;
-            AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
+            elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
     >>> import rune.numpy as rnp

@@ -197,8 +197,8 @@ class BarycentricInterpolator:
 
     xi: [N], distinct;  yi: [N, *S].  Well-conditioned at Chebyshev points alone.
     Source: Berrut & Trefethen 2004, SIAM Review 46(3).
-    Errors: ArgumentError for what is no array; ShapeError for values that are not as many as
-            points.
+    Errors: ArgumentError if an argument is not an array; ShapeError for values that are not as many
+            as points.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import BarycentricInterpolator
@@ -237,8 +237,9 @@ def barycentric_interpolate(xi: Any, yi: Any, x: Any) -> Any:
 
     Shapes: xi [N], yi [N, *V], x [*S] -> [*S, *V].
     Types:  real, of all three together; bools and integers as f32.
-    Errors: ArgumentError for what is no array; DtypeError for what is no array and complex
-            numbers; ShapeError for shapes that do not fit; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError if an argument is not an array
+            or is complex; ShapeError for shapes that do not fit; AxisError for an axis out of
+            range.
     Source: Berrut & Trefethen 2004, SIAM Review 46(3).
 
     >>> import rune.numpy as rnp

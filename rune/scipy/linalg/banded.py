@@ -153,7 +153,7 @@ def cholesky_banded(
     Shapes: [*B, u + 1, N] -> [*B, u + 1, N], with zeros outside of the matrix.
     NaN from the first column on that shows `ab` not to be positive definite.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+    Errors: ArgumentError if an argument is not an array; ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.5, band Cholesky.
 
     >>> import rune.numpy as rnp
@@ -173,7 +173,7 @@ def cho_solve_banded(
 
     Shapes: cb [*B, u + 1, N], b [N] or [*B, N, K] -> [*B, N] or [*B, N, K].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.5, band Cholesky.
 
     >>> import rune.numpy as rnp

@@ -39,7 +39,7 @@ def cholesky(
     Only the triangle of that name is read. NaN where `a` is not positive definite.
     Shapes: [*B, N, N] -> [*B, N, N].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
             arXiv:1602.07527.
 
@@ -62,7 +62,7 @@ def cho_factor(
 
     Shapes: a [*B, M, M] -> [*B, M, M] and a Python bool.
     Types:  in the dtype of a, complex too; bools and integers as f32.
-    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
             arXiv:1602.07527.
 
@@ -86,7 +86,7 @@ def lu(
     permute_l:  gives P L and U instead; p_indices: gives numbers p with a = L[p] U instead of P.
     Shapes: [*B, M, N] -> [*B, M, M], [*B, M, K], [*B, K, N], K = min(M, N).
     Types:  P real, L and U complex of complex numbers; bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+    Errors: ArgumentError if an argument is not an array; ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
 
@@ -121,7 +121,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
     Shapes: [*B, M, N] -> [*B, M, N], i32[*B, min(M, N)].
     Types:  complex numbers too; bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for rank 0.
+    Errors: ArgumentError if an argument is not an array; ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
 

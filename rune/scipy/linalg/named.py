@@ -198,7 +198,7 @@ def block_diag(*arrs: Any) -> Any:
 
     Shapes: [*B, M_k, N_k] each -> [*B, ΣM, ΣN].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

@@ -33,7 +33,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     r:      conj(c) by default; its first element is not read.
     Shapes: [*B, M], [*B, N] -> [*B, M, N].
     Types:  any, kept.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -67,7 +67,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     r:      zeros by default; its first element is not read.
     Shapes: [*B, M], [*B, N] -> [*B, M, N].
     Types:  any, kept.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -88,7 +88,7 @@ def circulant(c: Any) -> Any:
     """A matrix whose columns are c turned round by one more place each. [*B, N] -> [*B, N, N].
 
     Types:  that of `c`.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -193,7 +193,7 @@ def _with_subdiagonal(top: Any, below: Any) -> Any:
 def fiedler(a: Any) -> Any:
     """The matrix of distances |a_i - a_j|. Shapes: [*B, N] -> [*B, N, N].
 
-    Errors: ArgumentError for what is no array; DtypeError for bools.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

@@ -80,7 +80,7 @@ def cho_solve(
 
     Shapes: factor [*B, N, N], b [*B, N, K] or [N].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
             arXiv:1602.07527.
 
@@ -154,7 +154,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
     Shapes: a [*B, M, M] -> [*B, M, M].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
 
@@ -171,7 +171,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
     Shapes: a [*B, M, M] -> [*B].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
 
@@ -195,7 +195,7 @@ def lstsq(
             values [min(M, N)].
     Types:  x of a and b together, complex too, the residuals and singular values in its real dtype,
             the rank i32; bools and integers as f32.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
             QR.
 
@@ -218,7 +218,7 @@ def pinv(
     return_rank:  whether the number of the others is given as well.
     Shapes: a [*B, M, N] -> [*B, N, M].
     Types:  bools and integers become floats.
-    Errors: DtypeError for what is no array; ShapeError for rank 0.
+    Errors: DtypeError if an argument is not an array; ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
             QR.
 

@@ -158,8 +158,8 @@ def solve_circulant(
     singular:  "lstsq" leaves out the frequencies whose size is up to tol (N eps times the greatest
                one for None); otherwise a singular C gives infinities or NaN.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit; AxisError
-            for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit;
+            AxisError for an axis out of range.
     Source: two Fourier transforms, Golub & Van Loan 4e, §4.8.2.
 
     >>> import rune.numpy as rnp

@@ -72,8 +72,8 @@ def convolve1d(
 
     Shapes: as input.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
-            shapes that do not fit; AxisError for an axis out of range.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
+            for shapes that do not fit; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import convolve1d
@@ -123,8 +123,8 @@ def convolve(
 
     Shapes: as input.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
+            for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import convolve
@@ -150,8 +150,8 @@ def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     """The sum of second differences along all axes.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
-            rank 0.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
+            for rank 0.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import laplace
@@ -180,8 +180,8 @@ def sobel(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) ->
     """Sobel's differences along an axis, smoothed by (1, 2, 1) along the others.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array; AxisError for an
-            axis out of range.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import sobel
@@ -195,8 +195,8 @@ def prewitt(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) 
     """Prewitt's differences along an axis, smoothed by (1, 1, 1) along the others.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array; AxisError for an
-            axis out of range.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import prewitt
@@ -215,8 +215,8 @@ def uniform_filter1d(
     """The mean of `size` elements around each along an axis.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array; AxisError for an
-            axis out of range.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import uniform_filter1d
@@ -236,7 +236,7 @@ def uniform_filter(
     """The mean of a box of elements around each.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode` and another `size`; DtypeError for what is no
+    Errors: ArgumentError for another `mode` and another `size`; DtypeError if an argument is not an
             array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -291,8 +291,8 @@ def maximum_filter(
     """The largest of a box of elements around each; equal ones share the derivative.
 
     Shapes: any, kept. Types: that of `input`.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array and complex
-            numbers; AxisError for an axis out of range.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array or is
+            complex; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import maximum_filter
@@ -309,8 +309,8 @@ def minimum_filter(
     """The smallest of a box of elements around each; equal ones share the derivative.
 
     Shapes: any, kept. Types: that of `input`.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array and complex
-            numbers; AxisError for an axis out of range.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array or is
+            complex; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import minimum_filter

@@ -96,8 +96,8 @@ def gaussian_laplace(input: Any, sigma: Any, mode: str = "reflect", cval: Any = 
     """The sum over axes of the second derivative of gaussian_filter.
 
     Shapes: as input. Types: as input, complex too; bools and integers as f32.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
-            rank 0.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
+            for rank 0.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import gaussian_laplace
@@ -119,8 +119,8 @@ def gaussian_gradient_magnitude(
     """The length of the gradient of gaussian_filter; its derivative is NaN where that is 0.
 
     Shapes: as input. Types: as input, complex too; bools and integers as f32.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array; ShapeError for
-            rank 0.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
+            for rank 0.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import gaussian_gradient_magnitude

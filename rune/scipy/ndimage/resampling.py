@@ -145,7 +145,7 @@ def shift(input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: 
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
     Shapes: as input; shift [] or [D], one for each axis. Types: as input.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import shift
@@ -200,8 +200,8 @@ def rotate(
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
     Shapes: as input; with `reshape` both axes as long as that takes. Types: as input.
-    Errors: ArgumentError for another `mode`; DtypeError for what is no array; AxisError for an
-            axis out of range.
+    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; AxisError
+            for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import rotate

@@ -101,7 +101,7 @@ def brentq(
     Source: Brent 1973, Algorithms for Minimization Without Derivatives, chapter 4.
     Shapes: a, b broadcast together, a root for each.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.optimize import brentq
     >>> brentq(lambda x: x * x - 2.0, 0.0, 2.0)
@@ -137,7 +137,7 @@ def bisect(
     f, rtol, derivatives: as brentq.
     Shapes: a, b broadcast together, a root for each.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 3.8(ii) and 3.8(iii).
 
     >>> from rune.scipy.optimize import bisect
@@ -180,7 +180,7 @@ def newton(
     Differentiable in `args`. NaN where it does not converge.
     Shapes: as x0, a root for each.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 3.8(ii) and 3.8(iii).
 
     >>> from rune.scipy.optimize import newton
@@ -289,8 +289,8 @@ def root(
     Works under jit and vmap. Source: Nocedal & Wright 2006, section 11.2.
     Shapes: x0 [N] -> x, fun [N], jac [N, N], status and the counts [].
     Types:  in the dtype of x0; bools and integers as f32; the counts i32.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for a
-            shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for a shape that does not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.optimize import root

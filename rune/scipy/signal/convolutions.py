@@ -111,8 +111,8 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
 
     Integers are convolved directly, which is exact; so are arrays of symbolic sizes.
     Shapes: of one rank. Types: any; only shapes and dtypes are looked at.
-    Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
-            not fit.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError for shapes
+            that do not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -137,8 +137,8 @@ def correlate(
     """The cross-correlation of two arrays: `convolve` with in2 reversed and conjugated.
 
     Shapes: as `convolve`. Types: as `convolve`.
-    Errors: ArgumentError for what is no array, another `mode` and another `method`; ShapeError
-            for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array, `mode` is unknown or `method` is unknown;
+            ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -154,8 +154,8 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Any:
 
     For mode "same" and an odd total length SciPy gives each of them one more than it is.
     Shapes: [L], as many as `correlate` gives. Types: i32.
-    Errors: ArgumentError for what is no array and another `mode`; DtypeError for bools as
-            `in1_len`.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError for bools
+            as `in1_len`.
 
     >>> from rune.scipy import signal
     >>> signal.correlation_lags(3, 2)
@@ -183,8 +183,8 @@ def convolve2d(
 
     boundary: what is around in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
     Shapes: of rank 2, as `convolve`. Types: as `convolve`.
-    Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
-            not fit.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError for shapes
+            that do not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -205,8 +205,8 @@ def correlate2d(
     """The cross-correlation of two matrices; arguments are those of `convolve2d`.
 
     Shapes: of rank 2, as `convolve`. Types: as `convolve`.
-    Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
-            not fit.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError for shapes
+            that do not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -304,8 +304,8 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     Cost: O(n log m) for n elements and a kernel of m, along the axis where they differ most.
     Shapes: as `convolve`, along `axes`.
     Types:  of both together, complex too; bools, integers and halves as f32.
-    Errors: ArgumentError for what is no array and another `mode`; ShapeError for shapes that do
-            not fit; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError for shapes
+            that do not fit; AxisError for an axis out of range.
     Source: Fourier transforms, Oppenheim & Schafer 3e, §8.7.
 
     >>> import rune.numpy as rnp

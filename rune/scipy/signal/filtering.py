@@ -98,7 +98,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
 
     Shapes: b [K], a [L] -> [max(K, L) - 1].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
     Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.
 
     >>> import rune.numpy as rnp
@@ -222,7 +222,7 @@ def savgol_coeffs(
          "dot" for that of the samples.
     Shapes: [window_length]. Types: f32.
     Source: Savitzky & Golay 1964, Analytical Chemistry 36(8).
-    Errors: ArgumentError for what is no array; DtypeError for anything but integers as
+    Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers as
             `window_length` and complex numbers as `polyorder`.
 
     >>> from rune.scipy import signal

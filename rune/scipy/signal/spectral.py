@@ -203,8 +203,8 @@ def welch(
     """The power of a signal at each frequency, a mean over segments. Arguments as `csd`.
 
     Shapes: as `csd`. Types: real: frequencies in the dtype of x, powers f32, of f64 f64.
-    Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
+            for no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -227,8 +227,8 @@ def periodogram(
     """The power of a signal at each frequency, by one transform of the whole of it.
 
     Shapes: as `csd`, nfft N by default. Types: as `welch`.
-    Errors: ArgumentError for what is no array; ShapeError for no elements; AxisError for an
-            axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for no elements; AxisError for
+            an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -252,8 +252,8 @@ def coherence(
     """How much of two signals' powers is common, from 0 to 1: |Pxy|² / (Pxx Pyy).
 
     Shapes: as `csd`. Types: real: frequencies in the dtype of x, the others f32, of f64 f64.
-    Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
+            for no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -283,8 +283,8 @@ def spectrogram(
             times behind all others.
     Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
     Types:  as `welch`; of mode "complex" c64, of f64 c128.
-    Errors: ArgumentError for what is no array, another `mode` and `nperseg` that is no integer;
-            ShapeError for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array, `mode` is unknown or `nperseg` is not an
+            integer; ShapeError for no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -340,8 +340,8 @@ def stft(
             times behind all others.
     Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
     Types:  frequencies and times real in the dtype of x, the transforms c64, of f64 c128.
-    Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
+            for no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -389,8 +389,8 @@ def istft(
     Result: times, signal.
     Shapes: Zxx [..., F, T] -> [N], [..., N].
     Types:  real, or a complex signal if not one-sided: f32 and c64, of 64 bits f64 and c128.
-    Errors: ArgumentError for what is no array and `nperseg` that is no integer; ShapeError for
-            rank 0.
+    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
+            for rank 0.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp

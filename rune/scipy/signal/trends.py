@@ -77,8 +77,8 @@ def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
 
     N: the length of the transform, by default that of the axis.
     Shapes: as x, with N elements along the axis. Types: c64, of f64 c128.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for no elements; AxisError for an axis out of range.
     Source: one-sided spectra, Oppenheim & Schafer 3e, §12.4.
 
     >>> import rune.numpy as rnp

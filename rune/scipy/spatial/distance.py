@@ -83,8 +83,8 @@ def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
 
     Shapes: [M, N] -> [M (M - 1) / 2].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            another rank.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for another rank.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.spatial.distance import pdist

@@ -83,7 +83,7 @@ def i0(x: Any) -> Any:
     """I0(x), the modified Bessel function of order 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import i0
@@ -98,7 +98,7 @@ def i1(x: Any) -> Any:
     """I1(x), the modified Bessel function of order 1.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import i1
@@ -113,7 +113,7 @@ def i0e(x: Any) -> Any:
     """exp(-|x|) I0(x), which does not overflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import i0e
@@ -128,7 +128,7 @@ def i1e(x: Any) -> Any:
     """exp(-|x|) I1(x), which does not overflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import i1e
@@ -204,7 +204,7 @@ def k0(x: Any) -> Any:
     """K0(x), the modified Bessel function of the second kind; infinite at 0, NaN below.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import k0
@@ -219,7 +219,7 @@ def k1(x: Any) -> Any:
     """K1(x); infinite at 0, NaN below.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import k1
@@ -234,7 +234,7 @@ def k0e(x: Any) -> Any:
     """exp(x) K0(x), which does not underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import k0e
@@ -249,7 +249,7 @@ def k1e(x: Any) -> Any:
     """exp(x) K1(x), which does not underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
     >>> from rune.scipy.special import k1e

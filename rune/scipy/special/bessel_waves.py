@@ -104,7 +104,7 @@ def j0(x: Any) -> Any:
     """J0(x), the Bessel function of order 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
     >>> from rune.scipy.special import j0
@@ -119,7 +119,7 @@ def j1(x: Any) -> Any:
     """J1(x), the Bessel function of order 1.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
     >>> from rune.scipy.special import j1
@@ -134,7 +134,7 @@ def y0(x: Any) -> Any:
     """Y0(x), the Bessel function of the second kind; -inf at 0, NaN below.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
     >>> from rune.scipy.special import y0
@@ -149,7 +149,7 @@ def y1(x: Any) -> Any:
     """Y1(x); -inf at 0, NaN below.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
     >>> from rune.scipy.special import y1

@@ -59,8 +59,8 @@ def betaln(a: Any, b: Any) -> Any:
 
     Source: DLMF 5.12.1 and 5.11.1.
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import betaln
     >>> betaln(2.0, 3.0)
@@ -78,8 +78,8 @@ def beta(a: Any, b: Any) -> Any:
     """B(a, b) = Γ(a) Γ(b) / Γ(a + b).
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
     >>> from rune.scipy.special import beta
@@ -113,7 +113,7 @@ def binom(n: Any, k: Any) -> Any:
     """Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)), the number of choices of k out of n.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
     >>> from rune.scipy.special import binom
@@ -196,7 +196,7 @@ def poch(z: Any, m: Any) -> Any:
 
     Shapes: broadcast together.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
     >>> from rune.scipy.special import poch

@@ -18,7 +18,7 @@ def expit(x: Any) -> Any:
     """1 / (1 + exp(-x)).
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import expit
     >>> expit(0.0)
@@ -32,7 +32,7 @@ def log_expit(x: Any) -> Any:
     """log(expit(x)), without underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import log_expit
     >>> log_expit(-1e4)
@@ -58,7 +58,7 @@ def logit(x: Any) -> Any:
     """log(x / (1 - x)): the inverse of expit; NaN outside [0, 1].
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import logit
     >>> logit(0.5)
@@ -91,8 +91,8 @@ def xlogy(x: Any, y: Any) -> Any:
     """x log(y), and 0 where x is 0.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import xlogy
     >>> xlogy(0.0, 0.0)
@@ -106,8 +106,8 @@ def xlog1py(x: Any, y: Any) -> Any:
     """x log(1 + y), and 0 where x is 0.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import xlog1py
     >>> xlog1py(0.0, -1.0)
@@ -121,7 +121,7 @@ def entr(x: Any) -> Any:
     """-x log(x), 0 at 0 and -inf below.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import entr
     >>> entr(0.5)
@@ -135,8 +135,8 @@ def rel_entr(x: Any, y: Any) -> Any:
     """x log(x / y) for positive x and y, 0 for x = 0 <= y, else inf.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import rel_entr
     >>> rel_entr(0.0, 1.0)
@@ -157,8 +157,8 @@ def kl_div(x: Any, y: Any) -> Any:
     """x log(x / y) - x + y for positive x and y, y for x = 0 <= y, else inf.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import kl_div
     >>> kl_div(1.0, 2.0)
@@ -179,7 +179,7 @@ def exprel(x: Any) -> Any:
     """(exp(x) - 1) / x, and 1 at 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import exprel
     >>> exprel(0.0)
@@ -196,7 +196,7 @@ def cosm1(x: Any) -> Any:
     """cos(x) - 1, exact near 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import cosm1
     >>> cosm1(1e-3)
@@ -211,7 +211,7 @@ def log1p(x: Any) -> Any:
     """log(1 + x), exact near 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import log1p
     >>> log1p(0.0)
@@ -225,7 +225,7 @@ def expm1(x: Any) -> Any:
     """exp(x) - 1, exact near 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import expm1
     >>> expm1(0.0)
@@ -253,8 +253,8 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     """(x**lmbda - 1) / lmbda, and log(x) for lmbda = 0. Source: Box & Cox 1964.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import boxcox
     >>> boxcox(4.0, 0.5)
@@ -268,8 +268,8 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     """((1 + x)**lmbda - 1) / lmbda, and log(1 + x) for lmbda = 0.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import boxcox1p
     >>> boxcox1p(3.0, 0.5)
@@ -292,8 +292,8 @@ def inv_boxcox(y: Any, lmbda: Any) -> Any:
     """The inverse of boxcox in x.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import inv_boxcox
     >>> inv_boxcox(2.0, 0.0)
@@ -307,8 +307,8 @@ def inv_boxcox1p(y: Any, lmbda: Any) -> Any:
     """The inverse of boxcox1p in x.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import inv_boxcox1p
     >>> inv_boxcox1p(2.0, 0.0)
@@ -322,8 +322,8 @@ def huber(delta: Any, r: Any) -> Any:
     """r²/2 up to |r| = delta, and delta (|r| - delta/2) beyond; inf for negative delta.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
     Source: Huber 1964, The Annals of Mathematical Statistics 35(1).
 
     >>> from rune.scipy.special import huber
@@ -340,8 +340,8 @@ def pseudo_huber(delta: Any, r: Any) -> Any:
     """delta² (sqrt(1 + (r/delta)²) - 1): a smooth kind of huber.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
     Source: Huber 1964, The Annals of Mathematical Statistics 35(1).
 
     >>> from rune.scipy.special import pseudo_huber

@@ -74,7 +74,7 @@ def ellipk(m: Any) -> Any:
 
     Shapes: any, kept. Types: bools and integers become floats.
     Source: DLMF 19.8.5.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import ellipk
     >>> ellipk(0.0)
@@ -88,7 +88,7 @@ def ellipkm1(p: Any) -> Any:
     """K(1 - p), exact for small p.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 19.8.5.
 
     >>> from rune.scipy.special import ellipkm1
@@ -104,7 +104,7 @@ def ellipe(m: Any) -> Any:
 
     Shapes: any, kept. Types: bools and integers become floats.
     Source: DLMF 19.8.6.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import ellipe
     >>> ellipe(1.0)

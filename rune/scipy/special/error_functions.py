@@ -36,7 +36,7 @@ def erf(x: Any) -> Any:
     """The error function, 2/√π times the integral of exp(-t²) from 0 to x.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
     >>> from rune.scipy.special import erf
@@ -51,7 +51,7 @@ def erfc(x: Any) -> Any:
     """1 - erf(x), exact where that is small.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
     >>> from rune.scipy.special import erfc
@@ -66,7 +66,7 @@ def erfinv(x: Any) -> Any:
     """The inverse of erf: infinite at -1 and 1, NaN beyond.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
     >>> from rune.scipy.special import erfinv
@@ -111,7 +111,7 @@ def erfcx(x: Any) -> Any:
     """exp(x²) erfc(x), which does not underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
     >>> from rune.scipy.special import erfcx
@@ -153,7 +153,7 @@ def erfcinv(y: Any) -> Any:
     """The inverse of erfc: infinite at 0 and 2, NaN beyond.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
     >>> from rune.scipy.special import erfcinv
@@ -171,7 +171,7 @@ def ndtr(x: Any) -> Any:
     """Φ(x), the normal distribution function.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
     >>> from rune.scipy.special import ndtr
@@ -217,7 +217,7 @@ def log_ndtr(x: Any) -> Any:
     """log Φ(x), also where Φ underflows.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
     >>> from rune.scipy.special import log_ndtr
@@ -245,7 +245,7 @@ def ndtri(p: Any) -> Any:
     """The inverse of Φ: infinite at 0 and 1, NaN beyond.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
     >>> from rune.scipy.special import ndtri
@@ -278,7 +278,7 @@ def ndtri_exp(y: Any) -> Any:
     """The inverse of log Φ.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
     >>> from rune.scipy.special import ndtri_exp
@@ -311,7 +311,7 @@ def dawsn(x: Any) -> Any:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
     >>> from rune.scipy.special import dawsn
@@ -326,7 +326,7 @@ def erfi(x: Any) -> Any:
     """-i erf(ix), 2/√π times the integral of exp(t²) from 0 to x.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
     >>> from rune.scipy.special import erfi

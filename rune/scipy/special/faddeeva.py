@@ -80,7 +80,7 @@ def wofz(z: Any) -> Any:
 
     Types: c64, or c128 of 64-bit numbers.
     Shapes: any, kept.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if an argument is not an array.
     Source: Al Azah & Chandler-Wilde 2021, SIAM J. Numer. Anal. 59(5).
 
     >>> from rune.scipy.special import wofz
@@ -141,8 +141,8 @@ def owens_t(h: Any, a: Any) -> Any:
 
     Source: Owen 1956, Annals of Mathematical Statistics 27(4).
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import owens_t
     >>> owens_t(0.0, 1.0)

@@ -77,7 +77,7 @@ def gamma(x: Any) -> Any:
     NaN at the negative integers, infinite at 0.
     Source: DLMF 5.5.3 and 5.11.3.
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import gamma
     >>> gamma(5.0)
@@ -131,7 +131,7 @@ def gammaln(x: Any) -> Any:
 
     Source: DLMF 5.5.3 and 5.11.1.
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import gammaln
     >>> gammaln(5.0)
@@ -145,7 +145,7 @@ def loggamma(x: Any) -> Any:
     """log Γ(x) of a real x: NaN below 0, where it is complex.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 5.5.3 and 5.11.1.
 
     >>> from rune.scipy.special import loggamma
@@ -160,7 +160,7 @@ def gammasgn(x: Any) -> Any:
     """The sign of Γ(x); NaN at the negative integers.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 5.5.3 and 5.11.1.
 
     >>> from rune.scipy.special import gammasgn
@@ -217,7 +217,7 @@ def digamma(x: Any) -> Any:
 
     Source: DLMF 5.5.2, 5.5.4 and 5.11.2.
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import digamma
     >>> digamma(1.0)
@@ -236,7 +236,7 @@ def polygamma(n: Any, x: Any) -> Any:
     Not differentiable in n.
     Shapes: broadcast together.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 5.15.1 and 25.11.5.
 
     >>> from rune.scipy.special import polygamma

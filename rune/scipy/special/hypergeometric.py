@@ -54,8 +54,8 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
     Source: DLMF 13.2.2, 13.2.39 and 13.7.1.
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import hyp1f1
     >>> hyp1f1(1.0, 1.0, 1.0)
@@ -85,8 +85,8 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
 
     Source: DLMF 15.2.1, 15.4.20, 15.8.1.
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for shapes that do not fit.
 
     >>> from rune.scipy.special import hyp2f1
     >>> hyp2f1(1.0, 1.0, 2.0, 0.5)

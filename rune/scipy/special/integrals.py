@@ -51,7 +51,7 @@ def exp1(x: Any) -> Any:
 
     Source: DLMF 6.2.1 and 6.6.2.
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import exp1
     >>> exp1(1.0)
@@ -96,7 +96,7 @@ def expi(x: Any) -> Any:
     Types: relative to the result, except near its zero 0.3725.
     Source: DLMF 6.2.5 and 6.6.1.
     Shapes: any, kept.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import expi
     >>> expi(1.0)
@@ -218,7 +218,7 @@ def sici(x: Any) -> tuple[Any, Any]:
     """Si(x) and Ci(x); Ci is NaN below 0, where it is complex.
 
     Shapes: any, kept by both. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 6.2.19 and 6.2.20.
 
     >>> from rune.scipy.special import sici
@@ -291,7 +291,7 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     """S(x) and C(x), the integrals of sin(πt²/2) and cos(πt²/2) from 0 to x.
 
     Shapes: any, kept by both. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 7.5.3 and 7.5.4.
 
     >>> from rune.scipy.special import fresnel
@@ -338,7 +338,7 @@ def spence(x: Any) -> Any:
 
     Source: DLMF 25.12.3, 25.12.4 and 25.12.6.
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import spence
     >>> spence(0.0)

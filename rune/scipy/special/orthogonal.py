@@ -70,7 +70,7 @@ def eval_chebyt(n: Any, x: Any) -> Any:
 
     Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+    Errors: ArgumentError if an argument is not an array or `n` is not an integer; DtypeError for
             complex numbers.
     Source: the recurrences of DLMF 18.9.1.
 
@@ -86,7 +86,7 @@ def eval_chebyu(n: Any, x: Any) -> Any:
 
     Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+    Errors: ArgumentError if an argument is not an array or `n` is not an integer; DtypeError for
             complex numbers.
     Source: the recurrences of DLMF 18.9.1.
 
@@ -102,7 +102,7 @@ def eval_hermite(n: Any, x: Any) -> Any:
 
     Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+    Errors: ArgumentError if an argument is not an array or `n` is not an integer; DtypeError for
             complex numbers.
     Source: the recurrences of DLMF 18.9.1.
 
@@ -120,7 +120,7 @@ def eval_hermitenorm(n: Any, x: Any) -> Any:
 
     Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+    Errors: ArgumentError if an argument is not an array or `n` is not an integer; DtypeError for
             complex numbers.
     Source: the recurrences of DLMF 18.9.1.
 
@@ -136,7 +136,7 @@ def eval_laguerre(n: Any, x: Any) -> Any:
 
     Shapes: n and x broadcast together.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for what is no array and `n` that is no integer; DtypeError for
+    Errors: ArgumentError if an argument is not an array or `n` is not an integer; DtypeError for
             complex numbers.
     Source: the recurrences of DLMF 18.9.1.
 

@@ -102,7 +102,7 @@ def log_softmax(x: Any, axis: Axis = None) -> Any:
     """log(softmax(x)) over axes (all by default), without underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: DtypeError for what is no array and complex numbers; AxisError for an axis out of
+    Errors: DtypeError if an argument is not an array or is complex; AxisError for an axis out of
             range.
 
     >>> import rune.numpy as rnp

@@ -87,7 +87,7 @@ class _Multinomial:
     """Counts of n trials that have several outcomes, of probabilities p.
 
     Shapes: x [*B, N], n [*B], p [*B, N] -> [*B].
-    Errors: ArgumentError for what is no array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import multinomial

@@ -466,8 +466,8 @@ def spearmanr(a: Any, b: Any) -> PearsonRResult:
     """Spearman's correlation of two samples of rank 1: Pearson's of their ranks; with a p-value by
     Student's t distribution; NaN for fewer than two numbers.
     Shapes: a, b [N] -> [], []. Types: f32, of 64 bits f64.
-    Errors: ArgumentError for what is no array; DtypeError for complex numbers; ShapeError for
-            samples of different sizes.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
+            for samples of different sizes.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import spearmanr
