@@ -16,7 +16,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,8 +130,9 @@ class Code:
         with deferred():
             return self.engine.get_function_address(name)
 
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
+    # Bound here: while the interpreter ends, this module's globals are None.
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
             with deferred():  # else an interrupt could free the code twice
                 self.engine.close()
 

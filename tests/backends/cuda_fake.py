@@ -117,6 +117,28 @@ class Event:
         return float(other.behind - self.behind)
 
 
+class Context:
+    """pycuda's primary context: how often it is current in a thread.
+
+    It lives as long as the process and therefore knows nothing of the driver's memory.
+    """
+
+    handle = 11
+
+    def __init__(self) -> None:
+        self.current = threading.local()
+
+    def depth(self) -> int:
+        return getattr(self.current, "depth", 0)
+
+    def push(self) -> None:
+        self.current.depth = self.depth() + 1
+
+    def pop(self) -> None:
+        assert self.depth() > 0
+        self.current.depth -= 1
+
+
 class Devices:
     """pycuda's class Device."""
 
@@ -142,14 +164,14 @@ class FakeCuda:
         self.enqueued = self.done = 0
         self.fault: Code | None = None  # what every call answers from now on
         self.conditions: dict[int, bool] = {}
-        self.current, self.lock = threading.local(), threading.Lock()
+        self.context, self.lock = Context(), threading.Lock()
         self.home, self.leaked = threading.current_thread(), 0
         self.driver, self.bindings = self._driver(), self._bindings()
 
     # --- what both share -------------------------------------------------------------------
 
     def is_current(self) -> bool:
-        return bool(getattr(self.current, "depth", 0))
+        return self.context.depth() > 0
 
     def say(self, call: str) -> None:
         assert self.is_current(), f"{call}: no context is current in this thread"
@@ -203,15 +225,8 @@ class FakeCuda:
             get_attribute=lambda attribute: attribute,  # each is its own value here
             compute_capability=lambda: (9, 0),
             total_memory=lambda: self.total,
-            retain_primary_context=lambda: SimpleNamespace(push=self.push, pop=self.pop, handle=11),
+            retain_primary_context=lambda: self.context,
         )
-
-    def push(self) -> None:
-        self.current.depth = getattr(self.current, "depth", 0) + 1
-
-    def pop(self) -> None:
-        assert self.current.depth > 0
-        self.current.depth -= 1
 
     def synchronize(self) -> None:
         self.say("synchronize")
@@ -252,7 +267,7 @@ class FakeCuda:
     # --- cuda.bindings.driver --------------------------------------------------------------
 
     def _bindings(self) -> Any:
-        names = (name for name in dir(self) if name.startswith("cu") and name != "current")
+        names = (name for name in dir(self) if name.startswith("cu"))
         kinds = SimpleNamespace(CU_GRAPH_COND_TYPE_IF="if", CU_GRAPH_COND_TYPE_WHILE="while")
         return SimpleNamespace(
             CUDA_KERNEL_NODE_PARAMS=SimpleNamespace,
@@ -305,7 +320,7 @@ class FakeCuda:
     def cuGraphConditionalHandleCreate(
         self, graph: Any, context: int, default: int, flags: int
     ) -> int:
-        assert context == 11
+        assert context == Context.handle
         self.conditions[len(self.conditions)] = False
         return len(self.conditions) - 1
 

@@ -164,7 +164,7 @@ def test_a_host_array_may_change_while_its_copy_is_pending(device: Any, fake: Fa
 
 
 def test_pinned_pieces_are_used_in_turn_and_not_before_their_copy_is_done(fake: FakeCuda):
-    fake.push()
+    fake.context.push()
     staging = Staging(fake.driver, None)
     parts = [np.full(3, k, np.uint8) for k in range(3 * MOST)]
 
@@ -177,7 +177,7 @@ def test_pinned_pieces_are_used_in_turn_and_not_before_their_copy_is_done(fake: 
 
 
 def test_a_large_array_is_sent_in_pieces(fake: FakeCuda):
-    fake.push()
+    fake.context.push()
     data = np.random.default_rng(0).integers(0, 256, 2 * SIZES[-1] + 5).astype(np.uint8)
 
     Staging(fake.driver, None).send(BASE, data)
@@ -241,7 +241,7 @@ def test_a_lost_context_is_said_then_and_ever_after(device: Any, fake: FakeCuda)
     for use in (lambda: executable([x]), lambda: device.copy_out(x, x.type), device.synchronize):
         with pytest.raises(DeviceError, match=r"cuda:0: cannot be used \(its context was lost"):
             use()
-    assert fake.current.depth == 0
+    assert fake.context.depth() == 0
 
 
 def test_what_the_driver_refuses_once_does_not_lose_the_context(device: Any, fake: FakeCuda):
