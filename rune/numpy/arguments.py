@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rune import dtypes
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.backends import Device
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import Shape
@@ -143,6 +143,12 @@ def _listed(xs: Any) -> Sequence[Any]:
 def placed(x: Any, device: str | Device | None) -> Any:
     """`x` on a device and committed to it; where it is for None. Errors: DeviceError."""
     return x if device is None else device_put(x, device)
+
+
+def beside(made: Any, x: Any) -> Any:
+    """`made` on the device that `x` is committed to; as it is where one of them is traced."""
+    concrete = type(made) is Array and type(x) is Array
+    return device_put(made, x.device) if concrete and x.committed else made
 
 
 def known(name: str, x: Any, needed: str) -> np.ndarray:

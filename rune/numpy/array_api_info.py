@@ -87,9 +87,9 @@ class ArrayNamespaceInfo:
         wanted = {n: d for n, d in _STANDARD.items() if kind is None or isdtype(d, kind)}
         return {n: d for n, d in wanted.items() if real_dtype(d) in known}
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """All devices, the default executor first."""
-        return list(backends.devices())
+        return tuple(backends.devices())
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:

@@ -18,7 +18,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.dims import Dim, maximum
 from rune.errors import ArgumentError, DtypeError
-from rune.numpy.arguments import placed, refuse_order, shape_of, value
+from rune.numpy.arguments import beside, placed, refuse_order, shape_of, value
 from rune.numpy.keyed import are_keys, is_keys, word_by_word
 from rune.ops import conventions as c
 from rune.ops import family
@@ -248,12 +248,13 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
 
 
 def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any, device: Any) -> Any:
-    found = type_of(value(name, x))
+    given = value(name, x)
+    found = type_of(given)
     sizes = found.shape if shape is None else shape_of(name, shape)
     made = full(sizes, fill, found.dtype if dtype is None else dtype)
     weak = found.weak and dtype is None
     made = ops.convert(made, dtype=found.dtype, weak=True) if weak else made
-    return placed(made, device)
+    return beside(made, given) if device is None else placed(made, device)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
@@ -341,7 +342,8 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     found = dtypes.as_dtype(dtype) if dtype is not None else _common(low, high, by)
     if by == 0 or found not in dtypes.NUMERIC:
         raise ArgumentError(f"arange: cannot count by {by} in {dtypes.short(found)}")
-    count = max(0, math.ceil((high - low) / by))
+    exact = all(isinstance(n, int) for n in (low, high, by))  # beyond 2**53, too
+    count = max(0, -((low - high) // by) if exact else math.ceil((high - low) / by))
     whole = float(low).is_integer() and float(by).is_integer()
     if whole and (found in dtypes.INTEGER or found.itemsize >= 4):
         return _count_to(count, int(low), int(by), found)

@@ -21,6 +21,9 @@ def _band(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
     """Row number plus k, and column number, at every place of a matrix."""
     shape = (rows, columns)
     row, column = (ops.iota(shape=shape, axis=i, dtype=dtypes.i32) for i in (0, 1))
+    # Diagonals beyond a corner are all alike, and their numbers need not fit i32.
+    lowest, highest = (size if type(size) is int else 2**30 for size in shape)
+    k = max(-lowest, min(k, highest))
     return (row if k == 0 else ops.add(row, as_type(k, dtypes.i32))), column
 
 

@@ -68,6 +68,16 @@ def _through(function: Callable[..., Any]) -> Callable[..., Any]:
     return through
 
 
+# The standard has tuples since 2025.12, where rune.numpy and JAX have lists.
+_TUPLES = frozenset({"broadcast_arrays", "meshgrid"})
+
+
+def _in_tuple(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function from boxes to a tuple of boxes."""
+    boxes = _through(function)
+    return wraps(function)(lambda *args, **kwargs: tuple(boxes(*args, **kwargs)))
+
+
 _WRITERS = frozenset({"fill_diagonal", "place", "put", "put_along_axis"})
 
 
@@ -100,6 +110,8 @@ class Namespace(ModuleType):
             made = _movement(found)
         elif name in _WRITERS:
             made = _writing(found)
+        elif name in _TUPLES:
+            made = _in_tuple(found)
         elif callable(found) and not isinstance(found, ScalarType | type):
             made = _through(found)
         else:

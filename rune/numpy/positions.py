@@ -15,7 +15,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import known, shape_of, value
+from rune.numpy.arguments import beside, known, shape_of, value
 from rune.numpy.joining import stack
 from rune.ops import conventions as c
 from rune.ops import ordering as o
@@ -61,7 +61,8 @@ def nonzero(
     mask, fills = _mask("nonzero", x), _fills(fill_value, len(shape))
     if size is None:
         found = np.nonzero(known("nonzero", mask, "size"))
-        return tuple(value("nonzero", places.astype(o.index_dtype())) for places in found)
+        made = (value("nonzero", places.astype(o.index_dtype())) for places in found)
+        return tuple(beside(places, x) for places in made)
     flat = flat_positions("nonzero", c.reshape(mask, -1), size)
     total = size_value(c.size_of(x), type_of(flat).dtype)
     is_there, found = ops.lt(flat, total), []

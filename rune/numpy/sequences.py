@@ -20,6 +20,7 @@ from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, promoted
+from rune.ops.scalars import int_bounds
 
 
 def linspace(
@@ -47,7 +48,8 @@ def linspace(
     target = found if dtype is None else dtypes.as_dtype(dtype)
     made = _between(start, stop, num, parts, endpoint)
     if target in dtypes.INTEGER:
-        made = _whole(ends, num, parts) if _are_small(*ends, num, parts) else ops.floor(made)
+        counter = _counter(ends, num, parts, target)
+        made = ops.floor(made) if counter is None else _whole(ends, num, parts, counter)
     at = c.normalised_axis("linspace", axis, type_of(made))
     order = list(range(1, type_of(made).ndim))
     order.insert(at, 0)
@@ -81,16 +83,30 @@ def _number(size: Size, dtype: np.dtype) -> Any:
     return family.size_value(size, dtype) if isinstance(size, Dim) else as_type(size, dtype)
 
 
-def _are_small(*numbers: Any) -> bool:
-    """Integers that are known, and whose products with a few of their kind fit 32 bits."""
-    return all(isinstance(n, int) and abs(n) < 2**15 for n in numbers)
+def _counter(ends: Any, num: Any, parts: Any, target: np.dtype) -> np.dtype | None:
+    """The dtype in which `_whole` is exact; None if the numbers are not known integers."""
+    if not all(isinstance(n, int) for n in (*ends, num)):
+        return None
+    if all(abs(n) < 2**15 for n in (*ends, num)):
+        return dtypes.i32
+    low, high = int_bounds(target)
+    if min(ends) < low or max(ends) > high:
+        return None
+    if int(parts) < 2**15 and target.itemsize >= 4:
+        return target
+    return dtypes.u64 if target in dtypes.UNSIGNED else dtypes.i64
 
 
-def _whole(ends: tuple[int, int], num: Size, parts: Size) -> Any:
-    """floor(start + (stop - start) * k / parts) in integers: floats fall below whole numbers."""
+def _whole(ends: tuple[int, int], num: Size, parts: Size, dtype: np.dtype) -> Any:
+    """floor(start + (stop - start) * k / parts) in integers: floats fall below whole numbers.
+
+    A product may wrap, and the sum wraps back. The square of `parts` has to fit the dtype.
+    """
     parts = max(int(parts), 1)
     whole, rest = divmod(ends[1] - ends[0], parts)
-    k = ops.iota(shape=(num,), axis=0, dtype=dtypes.i32)
+    low, high = int_bounds(dtype)
+    whole = (whole - low) % (high - low + 1) + low
+    k = ops.iota(shape=(num,), axis=0, dtype=dtype)
     return ends[0] + whole * k + rest * k // parts
 
 

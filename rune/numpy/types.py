@@ -156,13 +156,14 @@ def promote_types(a: Any, b: Any) -> np.dtype:
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Whether a cast keeps NumPy's rule `casting`.
 
+    Types:  from_ is a dtype, its name, or an array, whose dtype counts.
     Errors: DtypeError for another `from_` and another `to`.
 
     >>> import rune.numpy as rnp
     >>> rnp.can_cast("bfloat16", "float32"), rnp.can_cast("int32", "int8")
     (True, False)
     """
-    return np.can_cast(dtypes.as_dtype(from_), dtypes.as_dtype(to), casting=casting)
+    return np.can_cast(_dtype_of(from_), dtypes.as_dtype(to), casting=casting)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:

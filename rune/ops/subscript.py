@@ -198,7 +198,9 @@ def _mask_entries(x: Any, mask: Any, axis: int) -> list[Any]:
     if isinstance(mask, Tracer):
         raise _traced_mask(x, mask)
     found = type_of(mask)
-    if found.shape != type_of(x).shape[axis : axis + found.ndim]:
+    # A mask with a size of 0 selects nothing, whatever the size of the axis is.
+    sizes = type_of(x).shape[axis : axis + found.ndim]
+    if any(n not in (0, size) for n, size in zip(found.shape, sizes, strict=True)):
         raise AxisError(
             f"index: cannot index {type_of(x)} with a mask {found} (axis {axis}: shapes differ)"
         )

@@ -407,6 +407,30 @@ def test_arrays_are_made_on_the_device_asked_for(name: str, device: str):
     assert found.device == found.to_device(found.device).device
 
 
+BESIDE: dict[str, Callable[[Any], Any]] = {
+    "zeros_like": rnp.zeros_like,
+    "ones_like": rnp.ones_like,
+    "empty_like": rnp.empty_like,
+    "full_like": lambda x: rnp.full_like(x, 3),
+    "nonzero": lambda x: rnp.nonzero(x)[0],
+    "argwhere": rnp.argwhere,
+    "unique_values": rnp.unique_values,
+    "astype": lambda x: rnp.astype(x, rnp.int32),
+    "asarray": lambda x: rnp.asarray(x, copy=True),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_what_is_made_of_an_array_stands_where_the_array_does(name: str, device: str):
+    x = rnp.asarray([1.0, 0.0], device=device)
+
+    found = BESIDE[name](x)
+
+    assert (found.device, found.committed) == (x.device, True)
+    assert not BESIDE[name](rnp.asarray([1.0, 0.0])).committed
+
+
 def test_an_array_that_must_not_be_copied_is_kept_or_refused():
     x = rnp.ones(2)
 

@@ -12,6 +12,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import array_api_strict as strict
@@ -83,6 +84,21 @@ def test_masks_read_and_write(xp: Any):
     assert int(xp.sum(x)) == 15
     assert x[xp.asarray(True)].shape == (1, 2, 3, 4)
     assert x[xp.asarray([True, False])].shape == (1, 3, 4)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0), (0, 0, 4), (2, 3, 0), (0, 0, 0)], ids=str)
+def test_a_mask_with_a_size_of_0_selects_nothing(xp: Any, shape: tuple[int, ...]):
+    x, mask = whole(xp), xp.ones(shape, dtype=xp.bool)
+
+    equal(x[mask], HOST[np.ones(shape, bool)])
+    x[mask] = -1
+    equal(x, HOST)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1,), (0, 2), (1, 0), (2, 3, 4, 1)], ids=str)
+def test_a_mask_of_another_size_is_an_error_of_index(xp: Any, shape: tuple[int, ...]):
+    with pytest.raises(IndexError):
+        whole(xp)[xp.ones(shape, dtype=xp.bool)]
 
 
 def test_integer_arrays_index_together(xp: Any):
@@ -182,6 +198,47 @@ def test_a_zero_dimensional_array_converts_to_pythons_numbers(xp: Any):
             convert(made(xp, 1, dtype))
 
 
+WIDE = [
+    ("int64", -(2**62), 2**62, 2**58 + 1), ("int64", 2**62, -(2**62), -(2**58) - 1),
+    ("uint64", 3, 2**64 - 2, 2**63 + 1), ("int64", 2**53, 2**53 + 3, 1),
+    ("int32", 0, 2**31 - 1, 2**29),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "start", "stop", "step"), WIDE)
+def test_arange_counts_integers_of_64_bits_to_the_last(
+    dtype: str, start: int, stop: int, step: int
+):
+    xp = rnp.ones(1).__array_namespace__()  # NumPy's length is that of a quotient of floats
+
+    found = xp.arange(start, stop, step, dtype=getattr(xp, dtype))
+
+    assert np.asarray(found).tolist() == list(range(start, stop, step))
+
+
+@pytest.mark.parametrize(("dtype", "start", "stop", "step"), WIDE)
+@pytest.mark.parametrize("count", [1, 2, 7, 32_768, 32_769, 70_001])
+def test_linspace_has_integers_for_ends(dtype: str, start: int, stop: int, step: int, count: int):
+    xp = rnp.ones(1).__array_namespace__()  # NumPy's ends are floats, too
+
+    found = np.asarray(xp.linspace(start, stop, count, dtype=getattr(xp, dtype))).tolist()
+
+    parts = max(count - 1, 1)
+    assert found == [start + (stop - start) * k // parts for k in range(count)]
+
+
+@pytest.mark.parametrize("k", [3, -3, 5, 2**31 - 2, 2**31, -(2**31), 2**62, -(2**62)])
+def test_a_diagonal_may_lie_far_outside_of_a_matrix(k: int):
+    x = np.arange(1.0, 7).reshape(2, 3)
+
+    equal(rnp.eye(2, 3, k=k), np.eye(2, 3, k=k))
+    equal(rnp.tri(2, 3, k), np.tri(2, 3, k))
+    for name in ("tril", "triu"):
+        triangle, wanted = partial(getattr(rnp, name), k=k), getattr(np, name)(x, k=k)
+        equal(triangle(rnp.asarray(x)), wanted)
+        equal(rune.jit(triangle)(rnp.asarray(x)), wanted)
+
+
 # --- dtypes -----------------------------------------------------------------------------------
 
 
@@ -203,6 +260,14 @@ def test_a_number_beside_an_array_promotes_as_the_standard_says(xp: Any, dtype: 
             continue
         found = xp.result_type(xp.ones(1, dtype=getattr(xp, dtype)), number)
         assert found == getattr(xp, str(wanted).rsplit(".", 1)[-1])
+
+
+def test_an_array_can_be_cast_where_its_dtype_can():
+    xp = rnp.ones(1).__array_namespace__()
+    for one, other in itertools.product(ALL, ALL):
+        found = xp.can_cast(xp.ones(2, dtype=getattr(xp, one)), getattr(xp, other))
+
+        assert found is xp.can_cast(getattr(xp, one), getattr(xp, other))
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
@@ -277,6 +342,28 @@ def test_reductions_take_every_choice_of_axes(xp: Any, name: str, keepdims: bool
 
         assert found.shape == np.shape(wanted)
         np.testing.assert_allclose(np.asarray(found), wanted)
+
+
+SEVERAL: dict[str, Callable[[Any], Any]] = {
+    "meshgrid": lambda xp: xp.meshgrid(xp.arange(2), xp.arange(3)),
+    "meshgrid of one": lambda xp: xp.meshgrid(xp.arange(2)),
+    "broadcast_arrays": lambda xp: xp.broadcast_arrays(xp.ones((2, 1)), xp.ones(3)),
+    "broadcast_shapes": lambda xp: xp.broadcast_shapes((2, 1), (3,)),
+    "nonzero": lambda xp: xp.nonzero(xp.arange(3)),
+    "unstack": lambda xp: xp.unstack(xp.ones((2, 3))),
+    "devices": lambda xp: xp.__array_namespace_info__().devices(),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_results_are_a_tuple(name: str):
+    assert type(SEVERAL[name](rnp.ones(1).__array_namespace__())) is tuple
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 2), (2, 3), (3, 1), (4, 4)])
+def test_a_cross_product_takes_three_components(xp: Any, sizes: tuple[int, int]):
+    with pytest.raises(ValueError, match=r"cross|3"):
+        xp.linalg.cross(*(xp.ones((2, n)) for n in sizes))
 
 
 def test_shapes_that_do_not_fit_are_errors_of_value(xp: Any):

@@ -92,6 +92,9 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     >>> rnp.linalg.cross(rnp.array([1, 0, 0]), rnp.array([0, 1, 0]))
     Array([0, 0, 1], i32[3], cpu:0)
     """
+    for x in (type_of(value("cross", v)) for v in (x1, x2)):
+        if x.shape[c.normalised_axis("cross", axis, x)] != 3:
+            raise ShapeError(f"cross: cannot multiply {x} along axis {axis} (size 3 required)")
     return all_products.cross(x1, x2, axis=axis)
 
 
