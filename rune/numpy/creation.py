@@ -24,6 +24,7 @@ from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, scalar_kind
+from rune.ops.scalars import wrapped
 
 # --- host data --------------------------------------------------------------------------------
 
@@ -367,7 +368,8 @@ def _common(*bounds: Any) -> np.dtype:
 def _count_to(count: Any, start: Any, step: int, dtype: np.dtype) -> Any:
     made = ops.iota(shape=(count,), axis=0, dtype=dtype)
     if step != 1:
-        made = ops.mul(made, as_type(step, dtype, name="arange"))
+        by = wrapped(step, dtype) if dtype in dtypes.INTEGER else step  # sums wrap back
+        made = ops.mul(made, as_type(by, dtype, name="arange"))
     if isinstance(start, Dim):
         return ops.add(made, family.size_value(start, dtype))
     return made if start == 0 else ops.add(made, as_type(start, dtype, name="arange"))

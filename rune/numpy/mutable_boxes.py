@@ -51,6 +51,16 @@ def _with_its_bits(x: Any) -> Any:
     return namespace().asarray(x, x.dtype) if is_data else x
 
 
+def _lent(x: Any) -> Any:
+    """The memory of bytes, of an `array.array` and the like as NumPy data; all else as it is."""
+    if isinstance(x, Box | Operators | np.ndarray | np.generic):
+        return x
+    try:
+        return np.asarray(memoryview(x))
+    except TypeError:  # it lends none
+        return x
+
+
 def _boxed(values: Any) -> Any:
     """A tree with its arrays in new boxes."""
     if isinstance(values, Operators):
@@ -137,8 +147,9 @@ class Standard(Namespace):
     ) -> Any:
         """`rune.numpy.asarray`, but NumPy data keep 64 bits: libraries compute parts in NumPy.
 
-        A box that need not be copied is itself.
+        What lends its memory is NumPy data, too. A box that need not be copied is itself.
         """
+        obj = _lent(obj)
         if dtype is None and isinstance(obj, np.ndarray | np.generic) and obj.dtype in dtypes.ANY:
             dtype = obj.dtype
         made = namespace().asarray(_opened(obj), dtype, copy=copy, device=device)

@@ -20,7 +20,7 @@ from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, promoted
-from rune.ops.scalars import int_bounds
+from rune.ops.scalars import int_bounds, wrapped
 
 
 def linspace(
@@ -104,10 +104,8 @@ def _whole(ends: tuple[int, int], num: Size, parts: Size, dtype: np.dtype) -> An
     """
     parts = max(int(parts), 1)
     whole, rest = divmod(ends[1] - ends[0], parts)
-    low, high = int_bounds(dtype)
-    whole = (whole - low) % (high - low + 1) + low
     k = ops.iota(shape=(num,), axis=0, dtype=dtype)
-    return ends[0] + whole * k + rest * k // parts
+    return ends[0] + wrapped(whole, dtype) * k + rest * k // parts
 
 
 def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:

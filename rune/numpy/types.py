@@ -15,7 +15,7 @@ from rune import dtypes
 from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.dims import Dim
-from rune.errors import DtypeError
+from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import placed, value
 from rune.numpy.keyed import is_keys
 from rune.ops import conventions as c
@@ -132,12 +132,14 @@ def result_type(*args: Any) -> np.dtype:
     """The dtype that an operation on these arrays, scalars and dtypes has.
 
     Types:  JAX's lattice, see rune.dtypes.
-    Errors: DtypeError where it has no least upper bound.
+    Errors: DtypeError where it has no least upper bound; ArgumentError without operands.
 
     >>> import rune.numpy as rnp
     >>> rnp.result_type(rnp.int32, rnp.bfloat16, 2.0)
     dtype(bfloat16)
     """
+    if not args:
+        raise ArgumentError("result_type: cannot find the dtype of no operands")
     return dtypes.promote(*map(_type, args))[0]
 
 

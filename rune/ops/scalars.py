@@ -47,6 +47,12 @@ def int_bounds(dtype: np.dtype) -> tuple[int, int]:
     return 0, (1 << width) - 1
 
 
+def wrapped(number: int, dtype: np.dtype) -> int:
+    """`number` modulo 2**bits, as a value of an integer dtype."""
+    low, high = int_bounds(dtype)
+    return (number - low) % (high - low + 1) + low
+
+
 def widened(function: Function) -> Function:
     """`function` computed in f32 for the half types and rounded once."""
 

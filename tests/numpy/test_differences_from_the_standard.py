@@ -49,6 +49,15 @@ def rows() -> None:
     assert standard().ones((2, 3))[0].shape == (3,)
 
 
+def default_dtypes() -> None:
+    info = standard().__array_namespace_info__()
+    for is_wide in (False, True):
+        with rune.enable_x64(is_wide):
+            wanted = info.default_dtypes()
+            assert wanted["indexing"].itemsize == (8 if is_wide else 4)
+            assert all(info.default_dtypes(device=d) == wanted for d in info.devices())
+
+
 def complex_of_nan() -> None:
     found = complex(standard().asarray(standard().nan))
 
@@ -96,6 +105,7 @@ CLAIMS: dict[str, Callable[[], None]] = {
     "api_version": versions,
     "x.T": transposes,
     "x[0]": rows,
+    "default_dtypes(device=...)": default_dtypes,
     "complex(x)": complex_of_nan,
     "x[mask]": shapes_that_depend_on_values,
     "x[0] = 1": assignment,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from array import array
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -143,6 +144,22 @@ def test_copy_says_whether_memory_is_shared(xp: Any, dtype: str):
     assert xp.astype(x, x.dtype, copy=False) is x
 
 
+LENT = {
+    "bytes": b"ab", "bytearray": bytearray(3), "doubles": array("d", [0.1, 2.5]),
+    "a view": memoryview(np.arange(6, dtype=np.int64)[::2]), "rows": memoryview(np.eye(2)),
+    "complex": memoryview(np.array([1j, 0.1])), "of rank 0": memoryview(np.float32(0.5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LENT)
+def test_memory_that_is_lent_is_an_array_of_its_dtype(name: str):
+    xp, wanted = rnp.ones(1).__array_namespace__(), np.asarray(memoryview(LENT[name]))
+
+    assert xp.asarray(LENT[name]).dtype == wanted.dtype
+    equal(xp.asarray(LENT[name]), wanted)
+    equal(xp.asarray(LENT[name], dtype=xp.complex128), wanted)
+
+
 @pytest.mark.parametrize("number", [True, 3, -3, 2.5, 1j])
 def test_a_python_number_has_the_default_dtype_of_its_kind(xp: Any, number: Any):
     kinds = {
@@ -201,7 +218,8 @@ def test_a_zero_dimensional_array_converts_to_pythons_numbers(xp: Any):
 WIDE = [
     ("int64", -(2**62), 2**62, 2**58 + 1), ("int64", 2**62, -(2**62), -(2**58) - 1),
     ("uint64", 3, 2**64 - 2, 2**63 + 1), ("int64", 2**53, 2**53 + 3, 1),
-    ("int32", 0, 2**31 - 1, 2**29),
+    ("int32", 0, 2**31 - 1, 2**29), ("uint8", 10, 0, -3), ("int8", -128, 127, 200),
+    ("uint64", 2**64 - 1, 5, -(2**62)),
 ]  # fmt: skip
 
 
@@ -260,6 +278,11 @@ def test_a_number_beside_an_array_promotes_as_the_standard_says(xp: Any, dtype: 
             continue
         found = xp.result_type(xp.ones(1, dtype=getattr(xp, dtype)), number)
         assert found == getattr(xp, str(wanted).rsplit(".", 1)[-1])
+
+
+def test_no_operands_have_no_dtype():
+    with pytest.raises(ValueError, match="result_type: cannot find the dtype of no operands"):
+        rnp.result_type()
 
 
 def test_an_array_can_be_cast_where_its_dtype_can():
