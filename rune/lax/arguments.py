@@ -47,7 +47,8 @@ def alike(name: str, *xs: Any) -> list[Any]:
             f"{name}: cannot mix ranks ({', '.join(map(str, types))})",
             hint="functions of rune.lax do not add axes; those of rune.numpy do",
         )
-    return promoted(name, *given)
+    # Beside an array Python's numbers are rounded once, to its dtype, not by way of 32 bits.
+    return promoted(name, *(given if all(t.weak for t in types) else xs))
 
 
 def given_axes(name: str, x: Any, axes: Sequence[int]) -> tuple[int, ...]:

@@ -112,7 +112,7 @@ def pow(x: Any, y: Any) -> Any:
     """
     base, exponent = value("pow", x), value("pow", y)
     if type_of(exponent).dtype not in dtypes.INTEGER:
-        base, exponent = alike("pow", base, exponent)
+        base, exponent = alike("pow", x, y)
     if type(y) is int:
         return conventions.power(base, y)
     if type_of(exponent).dtype != type_of(base).dtype:

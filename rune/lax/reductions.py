@@ -186,7 +186,7 @@ def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..
 
     Shapes: [*S] -> [*S] without the axis. Types: index_dtype.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range;
-            ShapeError for no elements; DtypeError for complex numbers.
+            ShapeError for no elements.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -25,8 +25,9 @@ from rune.errors import (
     ShapeError,
     TracerArrayConversionError,
 )
+from rune.ops.conventions import astype, same_dtype
 from rune.ops.operators import Operators
-from rune.ops.promote import operand, promoted
+from rune.ops.promote import operand, promoted, unrounded
 from rune.transforms.placement import device_put
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -47,6 +48,11 @@ def value(name: str, x: Any) -> Any:
 
 
 def values(name: str, xs: Any) -> list[Any]:
+    """A sequence of arrays, or an array's slices along its first axis, as a list of arrays."""
+    return [value(name, x) for x in members(name, xs)]
+
+
+def members(name: str, xs: Any) -> list[Any]:
     """A sequence of arrays, or an array's slices along its first axis, as a list."""
     if isinstance(xs, Operators | np.ndarray):
         xs = list(value(name, xs))
@@ -56,7 +62,32 @@ def values(name: str, xs: Any) -> list[Any]:
         )
     if not xs:
         raise ArgumentError(f"{name}: cannot take no arrays (at least one required)")
-    return [value(name, x) for x in xs]
+    return list(xs)
+
+
+def together(name: str, *xs: Any) -> list[Any]:
+    """Arrays in the one dtype that they promote to, shapes as they are.
+
+    A number is rounded once, to that dtype: 1/3 beside f64 keeps its digits, as it would not by
+    way of `value`.
+    Errors: ArgumentError if an argument is not an array; DtypeError where no promotion exists.
+    """
+    found = same_dtype(name, *xs)
+    return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else value(name, x) for x in found]
+
+
+def in_dtype(name: str, x: Any, dtype: np.dtype) -> Any:
+    """`x` as an array of a dtype, to which numbers and NumPy data are rounded once.
+
+    Errors: ArgumentError if an argument is not an array.
+    """
+    found = unrounded(name, x)
+    return as_array(found, dtype) if is_on_host(found) else astype(value(name, found), dtype)
+
+
+def is_on_host(x: Any) -> bool:
+    """Whether `x` is a Python number or NumPy data."""
+    return dtypes.scalar_type(x) is not None or isinstance(x, np.ndarray | np.generic)
 
 
 def inexact(name: str, x: Any) -> Any:

@@ -27,7 +27,7 @@ from rune.numpy.arguments import (
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import extrema
-from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted
+from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted, unrounded
 
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
@@ -276,7 +276,9 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     >>> rnp.clip(rnp.arange(4), 1, 2)
     Array([1, 1, 2, 2], i32[4], cpu:0)
     """
-    return c.clip(value("clip", arr), min, max)
+    if min is None and max is None:
+        return value("clip", arr)
+    return c.clip(arr, min, max)
 
 
 def copysign(x1: Any, x2: Any, /) -> Any:
@@ -367,7 +369,5 @@ def nan_to_num(
 
 def _replaced(x: Any, where: Any, by: Any) -> Any:
     found = type_of(x)
-    given = as_type(
-        by if dtypes.scalar_type(by) else value("nan_to_num", by), found.dtype, found.weak
-    )
+    given = as_type(unrounded("nan_to_num", by), found.dtype, found.weak)
     return ops.select(*broadcast_together("nan_to_num", [where, given, x]))

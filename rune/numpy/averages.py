@@ -10,7 +10,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import reductions as r
-from rune.numpy.arguments import inexact, refuse, value
+from rune.numpy.arguments import inexact, refuse, together, value
 from rune.numpy.arithmetic import fmax, fmin
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -138,7 +138,8 @@ def average(
         found = st.mean(x, axis, None, keepdims)
         ones = broadcast_to("average", constant(1, x), type_of(x).shape)
         return (found, r.sum(ones, axis, keepdims=keepdims)) if returned else found
-    x, w = c.same_dtype("average", x, _weights(x, value("average", weights), axis))
+    x, w = together("average", x, weights)
+    w = _weights(x, w, axis)
     total = r.sum(w, axis, keepdims=keepdims)
     found = ops.div(r.sum(ops.mul(x, w), axis, keepdims=keepdims), total)
     return (found, total) if returned else found
@@ -341,8 +342,8 @@ def nanargmax(
     """Position of the largest number; -1 where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for no elements; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanargmax(rnp.array([rnp.nan, 2.0]))
@@ -358,8 +359,8 @@ def nanargmin(
     """Position of the smallest number; -1 where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for no elements; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.nanargmin(rnp.array([rnp.nan, 2.0]))

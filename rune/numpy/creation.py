@@ -18,12 +18,12 @@ from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.dims import Dim, maximum
 from rune.errors import ArgumentError, DtypeError
-from rune.numpy.arguments import beside, placed, refuse_order, shape_of, value
+from rune.numpy.arguments import beside, in_dtype, placed, refuse_order, shape_of, value
 from rune.numpy.keyed import are_keys, is_keys, word_by_word
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
-from rune.ops.promote import as_type, broadcast_to, scalar_kind
+from rune.ops.promote import as_type, broadcast_to, scalar_kind, unrounded
 from rune.ops.scalars import wrapped
 
 # --- host data --------------------------------------------------------------------------------
@@ -243,8 +243,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     sizes = shape_of("full", shape)
     if dtypes.scalar_type(fill_value) is not None:
         return placed(_filled(sizes, fill_value, dtype), device)
-    found = value("full", fill_value)
-    found = found if dtype is None else c.astype(found, dtypes.as_dtype(dtype))
+    if dtype is None:
+        found = value("full", fill_value)
+    else:
+        found = in_dtype("full", fill_value, dtypes.as_dtype(dtype))
     return placed(broadcast_to("full", found, sizes), device)
 
 
@@ -355,7 +357,8 @@ def _concrete(x: Any) -> Any:
     """A Python number from a rank-0 argument; traced ones raise."""
     if isinstance(x, int | float):
         return x
-    found = value("arange", x)
+    found = unrounded("arange", x)
+    found = found if isinstance(found, np.ndarray) else value("arange", x)
     if type_of(found).shape or type_of(found).dtype in dtypes.COMPLEX:
         raise ArgumentError(f"arange: cannot count with {type_of(found)} (real scalar required)")
     return found.item() if type_of(found).dtype in dtypes.FLOATING else found.__index__()

@@ -22,7 +22,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import listed, rank, refuse, value
+from rune.numpy.arguments import listed, rank, refuse, together
 from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops.promote import apply
@@ -66,7 +66,7 @@ def _read(
     """The operands with their letters, and those of the result."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
-    arrays = c.same_dtype(name, *(value(name, x) for x in operands))
+    arrays = together(name, *operands)
     if dtype is not None:
         arrays = [c.astype(x, dtypes.as_dtype(dtype)) for x in arrays]
     inputs, output = _parsed(subscripts, arrays)

@@ -14,7 +14,15 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.numpy.arguments import rank, shape_of, static_int, static_ints, static_size, value
+from rune.numpy.arguments import (
+    in_dtype,
+    rank,
+    shape_of,
+    static_int,
+    static_ints,
+    static_size,
+    value,
+)
 from rune.numpy.creation import arange, array, meshgrid
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import nonzero
@@ -191,8 +199,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     total = int(np.prod(shape, dtype=np.int64))
     end = total if wrap or len(shape) > 2 else min(total, shape[1] * shape[1])
     places = np.arange(0, end, step)
-    given = array(val) if isinstance(val, list | tuple) else value("fill_diagonal", val)
-    values = c.reshape(given, -1)
+    given = array(val) if isinstance(val, list | tuple) else val
+    values = c.reshape(in_dtype("fill_diagonal", given, type_of(x).dtype), -1)
     if not len(places) or 0 in type_of(values).shape:
         return x
     chosen = values[np.arange(len(places)) % type_of(values).shape[0]]

@@ -17,13 +17,13 @@ from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, DtypeError, MissingRule, ShapeError
-from rune.numpy.arguments import rank, refuse, value
+from rune.numpy.arguments import in_dtype, rank, refuse, value
 from rune.numpy.keyed import is_keys, word_by_word
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_dims import IndexDims
 from rune.ops.index_values import from_end, modulo, signed
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, unrounded
 from rune.ops.subscript import absent, read
 
 _MODES = ("fill", "drop", "clip", "wrap", "promise_in_bounds")
@@ -119,7 +119,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     """
     _refuse_in_place("put", inplace)
     kind = _mode("put", mode)
-    x, values = value("put", a), c.reshape(value("put", v), -1)
+    x = value("put", a)
+    values = c.reshape(in_dtype("put", v, type_of(x).dtype), -1)
     flat = c.reshape(x, -1)
     places = c.reshape(_positions("put", ind, type_of(flat).shape[0], kind), -1)
     count, given = type_of(places).shape[0], type_of(values).shape[0]
@@ -128,7 +129,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
     updates = read(values, c.remainder(number, size_value(given, dtypes.i32)))
     out = ops.scatter(
-        flat, _vectors(places), as_type(updates, type_of(x).dtype),
+        flat, _vectors(places), updates,
         dims=IndexDims((), (0,), (0,)), slice_sizes=(1,), mode=_of_primitive(kind),
     )  # fmt: skip
     return c.reshape(out, type_of(x).shape)
@@ -173,7 +174,7 @@ def put_along_axis(
     _refuse_in_place("put_along_axis", inplace)
     whole = value("put_along_axis", arr)
     x, vectors, how = _along("put_along_axis", whole, indices, axis, mode)
-    updates = as_type(operand("put_along_axis", values), type_of(x).dtype, name="put_along_axis")
+    updates = as_type(unrounded("put_along_axis", values), type_of(x).dtype, name="put_along_axis")
     updates = broadcast_to("put_along_axis", updates, type_of(vectors).shape[:-1])
     return c.reshape(ops.scatter(x, vectors, updates, **how), type_of(whole).shape)
 

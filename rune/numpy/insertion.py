@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.core.interpreter import Tracer, type_of
 from rune.errors import ArgumentError, AxisError, DtypeError, ShapeError, TracerError
-from rune.numpy.arguments import known, listed, rank, refuse, shape_of, static_int, value
+from rune.numpy.arguments import in_dtype, known, listed, rank, refuse, shape_of, static_int, value
 from rune.numpy.creation import array
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
@@ -95,8 +95,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """
     x, at, size = _along("insert", value("insert", arr), axis)
     places = _places("insert", obj, size, size + 1)
-    given = array(values) if isinstance(values, list | tuple) else value("insert", values)
-    given = c.astype(given, type_of(x).dtype)
+    given = array(values) if isinstance(values, list | tuple) else values
+    given = in_dtype("insert", given, type_of(x).dtype)
     single = places.ndim == 0
     places = places.reshape(-1)
     if len(places) == 1:
@@ -354,13 +354,14 @@ def place(
             hint="place(..., inplace=False) returns a changed copy",
         )
     x, truth = value("place", arr), c.astype(value("place", mask), dtypes.bool_)
-    values = c.reshape(array(vals) if isinstance(vals, list | tuple) else value("place", vals), -1)
+    given = array(vals) if isinstance(vals, list | tuple) else vals
+    values = c.reshape(in_dtype("place", given, type_of(x).dtype), -1)
     if c.size_of(x) != c.size_of(truth) or 0 in type_of(values).shape:
         raise ShapeError(f"place: cannot put {type_of(values)} where {type_of(truth)} holds")
     flat = c.reshape(truth, -1)
     count = ops.cumsum(ops.cast(flat, dtypes.i32), axis=0, reverse=False)
     turn = c.remainder(ops.sub(count, constant(1, count)), type_of(values).shape[0])
-    new = c.astype(take(values, turn, 0), type_of(x).dtype)
+    new = take(values, turn, 0)
     return c.reshape(ops.select(flat, new, c.reshape(x, -1)), type_of(x).shape)
 
 

@@ -12,7 +12,15 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, maximum, minimum
 from rune.errors import ArgumentError, DimensionError, ShapeError
-from rune.numpy.arguments import rank, refuse, static_int, static_sizes, value, values
+from rune.numpy.arguments import (
+    members,
+    rank,
+    refuse,
+    static_int,
+    static_sizes,
+    together,
+    value,
+)
 from rune.numpy.keyed import are_keys, is_keys, word_by_word
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
 from rune.ops import conventions as c
@@ -43,7 +51,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """
     if are_keys("concatenate", arrays):
         return word_by_word(lambda *words: concatenate(words, axis), *arrays)
-    found = values("concatenate", arrays)
+    found = together("concatenate", *members("concatenate", arrays))
     if axis is None:
         found, axis = [c.reshape(x, -1) for x in found], 0
     return _joined("concatenate", found, axis, dtype)
@@ -76,7 +84,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     refuse("stack", out=out)
     if are_keys("stack", arrays):
         return word_by_word(lambda *words: stack(words, axis), *arrays)
-    found = values("stack", arrays)
+    found = together("stack", *members("stack", arrays))
     shapes = [type_of(x).shape for x in found]
     if any(s != shapes[0] for s in shapes):
         raise ShapeError(f"stack: cannot stack shapes {', '.join(map(str, shapes))}")
@@ -103,7 +111,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: Any) -> Any:
     if are_keys(name, arrays):
         return word_by_word(lambda *words: _stacked(name, words, spread, axis, None), *arrays)
-    found = [spread(x) for x in values(name, arrays)]
+    found = [spread(x) for x in together(name, *members(name, arrays))]
     return _joined(name, found, axis if rank(found[0]) > axis else 0, dtype)
 
 

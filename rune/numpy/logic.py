@@ -28,11 +28,9 @@ from rune.ops import statistics as st
 from rune.ops.family import fit
 from rune.ops.promote import (
     apply,
-    as_type,
     broadcast_together,
     constant,
     promoted,
-    scalar_kind,
 )
 
 Unary = Callable[[Any], Any]
@@ -342,11 +340,7 @@ def where(
     if are_keys("where", (x, y)):
         return word_by_word(lambda a, b: where(condition, a, b), x, y)
     (chosen,) = _truths("where", (condition,))
-    # A Python number goes straight to the common dtype: by way of an array it would be f32 first.
-    found = [v if dtypes.scalar_type(v) else value("where", v) for v in (x, y)]
-    dtype, weak = dtypes.promote(*map(scalar_kind, found))
-    sides = [as_type(v, dtype, weak, "where") for v in found]
-    return ops.select(*broadcast_together("where", [chosen, *sides]))
+    return ops.select(*broadcast_together("where", [chosen, *c.same_dtype("where", x, y)]))
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:

@@ -26,7 +26,7 @@ from rune.numpy.types import ScalarType, can_cast
 from rune.ops import conventions as c
 from rune.ops.namespace_methods import namespace
 from rune.ops.operators import Operators
-from rune.ops.promote import as_type, operand
+from rune.ops.promote import as_type, unrounded
 
 
 def _is_box(x: Any) -> bool:
@@ -198,7 +198,7 @@ def _index(index: Any) -> Any:
 def _written(x: Any, index: Any, new: Any) -> Any:
     """`x` with `new` at `index`; one number under a mask, which may be traced, is selected."""
     if isinstance(index, Operators) and index.dtype == dtypes.bool_ and index.ndim:
-        number = _with_its_bits(as_type(operand("mutable", new), x.dtype, name="mutable"))
+        number = _with_its_bits(as_type(unrounded("mutable", new), x.dtype, name="mutable"))
         if not type_of(number).shape and index.shape == x.shape[: index.ndim]:
             missing = tuple(range(index.ndim, x.ndim))
             return namespace().where(c.expand_dims(index, missing), number, x)

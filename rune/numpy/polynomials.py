@@ -19,7 +19,7 @@ from rune.control import scan
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import inexact, rank, static_int, static_size, value
+from rune.numpy.arguments import inexact, rank, static_int, static_size, together, value
 from rune.numpy.creation import arange, ones, zeros
 from rune.numpy.joining import concatenate
 from rune.numpy.reductions import cumprod
@@ -31,7 +31,10 @@ from rune.ops import conventions as c
 
 def coefficients(name: str, p: Any) -> Any:
     """A polynomial as a vector; a number is a constant. Errors: ShapeError for a higher rank."""
-    x = value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p)
+    return _vector(name, value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p))
+
+
+def _vector(name: str, x: Any) -> Any:
     if rank(x) > 1:
         raise ShapeError(f"{name}: cannot take {type_of(x)} as a polynomial (rank 1 required)")
     return c.reshape(x, (1,)) if rank(x) == 0 else c.astype(x, type_of(x).dtype)
@@ -161,7 +164,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     >>> rnp.polyval(rnp.array([3, 0, 1]), rnp.array([5, 2]))
     Array([76, 13], i32[2], cpu:0)
     """
-    p, x = c.same_dtype("polyval", coefficients("polyval", p), value("polyval", x))
+    p, x = together("polyval", np.asarray(p) if isinstance(p, list | tuple) else p, x)
+    p = _vector("polyval", p)
     start = broadcast_to(zeros((), type_of(p).dtype), type_of(x).shape)
     return scan(_horner, (x, start), p, unroll=unroll)[0][1]
 

@@ -14,7 +14,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.dims import product as size_product
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import rank, static_int, value
+from rune.numpy.arguments import rank, static_int, together, value
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.promote import apply
@@ -22,7 +22,7 @@ from rune.ops.promote import apply
 
 def _pair(name: str, a: Any, b: Any, dtype: Any) -> list[Any]:
     """Two arrays of one dtype; of `dtype`, the products' own, if it is given."""
-    found = c.same_dtype(name, value(name, a), value(name, b))
+    found = together(name, a, b)
     if dtype is None:
         return found
     return [c.astype(x, dtypes.as_dtype(dtype)) for x in found]

@@ -15,13 +15,13 @@ from rune import dtypes, ops
 from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError
-from rune.numpy.arguments import refuse, static_int, value
+from rune.numpy.arguments import in_dtype, refuse, static_int, together, value
 from rune.numpy.types import finfo, iinfo
 from rune.ops import conventions as c
 from rune.ops import extrema
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
-from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, operand
+from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, unrounded
 
 
 def selected(name: str, x: Any, where: Any, identity: Any) -> Any:
@@ -38,7 +38,7 @@ def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: Any, ini
     """Errors: ArgumentError for an `initial` that is no array."""
     if initial is None:
         return out
-    initial = operand(name, initial)
+    initial = unrounded(name, initial)
     dtype = type_of(out).dtype
     is_scalar = dtypes.scalar_type(initial) is not None
     return primitive(out, as_array(initial, dtype) if is_scalar else as_type(initial, dtype))
@@ -195,8 +195,8 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     """Position of the first maximum, or of the first NaN; in the flattened array for axis None.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for no elements; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.argmax(rnp.array([1, 7, 7]))
@@ -210,8 +210,8 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     """Position of the first minimum, or of the first NaN; in the flattened array for axis None.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; ShapeError for no elements; AxisError for
+            an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.argmin(rnp.array([3, 1, 1]))
@@ -374,13 +374,13 @@ def diff(
 
 
 def _extended(x: Any, axis: int, prepend: Any, append: Any) -> Any:
-    ends = [None if v is None else value("diff", v) for v in (prepend, append)]
-    parts = [p for p in (ends[0], x, ends[1]) if p is not None]
+    parts = [p for p in (prepend, x, append) if p is not None]
     if len(parts) == 1:
         return x
+    parts = together("diff", *parts)
     thin = tuple(1 if i == axis else d for i, d in enumerate(type_of(x).shape))
     full = [broadcast_to("diff", p, thin) if not type_of(p).shape else p for p in parts]
-    return ops.concatenate(*c.same_dtype("diff", *full), axis=axis)
+    return ops.concatenate(*full, axis=axis)
 
 
 def _difference(x: Any, axis: int) -> Any:
@@ -414,7 +414,6 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     if type_of(x).dtype == dtypes.bool_:
         raise DtypeError(f"ediff1d: cannot subtract elements of {type_of(x)}")
     inner = diff(x)
-    ends = [None if v is None else c.reshape(value("ediff1d", v), -1) for v in (to_begin, to_end)]
-    parts = [p for p in (ends[0], inner, ends[1]) if p is not None]
-    found = type_of(inner).dtype
-    return ops.concatenate(*(c.astype(p, found) for p in parts), axis=0)
+    parts = [p for p in (to_begin, inner, to_end) if p is not None]
+    found = (in_dtype("ediff1d", p, type_of(inner).dtype) for p in parts)
+    return ops.concatenate(*(c.reshape(p, -1) for p in found), axis=0)

@@ -19,7 +19,14 @@ from rune.numpy.shapes import expand_dims
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.complex_numbers import real_dtype
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, promoted
+from rune.ops.promote import (
+    as_type,
+    broadcast_shape,
+    broadcast_to,
+    constant,
+    promoted,
+    unrounded,
+)
 from rune.ops.scalars import int_bounds, wrapped
 
 
@@ -65,7 +72,7 @@ def _in_floats(name: str, xs: Sequence[Any], dtype: Any) -> list[Any]:
 
     Python's numbers are rounded once, to that dtype: 1/3 beside f64 keeps all of its digits.
     """
-    raw = [x if dtypes.scalar_type(x) is not None else value(name, x) for x in xs]
+    raw = [unrounded(name, x) for x in xs]
     if dtype is not None and dtypes.as_dtype(dtype) in dtypes.INEXACT:
         ends = [as_type(x, dtypes.as_dtype(dtype), name=name) for x in raw]
     else:

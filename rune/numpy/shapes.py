@@ -7,7 +7,7 @@ from typing import Any
 
 from rune import dtypes, ops
 from rune.core.interpreter import Tracer, type_of
-from rune.dims import Dim, at_most
+from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.numpy.arguments import rank, refuse, shape_of, static_int, static_sizes, value
 from rune.numpy.keyed import is_keys, word_by_word
@@ -15,6 +15,7 @@ from rune.ops import conventions as c
 from rune.ops import promote
 from rune.ops.family import size_value
 from rune.ops.promote import constant
+from rune.ops.scalars import int_bounds
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
@@ -398,11 +399,22 @@ def _rolled(x: Any, by: Any, axis: int) -> Any:
     size = type_of(x).shape[axis]
     if isinstance(by, Tracer):
         return _rolled_by_traced(x, by, axis)
-    # What is not known to have an element cannot be divided by; it takes shifts that fit.
-    cut = -by % size if size != 0 and at_most(1, size) else size - by if by > 0 else -by
-    if size == 0 or cut == 0 or cut == size:
+    if size == 0 or by == 0:
+        return x
+    if not at_most(1, size):  # it may be empty, and then nothing divides by it
+        return _rolled_by_traced(x, _shift_value(by), axis)
+    cut = -by % size
+    if cut == 0:
         return x
     return ops.concatenate(cut_out(x, axis, cut, size), cut_out(x, axis, 0, cut), axis=axis)
+
+
+def _shift_value(by: Size) -> Any:
+    """A shift known in Python, or a symbolic one, as an array of rank 0."""
+    if isinstance(by, Dim):
+        return size_value(by, dtypes.i32)
+    low, high = int_bounds(dtypes.i32)
+    return promote.as_type(by, dtypes.i32 if low < by <= high else dtypes.i64, name="roll")
 
 
 def _rolled_by_traced(x: Any, by: Any, axis: int) -> Any:
@@ -412,8 +424,8 @@ def _rolled_by_traced(x: Any, by: Any, axis: int) -> Any:
     shape = type_of(x).shape
     if 0 in shape:
         return x
-    size = size_value(shape[axis], dtypes.i32)
-    start = c.remainder(ops.neg(ops.cast(by, dtypes.i32)), size)
+    dtype = dtypes.i64 if type_of(by).dtype in (dtypes.i64, dtypes.u64) else dtypes.i32
+    start = c.remainder(ops.neg(ops.cast(by, dtype)), size_value(shape[axis], dtype))
     starts = [start if i == axis else constant(0, start) for i in range(len(shape))]
     return ops.dynamic_slice(ops.concatenate(x, x, axis=axis), *starts, sizes=shape)
 

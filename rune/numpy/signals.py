@@ -9,7 +9,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import floating, inexact, rank, value
+from rune.numpy.arguments import floating, inexact, is_on_host, rank, together, value
 from rune.numpy.arithmetic import abs, mod
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import where
@@ -17,6 +17,7 @@ from rune.numpy.reductions import cumsum, diff, sum
 from rune.numpy.shapes import broadcast_to, moveaxis
 from rune.numpy.sorting import argsort, searchsorted
 from rune.ops import conventions as c
+from rune.ops.promote import scalar_kind, unrounded
 from rune.ops.sliding import windows
 
 _MODES = ("full", "same", "valid")
@@ -70,7 +71,7 @@ def correlate(
 
 def _sequences(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
     """Two vectors of one dtype."""
-    x, y = c.same_dtype(name, value(name, a), value(name, v))
+    x, y = together(name, a, v)
     for vector in (x, y):
         if rank(vector) != 1 or type_of(vector).shape[0] == 0:
             why = "vectors with elements required"
@@ -144,12 +145,9 @@ def interp(
     >>> rnp.interp(rnp.array([0.5, 9.0]), rnp.array([0.0, 1.0, 2.0]), rnp.array([3.0, 5.0, 8.0]))
     Array([4., 8.], f32[2], cpu:0)
     """
-    x, xp = (floating("interp", value("interp", v)) for v in (x, xp))
-    fp = inexact("interp", value("interp", fp))
-    if type_of(fp).dtype in dtypes.COMPLEX:
-        x, xp = c.same_dtype("interp", x, xp)
-    else:
-        x, xp, fp = c.same_dtype("interp", x, xp, fp)
+    is_real = scalar_kind(unrounded("interp", fp))[0] not in dtypes.COMPLEX
+    x, xp, *values = _in_floats("interp", x, xp, *([fp] if is_real else []))
+    fp = values[0] if is_real else value("interp", fp)
     if rank(xp) != 1 or type_of(xp).shape != type_of(fp).shape or type_of(xp).shape == (0,):
         why = "two vectors of one size required, of one point at least"
         raise ShapeError(f"interp: cannot connect {type_of(xp)} and {type_of(fp)} ({why})")
@@ -157,6 +155,12 @@ def interp(
         left = right = None
         x, xp, fp = _one_period(x, xp, fp, period)
     return _on_the_line(x, xp, fp, left, right)
+
+
+def _in_floats(name: str, *xs: Any) -> list[Any]:
+    """Real arrays in one floating dtype; numbers and NumPy data are rounded to it once."""
+    given = [x if is_on_host(x) else floating(name, value(name, x)) for x in xs]
+    return [floating(name, x) for x in together(name, *given)]
 
 
 def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
@@ -244,7 +248,8 @@ def _inner_slopes(y: Any, steps: Any) -> Any:
 
 def _steps(spacing: Any, size: Size, y: Any) -> Any:
     """The distances between neighbours along the first axis, shaped to divide y."""
-    distance = inexact("gradient", value("gradient", spacing))
+    _, distance = together("gradient", y, spacing)
+    distance = inexact("gradient", distance)
     if rank(distance) == 1:
         if type_of(distance).shape[0] != size:
             raise ShapeError(f"gradient: cannot place {size} samples at {type_of(distance)}")

@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import refuse, static_ints, value, values
+from rune.numpy.arguments import refuse, static_ints, together, value, values
 from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops.complex_numbers import WHOLE
@@ -162,7 +162,7 @@ def searchsorted(
         raise ArgumentError(
             f"searchsorted: cannot use method={method!r} (one of {', '.join(_SEARCHES)})"
         )
-    x, wanted = value("searchsorted", a), value("searchsorted", v)
+    x, wanted = together("searchsorted", a, v)
     return o.searchsorted(
         x, wanted, side, None if sorter is None else value("searchsorted", sorter)
     )

@@ -22,7 +22,7 @@ from rune.ops import arithmetic as a
 from rune.ops import indexing, scatters
 from rune.ops.conventions import power, true_divide
 from rune.ops.family import fit
-from rune.ops.promote import apply, as_type, operand, scalar_kind
+from rune.ops.promote import apply, as_type, scalar_kind, unrounded
 from rune.ops.subscript import absent, is_advanced, modular, parse, read, scalar_mask
 from rune.ops.updates import change_window, most_times, scattered
 
@@ -104,7 +104,7 @@ class AtIndex:
         Array([8, 1, 2], i32[3], cpu:0)
         """
         _check(how)
-        values = as_type(operand("at", values), type_of(self._x).dtype, name="at")
+        values = as_type(unrounded("at", values), type_of(self._x).dtype, name="at")
         return self._write(None, indexing.scatter, values, how)
 
     def add(self, values: Any, **how: Unpack[How]) -> Any:
@@ -247,7 +247,7 @@ class AtIndex:
     def _combine(self, combine: Primitive, scatter: Any, values: Any, how: How) -> Any:
         """An update that combines what is there with `values`, in their common dtype."""
         _check(how)
-        values, own = operand("at", values), type_of(self._x).dtype
+        values, own = unrounded("at", values), type_of(self._x).dtype
         dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(values))
         if dtype != own:
             wide = AtIndex(a.cast(self._x, dtype), self._index)
@@ -268,7 +268,7 @@ class AtIndex:
     def _factors(self, values: Any, how: How) -> Any:
         """Ones, multiplied by the values at the named places; in the dtype of x and the values."""
         _check(how)
-        dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(operand("at", values)))
+        dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(unrounded("at", values)))
         ones = fit(np.array(1).astype(dtype), type_of(self._x).shape)
         return AtIndex(ones, self._index).multiply(values, **how)
 

@@ -30,6 +30,7 @@ from rune.ops.promote import (
     operand,
     promoted,
     scalar_kind,
+    unrounded,
 )
 
 Axis = int | Sequence[int] | None
@@ -174,9 +175,11 @@ def absolute(x: Any) -> Any:
 
 def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     """x kept within [low, high]; None is no bound. At a bound the derivative is shared, 0.5."""
+    given = [v for v in (x, low, high) if v is not None]
+    x, *bounds = promoted("clip", *given)
     if low is not None:
-        x = apply(a.max, x, low)
-    return x if high is None else apply(a.min, x, high)
+        x = apply(a.max, x, bounds.pop(0))
+    return x if high is None else apply(a.min, x, bounds.pop(0))
 
 
 def round(x: Any, decimals: int = 0) -> Any:
@@ -367,7 +370,7 @@ def matmul(x: Any, y: Any) -> Any:
 
 def same_dtype(name: str, *values: Any) -> list[Any]:
     """Arrays in the one dtype they promote to, shapes as they are."""
-    found = [operand(name, v) for v in values]
+    found = [unrounded(name, v) for v in values]
     dtype, weak = dtypes.promote(*map(scalar_kind, found))
     return [as_type(v, dtype, weak, name) for v in found]
 

@@ -23,6 +23,7 @@ from rune.ops.family import broadcast, reshape, size_value
 from rune.ops.scalars import int_bounds
 
 Scalar = bool | int | float | complex
+_SCALARS = (bool, int, float, complex)
 
 
 def operand(name: str, value: Any) -> Any:
@@ -32,21 +33,38 @@ def operand(name: str, value: Any) -> Any:
 
     Errors: ArgumentError for anything else, lists included.
     """
+    found = unrounded(name, value)
+    if isinstance(found, Dim):
+        return as_type(found, *scalar_kind(found))
+    if isinstance(found, np.ndarray | np.generic):
+        return _in_numpy(found, dtypes.canonical(found.dtype))
+    return found
+
+
+def unrounded(name: str, value: Any) -> Any:
+    """An operand with all of its digits: NumPy data and symbolic sizes as they are.
+
+    `as_type` rounds it once, to the dtype of the result; `scalar_kind` says as what it promotes.
+
+    Errors: ArgumentError if it is not an array.
+    """
     if hasattr(value, "type") and (isinstance(value, Tracer) or hasattr(value, "rank0")):
         return value
-    if type(value) in (bool, int, float, complex):
+    if type(value) in _SCALARS or isinstance(value, Dim):
         return value
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
         refuse_mask(name, value)
-        with np.errstate(all="ignore"):
-            return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
+        return np.asarray(value)
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.isnative:
-        return operand(name, dtypes.native(value))
-    if isinstance(value, Dim):
-        return as_type(value, *scalar_kind(value))
+        return unrounded(name, dtypes.native(value))
     if hasattr(value, "__rune_array__"):
-        return operand(name, opened(value))
+        return unrounded(name, opened(value))
     raise ArgumentError(f"{name}: cannot take {type(value).__name__} as an array", _hint(value))
+
+
+def _in_numpy(value: Any, dtype: np.dtype) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.asarray(value).astype(dtype, copy=False)
 
 
 def refuse_mask(name: str, value: Any) -> None:
@@ -73,10 +91,13 @@ def _hint(value: Any) -> str | None:
 
 
 def scalar_kind(value: Any) -> tuple[np.dtype, bool]:
-    """(dtype, weak) of an operand; a symbolic size is a Python integer."""
+    """(dtype, weak) as which an operand promotes: NumPy's of 64 bits as those of 32, a symbolic
+    size as a Python integer."""
     found = dtypes.scalar_type(0 if isinstance(value, Dim) else value)
     if found is not None:
         return found
+    if isinstance(value, np.ndarray | np.generic):
+        return dtypes.canonical(value.dtype), False
     type = type_of(value)
     return type.dtype, getattr(type, "weak", False)
 
@@ -84,13 +105,16 @@ def scalar_kind(value: Any) -> tuple[np.dtype, bool]:
 def promoted(name: str, *values: Any, kind: str = "any") -> list[Any]:
     """Operands of one dtype and one shape (or rank 0).
 
+    Python's numbers and NumPy's of 64 bits are rounded once, to that dtype; while all are weak,
+    they stay Python's, so that promoting them again loses nothing.
+
     kind: "any", "numeric" (bools become i32) or "inexact" (integers and bools become f32,
     64-bit integers f64).
     Errors: ShapeError names the axis that conflicts; DtypeError where no promotion exists.
     """
     if _fit_together(values, kind):
         return list(values)
-    found = [v if isinstance(v, Dim) else operand(name, v) for v in values]
+    found = [unrounded(name, v) for v in values]
     dtype, weak = dtypes.promote(*[scalar_kind(v) for v in found])
     if kind == "inexact" and dtype not in dtypes.INEXACT:
         dtype = dtypes.default_float(dtype)
@@ -118,16 +142,30 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
     if isinstance(value, Dim):
         size = size_value(value, dtype)
         return convert(size, dtype=dtype, weak=True) if weak else size
-    scalar = dtypes.scalar_type(value)
-    if scalar is None:
-        found = type_of(value).dtype
-        same = found is dtype or found == dtype
-        return value if same else convert(value, dtype=dtype, weak=weak)
-    if weak and scalar == (dtype, True):
-        return _checked(name, value, dtype)
-    _checked(name, value, dtype)
-    literal = _typed(value, dtype)
-    return convert(literal, dtype=dtype, weak=True) if weak else literal
+    if dtypes.scalar_type(value) is not None:
+        number = _checked(name, value, dtype)
+        return _weak(number, dtype) if weak else _typed(number, dtype)
+    found = type_of(value).dtype
+    if found is dtype or found == dtype:
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        if not weak and _kind(found) <= _kind(dtype):
+            return _in_numpy(value, dtype)
+        value = _in_numpy(value, dtypes.canonical(found))
+    return convert(value, dtype=dtype, weak=weak)
+
+
+def _kind(dtype: np.dtype) -> int:
+    """Bools, integers, floats, complex numbers: what each kind holds, the next one does."""
+    return sum(dtype in above for above in (dtypes.NUMERIC, dtypes.INEXACT, dtypes.COMPLEX))
+
+
+def _weak(number: Any, dtype: np.dtype) -> Any:
+    """A Python number of the kind of `dtype`, which keeps its digits; an array of another width."""
+    made = _SCALARS[_kind(dtype)](number)
+    if dtypes.scalar_type(made) == (dtype, True):
+        return made
+    return convert(_typed(number, dtype), dtype=dtype, weak=True)
 
 
 def _typed(scalar: Scalar, dtype: np.dtype) -> np.ndarray:
@@ -143,9 +181,7 @@ def constant(number: float, like: Any) -> Any:
     type = type_of(like)
     if not type.weak or type.dtype in dtypes.COMPLEX:
         return _typed(number, type.dtype)
-    made = float(number) if type.dtype in dtypes.FLOATING else int(number)
-    known = dtypes.scalar_type(made) == (type.dtype, True)
-    return made if known else convert(np.asarray(made), dtype=type.dtype, weak=True)
+    return _weak(number, type.dtype)
 
 
 def _checked(name: str, value: Scalar, dtype: np.dtype) -> Scalar:

@@ -26,6 +26,7 @@ from rune.ops.arithmetic import (
     div,
     eq,
     gt,
+    logical_and,
     logical_or,
     lt,
     max,
@@ -35,6 +36,7 @@ from rune.ops.arithmetic import (
     select,
     zero_like,
 )  # fmt: skip
+from rune.ops.complex_numbers import imag, real
 from rune.ops.creation import iota
 from rune.ops.family import (
     KINDS,
@@ -142,21 +144,34 @@ reduce_or = _reduction(
 
 
 def _arg_type(x: ArrayType, *, axis: int, dtype: np.dtype) -> ArrayType:
-    require("argmax", KINDS["ordered"], "ordered", x)
+    require("argmax", dtypes.ANY, "ordered", x)
     if 0 <= axis < x.ndim and x.shape[axis] == 0:
         raise ShapeError(f"argmax: cannot reduce {x} over axis {axis} (no elements)")
     return reduced_type("argmax", x, (axis,)).with_dtype(dtype)
 
 
-def _arg_expand(extremum: Callable[[], Primitive]) -> Rule:
-    """The smallest position that holds the extremum; where that is NaN, the first NaN."""
+def _arg_expand(extremum: Callable[[], Primitive], worst: float) -> Rule:
+    """The smallest position that holds the extremum; where that is NaN, the first NaN.
+
+    worst: no number loses to it. Complex numbers go by their real parts, then by the imaginary.
+    """
 
     def expand(x: Any, *, axis: int, dtype: np.dtype) -> Any:
         if type_of(x).dtype == dtypes.bool_:
             x = cast(x, dtypes.i32)
-        shape = type_of(x).shape
-        best = expand_axes(extremum()(x, axes=(axis,)), shape, (axis,))
-        found = logical_or(eq(x, best), ne(x, x))
+        shape, is_nan = type_of(x).shape, ne(x, x)
+
+        def is_best(x: Any) -> Any:
+            return eq(x, expand_axes(extremum()(x, axes=(axis,)), shape, (axis,)))
+
+        if type_of(x).dtype in dtypes.COMPLEX:
+            parts = real(x), imag(x)
+            nan, last = (literal_like(v, parts[0]) for v in (np.nan, worst))
+            level = is_best(select(is_nan, nan, parts[0]))
+            best = logical_and(level, is_best(select(level, parts[1], last)))
+        else:
+            best = is_best(x)
+        found = logical_or(best, is_nan)
         position = iota(shape=shape, axis=axis, dtype=dtype)
         size = literal_like(np.iinfo(dtype).max, position)
         return reduce_min(select(found, position, size), axes=(axis,))
@@ -164,7 +179,9 @@ def _arg_expand(extremum: Callable[[], Primitive]) -> Rule:
     return expand
 
 
-def _arg_reduction(name: str, reference: Rule, extremum: Callable[[], Primitive]) -> Primitive:
+def _arg_reduction(
+    name: str, reference: Rule, extremum: Callable[[], Primitive], worst: float
+) -> Primitive:
     def batch(
         batched: Batched, size: Any, x: Any, *, axis: int, dtype: np.dtype
     ) -> tuple[Any, bool]:
@@ -173,13 +190,13 @@ def _arg_reduction(name: str, reference: Rule, extremum: Callable[[], Primitive]
     made = Primitive(
         name, "reduction", _arg_type,
         lambda x, *, axis, dtype: np.asarray(reference(x, axis=axis)).astype(dtype),
-        (ZERO,), batch=batch, expand=_arg_expand(extremum),
+        (ZERO,), batch=batch, expand=_arg_expand(extremum, worst),
     )  # fmt: skip
     return made
 
 
-argmax = _arg_reduction("argmax", np.argmax, lambda: reduce_max)
-argmin = _arg_reduction("argmin", np.argmin, lambda: reduce_min)
+argmax = _arg_reduction("argmax", np.argmax, lambda: reduce_max, -np.inf)
+argmin = _arg_reduction("argmin", np.argmin, lambda: reduce_min, np.inf)
 
 
 # --- cumulative -------------------------------------------------------------------------------

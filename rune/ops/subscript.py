@@ -32,7 +32,7 @@ from rune.ops.index_dims import IndexDims
 from rune.ops.index_values import from_end, modulo, signed
 from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, reverse, slice_
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
 from rune.ops.scalars import int_bounds
 
 Entries = Sequence[Any]
@@ -84,7 +84,7 @@ def absent(x: Any, fill_value: Any = None) -> Any:
     unsigned integer, True."""
     dtype = type_of(x).dtype
     if fill_value is not None:
-        return as_type(operand("fill", fill_value), dtype)
+        return as_type(unrounded("fill", fill_value), dtype)
     if dtype == dtypes.bool_:
         return np.asarray(True)
     if dtype in dtypes.INTEGER:

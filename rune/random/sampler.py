@@ -20,7 +20,7 @@ from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import DtypeError, ShapeError
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
 from rune.random.keys import static_shape
 from rune.random.streams import take_key
 from rune.transforms.jit import jit
@@ -173,7 +173,7 @@ def spread(name: str, value: Any, dtype: np.dtype, shape: Shape) -> Any:
 
 def in_dtype(name: str, value: Any, dtype: np.dtype) -> Any:
     """A parameter in a dtype, not weak."""
-    made = as_type(operand(name, value), dtype)
+    made = as_type(unrounded(name, value), dtype)
     return ops.convert(made, dtype=dtype) if type_of(made).weak else made
 
 

@@ -1,6 +1,7 @@
-"""Derivatives at a Python number are those at an array of rank 0.
+"""Python's numbers have the derivatives of arrays, and beside 64 bits all of their digits.
 
-Of every smooth function of one number, also where it has a pole and a Python number would raise.
+Derivatives of every smooth function of one number, also where it has a pole and a Python number
+would raise; then every function of a number and an array of 64 bits against NumPy.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import lax, tree
+from rune.ops.promote import promoted
 from rune.scipy import special
 from tests.support.close import same
 
@@ -108,42 +110,188 @@ def test_a_python_number_stays_weak_in_a_derivative():
 
 # --- beside 64 bits -------------------------------------------------------------------------------
 
-THIRD = 1 / 3  # a number that f32 cannot hold
+# Numbers that 32 bits cannot hold: Python's, and NumPy's of rank 0 and 1, which count as 32 bits.
+NUMBERS: dict[str, Any] = {
+    "1/3": 1 / 3, "0.1": 0.1, "2**53 - 1": 2**53 - 1, "float64": np.float64(1 / 3),
+    "rank 0": np.array(0.1), "int64": np.int64(2**53 - 1),
+}  # fmt: skip
 WIDE = np.array([-2.0, 0.0, 0.25, 1.5])
 BINARY = """
-add subtract multiply divide floor_divide remainder fmod power maximum minimum fmax fmin arctan2
-hypot copysign logaddexp logaddexp2 heaviside nextafter
+add subtract multiply divide true_divide floor_divide remainder mod fmod power float_power maximum
+minimum fmax fmin arctan2 hypot copysign logaddexp logaddexp2 heaviside nextafter equal not_equal
+less less_equal greater greater_equal isclose append outer inner dot
 """
-CALLS: dict[str, Callable[[Any, Any], Any]] = {
-    **{name: lambda xp, x, name=name: getattr(xp, name)(x, THIRD) for name in BINARY.split()},
+Call = Callable[[Any, Any, Any], Any]
+CALLS: dict[str, Call] = {
+    **{name: lambda xp, x, n, name=name: getattr(xp, name)(x, n) for name in BINARY.split()},
     **{
-        f"{name}, the number first": lambda xp, x, name=name: getattr(xp, name)(THIRD, x)
+        f"{name}, the number first": lambda xp, x, n, name=name: getattr(xp, name)(n, x)
         for name in BINARY.split()
     },
-    "clip": lambda xp, x: xp.clip(x, -THIRD, THIRD),
-    "where": lambda xp, x: xp.where(x > 0, x, THIRD),
-    "full_like": lambda xp, x: xp.full_like(x, THIRD),
-    "pad": lambda xp, x: xp.pad(x, 1, constant_values=THIRD),
-    "select": lambda xp, x: xp.select([x > 1], [x], THIRD),
-    "nan_to_num": lambda xp, x: xp.nan_to_num(x / x, nan=THIRD),
-    "sum from": lambda xp, x: xp.sum(x, initial=THIRD),
-    "max from": lambda xp, x: xp.max(-abs(x), initial=THIRD),
-    "prod from": lambda xp, x: xp.prod(x, initial=THIRD),
-    "linspace": lambda xp, x: xp.linspace(x, THIRD, 4),
+    "x - n": lambda xp, x, n: x - n,
+    "n - x": lambda xp, x, n: n - x,
+    "x % n": lambda xp, x, n: x % n,
+    "n ** x": lambda xp, x, n: n ** abs(x),
+    "divmod": lambda xp, x, n: xp.divmod(x, n)[1],
+    "clip": lambda xp, x, n: xp.clip(x, -n, n),
+    "clip of the number": lambda xp, x, n: xp.clip(n, x - 1, x),
+    "where": lambda xp, x, n: xp.where(x > 0, x, n),
+    "where, the number first": lambda xp, x, n: xp.where(x > 0, n, x),
+    "full_like": lambda xp, x, n: xp.full_like(x, n),
+    "full of float64": lambda xp, x, n: xp.full(3, n, dtype="f8"),
+    "pad": lambda xp, x, n: xp.pad(x, 1, constant_values=n),
+    "pad by two": lambda xp, x, n: xp.pad(x, 1, constant_values=(0, n)),
+    "pad by a ramp": lambda xp, x, n: xp.pad(x, 2, mode="linear_ramp", end_values=n),
+    "select": lambda xp, x, n: xp.select([x > 1], [x], n),
+    "select of the number": lambda xp, x, n: xp.select([x > 1], [n], x),
+    "choose": lambda xp, x, n: xp.choose(xp.array([0, 1, 0, 1]), [x, xp.full_like(x, n)]),
+    "nan_to_num": lambda xp, x, n: xp.nan_to_num(x / x, nan=n),
+    "sum from": lambda xp, x, n: xp.sum(x, initial=n),
+    "max from": lambda xp, x, n: xp.max(-abs(x), initial=n),
+    "min from": lambda xp, x, n: xp.min(abs(x) * 1e17 + 1e17, initial=n),
+    "prod from": lambda xp, x, n: xp.prod(x, initial=n),
+    "linspace": lambda xp, x, n: xp.linspace(x, n, 4),
     **{
-        f"{name} of float64": lambda xp, x, name=name: getattr(xp, name)(THIRD, 2.0, 4, dtype="f8")
-        for name in ("linspace", "logspace", "geomspace")
+        f"{name} of float64": lambda xp, x, n, name=name: getattr(xp, name)(n, 2.0, 4, dtype="f8")
+        for name in ("linspace", "geomspace")
     },
-    "full of float64": lambda xp, x: xp.full(3, THIRD, dtype="f8"),
-    "arange of float64": lambda xp, x: xp.arange(THIRD, 2.0, THIRD, dtype="f8"),
-    "quantile": lambda xp, x: xp.quantile(x, THIRD),
-    "interp": lambda xp, x: xp.interp(x, x, x, left=THIRD, right=THIRD),
-}
+    "logspace of float64": lambda xp, x, n: xp.logspace(n % 3, 2.0, 4, dtype="f8"),
+    "arange of float64": lambda xp, x, n: xp.arange(n, n + 2, dtype="f8"),
+    "quantile": lambda xp, x, n: xp.quantile(x, n % 1),
+    "percentile": lambda xp, x, n: xp.percentile(x, n % 100),
+    "interp": lambda xp, x, n: xp.interp(x, x, x + n, left=n, right=n),
+    "interp at the number": lambda xp, x, n: xp.interp(n, x, x),
+    "interp beyond": lambda xp, x, n: xp.interp(x, x[1:2], x[1:2], left=n, right=n),
+    "searchsorted": lambda xp, x, n: xp.searchsorted(x + n, n),
+    "digitize": lambda xp, x, n: xp.digitize(x, xp.array([n], dtype="f8")),
+    "insert": lambda xp, x, n: xp.insert(x, 1, n),
+    "concatenate": lambda xp, x, n: xp.concatenate([x, np.array([n])]),
+    "stack": lambda xp, x, n: xp.stack([x, np.full(4, n)]),
+    "hstack": lambda xp, x, n: xp.hstack([x, n]),
+    "matmul": lambda xp, x, n: xp.matmul(x, np.full(4, n)),
+    "tensordot": lambda xp, x, n: xp.tensordot(x, np.full(4, n), 1),
+    "einsum": lambda xp, x, n: xp.einsum("i,i", x, np.full(4, n)),
+    "vdot": lambda xp, x, n: xp.vdot(np.full(4, n), x),
+    "kron": lambda xp, x, n: xp.kron(x, np.full(2, n)),
+    "convolve": lambda xp, x, n: xp.convolve(x, np.full(2, n)),
+    "average": lambda xp, x, n: xp.average(x, weights=np.array([n, 1, 1, 1])),
+    "polyval": lambda xp, x, n: xp.polyval(np.array([n, 1]), x),
+    "polyval at the number": lambda xp, x, n: xp.polyval(x, n),
+    "diff": lambda xp, x, n: xp.diff(x, prepend=n, append=n),
+    "ediff1d": lambda xp, x, n: xp.ediff1d(x, to_end=n, to_begin=n),
+    "gradient": lambda xp, x, n: xp.gradient(x, n),
+    "trapezoid": lambda xp, x, n: xp.trapezoid(x, dx=n),
+    "unwrap": lambda xp, x, n: xp.unwrap(x * 9, period=n % 7),
+}  # fmt: skip
+# What rune alone has, and what it means.
+UPDATES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[np.ndarray, Any], Any]]] = {
+    "at.set": (lambda x, n: x.at[1:].set(n), lambda x, n: _with(x, n)),
+    "at.add": (lambda x, n: x.at[1:].add(n), lambda x, n: _with(x, x[1:] + n)),
+    "at.subtract": (lambda x, n: x.at[1:].subtract(n), lambda x, n: _with(x, x[1:] - n)),
+    "at.multiply": (lambda x, n: x.at[1:].multiply(n), lambda x, n: _with(x, x[1:] * n)),
+    "at.divide": (lambda x, n: x.at[1:].divide(n), lambda x, n: _with(x, x[1:] / n)),
+    "at.power": (lambda x, n: x.at[1:].power(n), lambda x, n: _with(x, np.power(x[1:], n))),
+    "at.min": (lambda x, n: x.at[1:].min(n), lambda x, n: _with(x, np.minimum(x[1:], n))),
+    "at.max": (lambda x, n: x.at[1:].max(n), lambda x, n: _with(x, np.maximum(x[1:], n))),
+    "at positions": (
+        lambda x, n: x.at[rnp.array([1, 2, 3])].add(n), lambda x, n: _with(x, x[1:] + n)
+    ),
+    "at.get": (
+        lambda x, n: x.at[rnp.array([9])].get(mode="fill", fill_value=n), lambda x, n: np.array([n])
+    ),
+    "put_along_axis": (
+        lambda x, n: rnp.put_along_axis(x, rnp.array([1, 2, 3]), n, 0, inplace=False),
+        lambda x, n: _with(x, n),
+    ),
+    "put": (
+        lambda x, n: rnp.put(x, rnp.array([1, 2, 3]), n, inplace=False), lambda x, n: _with(x, n)
+    ),
+    "place": (lambda x, n: rnp.place(x, x > -2, n, inplace=False), lambda x, n: _with(x, n)),
+    "fill_diagonal": (
+        lambda x, n: rnp.fill_diagonal(x.reshape(2, 2), n, inplace=False),
+        lambda x, n: np.array([[n, x[1]], [x[2], n]]),
+    ),
+    "take": (
+        lambda x, n: rnp.take(x, rnp.array([9]), mode="fill", fill_value=n),
+        lambda x, n: np.array([n]),
+    ),
+}  # fmt: skip
+# Functions of lax take numbers of the kind of the array, and NumPy's of its dtype.
+STRICT: dict[str, tuple[Callable[[Any, float], Any], Callable[[np.ndarray, float], Any]]] = {
+    **{
+        name: (
+            lambda x, n, name=name: getattr(lax, name)(x, n),
+            lambda x, n, meaning=meaning: meaning(x, n),
+        )
+        for name, meaning in {
+            "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+            "rem": np.fmod, "max": np.maximum, "min": np.minimum, "atan2": np.arctan2,
+            "nextafter": np.nextafter, "eq": np.equal, "lt": np.less, "ge": np.greater_equal,
+        }.items()
+    },
+    "pow": (lambda x, n: lax.pow(abs(x), n), lambda x, n: np.power(abs(x), n)),
+    "sub, the number first": (lambda x, n: lax.sub(n, x), lambda x, n: n - x),
+    "clamp": (lambda x, n: lax.clamp(-n, x, n), lambda x, n: np.clip(x, -n, n)),
+    "select": (lambda x, n: lax.select(x > 0, x, rnp.full_like(x, n)),
+               lambda x, n: np.where(x > 0, x, n)),
+    "pad": (lambda x, n: lax.pad(x, n, [(1, 0, 0)]),
+            lambda x, n: np.pad(x, (1, 0), constant_values=n)),
+    "complex": (lambda x, n: lax.complex(x, n), lambda x, n: x + 1j * n),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
-@pytest.mark.parametrize("name", CALLS)
-def test_a_python_number_beside_64_bits_keeps_all_of_its_own(name: str, way: Callable[..., Any]):
-    found = way(lambda x: CALLS[name](rnp, x))(rnp.asarray(WIDE, dtype="float64"))
+def _with(x: np.ndarray, values: Any) -> np.ndarray:
+    """x with other numbers behind the first."""
+    return np.concatenate([x[:1], np.broadcast_to(values, 3)])
 
-    np.testing.assert_allclose(np.asarray(found), CALLS[name](np, WIDE), rtol=1e-14)
+
+def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """The calls whose result is not that of 64 bits."""
+    return [
+        f"{name}: {np.asarray(found[name])} for {expected[name]}" for name in expected
+        if not np.allclose(np.asarray(found[name]), expected[name], rtol=1e-14, atol=0,
+                           equal_nan=True)
+    ]  # fmt: skip
+
+
+ways = pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
+
+
+@ways
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_beside_64_bits_keeps_all_of_its_own(number: str, way: Callable[..., Any]):
+    n = NUMBERS[number]
+
+    found = way(lambda x: {name: call(rnp, x, n) for name, call in CALLS.items()})(wide())
+
+    assert differences(found, {name: call(np, WIDE, n) for name, call in CALLS.items()}) == []
+
+
+@ways
+@pytest.mark.parametrize("number", NUMBERS)
+def test_so_it_does_in_updates(number: str, way: Callable[..., Any]):
+    n = NUMBERS[number]
+
+    found = way(lambda x: {name: call(x, n) for name, (call, _) in UPDATES.items()})(wide())
+
+    assert differences(found, {name: call(WIDE, n) for name, (_, call) in UPDATES.items()}) == []
+
+
+@ways
+@pytest.mark.parametrize("n", [1 / 3, 0.1])
+def test_so_it_does_in_functions_of_lax(n: float, way: Callable[..., Any]):
+    found = way(lambda x: {name: call(x, n) for name, (call, _) in STRICT.items()})(wide())
+
+    assert differences(found, {name: call(WIDE, n) for name, (_, call) in STRICT.items()}) == []
+
+
+def wide() -> Any:
+    return rnp.asarray(WIDE, dtype="float64")
+
+
+@pytest.mark.parametrize("kind", ["any", "numeric", "inexact"])
+@pytest.mark.parametrize("numbers", [(1 / 3,), (1 / 3, 1), (0.1, True), (2**24 + 1, 0.5)])
+def test_numbers_that_are_promoted_twice_are_what_they_were(numbers: tuple[Any, ...], kind: str):
+    (first, *_) = promoted("law", *promoted("law", *numbers, kind=kind), kind=kind)
+
+    assert np.asarray(promoted("law", first, wide())[0]) == numbers[0]

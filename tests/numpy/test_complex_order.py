@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import rune
 import rune.numpy as rnp
@@ -46,6 +47,27 @@ def test_extrema_of_rows_with_nan_are_nan(name: str):
     assert getattr(rnp, f"nan{name}")(array(rows)) in (1 + 1j, 2)
 
 
+NUMBERS = HARD[~np.isnan(HARD)]
+SHUFFLED: NDArray[np.complex64] = np.random.default_rng(0).permutation(np.tile(NUMBERS, 3))
+TABLES = {
+    "of numbers": SHUFFLED.reshape(3, -1), "of real parts alike": SHUFFLED[SHUFFLED.real == 1],
+    "of one": SHUFFLED[:1], "with NaN": np.random.default_rng(1).permutation(HARD),
+    "with NaN beside numbers": np.array([[1j, complex(5, np.nan)], [complex(np.nan, -9), 7]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("name", ["argmax", "argmin", "nanargmax", "nanargmin"])
+def test_positions_of_extrema_are_numpys(name: str, table: str, way: str):
+    z = TABLES[table].astype(np.complex64)
+    axes = [None, *range(z.ndim)]
+
+    found = WAYS[way](lambda x: [getattr(rnp, name)(x, axis=axis) for axis in axes])(array(z))
+
+    assert [x.tolist() for x in found] == [getattr(np, name)(z, axis=a).tolist() for a in axes]
+
+
 def test_no_elements_have_no_extremum():
     with pytest.raises(ShapeError, match=r"max: cannot reduce c64\[0\]"):
         rnp.max(array(np.zeros(0, np.complex64)))
@@ -64,3 +86,29 @@ def test_the_derivative_of_the_larger_is_that_of_the_one_chosen():
     slope = rune.grad(lambda x: rnp.maximum(x, y).real.sum())(x)
 
     assert slope.tolist() == [0, 0, 1]
+
+
+# jax 0.10.2: jnp.argsort of HARD in the order of default_rng(0).permutation(49). It goes by the
+# real parts, NaN last, then by the imaginary; NumPy puts every number before all with a NaN.
+JAX_ORDER = """
+21 12 6 29 19 47 43 22 41 8 36 28 33 20 11 25 14 23 16 31 32 48 24 46 0 44 7 15 18 45 27 40 35 9 2
+34 37 1 13 38 26 39 4 17 3 5 42 10 30
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_numbers_with_nan_are_sorted_as_by_jax(way: str):
+    z = HARD[np.random.default_rng(0).permutation(len(HARD))]
+    order = [int(position) for position in JAX_ORDER.split()]
+
+    found, places = WAYS[way](lambda z: (rnp.sort(z), rnp.argsort(z)))(array(z))
+
+    assert places.tolist() == order
+    np.testing.assert_array_equal(np.asarray(found), z[order])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_numbers_without_nan_are_sorted_as_by_numpy(way: str):
+    found = WAYS[way](lambda z: rnp.argsort(z))(array(SHUFFLED))
+
+    assert found.tolist() == np.argsort(SHUFFLED, kind="stable").tolist()

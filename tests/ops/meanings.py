@@ -211,6 +211,11 @@ def _reduce(combine: Callable[[Any, Any], Any], *initial: Any) -> Callable[..., 
     return meaning
 
 
+def _parts(x: Any) -> tuple[Any, Any]:
+    """What orders numbers: the real part, then the imaginary."""
+    return plain(x).real, plain(x).imag
+
+
 def _arg(better: Callable[[Any, Any], bool]) -> Callable[..., np.ndarray]:
     def meaning(x: np.ndarray, *, axis: int, dtype: np.dtype) -> np.ndarray:
         rows = np.moveaxis(x, axis, -1)
@@ -218,7 +223,7 @@ def _arg(better: Callable[[Any, Any], bool]) -> Callable[..., np.ndarray]:
         for at in np.ndindex(*out.shape):
             best = 0
             for i in range(rows.shape[-1]):
-                best = i if better(plain(rows[at][i]), plain(rows[at][best])) else best
+                best = i if better(_parts(rows[at][i]), _parts(rows[at][best])) else best
             out[at] = best
         return out
 

@@ -144,12 +144,6 @@ def test_what_needs_an_order_or_a_sign_refuses_complex_numbers(name: str):
         function(z) if name in ("floor", "isposinf") else function(z, z)
 
 
-@pytest.mark.parametrize("name", ["argmax", "argmin"])
-def test_positions_of_complex_extrema_are_refused(name: str):
-    with pytest.raises(DtypeError, match="ordered dtype required"):
-        getattr(rnp, name)(rnp.ones(3, "c64"))
-
-
 def test_an_element_named_twice_is_multiplied_twice():
     found = rnp.ones(3, "c64").at[rnp.array([0, 0])].multiply(2j)
 
