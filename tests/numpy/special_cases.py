@@ -2,7 +2,9 @@
 
 A row is "inputs: result", a line "functions | row; row; …". An input is a number or a set below.
 A result is a number, with the sign of a zero; `~` before it leaves the sign open, and `a or b` says
-that both are allowed. `x` and `y` are the operands, `+` and `-` any number of that sign.
+that both are allowed. `x` and `y` are the operands, `+` and `-` any number of that sign. A complex
+number is two inputs or results, its parts, and of the rows that match it the first one counts;
+`cis inf` is an infinity in the direction of the imaginary part, `cis -1` -1 and a zero in it.
 
 Source: https://data-apis.org/array-api/2025.12, "Elementwise functions", "Special cases".
 """
@@ -99,4 +101,45 @@ pow | 1, number: 1; |v|<1, inf: +0; |v|<1, -inf: inf; inf, >0: inf; inf, <0: +0
 pow | -inf, odd>0: -inf; -inf, other>0: inf; -inf, odd<0: -0; -inf, other<0: +0
 pow | +0, >0: +0; +0, <0: inf; -0, odd>0: -0; -0, other>0: +0; -0, odd<0: -inf; -0, other<0: inf
 pow | negative, broken: nan
+"""
+
+PARTS = """
+acos | 0, +0: pi/2, -0; 0, nan: pi/2, nan; finite, inf: pi/2, -inf; finite, nan: nan, nan
+acos | -inf, positive: pi, -inf; inf, positive: +0, -inf; -inf, inf: 3pi/4, -inf
+acos | inf, inf: pi/4, -inf; ±inf, nan: nan, ~inf; nan, finite: nan, nan; nan, inf: nan, -inf
+acosh | 0, +0: +0, pi/2; finite, inf: inf, pi/2; +0, nan: nan, ~pi/2; nonzero, nan: nan, nan
+acosh | -inf, positive: inf, pi; inf, positive: inf, +0; -inf, inf: inf, 3pi/4; inf, inf: inf, pi/4
+acosh | ±inf, nan: inf, nan; nan, finite: nan, nan; nan, inf: inf, nan
+asinh | +0, +0: +0, +0; positive, inf: inf, pi/2; finite, nan: nan, nan; inf, positive: inf, +0
+asinh | inf, inf: inf, pi/4; nan, +0: nan, +0; nan, nonzero: nan, nan; nan, inf: ~inf, nan
+atanh | +0, +0: +0, +0; +0, nan: +0, nan; 1, +0: inf, +0; positive, inf: +0, pi/2
+atanh | nonzero, nan: nan, nan; inf, positive: +0, pi/2; inf, inf: +0, pi/2; inf, nan: +0, nan
+atanh | nan, finite: nan, nan; nan, inf: ~0, pi/2
+cosh | +0, +0: 1, +0; +0, inf: nan, ~0; +0, nan: nan, ~0; nonzero, inf: nan, nan
+cosh | nonzero, nan: nan, nan; inf, +0: inf, +0; inf, nonzero: cis inf; inf, inf: ~inf, nan
+cosh | inf, nan: inf, nan; nan, 0: nan, ~0; nan, nonzero: nan, nan
+exp | 0, +0: 1, +0; finite, inf: nan, nan; finite, nan: nan, nan; inf, +0: inf, +0
+exp | -inf, finite: cis 0; inf, nonzero: cis inf; -inf, inf: ~0, ~0; inf, inf: ~inf, nan
+exp | -inf, nan: ~0, ~0; inf, nan: ~inf, nan; nan, +0: nan, +0; nan, not 0: nan, nan
+expm1 | 0, +0: ~0, +0; finite, inf: nan, nan; finite, nan: nan, nan; inf, +0: inf, +0
+expm1 | -inf, finite: cis -1; inf, nonzero: cis inf; -inf, inf: -1, ~0; inf, inf: ~inf, nan
+expm1 | -inf, nan: -1, ~0; inf, nan: ~inf, nan; nan, +0: nan, +0; nan, not 0: nan, nan
+log | -0, +0: -inf, pi; +0, +0: -inf, +0; finite, inf: inf, pi/2; finite, nan: nan, nan
+log1p | -1, +0: -inf, +0; finite, inf: inf, pi/2; finite, nan: nan, nan
+log log1p | -inf, positive: inf, pi; inf, positive: inf, +0; -inf, inf: inf, 3pi/4
+log log1p | inf, inf: inf, pi/4; ±inf, nan: inf, nan; nan, finite: nan, nan; nan, inf: inf, nan
+sinh | +0, +0: +0, +0; +0, inf: ~0, nan; +0, nan: ~0, nan; positive, inf: nan, nan
+sinh | positive, nan: nan, nan; inf, +0: inf, +0; inf, positive: cis inf; inf, inf: ~inf, nan
+sinh | inf, nan: ~inf, nan; nan, +0: nan, +0; nan, nonzero: nan, nan
+sqrt | 0, +0: +0, +0; any, inf: inf, inf; finite, nan: nan, nan; -inf, positive: +0, inf
+sqrt | inf, positive: inf, +0; -inf, nan: nan, ~inf; inf, nan: inf, nan; nan, finite: nan, nan
+tanh | +0, +0: +0, +0; nonzero, inf: nan, nan; +0, inf: +0, nan; nonzero, nan: nan, nan
+tanh | +0, nan: +0, nan; inf, positive: 1, ~0; inf, inf: 1, ~0; inf, nan: 1, ~0; nan, +0: nan, +0
+tanh | nan, nonzero: nan, nan
+sign | 0, 0: +0, +0; nan, any: nan, nan; any, nan: nan, nan
+abs | ±inf, any: inf; any, ±inf: inf; 0, any: |y|; any, 0: |x|; nan, any: nan; any, nan: nan
+isfinite | finite, finite: 1; any, any: 0
+isinf | ±inf, any: 1; any, ±inf: 1; any, any: 0
+isnan | nan, any: 1; any, nan: 1; any, any: 0
+acos acosh asinh atanh cosh exp expm1 log log1p sinh sqrt tanh | nan, nan: nan, nan
 """

