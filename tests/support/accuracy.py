@@ -1,13 +1,15 @@
-"""The table of docs/accuracy.md: what rounding may do to a result, in ulps.
+"""The tables of docs/accuracy.md: what rounding may do to a result, in ulps.
 
-    allowed(div, dtypes.f32)      4
-    is_sum(reduce_sum)            True: its ulps are those of 1 plus the result
+    allowed(div, dtypes.f32)              4: from the reference
+    is_sum(reduce_sum)                    True: its ulps are those of 1 plus the result
+    bars("Functions")["tan"]["vulkan"]    1.5: from the exact value
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import ml_dtypes
@@ -24,13 +26,32 @@ _COLUMNS = (
 )
 
 
+def _rows(heading: str) -> list[list[str]]:
+    """The cells of the table under a heading of the page, the row of its columns first."""
+    sections = re.split(r"^#+ (.*)\n", PAGE.read_text(), flags=re.M)
+    text = dict(zip(sections[1::2], sections[2::2], strict=True))[heading]
+    lines = [line.strip("| ") for line in text.splitlines() if line.startswith("|")]
+    return [re.split(r"\s*\|\s*", line) for line in lines if not line.startswith("---")]
+
+
+@functools.cache
+def bars(heading: str) -> Mapping[str, Mapping[str, float]]:
+    """The ulps of each executor, by the name of a function or distribution."""
+    head, *rows = _rows(heading)
+    executors = [re.sub(r"\W", "", cell) for cell in head[1:]]
+    return {
+        name: dict(zip(executors, map(float, ulps), strict=True))
+        for names, *ulps in rows for name in re.findall(r"`(.*?)`", names)
+    }  # fmt: skip
+
+
 @functools.cache
 def table() -> dict[str, tuple[int, ...]]:
-    """The ulps of each column, by the name of a primitive or family."""
-    rows = re.findall(r"^\| (`.*?`) \|" + r" (\d+) \|" * len(_COLUMNS), PAGE.read_text(), re.M)
+    """The ulps of each column of dtypes, by the name of a primitive or family."""
     return {
-        name: tuple(map(int, ulps)) for names, *ulps in rows for name in re.findall(r"\w+", names)
-    }
+        name: tuple(map(int, cells[: len(_COLUMNS)]))
+        for names, *cells in _rows("Accuracy")[1:] for name in re.findall(r"\w+", names)
+    }  # fmt: skip
 
 
 def allowed(primitive: Primitive, result: np.dtype, *operands: np.dtype) -> int:

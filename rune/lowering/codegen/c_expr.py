@@ -14,10 +14,11 @@ from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen.dialect import Dialect, Scalar
 from rune.lowering.codegen.infix import SIGNS, bare, index_text
+from rune.lowering.codegen.math_expand import Function, expansion
 from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.scalar import unsigned_of
 
-_HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt", "logistic", "erf_inv"})
+_HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt"})
 _HELPERS_OF_INTEGERS = frozenset(
     {"div", "rem", "abs", "sign", "pow", "shl", "shr", "max", "min", "popcount", "clz"}
 )
@@ -40,6 +41,7 @@ class Expressions:
     read_only: frozenset[str] = frozenset()
     narrow: set[str] = field(default_factory=set)
     used: set[np.dtype] = field(default_factory=set)
+    functions: dict[str, Function] = field(default_factory=dict)  # that the text calls
 
     def __post_init__(self) -> None:
         self.index_type = self.index_type or self.dialect.index_type
@@ -226,5 +228,13 @@ class Expressions:
             return known[name].format(*args)
         if name in _HELPERS_OF_FLOATS:
             return f"rune_{name}_{dtypes.short(wide)}({', '.join(args)})"
-        given = f"{name} of {dtypes.short(dtype)} in {self.dialect.name}"
-        raise DtypeError(f"render: cannot use {given} (the dialect has no such function)")
+        return self._expanded(name, args, wide)
+
+    def _expanded(self, name: str, args: list[str], dtype: np.dtype) -> str:
+        """A call of rune's own function."""
+        function = expansion(name, dtype)
+        if function is None:
+            given = f"{name} of {dtypes.short(dtype)} in {self.dialect.name}"
+            raise DtypeError(f"render: cannot use {given} (the dialect has no such function)")
+        self.functions[f"rune_{function.name}"] = function
+        return f"rune_{function.name}({', '.join(args)})"

@@ -8,12 +8,13 @@ W the width in bits, F the qualifier of a function; L(x) a literal of the type.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import numpy as np
 
 from rune import dtypes
 from rune.lowering.codegen.dialect import Dialect
-from rune.lowering.kernel.scalar import ERF_INV_CENTRAL, ERF_INV_TAIL, bit_width, unsigned_of
+from rune.lowering.kernel.scalar import bit_width, unsigned_of
 
 _SIGNED = {
     "div": "(T a, T b) { return b == 0 ? (T)-1 : b == -1 ? (T)((V)0 - (V)a) : (T)(a / b); }",
@@ -58,33 +59,8 @@ _FLOAT = {
     "max": "(T a, T b) { return a > b || a != a ? a : b; }",
     "min": "(T a, T b) { return a < b || a != a ? a : b; }",
     "sign": "(T a) { return a > 0 ? L(1.0) : a < 0 ? L(-1.0) : a == 0 ? L(0.0) : a; }",
-    "rsqrt": "(T a) { return L(1.0) / C(sqrt, a); }",
-    "logistic": """(T a) {
-  const T power = C(exp, -C(abs, a));
-  return a >= 0 ? L(1.0) / (L(1.0) + power) : power / (L(1.0) + power);
-}""",
-    "erf_inv": f"""(T y) {{
-  const T a = C(abs, y);
-  if (!(a < 1)) return a == 1 ? C(copysign, INFINITE, y) : NOT_A_NUMBER;
-  const T beside = (L(1.0) - a) * (L(1.0) + a);
-  T w = -C(log, beside), x;
-  if (w < 5) {{
-    w -= L(2.5);
-    x = HORNER({", ".join(map(repr, ERF_INV_CENTRAL))});
-  }} else {{
-    w = C(sqrt, w) - 3;
-    x = HORNER({", ".join(map(repr, ERF_INV_TAIL))});
-  }}
-  x *= a;REFINE
-  return C(copysign, x, y);
-}}""",
+    "rsqrt": "(T a) { return L(1.0) / ROOT; }",
 }
-_HALLEY = """
-  for (int i = 0; i < 4; i++) {
-    const T error = a < L(0.5) ? C(erf, x) - a : (1 - a) - C(erfc, x);
-    const T step = error * L(0.886226925452758) * C(exp, x * x);
-    x -= step / (1 + x * step);
-  }"""
 _INDEX = {
     "divisor": "(T a) { return a == 0 ? 1 : a; }",
     "floordiv": "(T a, T b) { const T q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }",
@@ -100,10 +76,10 @@ _NEXT = """(T a, T b) {
 }"""
 
 
-def needed(text: str, dialect: Dialect) -> dict[str, str]:
-    """The helper functions that the text mentions, each after those it uses, by name."""
+def needed(text: str, dialect: Dialect, defined: Collection[str]) -> dict[str, str]:
+    """The helper functions that the text mentions but for `defined`, each after those it uses."""
     found: dict[str, str] = {}
-    pending = [(name, False) for name in reversed(_mentioned(text))]
+    pending = [(name, False) for name in reversed(_mentioned(text)) if name not in defined]
     while pending:
         name, ready = pending.pop()
         if name in found:
@@ -149,19 +125,12 @@ def _fill(operation: str, name: str, dtype: np.dtype, dialect: Dialect) -> str:
     scalar = dialect.scalars[dtype]
     unsigned = unsigned_of(dtype)
     wide = unsigned if dtype.itemsize >= 4 else dtypes.u32
-    refine = _HALLEY if dtype == dtypes.f64 else ""
-    text = _template(operation, dtype).replace("REFINE", refine)
+    text = _template(operation, dtype)
+    if operation == "rsqrt":
+        text = text.replace("ROOT", dialect.functions[dtype]["sqrt"].format("a"))
     if operation == "nextafter":
         text = text.replace("TO_BITS", scalar.store.format("a"))
         text = text.replace("FROM_BITS", scalar.load.format("bits"))
-    if dtype in dialect.from_bits:
-        bits = {"INFINITE": np.inf, "NOT_A_NUMBER": np.nan}
-        for word, value in bits.items():
-            raw = int(np.asarray(value).astype(dtype).view(unsigned))
-            literal = f"0x{raw:x}{dialect.scalars[unsigned].suffix}"
-            text = text.replace(word, dialect.from_bits[dtype].format(literal))
-    text = re.sub(r"HORNER\(([^)]*)\)", lambda m: _horner(m[1].split(", ")), text)
-    text = _calls(text, dtype, dialect)
     text = re.sub(r"\bL\(([^)]*)\)", lambda m: m[1] + scalar.suffix, text)
     types = {
         "T": scalar.register,
@@ -171,22 +140,6 @@ def _fill(operation: str, name: str, dtype: np.dtype, dialect: Dialect) -> str:
     }
     text = re.sub(r"\b[TUVW]\b", lambda m: types[m[0]], text)
     return f"{dialect.function}{scalar.register} {name}{text}"
-
-
-def _horner(coefficients: list[str]) -> str:
-    text = f"L({coefficients[0]})"
-    for c in coefficients[1:]:
-        text = f"({text} * w + L({c}))"
-    return text
-
-
-def _calls(text: str, dtype: np.dtype, dialect: Dialect) -> str:
-    """C(sqrt, a) becomes the dialect's call."""
-    innermost = r"\bC\((\w+), ((?:(?!\bC\()[^()]|(?<!\bC)\([^()]*\))*)\)"
-    while match := re.search(innermost, text):
-        call = dialect.functions[dtype][match[1]].format(*match[2].split(", "))
-        text = text[: match.start()] + call + text[match.end() :]
-    return text
 
 
 def _saturating_cast(name: str, source: np.dtype, target: np.dtype, dialect: Dialect) -> str:

@@ -32,6 +32,7 @@ from rune.lowering.codegen.c_helpers import needed
 from rune.lowering.codegen.dialect import Dialect
 from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
+from rune.lowering.codegen.math_expand import Function
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
     Access,
@@ -65,7 +66,8 @@ class Rendered:
 
     `grid` [grid points] and `workgroup` [threads] have one extent per launch dimension, the first
     varying fastest; an empty `workgroup` leaves the choice to the launch, which may round the
-    number of threads up. `scratch_bytes` is what the arrays of one thread take.
+    number of threads up. `scratch_bytes` is what the arrays of one thread take; `functions` are
+    those that the text calls and a program has to define.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Rendered:
     workgroup: tuple[int, ...]
     dtypes: frozenset[np.dtype]
     scratch_bytes: int
+    functions: tuple[Function, ...] = ()
 
 
 def render(code: KernelCode, dialect: Dialect) -> Rendered:
@@ -87,13 +90,25 @@ def render(code: KernelCode, dialect: Dialect) -> Rendered:
 
 
 def assemble(kernels: Sequence[Rendered], dialect: Dialect) -> str:
-    """A whole program: preamble, extensions, helper functions, kernels."""
+    """A whole program: preamble, extensions, helper functions, rune's own functions, kernels."""
     used = frozenset[np.dtype]().union(*(k.dtypes for k in kernels))
     extensions = dict.fromkeys(text for d, text in dialect.extensions.items() if d in used)
-    text = "\n\n".join(k.text for k in kernels)
-    helpers = needed(text, dialect).values()
+    functions = {f"rune_{f.name}": f for k in kernels for f in k.functions}
+    texts = [*(_function(f, dialect) for f in functions.values()), *(k.text for k in kernels)]
+    helpers = needed("\n\n".join(texts), dialect, functions).values()
     head = "\n".join([dialect.preamble, *extensions])
-    return "\n\n".join([head, *helpers, text]) + "\n"
+    return "\n\n".join([head, *helpers, *texts]) + "\n"
+
+
+def _function(function: Function, dialect: Dialect) -> str:
+    """A function of scalars."""
+    renderer = _Renderer(KernelCode(function.name, (), (), function.body), dialect)
+    register = renderer.expressions.register
+    params = ", ".join(f"{register(p.dtype)} {renderer.name(p.name)}" for p in function.params)
+    renderer.body(function.body)
+    renderer.emit(f"return {renderer.expr(function.result)};")
+    head = f"{dialect.function}{register(function.result.dtype)} rune_{function.name}({params}) {{"
+    return "\n".join([head, *renderer.lines, "}"])
 
 
 @dataclass(slots=True)
@@ -138,8 +153,9 @@ class _Renderer(Statements):
         bound = dialect.thread_bound.format(math.prod(workgroup)) if workgroup else ""
         head = f"{dialect.kernel} {bound}{name}(\n{signature}) {{"
         text = "\n".join([head, *self.lines, "}"])
-        used = frozenset(self.expressions.used)
-        return Rendered(name, text, code.params, code.sizes, grid, workgroup, used, _scratch(code))
+        used, called = frozenset(self.expressions.used), tuple(self.expressions.functions.values())
+        launch = code.params, code.sizes, grid, workgroup
+        return Rendered(name, text, *launch, used, _scratch(code), called)
 
     def parameter(self, p: Param, number: int) -> str:
         dialect, name = self.dialect, self.name(p.name)

@@ -30,7 +30,9 @@ class Dialect:
 
     name: str
     scalars: Mapping[np.dtype, Scalar]
-    functions: Mapping[np.dtype, Mapping[str, str]]  # operation -> call, for f32, f64, integers
+    # Operation -> call, for f32, f64, integers: what the language's own are exact enough for. The
+    # other functions of floats are rune's, math_expand.py.
+    functions: Mapping[np.dtype, Mapping[str, str]]
     to_bits: Mapping[np.dtype, str]  # a float's bits as the unsigned integer of its size
     from_bits: Mapping[np.dtype, str]
     casts: Mapping[tuple[np.dtype, np.dtype], str]  # where a plain cast would round twice

@@ -5,7 +5,7 @@
 A body is straight-line statements of kernel code, here and there a loop, over operations that
 every renderer has: arithmetic, comparisons, bits, roots and roundings of the function's own
 dtype. A renderer writes each function that it needs once, and calls it. No error is more than
-3 ulp where division and root are exact; the files say which.
+2 ulp where division and root are exact.
 
 Not here: f16 and bf16, which are computed in f32.
 """

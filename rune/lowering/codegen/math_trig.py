@@ -30,7 +30,7 @@ from rune.lowering.codegen.llvm_math_trig import (
     SIN_F32,
     SIN_F64,
 )
-from rune.lowering.codegen.math_exp import format_of, power_of_two
+from rune.lowering.codegen.math_exp import format_of, nearest, power_of_two
 from rune.lowering.codegen.math_values import (
     Number,
     Variable,
@@ -108,13 +108,13 @@ def remainder(size: Number) -> Remainder:
 
 def _moderate(size: Number, form: Reduction, found: Sequence[Variable]) -> None:
     """n times each part is exact; what the differences lose is kept."""
-    n = (size * (2.0 / math.pi)).apply("round")
+    n, integer = nearest(size * (2.0 / math.pi))
     first = size - n * form.parts[0]
     second, lost = _less(first, n * form.parts[1])
     high, also_lost = _less(second, n * form.parts[2])
     found[0].set(high)
     found[1].set((lost + also_lost) - n * form.parts[3])
-    found[2].set(n.cast(form.word))
+    found[2].set(integer.bits_as(form.word))
 
 
 def _less(a: Number, b: Number) -> Pair:
@@ -314,7 +314,7 @@ def asin(x: Number) -> Number:
     size = x.abs()
     outer = size > 0.5
     square = select(outer, (1.0 - size) * 0.5, size * size)
-    tail, (first, rest) = _asin_tail(square), root(square)
+    tail, (first, rest) = _asin_tail(square), root(square, square.like(0.0))
     half = _parts(HALF_PI, 1.0, x.dtype)
     below = (rest + (first + rest) * tail) * 2.0 - half[1]
     far = (half[0] - first * 2.0) - below
@@ -327,7 +327,7 @@ def acos(x: Number) -> Number:
     size = x.abs()
     outer = size > 0.5
     square = select(outer, (1.0 - size) * 0.5, size * size)
-    tail, (first, rest) = _asin_tail(square), root(square)
+    tail, (first, rest) = _asin_tail(square), root(square, square.like(0.0))
     half, whole = (_parts(HALF_PI, k, x.dtype) for k in (1.0, 2.0))
     below = rest + (first + rest) * tail
     left = (whole[0] - first * 2.0) - (below * 2.0 - whole[1])

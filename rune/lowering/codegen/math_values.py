@@ -295,11 +295,11 @@ def residual(a: Number, q: Number, b: Number) -> Number:
     return (((a - first * other) - first * b_rest) - q_rest * other) - q_rest * b_rest
 
 
-def root(x: Number) -> Pair:
-    """The root as a sum, more exact than the device's."""
+def root(x: Number, low: Number) -> Pair:
+    """The root of x + low as a sum, more exact than the device's; 0 where x is."""
     near = x.sqrt()
     first = near.short()
-    rest = (x - first * first) / (near + first)
+    rest = ((x - first * first) + low) / (near + first)
     return first, select(x.equals(0.0), 0.0, rest)
 
 

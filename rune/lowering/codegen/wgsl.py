@@ -17,7 +17,7 @@ which narrow elements are written is made of atomic words: their neighbours are 
 All GRID loops are one number, folded over the dispatch's x and y; WORKGROUP loops likewise are the
 threads of a group. Index arithmetic is 32-bit, which the launch checks by `extents`.
 
-Invariant: the source means what interpret.py does, floats within docs/backends.md's ulps. Nothing
+Invariant: the source means what interpret.py does, floats within docs/accuracy.md's ulps. Nothing
 is contracted but an Accumulate that says so.
 """
 

@@ -17,7 +17,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.lower import Scalar
 from rune.ops import PRIMITIVES, scalars
-from rune.ops.scalars import ERF_INV_CENTRAL, ERF_INV_TAIL, bit_width
+from rune.ops.scalars import bit_width
 
 Meaning = Callable[..., Any]
 
@@ -95,6 +95,5 @@ def apply_unguarded(name: str, args: tuple[Any, ...], dtype: np.dtype) -> Any:
 
 
 __all__ = [
-    "ERF_INV_CENTRAL", "ERF_INV_TAIL", "SCALAR_MEANING", "apply_unguarded", "bit_width",
-    "bitcast", "convert", "unsigned_of",
+    "SCALAR_MEANING", "apply_unguarded", "bit_width", "bitcast", "convert", "unsigned_of",
 ]  # fmt: skip

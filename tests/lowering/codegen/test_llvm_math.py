@@ -23,7 +23,7 @@ EDGES = [0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -1e-45, 1, -1, 0.5, -0.5
 ORACLE = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh, "erf": special.erf, "erfc": special.erfc,
-    "erf_inv": special.erfinv, "logistic": lambda x: np.where(
+    "erf_inv": special.erfinv, "rsqrt": lambda x: 1 / np.sqrt(x), "logistic": lambda x: np.where(
         x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))),
 }  # fmt: skip
 NO_EXTENDED_ORACLE = {"erf", "erfc", "erf_inv"}
