@@ -25,8 +25,10 @@ import rune
 import rune.numpy as rnp
 from tests.numpy.special_cases import ONE, PARTS, SETS, TWO
 from tests.support.arrays import array
+from tests.support.sampling import one_in
 
 WAYS: dict[str, Callable[[Any], Any]] = {"eagerly": lambda f: f, "compiled": rune.jit}
+DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("cpu", "null")]
 TABLES = {"one": ONE, "two": TWO, "parts": PARTS}
 WIDTHS = [32, 64]
 ODD, EVEN = {"asinh", "atanh", "sinh", "tanh"}, {"cosh"}
@@ -134,7 +136,8 @@ def operands(table: str, name: str, width: int) -> list[np.ndarray]:
 def results(table: str, width: int, way: str) -> dict[str, np.ndarray]:
     """What every function of a table gives."""
     given = {n: list(map(array, operands(table, n, width))) for n in cases(table)}
-    found = WAYS[way](lambda xs: {n: getattr(rnp, n)(*x) for n, x in xs.items()})(given)
+    compiled = WAYS.get(way) or functools.partial(rune.jit, device=way)
+    found = compiled(lambda xs: {n: getattr(rnp, n)(*x) for n, x in xs.items()})(given)
     return {n: np.asarray(y) for n, y in found.items()}
 
 
@@ -182,7 +185,8 @@ def fits(case: Case, given: list[float], y: Any) -> bool:
 
 def held(table: str, way: str, found: dict[str, Any]) -> dict[str, Any]:
     """Results without those of functions that are left."""
-    return {n: y for n, y in found.items() if table != "parts" or n not in LEFT[way]}
+    left = LEFT.get(way, LEFT["compiled"])
+    return {n: y for n, y in found.items() if table != "parts" or n not in left}
 
 
 def wrong(table: str, width: int, found: dict[str, np.ndarray]) -> list[str]:
@@ -205,6 +209,21 @@ def test_every_special_case_of_the_standard_holds(table: str, width: int, way: s
     found = held(table, way, results(table, width, way))
 
     assert wrong(table, width, found) == []
+
+
+ON_DEVICES = [
+    f"{table} of {width} bits on {device}"
+    for table, width, device in itertools.product(TABLES, WIDTHS, DEVICES)
+    if width == 32 or not device.startswith("wgpu")
+]
+
+
+@pytest.mark.parametrize("place", one_in(8, ON_DEVICES))
+def test_every_special_case_of_the_standard_holds_on_an_executor(place: str):
+    table, _, width, _, _, device = place.split()
+    found = held(table, device, results(table, int(width), device))
+
+    assert wrong(table, int(width), found) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)
