@@ -197,7 +197,7 @@ def _index(index: Any) -> Any:
 
 def _written(x: Any, index: Any, new: Any) -> Any:
     """`x` with `new` at `index`; one number under a mask, which may be traced, is selected."""
-    if isinstance(index, Operators) and index.dtype == dtypes.bool_ and index.ndim:
+    if isinstance(index, Operators) and index.dtype == dtypes.bool_:
         number = _with_its_bits(as_type(unrounded("mutable", new), x.dtype, name="mutable"))
         if not type_of(number).shape and index.shape == x.shape[: index.ndim]:
             missing = tuple(range(index.ndim, x.ndim))

@@ -96,6 +96,22 @@ def test_a_mask_with_a_size_of_0_selects_nothing(xp: Any, shape: tuple[int, ...]
     equal(x, HOST)
 
 
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eagerly", "compiled"])
+def test_one_number_is_written_under_a_mask_of_any_rank(rank: int, way: Callable[[Any], Any]):
+    xp = rnp.ones(1).__array_namespace__()
+
+    def written(x: Any, mask: Any) -> Any:
+        y = xp.asarray(x, copy=True)
+        y[mask] = -7
+        return y
+
+    for odd in (0, 1):
+        mask, wanted = HOST[(..., *[0] * (3 - rank))] // 4 % 2 == odd, HOST.copy()
+        wanted[mask] = -7
+        equal(way(written)(rnp.asarray(HOST), rnp.asarray(mask)), wanted)
+
+
 @pytest.mark.parametrize("shape", [(3,), (1,), (0, 2), (1, 0), (2, 3, 4, 1)], ids=str)
 def test_a_mask_of_another_size_is_an_error_of_index(xp: Any, shape: tuple[int, ...]):
     with pytest.raises(IndexError):
