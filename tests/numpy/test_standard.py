@@ -327,6 +327,9 @@ INDICES: dict[str, Callable[[Any, Any], list[Any]]] = {
     "searchsorted": lambda xp, x: [xp.searchsorted(xp.sort(x), x)],
     "nonzero": lambda xp, x: list(xp.nonzero(x)),
     "count_nonzero": lambda xp, x: [xp.count_nonzero(x)],
+    "ranks": lambda xp, x: [
+        xp.linalg.matrix_rank(y) for y in (xp.reshape(x, (3, 1)), xp.ones((4, 2, 1)))
+    ],
     "unique_all": lambda xp, x: list(xp.unique_all(x))[1:],
     "unique_counts": lambda xp, x: [xp.unique_counts(x).counts],
     "unique_inverse": lambda xp, x: [xp.unique_inverse(x).inverse_indices],

@@ -120,7 +120,8 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None, hermitian: bool = 
     rtol:   relative to the greatest, max(M, N) eps by default; tol: absolute, in its place.
     hermitian:  a promise, of which nothing is made: the same singular values serve.
 
-    Shapes: [*B, M, N] -> [*B]; of a vector, whether it is not zero. Types: i32.
+    Shapes: [*B, M, N] -> [*B]; of a vector, whether it is not zero.
+    Types:  i32; i64 with `rune.enable_x64`.
     Errors: ArgumentError for both tolerances.
     Source: Golub & Van Loan 4e, §5.4.1.
 
@@ -131,15 +132,16 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None, hermitian: bool = 
     if rtol is not None and tol is not None:
         raise ArgumentError("matrix_rank: cannot use both rtol and tol")
     (a,), _ = computing("matrix_rank", M)
+    counts = dtypes.canonical(dtypes.i64)
     if rank(a) < 2:
         any_ = ops.reduce_or(ops.ne(a, number(0, a)), axes=tuple(range(rank(a))))
-        return ops.cast(any_, dtypes.i32)
+        return ops.cast(any_, counts)
     (s,) = ops.linalg.svd(a, full_matrices=False, vectors=False)
     if 0 in type_of(a).shape[-2:]:
-        return full(np.int32(0), type_of(a).shape[:-2])
+        return full(counts.type(0), type_of(a).shape[:-2])
     if tol is not None:
         bound = c.astype(value("matrix_rank", tol), type_of(s).dtype)
         kept = apply(ops.gt, s, c.expand_dims(bound, -1))
     else:
         kept = significant(s, cutoff("matrix_rank", a, 1.0, rtol, M))
-    return ops.reduce_sum(ops.cast(kept, dtypes.i32), axes=(rank(s) - 1,))
+    return ops.reduce_sum(ops.cast(kept, counts), axes=(rank(s) - 1,))
