@@ -34,10 +34,11 @@ def _made_of(real: Any, imag: Any, like: Plane) -> Plane:
 
 
 def sign(x: Plane) -> Plane:
-    """x / |x|, and zeros as they are."""
+    """x / |x|; NumPy's own at zeros and infinities, NaN wherever a part is one."""
     length = np.abs(x)
-    length = np.where(length == 0, length.dtype.type(1), length)
-    return _made_of(x.real / length, x.imag / length, x)
+    near = _made_of(x.real / length, x.imag / length, x)
+    far = np.where(np.isnan(x), x.dtype.type(complex(np.nan, np.nan)), np.sign(x))
+    return np.where((length > 0) & np.isfinite(length), near, far)
 
 
 def rsqrt(x: Plane) -> Plane:
@@ -55,8 +56,9 @@ def logistic(x: Plane) -> Plane:
 def expm1(x: Plane) -> Plane:
     """exp(x) - 1, accurate near 0; NumPy's own makes NaN of what is infinite."""
     half = np.sin(x.imag / 2)
-    real = np.expm1(x.real) * np.cos(x.imag) - 2 * half * half
-    return _made_of(real, np.imag(np.exp(x)), x)
+    power: Any = np.exp(x)
+    near = np.expm1(x.real) * np.cos(x.imag) - 2 * half * half
+    return _made_of(np.where(np.isinf(x.real), power.real - 1, near), power.imag, x)
 
 
 def log1p(x: Plane) -> Plane:

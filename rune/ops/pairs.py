@@ -82,7 +82,7 @@ def mul(x: Pair, y: Pair) -> Pair:
 
 
 def div(x: Pair, y: Pair) -> Pair:
-    """x / y, both divided by the larger part of y first."""
+    """x / y, both divided by the larger part of y first; by 0, each part by its length."""
     wide = a.ge(a.abs(y[0]), a.abs(y[1]))
     large, small = a.select(wide, y[0], y[1]), a.select(wide, y[1], y[0])
     p, q = a.select(wide, x[0], x[1]), a.select(wide, x[1], x[0])
@@ -90,9 +90,15 @@ def div(x: Pair, y: Pair) -> Pair:
     # Of zero parts, so that x / 0 is infinite and not NaN.
     ratio = a.select(a.eq(large, like(0, large)), small, ratio)
     divisor = a.add(large, a.mul(small, ratio))
-    imaginary = a.div(a.sub(q, a.mul(p, ratio)), divisor)
-    real = a.div(a.add(p, a.mul(q, ratio)), divisor)
-    return real, a.select(wide, imaginary, a.neg(imaginary))
+    turned = a.mul(p, ratio)
+    imaginary = a.select(wide, a.sub(q, turned), a.sub(turned, q))
+    real = a.add(p, a.mul(q, ratio))
+    by_zero = a.eq(a.max(a.abs(large), a.abs(small)), like(0, large))
+    divisor = a.select(by_zero, a.abs(large), divisor)
+    return (
+        a.div(a.select(by_zero, x[0], real), divisor),
+        a.div(a.select(by_zero, x[1], imaginary), divisor),
+    )
 
 
 def eq(x: Pair, y: Pair) -> Real:
@@ -167,11 +173,18 @@ def absolute(x: Pair) -> Real:
 
 
 def sign(x: Pair) -> Pair:
-    """x / |x|; zeros as they are."""
-    found = scaled(x)
-    zero = a.eq(found.length, like(0, found.length))
-    length = a.select(zero, like(1, found.length), found.length)
-    return a.div(found.number[0], length), a.div(found.number[1], length)
+    """x / |x|; 0 at zeros, 1 in the direction of one infinite part, NaN of two or beside a NaN."""
+    found, ends = scaled(x), (is_infinite(x[0]), is_infinite(x[1]))
+    one, zero, nan = (like(v, x[0]) for v in (1, 0, math.nan))
+    has_nan = a.logical_or(a.ne(x[0], x[0]), a.ne(x[1], x[1]))
+    lost = a.logical_or(has_nan, a.logical_and(*ends))
+
+    def part(k: int) -> Real:
+        is_zero = a.logical_or(a.eq(found.length, zero), ends[1 - k])
+        near = a.select(is_zero, zero, a.div(found.number[k], found.length))
+        return a.select(lost, nan, a.select(ends[k], a.copysign(one, x[k]), near))
+
+    return part(0), part(1)
 
 
 def angle_of(x: Pair) -> Real:
@@ -211,19 +224,23 @@ def rsqrt(x: Pair) -> Pair:
 # --- exponentials and logarithms --------------------------------------------------------------
 
 
-def cos_beside(length: Real, angle: Real) -> Real:
-    """cos angle; 1 where the length is infinite and the angle no number, as C has it."""
-    lost = a.logical_and(is_infinite(length), a.logical_not(a.is_finite(angle)))
+def cos_beside(exponent: Real, angle: Real) -> Real:
+    """cos angle; 1 where the exponent is infinite and the angle no number, as C has it."""
+    lost = a.logical_and(is_infinite(exponent), a.logical_not(a.is_finite(angle)))
     return a.select(lost, like(1, angle), t.cos(angle))
 
 
-def at_angle(length: Real, angle: Real) -> Pair:
-    """length · (cos angle, sin angle); of length 0 at any angle, at angle ±0 of any length."""
+def at_angle(length: Real, angle: Real, exponent: Real) -> Pair:
+    """length · (cos angle, sin angle); at angle ±0 of any length.
+
+    exponent: where it is infinite, the length is 0 or infinite at any angle.
+    """
     zero = like(0, length)
     on_axis, gone = a.eq(angle, zero), a.eq(length, zero)
+    gone = a.logical_and(gone, is_infinite(exponent))
     lost = a.logical_and(gone, a.logical_not(a.is_finite(angle)))
-    angle = a.select(lost, zero, angle)
-    real, imaginary = a.mul(length, cos_beside(length, angle)), a.mul(length, t.sin(angle))
+    angle = a.select(lost, a.copysign(zero, angle), angle)
+    real, imaginary = a.mul(length, cos_beside(exponent, angle)), a.mul(length, t.sin(angle))
     return real, a.select(on_axis, angle, imaginary)
 
 
@@ -235,20 +252,20 @@ def exp(x: Pair) -> Pair:
     far = a.gt(x[0], like(RANGES[type_of(x[0]).dtype].most, x[0]))
     length = t.exp(a.select(far, a.sub(x[0], like(EXPONENT, x[0])), x[0]))
     factor = a.select(far, like(math.exp(EXPONENT), length), like(1, length))
-    return times(at_angle(length, x[1]), factor)
+    return times(at_angle(length, x[1], x[0]), factor)
 
 
 def exp2(x: Pair) -> Pair:
     """2 to the power x."""
-    return at_angle(t.exp2(x[0]), a.mul(x[1], like(math.log(2), x[1])))
+    return at_angle(t.exp2(x[0]), a.mul(x[1], like(math.log(2), x[1])), x[0])
 
 
 def expm1(x: Pair) -> Pair:
     """exp(x) - 1, accurate near 0."""
-    half = t.sin(a.mul(x[1], like(0.5, x[1])))
+    half, power = t.sin(a.mul(x[1], like(0.5, x[1]))), exp(x)
     below = a.mul(like(2, half), a.mul(half, half))
     real = a.sub(a.mul(t.expm1(x[0]), t.cos(x[1])), below)
-    return real, exp(x)[1]
+    return a.select(is_infinite(x[0]), a.sub(power[0], like(1, real)), real), power[1]
 
 
 def logistic(x: Pair) -> Pair:
@@ -304,9 +321,40 @@ def power(x: Pair, y: Pair) -> Pair:
     # Where one factor leaves the range that the product may stay in, one exponential of both.
     far = a.gt(a.abs(grown), like(RANGES[type_of(angle).dtype].most, angle))
     length = a.select(far, t.exp(a.sub(grown, shrunk)), made)
-    # 0 · inf in re(y) log|x|, and 0 to a power without a positive real part, have no value.
+    turn = a.add(a.mul(y[0], angle), turned)
+    # At infinities and NaN it is exp(y log x), as C says it may be.
+    exponent = _mul_infinities(y, (logarithm, angle))
+    hard = a.logical_not(a.logical_and(_is_finite(x), _is_finite(y)))
+    length, turn = select(hard, (t.exp(exponent[0]), exponent[1]), (length, turn))
+    made = at_angle(length, turn, a.select(hard, exponent[0], length))
+    # 0 to a power without a positive real part has no value.
+    of_zero = a.select(a.gt(y[0], zero), zero, like(math.nan, zero))
+    made = select(a.eq(absolute(x), zero), (of_zero, of_zero), made)
     is_none = a.logical_and(a.eq(y[0], zero), a.eq(y[1], zero))
-    vague = a.select(a.eq(absolute(x), zero), a.le(y[0], zero), a.ne(grown, grown))
-    vague, nan = a.logical_and(vague, a.logical_not(is_none)), like(np.nan, angle)
-    turn = a.select(vague, nan, a.add(a.mul(y[0], angle), turned))
-    return at_angle(a.select(vague, nan, length), turn)
+    return select(is_none, (like(1, angle), zero), made)
+
+
+def _mul_infinities(x: Pair, y: Pair) -> Pair:
+    """x times y; where both parts would be NaN, infinite if x or y is: C99, annex G.5.1."""
+
+    def numbers(z: Pair, where: Real) -> Pair:
+        zero = like(0, z[0])
+        p, q = (a.select(a.logical_and(where, a.ne(v, v)), a.copysign(zero, v), v) for v in z)
+        return p, q
+
+    def directions(z: Pair, where: Real) -> Pair:
+        one, zero = like(1, z[0]), like(0, z[0])
+        ends = (a.copysign(a.select(is_infinite(v), one, zero), v) for v in z)
+        p, q = (a.select(where, end, v) for end, v in zip(ends, z))
+        return p, q
+
+    far_x, far_y = (a.logical_or(*map(is_infinite, z)) for z in (x, y))
+    made = mul(x, y)
+    turned = mul(numbers(directions(x, far_x), far_y), directions(numbers(y, far_x), far_y))
+    lost = a.logical_and(a.ne(made[0], made[0]), a.ne(made[1], made[1]))
+    lost = a.logical_and(lost, a.logical_or(far_x, far_y))
+    return select(lost, times(turned, like(math.inf, x[0])), made)
+
+
+def _is_finite(x: Pair) -> Real:
+    return a.logical_and(a.is_finite(x[0]), a.is_finite(x[1]))

@@ -58,14 +58,14 @@ def _product(x: Real, y: Real) -> Real:
 def cosh(x: Pair) -> Pair:
     """Hyperbolic cosine."""
     sinh_, cosh_, factor = _sinh_cosh(x[0])
-    real = a.mul(cos_beside(cosh_, x[1]), cosh_)
+    real = a.mul(cos_beside(x[0], x[1]), cosh_)
     return times((real, _product(sinh_, t.sin(x[1]))), factor)
 
 
 def sinh(x: Pair) -> Pair:
     """Hyperbolic sine."""
     sinh_, cosh_, factor = _sinh_cosh(x[0])
-    real = _product(sinh_, cos_beside(cosh_, x[1]))
+    real = _product(sinh_, cos_beside(x[0], x[1]))
     return times((real, _product(t.sin(x[1]), cosh_)), factor)
 
 
@@ -80,8 +80,11 @@ def tanh(x: Pair) -> Pair:
     divisor = a.add(one, a.mul(secant, a.mul(near, near)))
     grown = a.mul(_product(secant, near), t.sqrt(a.add(one, a.mul(near, near))))
     real = a.select(far, one, _quotient(grown, divisor))
+    # At infinity any angle will do; elsewhere what is no angle makes NaN of both parts.
     turned = a.mul(t.sin(x[1]), t.cos(x[1]))
-    rest = _product(t.exp(a.mul(like(-2, length), length)), a.mul(like(4, turned), turned))
+    turned = a.select(is_infinite(length), a.copysign(like(0, turned), x[1]), turned)
+    real = a.select(a.ne(turned, turned), a.select(far, turned, real), real)
+    rest = a.mul(t.exp(a.mul(like(-2, length), length)), a.mul(like(4, turned), turned))
     return a.copysign(real, x[0]), a.select(far, rest, _quotient(tangent, divisor))
 
 
@@ -127,7 +130,13 @@ def asin(x: Pair) -> Pair:
     endless, (p, q) = _direction(x)
     above = a.select(endless, p, x[0])
     beside = a.select(endless, a.abs(q), mul(left, right)[0])
-    return t.atan2(above, beside), t.asinh(_area(left, right))
+    real = a.select(a.eq(x[0], like(0, x[0])), x[0], t.atan2(above, beside))
+    return real, _beyond(endless, t.asinh(_area(left, right)), x[1])
+
+
+def _beyond(endless: Real, found: Real, sign: Real) -> Real:
+    """What is found, or an infinity of that sign where x is infinite, even beside a NaN."""
+    return a.select(endless, a.copysign(like(math.inf, found), sign), found)
 
 
 def _acos(x: Pair) -> Pair:
@@ -135,7 +144,14 @@ def _acos(x: Pair) -> Pair:
     endless, (p, q) = _direction(x)
     near = a.mul(like(2, x[0]), t.atan2(left[0], right[0]))
     real = a.select(endless, t.atan2(a.abs(q), p), near)
-    return real, t.asinh(_area(right, left))
+    real = _right_on_axis(x[0], real, like(1, real))
+    return real, _beyond(endless, t.asinh(_area(right, left)), a.neg(x[1]))
+
+
+def _right_on_axis(x: Real, angle: Real, sign: Real) -> Real:
+    """The angle; a right one of that sign where x is 0, even beside a NaN."""
+    right = a.copysign(like(math.pi / 2, angle), sign)
+    return a.select(a.eq(x, like(0, x)), right, angle)
 
 
 def _acosh(x: Pair) -> Pair:
@@ -143,7 +159,8 @@ def _acosh(x: Pair) -> Pair:
     left, right = sqrt((a.sub(x[0], one), x[1])), sqrt((a.add(x[0], one), x[1]))
     endless, (p, q) = _direction(x)
     near = a.mul(like(2, x[0]), t.atan2(left[1], right[0]))
-    return t.asinh(mul(conj(left), right)[0]), a.select(endless, t.atan2(q, p), near)
+    angle = _right_on_axis(x[0], a.select(endless, t.atan2(q, p), near), x[1])
+    return _beyond(endless, t.asinh(mul(conj(left), right)[0]), one), angle
 
 
 def atanh(x: Pair) -> Pair:
@@ -157,16 +174,17 @@ def atanh(x: Pair) -> Pair:
     beside = a.mul(a.sub(like(math.log(2), p), t.log(a.abs(q))), like(0.5, p))
     real = a.select(a.lt(divisor, like(2.0**-80, p)), beside, near)
     real = a.select(far, _over_square(p, q), real)
+    nothing = a.logical_or(a.eq(p, like(0, p)), a.logical_or(is_infinite(p), is_infinite(q)))
+    real = a.select(nothing, like(0, p), real)
     behind = a.sub(a.mul(left, a.add(one, p)), square)
     angle = a.mul(t.atan2(a.mul(like(2, q), q), behind), like(0.5, q))
     right = a.copysign(like(math.pi / 2, q), q)
-    return a.copysign(real, x[0]), a.select(far, right, angle)
+    return a.copysign(real, x[0]), a.select(a.logical_or(far, is_infinite(q)), right, angle)
 
 
 def _over_square(p: Real, q: Real) -> Real:
-    """Re(1 / (p + iq)); 0 where q is infinite."""
-    found = div((like(1, p), like(0, p)), (p, q))[0]
-    return a.select(is_infinite(q), like(0, p), found)
+    """Re(1 / (p + iq))."""
+    return div((like(1, p), like(0, p)), (p, q))[0]
 
 
 PARTS: Mapping[Primitive, Callable[..., Any]] = {

@@ -37,15 +37,8 @@ TURNED = {"asin": "asinh", "atan": "atanh", "sin": "sinh", "tan": "tanh", "cos":
 DIVIDED = {"log2": math.log(2), "log10": math.log(10)}
 
 
-# Complex functions of which some case does not hold yet; NumPy's, where it is not the standard's.
-LEFT = {
-    "eagerly": {"expm1", "sign"},
-    "compiled": {
-        "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "sign",
-        "sin", "sinh", "tan", "tanh",
-    },
-    "NumPy": {"expm1", "sign"},
-}  # fmt: skip
+# Complex functions of NumPy's of which some case is not the standard's.
+LEFT = {"eagerly": set[str](), "compiled": set[str](), "NumPy": {"expm1", "sign"}}
 
 
 @dataclass(frozen=True)
