@@ -32,7 +32,7 @@ ROOMS = (
     "rune.debug", "rune.errors", "rune.checkpoint_policies",
 )  # fmt: skip
 GUIDE = ("guide", ".", "decisions")
-UNLISTED = ("plan",)  # the state of the work, for those who do it
+UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it
 
 
 def room(name: str) -> ModuleType:
