@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,13 +37,18 @@ def _rows(heading: str) -> list[list[str]]:
 
 @functools.cache
 def bars(heading: str) -> Mapping[str, Mapping[str, float]]:
-    """The ulps of each executor, by the name of a function or distribution."""
+    """The ulps in each column, by the name of a function or distribution."""
     head, *rows = _rows(heading)
-    executors = [re.sub(r"\W", "", cell) for cell in head[1:]]
+    columns = [cell.strip("`") for cell in head[1:]]
     return {
-        name: dict(zip(executors, map(float, ulps), strict=True))
-        for names, *ulps in rows for name in re.findall(r"`(.*?)`", names)
+        name: dict(zip(columns, map(_ulps, cells), strict=True))
+        for names, *cells in rows for name in re.findall(r"`(.*?)`", names)
     }  # fmt: skip
+
+
+def _ulps(cell: str) -> float:
+    """A bar; a dash promises nothing."""
+    return math.inf if cell == "–" else float(cell)
 
 
 @functools.cache
