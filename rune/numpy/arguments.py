@@ -8,6 +8,7 @@ refused by name. Sizes and axes must be Python integers, since shapes are known 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from textwrap import wrap
 from typing import Any, TypeVar
 
@@ -16,12 +17,14 @@ import numpy as np
 from rune import dtypes
 from rune.array import Array, as_array
 from rune.backends import Device
+from rune.backends.cpu_memory import machine_bytes
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size
 from rune.errors import (
     ArgumentError,
     DtypeError,
+    OutOfMemory,
     ShapeError,
     TracerArrayConversionError,
 )
@@ -128,6 +131,34 @@ def static_int(name: str, what: str, x: Any) -> int:
         return x.__index__()
     except AttributeError:
         raise ArgumentError(f"{name}: cannot use {x!r} as {what} (integer required)") from None
+
+
+def static_count(name: str, what: str, x: Any, least: int = 0) -> int:
+    """A Python integer for which the machine has room: of numbers, rows or steps on the way.
+
+    Errors: ArgumentError for what is not an integer or below `least`; OutOfMemory beyond the room.
+    """
+    count = static_int(name, what, x)
+    if count < least:
+        raise ArgumentError(f"{name}: cannot use {count} as {what} (at least {least})")
+    require_room(name, count)
+    return count
+
+
+def require_room(name: str, *shape: Size) -> None:
+    """Errors: OutOfMemory where the machine has no room for 64-bit numbers of this shape.
+
+    What is worked out in Python or NumPy asks before it begins: there it would count for ever.
+    """
+    asked, limit = 8 * prod(d for d in shape if isinstance(d, int)), machine_bytes() or _ADDRESSES
+    if asked > limit:
+        shown = f"{asked} B" if asked.bit_length() <= 64 else "more than any machine has"
+        raise OutOfMemory(
+            f"{name}: cannot allocate numbers of this size on the CPU ({shown}, limit {limit} B)"
+        )
+
+
+_ADDRESSES = 1 << 47  # bytes that a process can name at most
 
 
 def static_size(name: str, what: str, x: Any) -> Size:

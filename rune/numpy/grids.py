@@ -17,7 +17,9 @@ from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import (
     in_dtype,
     rank,
+    require_room,
     shape_of,
+    static_count,
     static_int,
     static_ints,
     static_size,
@@ -170,7 +172,8 @@ def mask_indices(
     >>> rnp.mask_indices(2, rnp.triu)[1]
     Array([0, 1, 1], i32[3], cpu:0)
     """
-    count = static_int("mask_indices", "a size", n)
+    count = static_count("mask_indices", "a size", n)
+    require_room("mask_indices", count, count)
     ones = ops.broadcast(np.ones((), np.int32), shape=(count, count), axes=())
     return nonzero(mask_func(ones, k), size=size)
 

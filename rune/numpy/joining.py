@@ -363,6 +363,8 @@ def tile(A: Any, reps: Any) -> Any:
         return word_by_word(lambda word: tile(word, reps), A)
     x = value("tile", A)
     times = static_sizes("tile", "a count", reps)
+    if any(t < 0 for t in times):
+        raise ArgumentError(f"tile: cannot repeat {reps} times (a count is negative)")
     ndim = max(rank(x), len(times))
     times = (1,) * (ndim - len(times)) + tuple(times)
     shape = (1,) * (ndim - rank(x)) + type_of(x).shape

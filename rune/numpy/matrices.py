@@ -10,7 +10,16 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import ShapeError
-from rune.numpy.arguments import placed, rank, refuse, shape_of, static_int, value
+from rune.numpy.arguments import (
+    placed,
+    rank,
+    refuse,
+    require_room,
+    shape_of,
+    static_count,
+    static_int,
+    value,
+)
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -204,9 +213,12 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(c.reshape(value("diagflat", v), -1), k)
 
 
-def _sizes(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int | None]:
-    rows, diagonal = static_int(name, "a size", n), static_int(name, "a diagonal", k)
-    return rows, diagonal, None if m is None else static_int(name, "a size", m)
+def _sizes(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+    rows, diagonal = static_count(name, "a size", n), static_int(name, "a diagonal", k)
+    columns = rows if m is None else static_count(name, "a size", m)
+    require_room(name, rows, columns)
+    # Beyond the matrix all diagonals are alike, and NumPy takes none that 64 bits do not hold.
+    return rows, min(max(diagonal, -rows), columns), columns
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:

@@ -19,7 +19,14 @@ from rune.control import scan
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import inexact, rank, static_int, static_size, together, value
+from rune.numpy.arguments import (
+    inexact,
+    rank,
+    static_count,
+    static_size,
+    together,
+    value,
+)
 from rune.numpy.creation import arange, ones, zeros
 from rune.numpy.joining import concatenate
 from rune.numpy.reductions import cumprod
@@ -193,10 +200,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 def _order(name: str, m: Any) -> int:
-    order = static_int(name, "an order", m)
-    if order < 0:
-        raise ArgumentError(f"{name}: cannot use the order {order} (0 or more)")
-    return order
+    return static_count(name, "an order", m)
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:

@@ -15,13 +15,14 @@ import rune.numpy as rnp
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import rank, static_int, value
+from rune.numpy.arguments import rank, require_room, static_int, value
 
 
 def _size(name: str, n: Any, least: int = 0) -> int:
     found = static_int(name, "a size", n)
     if found < least:
         raise ArgumentError(f"{name}: cannot make a matrix of size {found} (at least {least})")
+    require_room(name, found, found)
     return found
 
 

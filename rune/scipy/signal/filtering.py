@@ -17,7 +17,7 @@ from rune.control import scan
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import inexact, rank, static_int, value
+from rune.numpy.arguments import inexact, rank, static_count, static_int, value
 from rune.numpy.creation import zeros
 from rune.numpy.joining import concatenate
 from rune.numpy.padding import pad
@@ -229,7 +229,7 @@ def savgol_coeffs(
     >>> signal.savgol_coeffs(5, 2).round(4)
     Array([-0.0857,  0.3429,  0.4857,  0.3429, -0.0857], f32[5], cpu:0)
     """
-    size = static_int("savgol_coeffs", "a window length", window_length)
+    size = static_count("savgol_coeffs", "a window length", window_length)
     at = (size - 1) / 2 if pos is None else pos
     weights = _fitted(size, polyorder, deriv, delta, np.asarray([at]))[0]
     if use not in ("conv", "dot"):

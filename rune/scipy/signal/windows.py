@@ -17,7 +17,7 @@ import numpy as np
 
 from rune.array import as_array
 from rune.errors import ArgumentError
-from rune.numpy.arguments import static_int
+from rune.numpy.arguments import require_room, static_int
 
 __all__ = [
     "barthann", "bartlett", "blackman", "blackmanharris", "bohman",
@@ -145,6 +145,7 @@ def window_values(name: str, M: int, *parameters: Any, sym: bool = True) -> np.n
     size = static_int(name, "a number of points", M)
     if size < 0:
         raise ArgumentError(f"{name}: cannot make a window of {size} points")
+    require_room(name, size)
     if size < 2:
         return np.ones(size)
     return SHAPES[name](size + (not sym), *parameters)[:size]

@@ -15,6 +15,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune.control import scan
 from rune.errors import ArgumentError
+from rune.numpy.arguments import static_count
 from rune.scipy.special import tables_bessel as tables
 from rune.scipy.special.arguments import elementwise, quotient, reals
 from rune.scipy.special.bessel import odd_over
@@ -175,7 +176,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     if v < 0:
         raise ArgumentError(f"bessel_jn: cannot use order {v} (at least 0 required)")
     (x,) = reals("bessel_jn", z)
-    start = v + n_iter
+    start = static_count("bessel_jn", "an order", v + n_iter)
     is_zero = x == 0
     double = 2.0 / rnp.where(is_zero, 1.0, x)
     tiny = float(rnp.finfo(x.dtype).tiny) ** 0.5

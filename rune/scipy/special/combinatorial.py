@@ -14,6 +14,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops
 from rune.errors import ArgumentError
+from rune.numpy.arguments import static_count
 from rune.scipy.special.arguments import elementwise, reals, rounded, widened
 from rune.scipy.special.densities import stirling_error
 from rune.scipy.special.gammas import (
@@ -245,7 +246,7 @@ def multigammaln(a: Any, d: int) -> Any:
         raise ArgumentError(
             f"multigammaln: cannot use dimension {d!r} (a whole number of at least 1 required)"
         )
-    d = int(d)
+    d = static_count("multigammaln", "a dimension", int(d))
     x, kept = widened(reals("multigammaln", a)[0])
     total = sum(log_gamma(x - 0.5 * i) for i in range(d))
     return rounded(total + d * (d - 1) / 4 * math.log(math.pi), kept)

@@ -7,7 +7,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
-from rune.numpy.arguments import static_int
+from rune.numpy.arguments import static_count
 from rune.scipy.special.arguments import elementwise, undefined
 from rune.scipy.special.densities import deviance
 from rune.transforms.custom_jvp import custom_jvp
@@ -372,7 +372,7 @@ def bernoulli(n: int) -> Any:
     >>> bernoulli(2)
     Array([ 1.        , -0.5       ,  0.16666667], f32[3], cpu:0)
     """
-    n = static_int("bernoulli", "n", n)
+    n = static_count("bernoulli", "n", n)
     count = max(n // 2, 1)
     tangents = [math.factorial(k) for k in range(count)]
     for i in range(1, count):
