@@ -45,6 +45,8 @@ SPLIT_WORK = 1 << 16
 PART = 4096  # elements of one part of such a reduction
 # So is one that may be over so many, whatever is typical: f32 sums of ones end at 2**24 a lane.
 LONGEST_SUM = 1 << 26
+# And one over so many known elements, however many rows there are: each may have one lane.
+LONG_ROW = 1 << 22
 
 # A scan of at least this many elements, beside fewer rows for each processor than keep a device
 # busy, is done in parts of so many.

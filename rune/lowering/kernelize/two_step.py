@@ -14,6 +14,7 @@ Cost: linear in the number of equations; each reduction is split at most a few t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -145,8 +146,10 @@ def choose(type: ArrayType, axes: Axes, rows: int) -> _Step | None:
     work = cost.count(type.shape)
     columns = bool(axes) and type.ndim - 1 not in axes
     needed = cost.PARALLEL_COLUMNS if columns else rows
-    if not axes or work <= cost.SPLIT_WORK or cost.count(kept) >= needed:
+    if not axes or work <= cost.SPLIT_WORK:
         return None
+    if cost.count(kept) >= needed:
+        return _of_long_rows(type, axes)
     return _columns(type, axes) if columns else _rows(type, axes)
 
 
@@ -157,6 +160,15 @@ def _longest(type: ArrayType, axes: Axes) -> int | None:
     if not symbolic or most is None or most <= cost.LONGEST_SUM:
         return None
     return max(symbolic, key=lambda a: dims.bounds(type.shape[a])[1] or 0)
+
+
+def _of_long_rows(type: ArrayType, axes: Axes) -> _Step | None:
+    """Reduce the longest axis, or its parts, where one sum of a row would lose its digits."""
+    sizes = {a: size for a in axes if isinstance(size := type.shape[a], int)}
+    if math.prod(sizes.values()) <= cost.LONG_ROW:
+        return None
+    longest = max(sizes, key=sizes.__getitem__)
+    return _part(sizes[longest], cost.PART, longest, (longest,)) or _Step((longest,))
 
 
 def _rows(type: ArrayType, axes: Axes) -> _Step | None:

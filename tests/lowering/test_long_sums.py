@@ -1,0 +1,49 @@
+"""Sums of more like-signed f32 than one accumulator can count: none ends at 2**24.
+
+The operand is one number broadcast, so that nothing is read and the sum is known. RUNE_TEST_WHOLE=1
+tries every executor.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes
+from rune.core.types import ArrayType
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.two_step import choose
+
+WHOLE = "RUNE_TEST_WHOLE" in os.environ
+DEVICES = [d.name for d in rune.devices() if d.target.backend in ("cpu", "opencl")]
+SHAPES: dict[str, tuple[tuple[int, ...], Any]] = {
+    "one row": ((2**30,), 0), "a prime of elements": ((2**30 + 3,), 0),
+    "rows side by side": ((64, 2**26 + 1), 1), "columns": ((2**25 + 7, 520), 0),
+    "two axes": ((40, 8192, 8192), (1, 2)), "three axes": ((300, 300, 17, 300), (0, 1, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("device", DEVICES if WHOLE else DEVICES[:1])
+def test_a_sum_of_ones_counts_them(device: str, name: str):
+    shape, axis = SHAPES[name]
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    summed = rune.jit(lambda x: rnp.broadcast_to(x, shape).sum(axis), device=device)
+
+    found = np.asarray(summed(np.float32(1)))
+
+    expected = np.float32(np.prod([shape[a] for a in axes]))
+    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-6)
+
+
+def test_rows_are_cut_where_they_are_long():
+    def is_cut(size: int) -> bool:
+        return choose(ArrayType((64, size), dtypes.f32), (1,), rows=64) is not None
+
+    assert not is_cut(cost.LONG_ROW)
+    assert is_cut(cost.LONG_ROW + 1)
