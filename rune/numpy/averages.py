@@ -53,8 +53,9 @@ def _masked_mean(name: str, x: Any, where: Any, axis: Axis, dtype: Any, keepdims
     x, found = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     total = r.sum(ops.select(mask, x, constant(0, x)), axis, keepdims=keepdims)
-    count = r.sum(mask, axis, type_of(x).dtype, keepdims=keepdims)
-    return ops.cast(ops.div(total, count), found if dtype is None else dtypes.as_dtype(dtype))
+    count = r.sum(mask, axis, real_dtype(type_of(x).dtype), keepdims=keepdims)
+    shared = c.by_parts(lambda part: ops.div(part, count), total)
+    return ops.cast(shared, found if dtype is None else dtypes.as_dtype(dtype))
 
 
 def var(

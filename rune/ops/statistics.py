@@ -20,7 +20,14 @@ from rune.ops import arithmetic as a
 from rune.ops import family as f
 from rune.ops import reduction, transcendental
 from rune.ops.complex_numbers import imag, is_complex, real, real_dtype
-from rune.ops.conventions import Axis, astype, normalised_axes, normalised_axis, reshape
+from rune.ops.conventions import (
+    Axis,
+    astype,
+    by_parts,
+    normalised_axes,
+    normalised_axis,
+    reshape,
+)
 from rune.ops.movement import slice_, transpose
 from rune.ops.promote import operand, promoted
 from rune.ops.sorting import sort
@@ -94,7 +101,12 @@ def mean(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -
     kept = kept if dtype is None else dtypes.as_dtype(dtype)
     axes = normalised_axes("mean", axis, type_of(x))
     total = reduce("mean", f.reduce_sum, x, axes, keepdims)
-    return a.cast(a.div(total, f.size_value(_count(x, axes), type_of(x).dtype)), kept)
+    return a.cast(_share(total, _count(x, axes)), kept)
+
+
+def _share(total: Any, count: Size) -> Any:
+    """A total divided by a count; of complex numbers each part, whatever the other one is."""
+    return by_parts(lambda part: a.div(part, f.size_value(count, type_of(part).dtype)), total)
 
 
 def var(
@@ -106,7 +118,7 @@ def var(
     axes = normalised_axes("var", axis, type_of(x))
     if mean is None:
         total = reduce("var", f.reduce_sum, x, axes, True)
-        mean = a.div(total, f.size_value(_count(x, axes), type_of(x).dtype))
+        mean = _share(total, _count(x, axes))
     squares = squared_length(a.sub(*promoted("var", x, mean)))
     kept = real_dtype(kept)
     count = f.size_value(_count(x, axes), type_of(squares).dtype)

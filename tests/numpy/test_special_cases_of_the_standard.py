@@ -252,3 +252,40 @@ def test_the_tables_are_those_that_numpy_follows():
             found = {n: getattr(np, n)(*operands(table, n, 64)) for n in names}
 
             assert wrong(table, 64, found) == []
+
+
+# --- statistics -------------------------------------------------------------------------------
+
+HARD = [1.5, -0.0, math.inf, -math.inf, math.nan]
+PLANE = np.array([complex(a, b) for a in HARD for b in HARD])
+EMPTY = {"mean": math.nan, "prod": 1.0, "std": math.nan, "sum": 0.0, "var": math.nan}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_statistics_have_nan_for_nan_and_their_unit_for_nothing(way: str):
+    for name in ("max", "min", *EMPTY):
+        for row in ([math.nan], [1.0, math.nan, math.inf], [-math.inf, 2.0, math.nan]):
+            assert math.isnan(float(WAYS[way](getattr(rnp, name))(array(row))))
+    for name, wanted in EMPTY.items():
+        np.testing.assert_equal(float(WAYS[way](getattr(rnp, name))(rnp.zeros(0))), wanted)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("function", [rnp.mean, functools.partial(rnp.mean, where=True)])
+def test_parts_of_a_complex_mean_are_the_means_of_the_parts(function: Any, way: str):
+    for pair in itertools.product(PLANE, PLANE[::4]):
+        z = np.array([*pair, 2 - 1j])
+        with np.errstate(invalid="ignore"):
+            wanted = complex(z.real.mean(), z.imag.mean())
+
+        np.testing.assert_equal(complex(WAYS[way](function)(array(z))), wanted)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_a_product_of_complex_numbers_begins_with_the_first_one(count: int, way: str):
+    z = np.stack([PLANE, *np.full((count - 1, PLANE.size), 2 - 1j)])
+
+    found = np.asarray(WAYS[way](functools.partial(rnp.cumprod, axis=0))(array(z)))
+
+    np.testing.assert_equal(found[0], PLANE)

@@ -18,7 +18,7 @@ from rune.core.types import ArrayType
 from rune.dims import Size, product
 from rune.lowering.loops import write_control
 from rune.ops.family import fit, reshape
-from rune.ops.movement import inverse, pad, slice_, transpose
+from rune.ops.movement import concatenate, inverse, slice_, transpose
 from rune.ops.pairs import Pair, mul
 
 Axes = tuple[int, ...]
@@ -64,11 +64,12 @@ def _arranged(x: Pair, order: Axes, shape: tuple[Size, ...]) -> Pair:
 
 def _by_halves(x: Pair, rows: tuple[Size, ...], count: int) -> Pair:
     """The product over the last axis."""
-    size = 1 << max(0, count - 1).bit_length()
-    found = _lengthened(x, 0, size - count)
-    while size > 1:
-        size //= 2
-        found = mul(_cut(found, 0, size), _cut(found, size, 2 * size))
+    found = x if count else _ones(x, rows)
+    while count > 1:
+        half = count // 2
+        halves = mul(_cut(found, 0, half), _cut(found, half, 2 * half))
+        found = _joined(halves, _cut(found, 2 * half, count)) if count % 2 else halves
+        count -= half
     real, imag = (reshape(v, shape=rows) for v in found)
     return real, imag
 
@@ -77,8 +78,10 @@ def _by_doubling(x: Pair, size: int, reverse: bool) -> Pair:
     """Running products along the last axis."""
     by = 1
     while by < size:
-        low, high = (-by, by) if reverse else (by, -by)
-        x = mul(_lengthened(x, low, high), x)
+        low, high = _cut(x, 0, size - by), _cut(x, by, size)
+        # Ends stay as they are: a product with 1 + 0j makes NaN of an infinity.
+        ends = _cut(x, size - by, size) if reverse else _cut(x, 0, by)
+        x = _joined(mul(low, high), ends) if reverse else _joined(ends, mul(low, high))
         by *= 2
     return x
 
@@ -94,12 +97,16 @@ def _cut(x: Pair, start: int, limit: int) -> Pair:
     return real, imag
 
 
-def _lengthened(x: Pair, low: int, high: int) -> Pair:
-    """Ones before and after the last axis; negative numbers take elements off."""
-    found = type_of(x[0])
-    rest = (0,) * (found.ndim - 1)
-    widths = {"low": (*rest, low), "high": (*rest, high), "interior": (0,) * found.ndim}
-    real, imag = (pad(v, literal(1 - k, found.dtype), **widths) for k, v in enumerate(x))
+def _joined(x: Pair, y: Pair) -> Pair:
+    """Two pairs side by side along the last axis."""
+    axis = type_of(x[0]).ndim - 1
+    real, imag = (concatenate(v, w, axis=axis) for v, w in zip(x, y, strict=True))
+    return real, imag
+
+
+def _ones(x: Pair, rows: tuple[Size, ...]) -> Pair:
+    """What a product over no elements is."""
+    real, imag = (fit(literal(1 - k, type_of(v).dtype), rows) for k, v in enumerate(x))
     return real, imag
 
 
@@ -108,8 +115,7 @@ def _lengthened(x: Pair, low: int, high: int) -> Pair:
 
 def _by_rows(x: Pair, rows: tuple[Size, ...], count: Size, reverse: bool, running: bool) -> Pair:
     """A loop over the first axis: the last product, or all of them."""
-    dtype = type_of(x[0]).dtype
-    one: Pair = (fit(literal(1, dtype), rows), fit(literal(0, dtype), rows))
+    dtype, one = type_of(x[0]).dtype, _ones(x, rows)
 
     def step(*parts: Any) -> list[Any]:
         found = mul(parts[:2], parts[2:])  # type: ignore[arg-type]
