@@ -108,6 +108,15 @@ def test_f64_erf_inv_undoes_erf():
     assert (np.abs(found - y) <= 3 * np.spacing(np.abs(y)) + np.spacing(np.abs(x)) * slope).all()
 
 
+def test_f64_erf_inv_is_right_up_to_the_last_number_below_1():
+    # mpmath 1.4.1, 40 digits, at 1 - 2**-k.
+    true = {53: 5.8635847487551676, 52: 5.805018683193453, 47: 5.503122601046913,
+            40: 5.05125408524939, 30: 4.328028275800946, 20: 3.465505025803331}  # fmt: skip
+    x = np.array([1 - 2.0**-k for k in true])
+
+    assert_within(2, apply("erf_inv", x), np.array(list(true.values()), np.longdouble), x)
+
+
 def pairs(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Arguments of very unlike sizes, beside 1, and ordinary ones."""
     rng, count = np.random.default_rng(1), 20_000
