@@ -51,7 +51,7 @@ from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.ops import convert, eq, max, min, reduce_or
-from rune.ops.family import zeros_of
+from rune.ops.family import not_linear, zeros_of
 from rune.transforms.callback import refuse_io
 from rune.transforms.jvp import jvp_program
 from rune.transforms.keeping import Keeps, Replay
@@ -188,6 +188,8 @@ def _transpose_branches(
 def _transpose(
     cts: Sequence[Any], linear: Sequence[bool], number: Any, *operands: Any, branches: Branches
 ) -> list[Any]:
+    if linear[0]:
+        raise not_linear("cond", "the choice of its branch depends on the tangents")
     free = tuple(linear[1:])
     rewritten, nonzero = _transpose_branches(branches[0], branches[1:], free, given(cts))
     types = [x if lin else type_of(x) for x, lin in zip(operands, free, strict=True)]

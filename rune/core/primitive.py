@@ -12,6 +12,9 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     transpose(cotangent, linear, *inputs, **params) -> one cotangent or None per input;
                                         `linear[i]` says whether input i is a linear one, in which
                                         case inputs[i] is its type instead of a value
+    linear_in   the groups of inputs in which it is linear together, as ((0,), (1,)) of a product;
+                                        () where it is linear in all of them together. The transpose
+                                        rule is never asked for others.
     batch(batched, size, *inputs, **params) -> (output, is_batched); batch axes are always leading
     over_lanes(batched, size, *inputs, **params) -> (output, is_batched)   a collective's meaning
                                         where the batch axis is its own, named by `axis_name`
@@ -105,6 +108,7 @@ class Primitive:
     keeping: Rule | None = None
     effect: Rule | None = None
     over_lanes: Rule | None = None
+    linear_in: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current context."""

@@ -28,6 +28,7 @@ from rune.ops.family import (
     bool_type,
     elementwise,
     joint_shape,
+    not_linear,
     require,
     same_dtype,
     same_type,
@@ -38,9 +39,10 @@ from rune.ops.family import (
 def _same(
     name: str, kind: str, reference: Rule, *jvp: JvpRule,
     transpose: Rule | None = None, family: str = "arithmetic",
+    linear_in: tuple[tuple[int, ...], ...] = (),
 ) -> Primitive:  # fmt: skip
     rule = same_type(name, KINDS[kind], kind)
-    return elementwise(name, family, rule, reference, jvp, transpose)
+    return elementwise(name, family, rule, reference, jvp, transpose, linear_in=linear_in)
 
 
 def _bool(name: str, kind: str, reference: Rule, arity: int = 2) -> Primitive:
@@ -95,7 +97,7 @@ select: Primitive = elementwise(
         lambda da, condition, a, b, y: select(condition, da, zero_like(da)),
         lambda db, condition, a, b, y: select(condition, zero_like(db), db),
     ),
-    _select_transpose,
+    _select_transpose, linear_in=((1, 2),),
 )  # fmt: skip
 
 
@@ -122,12 +124,12 @@ def _mul_transpose(ct: Any, linear: Batched, a: Any, b: Any) -> list[Any]:
 mul: Primitive = _same(
     "mul", "numeric", np.multiply,
     lambda da, a, b, y: mul(da, b), lambda db, a, b, y: mul(db, a),
-    transpose=_mul_transpose,
+    transpose=_mul_transpose, linear_in=((0,), (1,)),
 )  # fmt: skip
 div: Primitive = _same(
     "div", "numeric", scalars.nibbles(scalars.div),
     lambda da, a, b, y: div(da, b), lambda db, a, b, y: neg(mul(db, div(y, b))),
-    transpose=lambda ct, linear, a, b: [div(ct, b), None],
+    transpose=lambda ct, linear, a, b: [div(ct, b), None], linear_in=((0,),),
 )  # fmt: skip
 floor = _same("floor", "floating", np.floor, ZERO, family="rounding")
 ceil = _same("ceil", "floating", np.ceil, ZERO, family="rounding")
@@ -242,6 +244,8 @@ def _convert_jvp(dx: Any, x: Any, y: Any, *, dtype: np.dtype, weak: bool = False
 
 
 def _convert_transpose(ct: Any, linear: Batched, x: ArrayType, **params: Any) -> list[Any]:
+    if type_of(ct).dtype not in dtypes.INEXACT:
+        raise not_linear(f"convert of {x} to {type_of(ct).dtype}", "it rounds to whole numbers")
     part = real(ct) if is_complex(ct) and not is_complex(x) else ct
     return [convert(part, dtype=x.dtype, weak=x.weak)]
 

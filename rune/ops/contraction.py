@@ -127,7 +127,7 @@ dot_general: Primitive = Primitive(
             a, db, dimension_numbers=dimension_numbers
         ),
     ),
-    transpose=_dot_transpose,
+    transpose=_dot_transpose, linear_in=((0,), (1,)),
     batch=_dot_batch,
     lower=Contraction(),
 )  # fmt: skip

@@ -301,7 +301,7 @@ conv_general_dilated: Primitive = Primitive(
         lambda dx, x, w, y, **params: conv_general_dilated(dx, w, **params),
         lambda dw, x, w, y, **params: conv_general_dilated(x, dw, **params),
     ),
-    transpose=_transpose,
+    transpose=_transpose, linear_in=((0,), (1,)),
     batch=_batch,
     expand=conv_expansion.expand,
 )  # fmt: skip

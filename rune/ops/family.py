@@ -19,7 +19,7 @@ from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size, flat_index, product
-from rune.errors import DtypeError, ShapeError
+from rune.errors import DtypeError, ShapeError, TransformError
 
 Batched = Sequence[bool]
 
@@ -62,6 +62,14 @@ def _conflict(a: Shape, b: Shape) -> str:
         return f"{len(a)} axes against {len(b)}"
     axis = next(i for i, (m, n) in enumerate(zip(a, b, strict=True)) if m != n)
     return f"axis {axis}: {a[axis]} against {b[axis]}"
+
+
+def not_linear(operation: str, why: str) -> TransformError:
+    """The error for a transpose of what is not linear; `operation` says of which types."""
+    return TransformError(
+        f"transpose: cannot transpose {operation} ({why})",
+        hint="the rule of a custom_jvp function must be linear in the tangents",
+    )
 
 
 def fit(value: Any, shape: Shape) -> Any:
@@ -136,6 +144,7 @@ def elementwise(
     transpose: Rule | None = None,
     lower: Lowering | None = None,
     expand: Rule | None = None,
+    linear_in: tuple[tuple[int, ...], ...] = (),
 ) -> Primitive:
     """An elementwise primitive; it lowers to the scalar operation of its own name."""
     made = Primitive(
@@ -148,6 +157,7 @@ def elementwise(
         _batch_elementwise(lambda: made),
         (lower or Scalar(name)) if expand is None else None,
         expand,
+        linear_in=linear_in,
     )
     return made
 

@@ -191,7 +191,7 @@ gather: Primitive = Primitive(
             fit(zero_like(x), type_of(x).shape), i, df, **params
         ),
     ),
-    transpose=_gather_transpose,
+    transpose=_gather_transpose, linear_in=((0, 2),),
     batch=_gather_batch,
     lower=View(_gather_view),
 )  # fmt: skip
@@ -251,8 +251,9 @@ def _scatter_rule(
 
 
 def scatter_primitive(
-    name: str, kind: str, combine: str | None, write: Any, jvp: Rule, transpose: Rule | None = None
-) -> Primitive:
+    name: str, kind: str, combine: str | None, write: Any, jvp: Rule,
+    transpose: Rule | None = None, linear_in: tuple[tuple[int, ...], ...] = ((0, 2),),
+) -> Primitive:  # fmt: skip
     """The scatter that combines what is there with each update; `write` is NumPy's ufunc.at."""
 
     def batch(
@@ -269,7 +270,7 @@ def scatter_primitive(
 
     made = Primitive(
         name, "indexing", _scatter_type(name, kind), _scatter_reference(write), Joint(jvp),
-        transpose, batch, Scatter(combine, 2, _scatter_rule),
+        transpose, batch, Scatter(combine, 2, _scatter_rule), linear_in=linear_in,
     )  # fmt: skip
     return made
 

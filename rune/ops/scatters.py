@@ -18,7 +18,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.dims import Size, product
-from rune.errors import MissingRule, ShapeError
+from rune.errors import ShapeError
 from rune.ops.arithmetic import (
     add,
     cast,
@@ -122,16 +122,11 @@ def _mul_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any
 def _mul_transpose(
     ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any
 ) -> list[Any]:
-    if linear[2]:
-        raise MissingRule(
-            "transpose: cannot transpose scatter_mul in its updates (updates of one element "
-            "multiply each other)"
-        )
     return [scatter_mul(ct, indices, updates, **params), None, None]
 
 
 scatter_mul: Primitive = scatter_primitive(
-    "scatter_mul", "real", "mul", np.multiply.at, _mul_jvp, _mul_transpose
+    "scatter_mul", "real", "mul", np.multiply.at, _mul_jvp, _mul_transpose, linear_in=((0,),)
 )
 
 

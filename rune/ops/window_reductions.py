@@ -25,7 +25,7 @@ from rune.dims import Size, product
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.arithmetic import eq, select, zero_like
 from rune.ops.creation import iota
-from rune.ops.family import KINDS, Batched, reduce_sum, require, reshape, wide
+from rune.ops.family import KINDS, Batched, not_linear, reduce_sum, require, reshape, wide
 from rune.ops.movement import pad
 from rune.ops.reduction import (
     argmax,
@@ -241,6 +241,8 @@ def _first_jvp(dx: Any, x: Any, slide: Slide, combine: str) -> Any:
 
 def _transpose(ct: Any, linear: Batched, x: ArrayType, *, combine: str, **params: Any) -> list[Any]:
     """Of a sum: every element gets the cotangents of the windows that hold it, again windows."""
+    if combine != "add":
+        raise not_linear(f"reduce_window of {x}", f"combine={combine!r} is not linear")
     slide = _slide(params)
     padding = tuple(_back(type_of(ct).shape[a], x.shape[a], slide, a) for a in range(x.ndim))
     back = reduce_window(

@@ -134,7 +134,7 @@ dynamic_slice: Primitive = Primitive(
     "dynamic_slice", "indexing", _dynamic_slice_type,
     lambda operand, *starts, sizes: operand[_windows(operand, starts, sizes)],
     jvp=Joint(_slice_jvp),
-    transpose=_slice_transpose,
+    transpose=_slice_transpose, linear_in=((0,),),
     batch=_dynamic_slice_batch,
     lower=View(_dynamic_slice_view),
 )  # fmt: skip
@@ -198,7 +198,7 @@ def _update_batch(
 dynamic_update_slice: Primitive = Primitive(
     "dynamic_update_slice", "indexing", _update_type, _update_reference,
     jvp=Joint(_update_jvp),
-    transpose=_update_transpose,
+    transpose=_update_transpose, linear_in=((0, 1),),
     batch=_update_batch,
     lower=View(_update_view),
 )  # fmt: skip

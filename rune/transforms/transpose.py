@@ -12,12 +12,11 @@ from typing import Any
 from rune.core.interpreter import bind
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.staging import stage
-from rune.errors import MissingRule, TransformError, at_line
-from rune.ops import add, div, dot_general, mul
-from rune.ops.family import zeros_of
+from rune.errors import MissingRule, at_line
+from rune.ops import add
+from rune.ops.family import not_linear, types_text, zeros_of
 from rune.transforms.memo import per_program
 
-BILINEAR = (mul, dot_general)
 NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
 
 
@@ -76,10 +75,8 @@ def _transpose_equation(equation: Equation, env: dict[Var, Any], found: dict[Var
             hint=NOT_LINEAR, frame=equation.frame,
         )  # fmt: skip
     linear = [isinstance(a, Var) and a not in env for a in equation.operands]
-    if primitive in BILINEAR and all(linear):
-        raise _not_linear(equation, "both operands depend on the tangents")
-    if primitive is div and linear[1]:
-        raise _not_linear(equation, "the divisor depends on the tangents")
+    with at_line(equation.frame):
+        _check_linear(equation, linear)
     inputs = [
         a.type if is_linear else _read(env, a)
         for a, is_linear in zip(equation.operands, linear, strict=True)
@@ -87,18 +84,28 @@ def _transpose_equation(equation: Equation, env: dict[Var, Any], found: dict[Var
     ct = cts if primitive.multiple_results else cts[0]
     with at_line(equation.frame):
         out = primitive.transpose(ct, linear, *inputs, **equation.params)
-    for number, (atom, value) in enumerate(zip(equation.operands, out, strict=True)):
-        if linear[number]:
-            if value is None and not primitive.multiple_results:
-                raise _not_linear(equation, f"it is not linear in operand {number}")
+    for atom, value, is_linear in zip(equation.operands, out, linear, strict=True):
+        if is_linear:
             _accumulate(found, atom, value, env)
 
 
-def _not_linear(equation: Equation, why: str) -> TransformError:
-    return TransformError(
-        f"transpose: cannot transpose {equation.primitive} ({why})",
-        hint=NOT_LINEAR, frame=equation.frame,
-    )  # fmt: skip
+def _check_linear(equation: Equation, linear: Sequence[bool]) -> None:
+    """Raise TransformError unless the equation is linear in these operands together."""
+    groups = equation.primitive.linear_in
+    dependent = [number for number, is_linear in enumerate(linear) if is_linear]
+    if not groups or any(set(dependent) <= set(group) for group in groups):
+        return
+    operation = f"{equation.primitive} of {types_text([a.type for a in equation.operands])}"
+    allowed = " or ".join(_operands(group) for group in groups)
+    together = " together" * (len(dependent) > 1)
+    raise not_linear(
+        operation, f"it is linear in {allowed}, not in {_operands(dependent)}{together}"
+    )
+
+
+def _operands(numbers: Sequence[int]) -> str:
+    """`operand 1`, `operands 0 and 2`, counted from 0."""
+    return f"operand{'s' * (len(numbers) > 1)} {' and '.join(map(str, numbers))}"
 
 
 @per_program

@@ -116,7 +116,7 @@ def _transpose(ct: Any, linear: Batched, h: Any, c: Any, *, transposed: bool) ->
 hessenberg_commutator: Primitive = Primitive(
     "hessenberg_commutator", "linalg", _type, _reference,
     jvp=(_wrt_h, _wrt_c),
-    transpose=_transpose,
+    transpose=_transpose, linear_in=((1,),),
     batch=batch_leading(lambda: hessenberg_commutator),
     lower=Library(lambda *types, **params: False), expand=_expand,
 )  # fmt: skip

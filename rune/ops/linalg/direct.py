@@ -25,7 +25,6 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
-from rune.errors import MissingRule
 from rune.ops.arithmetic import abs, add, cast, mul, ne, neg, rem, sign, sub
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.creation import iota, stop_gradient
@@ -97,8 +96,6 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[
 
 
 def _solve_transpose(ct: Sequence[Any], linear: Batched, a: Any, b: Any) -> list[Any]:
-    if linear[0]:
-        raise MissingRule("transpose: cannot transpose solve (it is not linear in its matrix)")
     factors, _, order = lu(stop_gradient(a))
     return [None, linear_solve(a, factors, order, ct[0], transposed=True)]
 
@@ -106,7 +103,7 @@ def _solve_transpose(ct: Sequence[Any], linear: Batched, a: Any, b: Any) -> list
 matrix_solve: Primitive = Primitive(
     "solve", "linalg", _solve_type, lambda a, b: [solve_in_lapack(a, b)],
     batch=batch_leading(lambda: matrix_solve), multiple_results=True, jvp_equation=_solve_jvp,
-    transpose=_solve_transpose, lower=Library(_pays), expand=_solve_expand,
+    transpose=_solve_transpose, linear_in=((1,),), lower=Library(_pays), expand=_solve_expand,
 )  # fmt: skip
 
 

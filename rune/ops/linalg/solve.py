@@ -163,7 +163,7 @@ def _transpose(
 linear_solve: Primitive = Primitive(
     "linear_solve", "linalg", _type, _reference,
     jvp=(_jvp_a, ZERO, ZERO, _jvp_b),
-    transpose=_transpose,
+    transpose=_transpose, linear_in=((3,),),
     batch=batch_leading(lambda: linear_solve),
     lower=Library(lambda *types, transposed: False), expand=_expand,
 )  # fmt: skip

@@ -243,7 +243,7 @@ def _transpose(
 sylvester: Primitive = Primitive(
     "sylvester", "linalg", _type, _reference,
     jvp=(_wrt_a, _wrt_b, ZERO, ZERO, ZERO, ZERO, _wrt_c),
-    transpose=_transpose,
+    transpose=_transpose, linear_in=((6,),),
     batch=batch_leading(lambda: sylvester),
     lower=Library(), expand=_expand,
 )  # fmt: skip

@@ -246,7 +246,7 @@ def _transpose(
 triangular_solve: Primitive = Primitive(
     "triangular_solve", "linalg", _type, solve_in_numpy,
     jvp=(_jvp_a, lambda db, a, b, x, **params: triangular_solve(a, db, **params)),
-    transpose=_transpose,
+    transpose=_transpose, linear_in=((1,),),
     batch=batch_leading(lambda: triangular_solve),
     lower=Library(lambda *types, **params: False), expand=_expand,
 )  # fmt: skip

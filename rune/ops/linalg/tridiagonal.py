@@ -213,7 +213,7 @@ def _transpose(ct: Any, linear: Batched, lower: Any, main: Any, upper: Any, b: A
 tridiagonal_solve: Primitive = Primitive(
     "tridiagonal_solve", "linalg", _type, _reference,
     jvp=Joint(_jvp),
-    transpose=_transpose,
+    transpose=_transpose, linear_in=((3,),),
     batch=batch_leading(lambda: tridiagonal_solve),
     lower=Library(lambda *types: False), expand=_expand,
 )  # fmt: skip
