@@ -393,9 +393,9 @@ def test_a_rule_that_is_not_linear_cannot_be_transposed():
     quotient = rune.custom_jvp(lambda x: x)
     quotient.defjvp(lambda p, t: (p[0], 1.0 / t[0]))
 
-    with pytest.raises(TransformError, match=r"cannot transpose mul .both operands depend"):
+    with pytest.raises(TransformError, match=r"mul of .*not in operands 0 and 1 together"):
         rune.grad(square)(1.0)
-    with pytest.raises(TransformError, match=r"cannot transpose div .the divisor depends"):
+    with pytest.raises(TransformError, match=r"div of .*not in operand 1"):
         rune.grad(quotient)(1.0)
 
 
