@@ -25,6 +25,7 @@ from rune.backends import Device, device_named, device_of, dlpack
 from rune.backends.base import ReadsAhead
 from rune.backends.cpu_memory import count_arrays
 from rune.core.types import ArrayType
+from rune.dtypes import stored_words
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
 from rune.ops.promote import refuse_mask, unfit
@@ -56,8 +57,8 @@ def free_on(device: Device | None) -> Place:
 class Array(Operators, metaclass=ABCMeta):
     """A concrete array; made by `rune.numpy`, by operations, by jitted functions.
 
-    Traced values and arrays of keys are instances as well, so that what asks for arrays finds them
-    in every transformation; `type(x) is Array` says that x is concrete.
+    Traced values are instances as well, so that what asks for arrays finds them in every
+    transformation; `type(x) is Array` says that x is concrete.
 
     >>> import rune.numpy as rnp
     >>> rnp.arange(3)
@@ -103,7 +104,10 @@ class Array(Operators, metaclass=ABCMeta):
         return self._buffer
 
     def numpy(self) -> np.ndarray:
-        """The contents as a NumPy array; a read-only view on the CPU, a copy elsewhere."""
+        """The contents as a NumPy array; a read-only view on the CPU, a copy elsewhere.
+
+        Keys are records of their words there; `rune.random.key_data` gives the words as numbers.
+        """
         buffer = self.buffer
         if self.place.device is None:
             view = buffer.view()
@@ -165,17 +169,26 @@ class Array(Operators, metaclass=ABCMeta):
 
         Errors: ArgumentError for none or several elements without an index; IndexError beyond.
         """
+        self._require_numbers("item")
         if not index and self.size != 1:
             raise ArgumentError(f"item: cannot make a scalar of {self.type} (size 1 required)")
         return self.numpy().item(*index)
 
     def tolist(self) -> Any:
-        """Nested Python lists."""
+        """Nested Python lists. Errors: DtypeError for keys."""
+        self._require_numbers("tolist")
         return self.numpy().tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
         """The elements as bytes, row by row."""
         return self.numpy().tobytes(order)
+
+    def _require_numbers(self, name: str) -> None:
+        if self.type.dtype in dtypes.KEYS:
+            raise DtypeError(
+                f"{name}: cannot take {self.type} as numbers",
+                hint="rune.random.key_data gives the words of keys",
+            )
 
     def devices(self) -> set[Device]:
         """The set of the one device."""
@@ -271,12 +284,15 @@ class Array(Operators, metaclass=ABCMeta):
         return self.numpy().data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype != self.type.dtype:
+            self._require_numbers("array")
         found = self.numpy()
         if dtype is not None and np.dtype(dtype) != found.dtype:
             return found.astype(dtype)
         return found.copy() if copy else found
 
     def __bool__(self) -> bool:
+        self._require_numbers("array")
         if self.size != 1:
             raise ArgumentError(
                 f"array: cannot use {self.type} as a truth value (size 1 required)",
@@ -304,16 +320,22 @@ class Array(Operators, metaclass=ABCMeta):
         return (self[i] for i in range(len(self)))
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if not self.type.shape else format(str(self), spec)
+        is_number = not self.type.shape and self.type.dtype not in dtypes.KEYS
+        return format(self.item() if is_number else str(self), spec)
 
     def __str__(self) -> str:
-        return str(self.numpy()) if not self.is_deleted() else repr(self)
+        return str(self._shown()) if not self.is_deleted() else repr(self)
 
     def __repr__(self) -> str:
         if self.is_deleted():
             return f"Array(<deleted>, {self.type}, {self.device.name})"
-        body = np.array2string(self.numpy(), separator=", ", prefix="Array(", threshold=200)
+        body = np.array2string(self._shown(), separator=", ", prefix="Array(", threshold=200)
         return f"Array({body}, {self.type}, {self.device.name})"
+
+    def _shown(self) -> np.ndarray:
+        """What is printed: the elements, or the words of keys along a last axis."""
+        contents = self.numpy()
+        return stored_words(contents) if self.type.dtype in dtypes.KEYS else contents
 
     def __copy__(self) -> Array:
         return self
@@ -322,7 +344,7 @@ class Array(Operators, metaclass=ABCMeta):
         return self
 
     def __reduce__(self) -> tuple:
-        return _unpickle, (np.asarray(self), self.type)
+        return _unpickle, (self.numpy(), self.type)
 
 
 def _buffers_on_host() -> Iterator[np.ndarray]:
@@ -360,6 +382,8 @@ def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> A
     target = dtype or (dtypes.canonical(host.dtype) if host.dtype in dtypes.ANY else None)
     if target is None:
         raise DtypeError(f"array: cannot hold {type(value).__name__} (dtype {host.dtype})")
+    if target in dtypes.KEYS and host.dtype != target:
+        raise DtypeError(f"array: cannot make {dtypes.short(target)} of {host.dtype}")
     dtypes.require_whole("array", host.dtype, target)
     is_given = isinstance(value, np.ndarray | np.generic)
     is_counted = host.dtype.kind in "iu" or type(value) is int  # larger ones arrive as objects

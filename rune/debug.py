@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rune import tree
+from rune import dtypes, tree
 from rune.absent import of as _absent
 from rune.config import setting
 from rune.errors import ArgumentError
@@ -138,8 +138,9 @@ class _Show:
 
 
 def _host(value: Any) -> Any:
-    """An array as NumPy's, a number as NumPy's scalar, which have formats."""
-    return np.asarray(value)[()] if hasattr(value, "type") else value
+    """An array as NumPy's, a number as NumPy's scalar, which have formats; keys as they are."""
+    is_number = hasattr(value, "type") and value.type.dtype not in dtypes.KEYS
+    return np.asarray(value)[()] if is_number else value
 
 
 def _require_fit(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

@@ -6,12 +6,16 @@ are printed in count bits, and `FROM_SHORT` reads them; a dtype that a user name
 lattice: the result is the least upper bound, and weak (Python scalar) operands take the other
 side's width. The default types are 32-bit; an explicit 64-bit dtype is honoured. Strict promotion
 (`rune.numpy_dtype_promotion`) is another lattice, in which only weak types have anything above.
+
+Keys of random numbers have dtypes as well, one for each generator: records of two words, which
+NumPy moves and computes nothing with. Users see them as `KeyDtype`, which prints as `key<fry>`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -34,12 +38,17 @@ f8_e4m3, f8_e5m2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_
 c64, c128 = np.dtype(np.complex64), np.dtype(np.complex128)
 float0 = np.dtype([("float0", np.void, 0)])
 
+KEY_TAGS = {"threefry2x32": "fry", "philox4x32": "phx4"}  # generators, and what names their keys
+KEY_OF = {impl: np.dtype([(tag, np.uint32, (2,))], align=True) for impl, tag in KEY_TAGS.items()}
+IMPL_OF = {dtype: impl for impl, dtype in KEY_OF.items()}
+KEYS = frozenset(IMPL_OF)
+
 SHORT: dict[np.dtype, str] = {
     bool_: "bool", i4: "i4", i8: "i8", i16: "i16", i32: "i32", i64: "i64",
     u4: "u4", u8: "u8", u16: "u16", u32: "u32", u64: "u64",
     f8_e4m3: "f8_e4m3", f8_e5m2: "f8_e5m2",
     bf16: "bf16", f16: "f16", f32: "f32", f64: "f64", c64: "c64", c128: "c128",
-    float0: "float0",
+    float0: "float0", **{dtype: f"key<{KEY_TAGS[impl]}>" for dtype, impl in IMPL_OF.items()},
 }  # fmt: skip
 FROM_SHORT = {name: dtype for dtype, name in SHORT.items()}
 
@@ -62,6 +71,118 @@ def short(dtype: np.dtype) -> str:
     name = SHORT.get(dtype)
     return name if name is not None else str(dtype)
 
+
+# --- keys -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyDtype:
+    """The dtype of keys of one generator. It prints as `key<fry>`, and its items have 64 bits.
+
+    It equals the NumPy dtype in which keys are stored, which `numpy.dtype` makes of it.
+
+    >>> import rune
+    >>> rune.random.key(0).dtype, rune.random.key(0).dtype == rune.random.KeyDtype("threefry2x32")
+    (key<fry>, True)
+    """
+
+    impl: str
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The records in which NumPy stores such keys."""
+        return KEY_OF[self.impl]
+
+    @property
+    def name(self) -> str:
+        """`key<fry>`."""
+        return SHORT[self.dtype]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one key."""
+        return self.dtype.itemsize
+
+    def __eq__(self, other: object) -> bool:
+        return self.dtype == (other.dtype if isinstance(other, KeyDtype) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+
+_PUBLIC = {dtype: KeyDtype(impl) for dtype, impl in IMPL_OF.items()}
+
+
+def public(dtype: np.dtype) -> Any:
+    """The dtype as users see it: itself, or the KeyDtype of keys."""
+    return _PUBLIC.get(dtype, dtype)
+
+
+def stored_words(keys: np.ndarray) -> np.ndarray:
+    """The words of keys in NumPy, along a last axis: a view."""
+    assert keys.dtype.names is not None
+    return keys[keys.dtype.names[0]]
+
+
+def stored_keys(words: Sequence[Any], dtype: np.dtype) -> np.ndarray:
+    """The keys in NumPy that have these words, each an array or a number."""
+    keys = np.empty(np.broadcast_shapes(*map(np.shape, words)), dtype)
+    for number, word in enumerate(words):
+        stored_words(keys)[..., number] = word
+    return keys
+
+
+# --- kinds ------------------------------------------------------------------------------------
+
+
+class extended(np.generic):
+    """The kind of dtypes whose elements are no numbers."""
+
+
+class prng_key(extended):
+    """The kind of the dtypes of keys.
+
+    >>> import rune
+    >>> rune.dtypes.issubdtype(rune.random.key(0).dtype, rune.dtypes.prng_key)
+    True
+    """
+
+
+_KINDS: dict[type, frozenset[np.dtype]] = {
+    np.generic: ANY | KEYS,
+    np.number: NUMERIC,
+    np.integer: INTEGER,
+    np.signedinteger: SIGNED,
+    np.unsignedinteger: UNSIGNED,
+    np.inexact: INEXACT,
+    np.floating: FLOATING,
+    np.complexfloating: COMPLEX,
+    extended: KEYS,
+    prng_key: KEYS,
+}
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype belongs to a kind such as `numpy.floating`, or is the same dtype.
+
+    Errors: DtypeError for an unknown dtype.
+
+    >>> issubdtype("bf16", np.floating), issubdtype(int, np.floating)
+    (True, False)
+    """
+    if isinstance(arg1, type) and arg1 in _KINDS:
+        return isinstance(arg2, type) and issubclass(arg1, arg2)
+    if isinstance(arg2, type) and arg2 in _KINDS:
+        return as_dtype(arg1) in _KINDS[arg2]
+    return as_dtype(arg1) == as_dtype(arg2)
+
+
+# --- names ------------------------------------------------------------------------------------
 
 _PYTHON: dict[type, np.dtype] = {float: f64, int: i64, bool: bool_, complex: c128}
 
@@ -126,10 +247,10 @@ _ABOVE: dict[_Node, tuple[_Node, ...]] = {
     "f*": (bf16, f16, f8_e4m3, f8_e5m2, "c*"),
     f8_e4m3: (), f8_e5m2: (),
     bf16: (f32,), f16: (f32,), f32: (f64, c64), f64: (c128,),
-    "c*": (c64,), c64: (c128,), c128: (),
+    "c*": (c64,), c64: (c128,), c128: (), **dict.fromkeys(KEYS, ()),
 }  # fmt: skip
 _ABOVE_STRICTLY: dict[_Node, tuple[_Node, ...]] = {
-    **dict.fromkeys(ANY, ()),
+    **dict.fromkeys(ANY | KEYS, ()),
     "i*": ("f*", *INTEGER), "f*": ("c*", *FLOATING), "c*": (*COMPLEX,),
 }  # fmt: skip
 _LATTICES = {"standard": _ABOVE, "strict": _ABOVE_STRICTLY}
@@ -158,9 +279,11 @@ def _least_upper_bound(nodes: frozenset[_Node], mode: str) -> _Node:
     if len(least) != 1:
         names = " and ".join(sorted(n if isinstance(n, str) else short(n) for n in nodes))
         why = "no implicit path" if mode == "standard" else f"{mode} promotion"
-        raise DtypeError(
-            f"promote: cannot promote {names} ({why})", hint="cast one side with .astype(...)"
-        )
+        hint = "cast one side with .astype(...)"
+        if not nodes.isdisjoint(KEYS):
+            why = "keys go with keys of their generator alone"
+            hint = "rune.random.key_data gives the words of keys"
+        raise DtypeError(f"promote: cannot promote {names} ({why})", hint)
     return least[0]
 
 

@@ -37,7 +37,8 @@ _SCALAR = re.compile(r"\([^()\n]*\)|[^\s:,\[\](){}]+")
 _SHAPE = re.compile(r"[^\[\]\n]*")
 _CONST, _RETURN, _WHERE = (re.compile(rf"{word}\b") for word in ("const", "return", "where"))
 _NESTED, _RECORD = re.compile(r"program\s+\w+\("), re.compile(r"([^\W\d]\w*)\(")
-_TYPE = re.compile(r"[^\W\d]\w*\*?\[")
+_DTYPE = re.compile(r"[^\W\d]\w*(?:<\w+>)?")
+_TYPE = re.compile(_DTYPE.pattern + r"\*?\[")
 _FUNCTION = re.compile(r"<[^<>\n]*>")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _WORDS: Mapping[str, Any] = {
@@ -284,7 +285,7 @@ class _Reader:
 
     def type(self) -> ArrayType:
         """`f32*[n,4]`."""
-        name = self.take(_WORD, "a dtype")
+        name = self.take(_DTYPE, "a dtype")
         if name not in dtypes.FROM_SHORT:
             self.fail(name, "there is no such dtype")
         weak = self.accept("*")
@@ -313,6 +314,8 @@ class _Reader:
         try:
             if dtype == dtypes.bool_:
                 return np.array({"true": True, "false": False}[text])
+            if dtype in dtypes.KEYS:
+                return dtypes.stored_keys(divmod(int(text, 16), 1 << 32), dtype)
             kind = int if dtype in dtypes.INTEGER else complex if dtype in dtypes.COMPLEX else float
             return np.array(kind(text), dtype)
         except (KeyError, ValueError, OverflowError):

@@ -45,6 +45,9 @@ def scalar(value: np.ndarray) -> str:
         return "true" if value else "false"
     if value.dtype in dtypes.COMPLEX:
         return repr(complex(value))
+    if value.dtype in dtypes.KEYS:
+        high, low = dtypes.stored_words(value).tolist()
+        return hex(high << 32 | low)
     if value.dtype in dtypes.INTEGER:
         return str(int(value))
     shortest = value.dtype in (dtypes.f32, dtypes.f16)
@@ -57,7 +60,7 @@ def program_text(program: Program, *, frames: bool = False, depth: int = 0) -> s
     inputs = ", ".join(map(names.binding, program.inputs))
     lines = [f"program {program.name}({inputs}){_where(program)} {{"]
     for var, value in program.constants:
-        lines.append(f"{pad}{INDENT}const {names.binding(var)} = {array(value)}")
+        lines.append(f"{pad}{INDENT}const {names.binding(var)} = {array(value, var.type.dtype)}")
     lines += [f"{pad}{INDENT}{_equation(e, names, frames, depth + 1)}" for e in program.equations]
     outputs = ", ".join(map(names.atom, program.outputs))
     lines.append(f"{pad}{INDENT}return {outputs}".rstrip())
@@ -129,9 +132,9 @@ def _is_record(value: Any) -> bool:
     return type(value).__dataclass_params__.repr  # type: ignore[attr-defined]
 
 
-def array(value: Any) -> str:
+def array(value: Any, dtype: np.dtype) -> str:
     """A constant: all elements, exactly, or the first and last of more than FULL elements."""
-    data = np.asarray(value)
+    data = np.asarray(value, dtype)
     if data.size <= FULL:
         return _nested(data)
     flat = data.reshape(-1)

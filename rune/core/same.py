@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rune import dtypes
 from rune.core.program import Atom, Equation, Literal, Program, Var
 
 
@@ -21,7 +22,7 @@ def same_program(a: Program, b: Program) -> bool:
     match: dict[Var, Var] = {}
     return (
         _bound(match, tuple(v for v, _ in a.constants), tuple(v for v, _ in b.constants))
-        and all(_same_value(x, y) for (_, x), (_, y) in zip(a.constants, b.constants))
+        and all(_same_constant(*pair) for pair in zip(a.constants, b.constants))
         and _bound(match, a.inputs, b.inputs)
         and len(a.equations) == len(b.equations)
         and all(_same_equation(match, e, f) for e, f in zip(a.equations, b.equations))
@@ -33,6 +34,11 @@ def _bound(match: dict[Var, Var], left: tuple[Var, ...], right: tuple[Var, ...])
     """Pair variables at their binding; False where their types differ."""
     match.update(zip(left, right))
     return [v.type for v in left] == [v.type for v in right]
+
+
+def _same_constant(a: tuple[Var, Any], b: tuple[Var, Any]) -> bool:
+    (x, value), (y, other) = a, b
+    return _same_value(np.asarray(value, x.type.dtype), np.asarray(other, y.type.dtype))
 
 
 def _same_equation(match: dict[Var, Var], a: Equation, b: Equation) -> bool:
@@ -67,16 +73,15 @@ def _same_param(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
-def _same_value(a: Any, b: Any) -> bool:
+def _same_value(x: np.ndarray, y: np.ndarray) -> bool:
     """Equal bits, but for the payload of NaNs, which text does not show."""
-    x, y = np.asarray(a), np.asarray(b)
     if x.dtype != y.dtype or x.shape != y.shape:
         return False
     return x.tobytes() == y.tobytes() or _same_but_nan(x, y)
 
 
 def _same_but_nan(x: np.ndarray, y: np.ndarray) -> bool:
-    if x.dtype.kind in "biu":
+    if x.dtype.kind in "biu" or x.dtype in dtypes.KEYS:
         return False
     if x.dtype.kind == "c":
         x, y = (np.stack([np.real(v), np.imag(v)]) for v in (x, y))

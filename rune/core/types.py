@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rune import dtypes
@@ -23,9 +25,10 @@ class ArrayType:
     ('f32[3]', True)
     """
 
-    __slots__ = ("__weakref__", "dtype", "is_symbolic", "shape", "weak")
+    __slots__ = ("__weakref__", "dtype", "is_symbolic", "public_dtype", "shape", "weak")
     shape: Shape
     dtype: np.dtype
+    public_dtype: Any  # as users see it: that of keys has a name of its own
     weak: bool
     is_symbolic: bool  # some dimension is symbolic
 
@@ -85,7 +88,8 @@ def _make(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
         )
     self = object.__new__(ArrayType)
     object.__setattr__(self, "shape", shape)
-    object.__setattr__(self, "dtype", dtype)
+    object.__setattr__(self, "dtype", np.dtype(dtype))
+    object.__setattr__(self, "public_dtype", dtypes.public(self.dtype))
     object.__setattr__(self, "weak", weak)
     object.__setattr__(self, "is_symbolic", any(isinstance(d, Dim) for d in shape))
     return self

@@ -21,7 +21,9 @@ from rune.ops.promote import promoted
 Function = TypeVar("Function", bound=Callable[..., Any])
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
-_KINDS = (frozenset({dtypes.bool_}), dtypes.INTEGER, dtypes.FLOATING, dtypes.COMPLEX)
+_KINDS = (
+    frozenset({dtypes.bool_}), dtypes.INTEGER, dtypes.FLOATING, dtypes.COMPLEX, dtypes.KEYS
+)  # fmt: skip
 
 
 def _kind(dtype: np.dtype) -> int:

@@ -14,7 +14,6 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError
 from rune.lax.arguments import alike, binary, truth, unary, weak, whole
 from rune.numpy.arguments import static_int, value
-from rune.numpy.keyed import are_keys, word_by_word
 from rune.ops import conventions, extrema
 from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import constant
@@ -209,8 +208,6 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     >>> lax.select(True, 1.0, 2.0)
     Array(1., f32*[], cpu:0)
     """
-    if are_keys("select", (on_true, on_false)):
-        return word_by_word(lambda a, b: select(pred, a, b), on_true, on_false)
     return ops.select(value("select", pred), *alike("select", on_true, on_false))
 
 

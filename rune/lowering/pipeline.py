@@ -26,7 +26,7 @@ from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
-from rune.lowering.legalize import complex_parts, storage
+from rune.lowering.legalize import parts, storage
 from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.optimize import (
@@ -69,7 +69,7 @@ def program_passes(target: Target) -> tuple[Pass[Program], ...]:
         # Before anything moves: what has side effects gets an order.
         host_calls.PASS,
         # Before anything is simplified: real programs are all that later passes know.
-        complex_parts.PASS,
+        parts.PASS,
         # Together: a folded constant makes laws apply, and a law makes equations equal.
         nested(
             fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)
@@ -126,7 +126,7 @@ def stages(
             require_few(code, target)
     with _timed(seconds, "plan"):
         plan = memory.plan_memory(kernels, codes, target.name, donated)
-        plan = storage.kernel_types(complex_parts.outer_types(plan, program))
+        plan = storage.kernel_types(parts.outer_types(plan, program))
         if check:
             check_types(plan)
             check_overlap(plan)

@@ -141,7 +141,7 @@ _LOOP = re.compile(r"\d+: loop (while .*?|.*?) arrays (\d+) at (\S+) (.*?) ?<- ?
 _BRANCH = re.compile(r"\d+: branch (.*?) at (\S+) (.*?) ?<- ?(.*?) \{$")
 _COPY = re.compile(r"\d+: copy (.*?) <- (.*)$")
 _SLOT = re.compile(r"(?:(argument|result) (\d+)|arena\[([^\]]*)\])(?::(\w+\*?\[[^\]]*\]))?(?:, |$)")
-_TYPE = re.compile(r"(\w+)(\*?)\[(.*)\]$")
+_TYPE = re.compile(r"(\w+(?:<\w+>)?)(\*?)\[(.*)\]$")
 
 
 class _Reader:

@@ -14,12 +14,11 @@ import numpy as np
 
 from rune import dtypes, ops
 from rune.array import as_array
-from rune.core.interpreter import type_of
+from rune.core.interpreter import literal, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, maximum
-from rune.errors import ArgumentError, DtypeError
+from rune.errors import ArgumentError
 from rune.numpy.arguments import beside, in_dtype, placed, refuse_order, shape_of, value
-from rune.numpy.keyed import are_keys, is_keys, word_by_word
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
@@ -45,10 +44,6 @@ def array(
            [3, 4]], bf16[2,2], cpu:0)
     """
     refuse_order("array", order)
-    if is_keys(object):
-        return _of_keys(object, ndmin, dtype)
-    if are_keys("array", object):
-        return _of_keys(word_by_word(lambda *words: array(list(words)), *object), ndmin, dtype)
     made = _from_object(object, None if dtype is None else dtypes.as_dtype(dtype))
     missing = ndmin - type_of(made).ndim
     made = made if missing <= 0 else c.expand_dims(made, tuple(range(missing)))
@@ -68,8 +63,6 @@ def asarray(
     >>> rnp.asarray([1, 2])
     Array([1, 2], i32[2], cpu:0)
     """
-    if is_keys(a) or are_keys("asarray", a):
-        return array(a, dtype)
     if copy is False and not _is_kept(a, dtype):
         raise ArgumentError(f"asarray: cannot keep copy=False ({type(a).__name__} is copied)")
     made = array(a, dtype, order=order, device=device)
@@ -116,14 +109,6 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> An
     if type_of(made).dtype in dtypes.INEXACT and not np.all(np.isfinite(np.asarray(made))):
         raise ArgumentError(f"asarray_chkfinite: cannot take {type_of(made)} (NaN or infinite)")
     return made
-
-
-def _of_keys(keys: Any, ndmin: int, dtype: Any) -> Any:
-    """Keys with axes in front. Errors: DtypeError for another dtype than theirs."""
-    if dtype is not None and dtype != keys.dtype:
-        raise DtypeError(f"array: cannot convert {keys.dtype} to {dtype}")
-    missing = tuple(range(ndmin - keys.ndim))
-    return word_by_word(lambda word: c.expand_dims(word, missing), keys) if missing else keys
 
 
 def _is_kept(a: Any, dtype: Any) -> bool:
@@ -182,7 +167,8 @@ def _holds_arrays(x: list | tuple) -> bool:
 
 def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
     found, weak = scalar_kind(fill) if dtype is None else (dtypes.as_dtype(dtype), False)
-    fill = as_type(fill, found, weak, "full")
+    # A number fills keys with itself as each of their words.
+    fill = literal(fill, found) if found in dtypes.KEYS else as_type(fill, found, weak, "full")
     return ops.broadcast(fill, shape=shape, axes=())
 
 

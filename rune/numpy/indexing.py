@@ -18,7 +18,6 @@ from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, DtypeError, MissingRule, ShapeError
 from rune.numpy.arguments import in_dtype, rank, refuse, value
-from rune.numpy.keyed import is_keys, word_by_word
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_dims import IndexDims
@@ -87,8 +86,6 @@ def take(
     """
     refuse("take", out=out)
     kind = _mode("take", mode)
-    if is_keys(a):
-        return word_by_word(lambda word: take(word, indices, axis, mode=mode), a)
     x = value("take", a)
     if axis is None:
         x, axis = c.reshape(x, -1), 0

@@ -21,7 +21,6 @@ from rune.numpy.arguments import (
     together,
     value,
 )
-from rune.numpy.keyed import are_keys, is_keys, word_by_word
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
 from rune.ops import conventions as c
 from rune.ops.ordering import searchsorted
@@ -49,8 +48,6 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     >>> rnp.concatenate([rnp.zeros(1), rnp.ones(2)])
     Array([0., 1., 1.], f32[3], cpu:0)
     """
-    if are_keys("concatenate", arrays):
-        return word_by_word(lambda *words: concatenate(words, axis), *arrays)
     found = together("concatenate", *members("concatenate", arrays))
     if axis is None:
         found, axis = [c.reshape(x, -1) for x in found], 0
@@ -82,8 +79,6 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
            [0., 1.]], f32[2,2], cpu:0)
     """
     refuse("stack", out=out)
-    if are_keys("stack", arrays):
-        return word_by_word(lambda *words: stack(words, axis), *arrays)
     found = together("stack", *members("stack", arrays))
     shapes = [type_of(x).shape for x in found]
     if any(s != shapes[0] for s in shapes):
@@ -109,8 +104,6 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: Any) -> Any:
-    if are_keys(name, arrays):
-        return word_by_word(lambda *words: _stacked(name, words, spread, axis, None), *arrays)
     found = [spread(x) for x in together(name, *members(name, arrays))]
     return _joined(name, found, axis if rank(found[0]) > axis else 0, dtype)
 
@@ -359,8 +352,6 @@ def tile(A: Any, reps: Any) -> Any:
     Array([[0, 1, 0, 1],
            [0, 1, 0, 1]], i32[2,4], cpu:0)
     """
-    if is_keys(A):
-        return word_by_word(lambda word: tile(word, reps), A)
     x = value("tile", A)
     times = static_sizes("tile", "a count", reps)
     if any(t < 0 for t in times):

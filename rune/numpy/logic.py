@@ -21,7 +21,6 @@ from rune.numpy.arguments import (
     value,
     values,
 )
-from rune.numpy.keyed import are_keys, word_by_word
 from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -253,6 +252,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 
 def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+    if type_of(value("isclose", x)).dtype in dtypes.KEYS:
+        return apply(ops.eq, x, y)
     x, y = promoted("isclose", x, y, kind="inexact")
     bound = apply(ops.add, apply(ops.mul, ops.abs(y), rtol), atol)
     near = apply(ops.le, ops.abs(ops.sub(x, y)), bound)
@@ -337,8 +338,6 @@ def where(
             "where: cannot choose between one array and nothing (give both x and y)"
         )
     refuse("where", size=size, fill_value=fill_value)
-    if are_keys("where", (x, y)):
-        return word_by_word(lambda a, b: where(condition, a, b), x, y)
     (chosen,) = _truths("where", (condition,))
     return ops.select(*broadcast_together("where", [chosen, *c.same_dtype("where", x, y)]))
 

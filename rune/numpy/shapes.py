@@ -10,7 +10,6 @@ from rune.core.interpreter import Tracer, type_of
 from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.numpy.arguments import rank, refuse, shape_of, static_int, static_sizes, value
-from rune.numpy.keyed import is_keys, word_by_word
 from rune.ops import conventions as c
 from rune.ops import promote
 from rune.ops.family import size_value
@@ -30,8 +29,6 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     Array([[0, 2],
            [1, 3]], i32[2,2], cpu:0)
     """
-    if is_keys(a):
-        return word_by_word(lambda word: reshape(word, shape, order), a)
     x = value("reshape", a)
     given = shape if isinstance(shape, tuple | list) else (shape,)
     sizes = tuple(s if isinstance(s, Dim) else static_int("reshape", "a size", s) for s in given)
@@ -65,8 +62,6 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     >>> rnp.transpose(rnp.zeros((2, 3))).shape
     (3, 2)
     """
-    if is_keys(a):
-        return word_by_word(lambda word: transpose(word, axes), a)
     return c.transpose(value("transpose", a), axes)
 
 
@@ -119,8 +114,6 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     >>> rnp.moveaxis(rnp.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    if is_keys(a):
-        return word_by_word(lambda word: moveaxis(word, source, destination), a)
     x = value("moveaxis", a)
     ndim = rank(x)
     origins = c.normalised_axes("moveaxis", source, type_of(x))
@@ -162,8 +155,6 @@ def expand_dims(a: Any, axis: Any) -> Any:
     >>> rnp.expand_dims(rnp.zeros(3), (0, -1)).shape
     (1, 3, 1)
     """
-    if is_keys(a):
-        return word_by_word(lambda word: expand_dims(word, axis), a)
     return c.expand_dims(value("expand_dims", a), axis)
 
 
@@ -177,8 +168,6 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     >>> rnp.squeeze(rnp.zeros((1, 3, 1))).shape
     (3,)
     """
-    if is_keys(a):
-        return word_by_word(lambda word: squeeze(word, axis), a)
     return c.squeeze(value("squeeze", a), axis)
 
 
@@ -196,8 +185,6 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     Array([[0, 1],
            [0, 1]], i32[2,2], cpu:0)
     """
-    if is_keys(array):
-        return word_by_word(lambda word: broadcast_to(word, shape), array)
     x = value("broadcast_to", array)
     return promote.broadcast_to("broadcast_to", x, shape_of("broadcast_to", shape))
 
@@ -297,8 +284,6 @@ def flip(m: Any, axis: Any = None) -> Any:
     >>> rnp.flip(rnp.arange(3))
     Array([2, 1, 0], i32[3], cpu:0)
     """
-    if is_keys(m):
-        return word_by_word(lambda word: flip(word, axis), m)
     x = value("flip", m)
     return ops.reverse(x, axes=c.normalised_axes("flip", axis, type_of(x)))
 
@@ -369,8 +354,6 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     >>> rnp.roll(rnp.arange(4), 1)
     Array([3, 0, 1, 2], i32[4], cpu:0)
     """
-    if is_keys(a):
-        return word_by_word(lambda word: roll(word, shift, axis), a)
     x = value("roll", a)
     if axis is None:
         return c.reshape(roll(c.reshape(x, -1), shift, 0), type_of(x).shape)

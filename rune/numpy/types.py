@@ -17,7 +17,6 @@ from rune.core.interpreter import type_of
 from rune.dims import Dim
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import placed, value
-from rune.numpy.keyed import is_keys
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
@@ -79,16 +78,6 @@ integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsig
 complexfloating, flexible, character = np.complexfloating, np.flexible, np.character
 object_ = np.object_
 
-_KINDS: dict[type, frozenset[np.dtype]] = {
-    np.generic: dtypes.ANY,
-    np.number: dtypes.NUMERIC,
-    np.integer: dtypes.INTEGER,
-    np.signedinteger: dtypes.SIGNED,
-    np.unsignedinteger: dtypes.UNSIGNED,
-    np.inexact: dtypes.INEXACT,
-    np.floating: dtypes.FLOATING,
-    np.complexfloating: dtypes.COMPLEX,
-}
 _ISDTYPE: dict[str, frozenset[np.dtype]] = {
     "bool": frozenset({dtypes.bool_}),
     "signed integer": dtypes.SIGNED,
@@ -106,7 +95,7 @@ _PYTHON: dict[Any, tuple[np.dtype, bool]] = {
 }
 
 
-def dtype(x: Any) -> np.dtype:
+def dtype(x: Any) -> Any:
     """The dtype object for a name, type or dtype.
 
     Errors: DtypeError for another `x`.
@@ -115,20 +104,20 @@ def dtype(x: Any) -> np.dtype:
     >>> rnp.dtype("bfloat16") == rnp.bfloat16
     True
     """
-    return dtypes.as_dtype(x)
+    return dtypes.public(dtypes.as_dtype(x))
 
 
 def _type(x: Any) -> tuple[np.dtype, bool]:
     """(dtype, weak) of an array, Python scalar, dtype, or Python type."""
     if isinstance(x, type) and x in _PYTHON:
         return _PYTHON[x]
-    if isinstance(x, str | type | np.dtype | ScalarType):
+    if isinstance(x, str | type | np.dtype | dtypes.KeyDtype | ScalarType):
         return dtypes.as_dtype(x), False
     found = type_of(value("result_type", x))
     return found.dtype, found.weak
 
 
-def result_type(*args: Any) -> np.dtype:
+def result_type(*args: Any) -> Any:
     """The dtype that an operation on these arrays, scalars and dtypes has.
 
     Types:  JAX's lattice, see rune.dtypes.
@@ -140,10 +129,10 @@ def result_type(*args: Any) -> np.dtype:
     """
     if not args:
         raise ArgumentError("result_type: cannot find the dtype of no operands")
-    return dtypes.promote(*map(_type, args))[0]
+    return dtypes.public(dtypes.promote(*map(_type, args))[0])
 
 
-def promote_types(a: Any, b: Any) -> np.dtype:
+def promote_types(a: Any, b: Any) -> Any:
     """The dtype to which two dtypes promote.
 
     Errors: DtypeError for another `a` and another `b`.
@@ -177,11 +166,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     >>> rnp.issubdtype(rnp.bfloat16, rnp.floating), rnp.issubdtype(int, rnp.floating)
     (True, False)
     """
-    if isinstance(arg1, type) and arg1 in _KINDS:
-        return isinstance(arg2, type) and arg2 in _KINDS and _KINDS[arg1] <= _KINDS[arg2]
-    if isinstance(arg2, type) and arg2 in _KINDS:
-        return dtypes.as_dtype(arg1) in _KINDS[arg2]
-    return dtypes.as_dtype(arg1) == dtypes.as_dtype(arg2)
+    return dtypes.issubdtype(arg1, arg2)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -266,7 +251,7 @@ def shape(a: Any) -> tuple:
     >>> rnp.shape(rnp.zeros((2, 3)))
     (2, 3)
     """
-    return a.shape if is_keys(a) else type_of(value("shape", a)).shape
+    return type_of(value("shape", a)).shape
 
 
 def ndim(a: Any) -> int:

@@ -9,6 +9,7 @@ one.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,9 @@ def _bool(name: str, kind: str, reference: Rule, arity: int = 2) -> Primitive:
 
 # --- comparison -------------------------------------------------------------------------------
 
-eq = _bool("eq", "any", np.equal)
-ne = _bool("ne", "any", np.not_equal)
+# The operators, since NumPy's functions of these names do not compare records: keys are such.
+eq = _bool("eq", "any or key", operator.eq)
+ne = _bool("ne", "any or key", operator.ne)
 lt = _bool("lt", "ordered", np.less)
 le = _bool("le", "ordered", np.less_equal)
 gt = _bool("gt", "ordered", np.greater)
@@ -230,6 +232,11 @@ clz = _bits("clz", "integer", scalars.clz, 1)
 
 
 def _convert_type(x: ArrayType, *, dtype: np.dtype, weak: bool = False) -> ArrayType:
+    if x.dtype != dtype and (x.dtype in dtypes.KEYS or dtype in dtypes.KEYS):
+        raise DtypeError(
+            f"convert: cannot convert {x} to {dtypes.short(dtype)} (keys are no numbers)",
+            hint="rune.random.key_data gives the words of keys, wrap_key_data makes keys of words",
+        )
     if x.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
         raise DtypeError(
             f"convert: cannot convert {types_text((x,))} to {dtypes.short(dtype)} "

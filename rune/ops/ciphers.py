@@ -35,7 +35,6 @@ class Generator:
     """One counter-based generator; keys have two words, and so has a position (high, low)."""
 
     name: str
-    tag: str  # names its keys: key<tag>
     sample: Callable[[Arithmetic, Words, Words], Words]  # key, position -> words of a sample
     derive: Callable[[Arithmetic, Words, Words], Words]  # key, position -> the key there
     seed: Callable[[Arithmetic, Words], Words]  # high and low word of a seed -> key
@@ -107,9 +106,7 @@ def _threefry_sample(on: Arithmetic, key: Words, position: Words) -> Words:
 GENERATORS: Mapping[str, Generator] = {
     g.name: g
     for g in (
-        Generator(
-            "threefry2x32", "fry", _threefry_sample, threefry2x32, lambda on, seed: tuple(seed)
-        ),
-        Generator("philox4x32", "phx4", _philox_sample, _philox_derive, _philox_seed),
+        Generator("threefry2x32", _threefry_sample, threefry2x32, lambda on, seed: tuple(seed)),
+        Generator("philox4x32", _philox_sample, _philox_derive, _philox_seed),
     )
 }

@@ -185,6 +185,7 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
 def round(x: Any, decimals: int = 0) -> Any:
     """x to so many decimals, halves to even; integers to tens, hundreds, ... by negative ones."""
     x = operand("round", x)
+    _require_numbers("round", x)
     if cn.is_complex(x):
         return by_parts(lambda part: round(part, decimals), x)
     if type_of(x).dtype not in dtypes.FLOATING:
@@ -216,7 +217,7 @@ def astype(x: Any, dtype: np.dtype) -> Any:
     """Conversion to `dtype`; to bool, whether nonzero."""
     x = operand("astype", x)
     found = type_of(x)
-    if dtype == dtypes.bool_ and found.dtype != dtypes.bool_:
+    if dtype == dtypes.bool_ and found.dtype not in dtypes.KEYS | {dtypes.bool_}:
         return a.ne(x, constant(0, x))
     return x if found.dtype == dtype and not found.weak else a.convert(x, dtype=dtype)
 
@@ -224,18 +225,25 @@ def astype(x: Any, dtype: np.dtype) -> Any:
 # --- complex numbers --------------------------------------------------------------------------
 
 
+def _require_numbers(name: str, x: Any) -> None:
+    f.require(name, dtypes.ANY, "numeric", type_of(x))
+
+
 def real(x: Any) -> Any:
     """The real part; a real value itself."""
+    _require_numbers("real", x)
     return cn.real(x) if cn.is_complex(x) else x
 
 
 def imag(x: Any) -> Any:
     """The imaginary part; zeros of a real value."""
+    _require_numbers("imag", x)
     return cn.imag(x) if cn.is_complex(x) else f.zeros_like(x)
 
 
 def conj(x: Any) -> Any:
     """The complex conjugate; a real value itself."""
+    _require_numbers("conj", x)
     return cn.conj(x) if cn.is_complex(x) else x
 
 

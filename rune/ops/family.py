@@ -191,6 +191,7 @@ KINDS: dict[str, frozenset[np.dtype]] = {
     "numeric": dtypes.NUMERIC,
     "bool or integer": dtypes.INTEGER | {dtypes.bool_},
     "any": dtypes.ANY,
+    "any or key": dtypes.ANY | dtypes.KEYS,
     "real": dtypes.INTEGER | dtypes.FLOATING,
     "ordered": dtypes.ANY - dtypes.COMPLEX,
 }

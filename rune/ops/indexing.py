@@ -346,7 +346,7 @@ def _add_transpose(
 
 
 scatter: Primitive = scatter_primitive(
-    "scatter", "any", None, _overwrite, _scatter_jvp, _scatter_transpose
+    "scatter", "any or key", None, _overwrite, _scatter_jvp, _scatter_transpose
 )
 scatter_add: Primitive = scatter_primitive(
     "scatter_add", "numeric", "add", np.add.at, _add_jvp, _add_transpose

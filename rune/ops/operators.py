@@ -97,9 +97,9 @@ class Operators(NamespaceMethods):
         return self.type.shape
 
     @property
-    def dtype(self) -> np.dtype:
-        """Element type."""
-        return self.type.dtype
+    def dtype(self) -> Any:
+        """Element type: a NumPy dtype, or the KeyDtype of keys."""
+        return self.type.public_dtype
 
     @property
     def ndim(self) -> int:

@@ -17,7 +17,7 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim
-from rune.errors import ArgumentError, ShapeError, with_context
+from rune.errors import ArgumentError, DtypeError, ShapeError, with_context
 from rune.ops.arithmetic import add, convert, logical_and, logical_or, mul
 from rune.ops.family import broadcast, reshape, size_value
 from rune.ops.scalars import int_bounds
@@ -116,6 +116,8 @@ def promoted(name: str, *values: Any, kind: str = "any") -> list[Any]:
         return list(values)
     found = [unrounded(name, v) for v in values]
     dtype, weak = dtypes.promote(*[scalar_kind(v) for v in found])
+    if kind != "any" and dtype in dtypes.KEYS:
+        raise DtypeError(f"{name}: cannot take {dtypes.short(dtype)} ({kind} dtype required)")
     if kind == "inexact" and dtype not in dtypes.INEXACT:
         dtype = dtypes.default_float(dtype)
     if kind == "numeric" and dtype == dtypes.bool_:
@@ -143,12 +145,15 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
         size = size_value(value, dtype)
         return convert(size, dtype=dtype, weak=True) if weak else size
     if dtypes.scalar_type(value) is not None:
+        if dtype in dtypes.KEYS:
+            shown = dtypes.short(dtype)
+            raise DtypeError(f"{name}: cannot use {value!r} as {shown} (a key required)")
         number = _checked(name, value, dtype)
         return _weak(number, dtype) if weak else _typed(number, dtype)
     found = type_of(value).dtype
     if found is dtype or found == dtype:
         return value
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic) and dtypes.KEYS.isdisjoint((found, dtype)):
         if not weak and _kind(found) <= _kind(dtype):
             return _in_numpy(value, dtype)
         value = _in_numpy(value, dtypes.canonical(found))

@@ -1,15 +1,18 @@
 """Random bits and keys as primitives: each stays one equation until the program is lowered.
 
-A key is words of 32 bits, one operand each, all of the shape of the key array: () for one key.
+A key is an element of an array, of a dtype that says its generator: two words of 32 bits. Whatever
+moves elements moves keys; here is all that computes with them.
 Bits depend on the key and on the position in the result alone, counted in row-major order, so the
 first elements of a longer result are those of a shorter one, and a batch of keys gives what its
 keys give one by one.
 
     random_bits     unsigned integers of `shape` for every key
-    random_split    the keys at positions 0, 1, … of `shape`; the words are a last axis
+    random_split    the keys at positions 0, 1, … of `shape`
     random_fold_in  the key at the position that an integer names
     random_seed     a key made of the two halves of a seed
-    random_clone    the same words, as ones that have not been used
+    random_clone    the same key, as one that has not been used
+    key_of_words    the key of two words
+    key_word        one of the words of a key
 
 Expanded, they are integer arithmetic on the index: generation fuses into whatever reads it.
 """
@@ -18,23 +21,32 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, type_of
-from rune.core.lower import View
+from rune.core.lower import Parts, View
 from rune.core.primitive import ZERO, Primitive, Rule
 from rune.core.types import ArrayType, Shape
 from rune.dims import product
-from rune.errors import DtypeError, ShapeError
+from rune.dtypes import stored_keys, stored_words
+from rune.errors import DtypeError
 from rune.ops.arithmetic import add, cast, convert, logical_or, logical_xor, mul, shl, shr
-from rune.ops.ciphers import GENERATORS, Arithmetic, Words
+from rune.ops.ciphers import GENERATORS, Arithmetic, Generator, Words
 from rune.ops.creation import iota
-from rune.ops.family import Batched, broadcast, reshape, types_text, view_of
-from rune.ops.movement import concatenate, repeat_lane
+from rune.ops.family import (
+    Batched,
+    broadcast,
+    elementwise,
+    joint_shape,
+    require,
+    reshape,
+    view_of,
+)  # fmt: skip
+from rune.ops.movement import concatenate, slice_
 
 u32, u64 = dtypes.u32, dtypes.u64
 BITS = (dtypes.u8, dtypes.u16, u32, u64)
@@ -81,29 +93,72 @@ EQUATIONS = Arithmetic(lambda c: literal(c, u32), add, logical_xor, _rotate, _pr
 # --- what the rules share ---------------------------------------------------------------------
 
 
-def _key_shape(name: str, words: Sequence[ArrayType]) -> Shape:
-    """The shape of the key array. Errors: DtypeError, ShapeError for words that are none."""
-    if any(w.dtype != u32 for w in words):
-        raise DtypeError(f"{name}: cannot take {types_text(words)} (u32 words required)")
-    if any(w.shape != words[0].shape for w in words):
-        raise ShapeError(f"{name}: cannot take {types_text(words)} (one shape required)")
-    return words[0].shape
+def _require_keys(name: str, key: ArrayType) -> None:
+    require(name, dtypes.KEYS, "key", key)
+
+
+def _require_words(name: str, *words: ArrayType) -> None:
+    require(name, frozenset({u32}), "u32", *words)
 
 
 def _batch(primitive: Callable[[], Primitive]) -> Rule:
     """A batch of keys is a key array with one more leading axis."""
 
-    def batch(batched: Batched, size: Any, *words: Any, **params: Any) -> tuple[Any, bool]:
-        whole = [w if b else repeat_lane(w, size) for w, b in zip(words, batched, strict=True)]
-        return primitive()(*whole, **params), True
+    def batch(batched: Batched, size: Any, key: Any, **params: Any) -> tuple[Any, bool]:
+        return primitive()(key, **params), True
 
     return batch
 
 
-def side_by_side(words: Words) -> Any:
+def generator(key: ArrayType | np.ndarray) -> Generator:
+    """The generator that keys are for."""
+    return GENERATORS[dtypes.IMPL_OF[key.dtype]]
+
+
+# --- the words of a key -----------------------------------------------------------------------
+
+
+def _of_words_type(*words: ArrayType, impl: str) -> ArrayType:
+    _require_words("key_of_words", *words)
+    return ArrayType(joint_shape("key_of_words", words), dtypes.KEY_OF[impl])
+
+
+def _word_type(key: ArrayType, *, number: int) -> ArrayType:
+    _require_keys("key_word", key)
+    return key.with_dtype(u32)
+
+
+key_of_words: Primitive = elementwise(
+    "key_of_words", "random", _of_words_type,
+    lambda *words, impl: stored_keys(words, dtypes.KEY_OF[impl]), (ZERO,) * WORDS, lower=Parts(),
+)  # fmt: skip
+key_word: Primitive = elementwise(
+    "key_word", "random", _word_type, lambda key, *, number: stored_words(key)[..., number],
+    (ZERO,), lower=Parts(),
+)  # fmt: skip
+
+
+def words_of(keys: Any) -> Words:
+    """The words of keys, each of the shape of the keys."""
+    return [key_word(keys, number=number) for number in range(WORDS)]
+
+
+def side_by_side(keys: Any) -> Any:
     """The words of keys along a new last axis."""
-    shape = type_of(words[0]).shape
-    return concatenate(*(reshape(w, shape=(*shape, 1)) for w in words), axis=len(shape))
+    shape = type_of(keys).shape
+    columns = (reshape(w, shape=(*shape, 1)) for w in words_of(keys))
+    return concatenate(*columns, axis=len(shape))
+
+
+def keys_of(data: Any, impl: str) -> Any:
+    """The keys whose words are along the last axis of `data`."""
+    shape = type_of(data).shape[:-1]
+    stride = (1,) * (len(shape) + 1)
+    words = []
+    for number in range(WORDS):
+        start, limit = (*(0,) * len(shape), number), (*shape, number + 1)
+        words.append(reshape(slice_(data, start=start, limit=limit, stride=stride), shape=shape))
+    return key_of_words(*words, impl=impl)
 
 
 def _positions(shape: Shape) -> Words:
@@ -130,6 +185,12 @@ def _for_every_key(positions: Words, keys: Shape, shape: Shape) -> Words:
     ]
 
 
+def _columns(key: np.ndarray) -> Words:
+    """The words of many keys, each a column: beside them stand the positions of a result."""
+    words = stored_words(key).reshape(-1, WORDS)
+    return [words[:, number : number + 1] for number in range(WORDS)]
+
+
 def _counted(count: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Runs of positions below `count`: where they stand, and their high and low words."""
     for start in range(0, count, CHUNK):
@@ -142,30 +203,30 @@ def _counted(count: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
 # --- random_bits ------------------------------------------------------------------------------
 
 
-def _bits_type(*words: ArrayType, shape: Shape, dtype: np.dtype, impl: str) -> ArrayType:
-    keys = _key_shape("random_bits", words)
+def _bits_type(key: ArrayType, *, shape: Shape, dtype: np.dtype) -> ArrayType:
+    _require_keys("random_bits", key)
     if dtype not in BITS:
         allowed = ", ".join(map(dtypes.short, BITS))
         raise DtypeError(f"random_bits: cannot make {dtypes.short(dtype)} (one of {allowed})")
-    return ArrayType((*keys, *shape), dtype)
+    return ArrayType((*key.shape, *shape), dtype)
 
 
-def _bits_reference(*words: np.ndarray, shape: tuple, dtype: np.dtype, impl: str) -> np.ndarray:
-    keys = [np.reshape(w, (-1, 1)) for w in words]
-    out = np.empty((keys[0].shape[0], math.prod(shape)), dtype)
+def _bits_reference(key: np.ndarray, *, shape: tuple, dtype: np.dtype) -> np.ndarray:
+    keys, sample = _columns(key), generator(key).sample
+    out = np.empty((key.size, math.prod(shape)), dtype)
     for part, high, low in _counted(out.shape[1]):
-        first, second, mixed = GENERATORS[impl].sample(NUMPY, keys, (high, low))
+        first, second, mixed = sample(NUMPY, keys, (high, low))
         if dtype == u64:
             out[:, part] = (first.astype(u64) << np.uint64(32)) | second
         else:
             out[:, part] = mixed.astype(dtype)
-    return out.reshape((*np.shape(words[0]), *shape))
+    return out.reshape((*key.shape, *shape))
 
 
-def _bits_expand(*words: Any, shape: Shape, dtype: np.dtype, impl: str) -> Any:
-    keys = type_of(words[0]).shape
-    positions = _for_every_key(_positions(shape), keys, shape)
-    first, second, mixed = GENERATORS[impl].sample(EQUATIONS, _along(words, shape), positions)
+def _bits_expand(key: Any, *, shape: Shape, dtype: np.dtype) -> Any:
+    keys, words = type_of(key), _along(words_of(key), shape)
+    positions = _for_every_key(_positions(shape), keys.shape, shape)
+    first, second, mixed = generator(keys).sample(EQUATIONS, words, positions)
     if dtype != u64:
         return cast(mixed, dtype)
     high = shl(convert(first, dtype=u64), literal(32, u64))
@@ -173,7 +234,7 @@ def _bits_expand(*words: Any, shape: Shape, dtype: np.dtype, impl: str) -> Any:
 
 
 random_bits: Primitive = Primitive(
-    "random_bits", "random", _bits_type, _bits_reference, jvp=(ZERO,) * WORDS,
+    "random_bits", "random", _bits_type, _bits_reference, jvp=(ZERO,),
     batch=_batch(lambda: random_bits), expand=_bits_expand,
 )  # fmt: skip
 
@@ -181,39 +242,41 @@ random_bits: Primitive = Primitive(
 # --- random_split -----------------------------------------------------------------------------
 
 
-def _split_type(*words: ArrayType, shape: Shape, impl: str) -> ArrayType:
-    return ArrayType((*_key_shape("random_split", words), *shape, WORDS), u32)
+def _split_type(key: ArrayType, *, shape: Shape) -> ArrayType:
+    _require_keys("random_split", key)
+    return key.with_shape((*key.shape, *shape))
 
 
-def _split_reference(*words: np.ndarray, shape: tuple, impl: str) -> np.ndarray:
-    derive, count = GENERATORS[impl].derive, math.prod(shape)
-    if not np.ndim(words[0]) and count <= FEW:
-        key = list(map(int, words))
-        made = [derive(INTS, key, (0, n)) for n in range(count)]
-        return np.array(made, u32).reshape((*shape, WORDS))
-    keys = [np.reshape(w, (-1, 1)) for w in words]
-    out = np.empty((keys[0].shape[0], count, WORDS), u32)
+def _split_reference(key: np.ndarray, *, shape: tuple) -> np.ndarray:
+    derive, count = generator(key).derive, math.prod(shape)
+    if not key.ndim and count <= FEW:
+        pair = stored_words(key).tolist()
+        made = [derive(INTS, pair, (0, n)) for n in range(count)]
+        return np.array([(words,) for words in made], key.dtype).reshape(shape)
+    keys, out = _columns(key), np.empty((key.size, count), key.dtype)
     for part, high, low in _counted(count):
         for number, word in enumerate(derive(NUMPY, keys, (high, low))):
-            out[:, part, number] = word
-    return out.reshape((*np.shape(words[0]), *shape, WORDS))
+            stored_words(out)[:, part, number] = word
+    return out.reshape((*key.shape, *shape))
 
 
-def _split_expand(*words: Any, shape: Shape, impl: str) -> Any:
-    keys, derive = type_of(words[0]).shape, GENERATORS[impl].derive
-    count = product(shape)
-    if keys and isinstance(count, int) and 0 < count <= FEW:
-        # One after the other: so the many keys are what runs in lanes, not the few positions.
+def _split_expand(key: Any, *, shape: Shape) -> Any:
+    keys, words, count = type_of(key), words_of(key), product(shape)
+    derive, impl = generator(keys).derive, dtypes.IMPL_OF[keys.dtype]
+    if isinstance(count, int) and 0 < count <= FEW:
+        # One after the other: many keys are what runs in lanes, not the few positions; and of a
+        # key that is split in a loop only those are made that are used.
         numbers = (literal(n, u32) for n in range(count))
-        made = [side_by_side(derive(EQUATIONS, words, (literal(0, u32), n))) for n in numbers]
-        rows = [reshape(m, shape=(*keys, 1, WORDS)) for m in made]
-        return reshape(concatenate(*rows, axis=len(keys)), shape=(*keys, *shape, WORDS))
-    positions = _for_every_key(_positions(shape), keys, shape)
-    return side_by_side(derive(EQUATIONS, _along(words, shape), positions))
+        made = [key_of_words(*derive(EQUATIONS, words, (literal(0, u32), n)), impl=impl)
+                for n in numbers]  # fmt: skip
+        rows = [reshape(m, shape=(*keys.shape, 1)) for m in made]
+        return reshape(concatenate(*rows, axis=keys.ndim), shape=(*keys.shape, *shape))
+    positions = _for_every_key(_positions(shape), keys.shape, shape)
+    return key_of_words(*derive(EQUATIONS, _along(words, shape), positions), impl=impl)
 
 
 random_split: Primitive = Primitive(
-    "random_split", "random", _split_type, _split_reference, jvp=(ZERO,) * WORDS,
+    "random_split", "random", _split_type, _split_reference, jvp=(ZERO,),
     batch=_batch(lambda: random_split), expand=_split_expand,
 )  # fmt: skip
 
@@ -221,50 +284,61 @@ random_split: Primitive = Primitive(
 # --- random_fold_in, random_seed --------------------------------------------------------------
 
 
-def _fold_in_type(*operands: ArrayType, impl: str) -> ArrayType:
-    return ArrayType((*_key_shape("random_fold_in", operands), WORDS), u32)
+def _fold_in_type(key: ArrayType, *position: ArrayType) -> ArrayType:
+    _require_keys("random_fold_in", key)
+    _require_words("random_fold_in", *position)
+    return key.with_shape(joint_shape("random_fold_in", (key, *position)))
 
 
-def _fold_in_reference(*operands: np.ndarray, impl: str) -> np.ndarray:
-    if not np.ndim(operands[0]):
-        *words, high, low = map(int, operands)
-        return np.array(GENERATORS[impl].derive(INTS, words, (high, low)), u32)
-    *words, high, low = operands
-    return np.stack(GENERATORS[impl].derive(NUMPY, words, (high, low)), axis=-1)
+def _fold_in_reference(key: np.ndarray, *position: np.ndarray) -> np.ndarray:
+    words, derive = stored_words(key), generator(key).derive
+    if not any(map(np.ndim, (key, *position))):
+        made = derive(INTS, words.tolist(), tuple(map(int, position)))
+        return stored_keys(made, key.dtype)
+    pair = [words[..., number] for number in range(WORDS)]
+    return stored_keys(derive(NUMPY, pair, position), key.dtype)
 
 
-def _fold_in_expand(*operands: Any, impl: str) -> Any:
-    *words, high, low = operands
-    return side_by_side(GENERATORS[impl].derive(EQUATIONS, words, (high, low)))
+def _fold_in_expand(key: Any, *position: Any) -> Any:
+    keys = type_of(key)
+    made = generator(keys).derive(EQUATIONS, words_of(key), position)
+    return key_of_words(*made, impl=dtypes.IMPL_OF[keys.dtype])
 
 
-random_fold_in: Primitive = Primitive(
-    "random_fold_in", "random", _fold_in_type, _fold_in_reference, jvp=(ZERO,) * (WORDS + 2),
-    batch=_batch(lambda: random_fold_in), expand=_fold_in_expand,
+random_fold_in: Primitive = elementwise(
+    "random_fold_in", "random", _fold_in_type, _fold_in_reference, (ZERO,) * (1 + WORDS),
+    expand=_fold_in_expand,
 )  # fmt: skip
 
 
 def _seed_type(*halves: ArrayType, impl: str) -> ArrayType:
-    return ArrayType((*_key_shape("random_seed", halves), WORDS), u32)
+    _require_words("random_seed", *halves)
+    return ArrayType(joint_shape("random_seed", halves), dtypes.KEY_OF[impl])
 
 
 def _seed_reference(*halves: np.ndarray, impl: str) -> np.ndarray:
-    return np.stack(GENERATORS[impl].seed(NUMPY, halves), axis=-1)
+    return stored_keys(GENERATORS[impl].seed(NUMPY, halves), dtypes.KEY_OF[impl])
 
 
 def _seed_expand(*halves: Any, impl: str) -> Any:
-    return side_by_side(GENERATORS[impl].seed(EQUATIONS, halves))
+    return key_of_words(*GENERATORS[impl].seed(EQUATIONS, halves), impl=impl)
 
 
-random_seed: Primitive = Primitive(
-    "random_seed", "random", _seed_type, _seed_reference, jvp=(ZERO,) * 2,
-    batch=_batch(lambda: random_seed), expand=_seed_expand,
-)  # fmt: skip
+random_seed: Primitive = elementwise(
+    "random_seed", "random", _seed_type, _seed_reference, (ZERO,) * WORDS, expand=_seed_expand
+)
+
+
+def _clone_type(key: ArrayType) -> ArrayType:
+    return key
+
 
 random_clone: Primitive = Primitive(
-    "random_clone", "random", lambda words: words, lambda words: words, jvp=(ZERO,),
-    batch=lambda batched, size, words: (random_clone(words), True),
-    lower=View(lambda indices, words: view_of(indices)),
+    "random_clone", "random", _clone_type, lambda key: key, jvp=(ZERO,),
+    batch=lambda batched, size, key: (random_clone(key), True),
+    lower=View(lambda indices, key: view_of(indices)),
 )  # fmt: skip
 
-PRIMITIVES = (random_bits, random_split, random_fold_in, random_seed, random_clone)
+PRIMITIVES = (
+    random_bits, random_split, random_fold_in, random_seed, random_clone, key_of_words, key_word,
+)  # fmt: skip

@@ -39,9 +39,9 @@ Entries = Sequence[Any]
 
 
 def read(
-    x: Any, index: Any, mode: str = "promise_in_bounds", fill: Any = 0, wrap: bool = True
+    x: Any, index: Any, mode: str = "promise_in_bounds", fill: Any = None, wrap: bool = True
 ) -> Any:
-    """x[index]; an index out of bounds is clamped, or reads `fill` with mode "fill".
+    """x[index]; an index out of bounds is clamped, or reads `fill`, 0 for None, with mode "fill".
 
     wrap: whether a negative index counts from the end.
     Errors: AxisError for too many indices, DtypeError for a float index or a list.
@@ -61,7 +61,7 @@ def read(
     shape = type_of(x).shape
     vectors = index_vectors(shape, entries)
     return gather(
-        x, vectors.indices, as_type(fill, type_of(x).dtype),
+        x, vectors.indices, literal_like(0, x) if fill is None else as_type(fill, type_of(x).dtype),
         dims=vectors.dims(len(shape)), slice_sizes=vectors.window(shape), mode=mode,
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ def scalar_mask(x: Any, index: Any) -> bool | None:
 
 def absent(x: Any, fill_value: Any = None) -> Any:
     """What an index out of bounds reads: unless given, NaN, the least signed or the largest
-    unsigned integer, True."""
+    unsigned integer, True, the key of largest words."""
     dtype = type_of(x).dtype
     if fill_value is not None:
         return as_type(unrounded("fill", fill_value), dtype)
@@ -90,6 +90,8 @@ def absent(x: Any, fill_value: Any = None) -> Any:
     if dtype in dtypes.INTEGER:
         low, high = int_bounds(dtype)
         return np.asarray(low if dtype in dtypes.SIGNED else high).astype(dtype)
+    if dtype in dtypes.KEYS:
+        return dtypes.stored_keys([np.uint32(0xFFFFFFFF)] * 2, dtype)
     return literal_like(np.nan, x)
 
 

@@ -26,7 +26,7 @@ from rune.random.inverses import (
     weibull_min,
 )  # fmt: skip
 from rune.random.keys import (
-    Key, KeyDtype, PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split,
+    KeyDtype, PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split,
     wrap_key_data,
 )  # fmt: skip
 from rune.random.matrices import multivariate_normal, orthogonal

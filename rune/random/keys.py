@@ -1,9 +1,8 @@
 """Keys: what random numbers are made from. A key is a value; using it twice gives the same numbers.
 
-A `Key` is a tree of its 32-bit words, each of the shape of the key array, () for one key. So keys
-go through every transformation as arrays do, whatever the axis, and no word is ever taken for a
-lane. The generator belongs to the tree's structure. A raw key, as `PRNGKey` makes it, is an array
-u32[2]; functions take both kinds and answer in kind.
+Keys are elements of arrays, of a dtype that says their generator: `key<fry>[3]` has three. So they
+are shaped, indexed and moved as numbers are, in every transformation; arithmetic there is none.
+A raw key, as `PRNGKey` makes it, is an array u32[2]; functions take both kinds and answer in kind.
 
 Same bits as JAX with partitionable counters, its default. All 64 bits of a seed count here.
 """
@@ -16,26 +15,28 @@ from typing import Any
 import numpy as np
 
 from rune import config, dtypes, ops
-from rune.array import CPU, Array, as_array
+from rune.array import as_array, default_place, put
 from rune.core.interpreter import Tracer, literal, type_of
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size
+from rune.dtypes import KeyDtype, stored_keys
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.ops.ciphers import GENERATORS
 from rune.ops.family import size_value
 from rune.ops.operators import Operators
 from rune.ops.promote import opened
 from rune.ops.random import (
     WORDS,
+    keys_of,
     random_clone,
     random_fold_in,
     random_seed,
     random_split,
     side_by_side,
 )
-from rune.random.key_arrays import DEFAULT, Key, KeyDtype
 
-KeyLike = Key | Any  # a Key, or an array u32[..., 2]
+DEFAULT = "threefry2x32"
+Key = Any  # an array of keys, concrete or traced
+KeyLike = Any  # keys, or raw ones: an array u32[..., 2]
 
 
 def implementation(impl: Any) -> str:
@@ -44,35 +45,25 @@ def implementation(impl: Any) -> str:
     Errors: ArgumentError for a generator that does not exist.
     """
     name = DEFAULT if impl is None else getattr(impl, "impl", impl)
-    if name not in GENERATORS:
-        raise ArgumentError(f"key: cannot use {impl!r} (one of {', '.join(GENERATORS)})")
+    if name not in dtypes.KEY_OF:
+        raise ArgumentError(f"key: cannot use {impl!r} (one of {', '.join(dtypes.KEY_OF)})")
     return name
 
 
-def key_of_words(data: Any, impl: str) -> Key:
-    """The keys whose words are along the last axis of `data`."""
-    shape = type_of(data).shape
-    if type(data) is Array and data.place is CPU:
-        word = ArrayType(shape[:-1], dtypes.u32)
-        return Key([Array(np.array(data.buffer[..., n]), word) for n in range(WORDS)], impl)
-    rank = len(shape) - 1
-    words = []
-    for number in range(WORDS):
-        start, limit = (*(0,) * rank, number), (*shape[:-1], number + 1)
-        word = ops.slice_(data, start=start, limit=limit, stride=(1,) * (rank + 1))
-        words.append(ops.reshape(word, shape=shape[:-1]))
-    return Key(words, impl)
+def is_keys(value: Any) -> bool:
+    """Whether a value is an array of keys."""
+    return isinstance(value, Operators | Tracer) and type_of(value).dtype in dtypes.KEYS
 
 
-def as_key(name: str, key: KeyLike) -> Key:
-    """A Key, also of a raw one. Errors: ArgumentError for what is no key."""
-    if isinstance(key, Key):
-        return key
+def as_keys(name: str, key: KeyLike) -> Key:
+    """Keys, also of raw ones. Errors: ArgumentError for what is no key."""
     key = opened(key)
-    found = type_of(key) if isinstance(key, Operators | Tracer | np.ndarray) else None
-    if found is not None and found.dtype == dtypes.u32 and found.shape[-1:] == (WORDS,):
-        return key_of_words(key, DEFAULT)
-    shown = found if found is not None else f"{type(key).__name__} {str(key)[:40]!r}"
+    if is_keys(key):
+        return key
+    given = type_of(key) if isinstance(key, Operators | Tracer | np.ndarray) else None
+    if given is not None and given.dtype == dtypes.u32 and given.shape[-1:] == (WORDS,):
+        return keys_of(key, DEFAULT)
+    shown = given if given is not None else f"{type(key).__name__} {str(key)[:40]!r}"
     raise ArgumentError(
         f"{name}: cannot use {shown} as a key (a key, or u32[{WORDS}])",
         hint="make keys with rune.random.key(seed), or leave the key out and give shape= by name",
@@ -80,19 +71,24 @@ def as_key(name: str, key: KeyLike) -> Key:
 
 
 def single_key(name: str, key: KeyLike) -> Key:
-    """One Key. Errors: ArgumentError for an array of several, or for what is no key."""
-    found = as_key(name, key)
-    if found.shape:
+    """One key. Errors: ArgumentError for an array of several, or for what is no key."""
+    keys = as_keys(name, key)
+    if keys.shape:
         raise ArgumentError(
-            f"{name}: cannot use an array of keys of shape {found.shape} (one key required)",
+            f"{name}: cannot use an array of keys of shape {keys.shape} (one key required)",
             hint="use rune.vmap to map over keys",
         )
-    return found
+    return keys
 
 
-def _in_kind(made: Any, key: KeyLike, impl: str) -> Any:
-    """Words as the kind of key that was given."""
-    return key_of_words(made, impl) if isinstance(key, Key) else made
+def generator_of(keys: Key) -> str:
+    """The name of the generator that keys are for."""
+    return dtypes.IMPL_OF[type_of(keys).dtype]
+
+
+def _in_kind(made: Key, given: KeyLike) -> Any:
+    """Keys of the kind that was given: raw ones as their words."""
+    return made if is_keys(opened(given)) else side_by_side(made)
 
 
 # --- making keys ------------------------------------------------------------------------------
@@ -108,15 +104,22 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
 
     >>> import rune
     >>> rune.random.key(2**40 + 5)
-    Key([256,   5], key<fry>[])
+    Array([256,   5], key<fry>[], cpu:0)
     """
     if impl is not None and dtype is not None:
         raise ArgumentError("key: cannot use impl= and dtype= together (they mean the same)")
     name = implementation(dtype if impl is None else impl)
-    halves = _halves("key", seed)
-    if name == DEFAULT:
-        return Key(halves, name)
-    return key_of_words(random_seed(*halves, impl=name), name)
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+        return _key_of_int(seed, name)
+    return random_seed(*_halves("key", seed), impl=name)
+
+
+def _key_of_int(seed: int | np.integer, impl: str) -> Key:
+    halves = [np.uint32(half) for half in _halves_of_int(seed)]
+    if impl != DEFAULT:
+        return random_seed(*map(as_array, halves), impl=impl)
+    key = ArrayType((), dtypes.KEY_OF[impl])
+    return put(stored_keys(halves, key.dtype), key, default_place())
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
@@ -140,31 +143,31 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 def _halves(name: str, number: Any) -> tuple[Any, Any]:
     """The high and the low word of an integer, Python's or an array's."""
     if isinstance(number, int | np.integer) and not isinstance(number, bool):
-        return _halves_of_int(int(number), np.asarray(number).dtype.itemsize == 8)
+        first, second = (as_array(half, dtypes.u32) for half in _halves_of_int(number))
+        return first, second
     number = opened(number)
     if isinstance(number, Dim):
         number = size_value(number, dtypes.i32)
-    found = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
-    if found is None or found.shape or found.dtype not in dtypes.INTEGER:
-        shown = found if found is not None else type(number).__name__
+    given = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
+    if given is None or given.shape or given.dtype not in dtypes.INTEGER:
+        shown = given if given is not None else type(number).__name__
         raise ArgumentError(f"{name}: cannot use {shown} as a seed (one integer required)")
     low = ops.convert(number, dtype=dtypes.u32)
-    if found.dtype.itemsize < 8:
+    if given.dtype.itemsize < 8:
         return as_array(0, dtypes.u32), low
-    high = ops.shr(number, literal(32, found.dtype))
+    high = ops.shr(number, literal(32, given.dtype))
     return ops.convert(high, dtype=dtypes.u32), low
 
 
-def _halves_of_int(number: int, is_wide: bool) -> tuple[Any, Any]:
+def _halves_of_int(given: int | np.integer) -> tuple[int, int]:
+    number, is_wide = int(given), np.asarray(given).dtype.itemsize == 8
     if not -(1 << 63) <= number < 1 << 64:
         raise OverflowError(f"key: cannot use the seed {number} (64 bits at most)")
     # As in JAX a negative seed of 32 bits is its low word alone; under x64 integers have 64 bits.
     has_high = is_wide and config.current().x64
     is_short = -(1 << 31) <= number < 1 << 32
     high = 0 if is_short and not has_high else number >> 32
-    words = (high & 0xFFFFFFFF, number & 0xFFFFFFFF)
-    first, second = (as_array(w, dtypes.u32) for w in words)
-    return first, second
+    return high & 0xFFFFFFFF, number & 0xFFFFFFFF
 
 
 def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
@@ -179,11 +182,10 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
     >>> import rune
     >>> first, second = rune.random.split(rune.random.key(0))
     >>> first
-    Key([1797259609, 2579123966], key<fry>[])
+    Array([1797259609, 2579123966], key<fry>[], cpu:0)
     """
-    found = single_key("split", key)
-    made = random_split(*found.words, shape=static_shape("split", num), impl=found.impl)
-    return _in_kind(made, key, found.impl)
+    made = random_split(single_key("split", key), shape=static_shape("split", num))
+    return _in_kind(made, key)
 
 
 def fold_in(key: KeyLike, data: Any) -> Any:
@@ -198,12 +200,12 @@ def fold_in(key: KeyLike, data: Any) -> Any:
 
     >>> import rune
     >>> rune.random.fold_in(rune.random.key(0), 1)
-    Key([ 928981903, 3453687069], key<fry>[])
+    Array([ 928981903, 3453687069], key<fry>[], cpu:0)
     """
-    found = single_key("fold_in", key)
+    parent = single_key("fold_in", key)
     if isinstance(data, int) and data < 0:
         raise OverflowError(f"fold_in: cannot fold in {data} (not negative)")
-    return _in_kind(folded(found, _place("fold_in", data)), key, found.impl)
+    return _in_kind(random_fold_in(parent, *_place("fold_in", data)), key)
 
 
 def _place(name: str, data: Any) -> tuple[Any, Any]:
@@ -215,11 +217,6 @@ def _place(name: str, data: Any) -> tuple[Any, Any]:
         return high, low
     is_short = ops.eq(high, literal(0xFFFFFFFF, dtypes.u32))
     return ops.select(is_short, literal(0, dtypes.u32), high), low
-
-
-def folded(key: Key, position: Sequence[Any]) -> Any:
-    """The words of the key at a position, given as its high and low word."""
-    return random_fold_in(*key.words, *position, impl=key.impl)
 
 
 def static_shape(name: str, shape: Any) -> Shape:
@@ -250,7 +247,7 @@ def key_data(keys: KeyLike) -> Any:
     >>> rune.random.key_data(rune.random.key(42))
     Array([ 0, 42], u32[2], cpu:0)
     """
-    return side_by_side(as_key("key_data", keys).words)
+    return side_by_side(as_keys("key_data", keys))
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Key:
@@ -261,18 +258,18 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 
     >>> import rune, rune.numpy as rnp
     >>> rune.random.wrap_key_data(rnp.array([0, 42], dtype="uint32"))
-    Key([ 0, 42], key<fry>[])
+    Array([ 0, 42], key<fry>[], cpu:0)
     """
     key_bits_array = opened(key_bits_array)
     if not hasattr(key_bits_array, "dtype"):
         kind = type(key_bits_array).__name__
         raise DtypeError(f"wrap_key_data: cannot take {kind} (an array of u32 required)")
-    found = type_of(key_bits_array)
-    if found.dtype != dtypes.u32:
-        raise DtypeError(f"wrap_key_data: cannot take {found} (u32 required)")
-    if found.shape[-1:] != (WORDS,):
-        raise ShapeError(f"wrap_key_data: cannot take {found} (last axis of {WORDS} required)")
-    return key_of_words(key_bits_array, implementation(dtype if impl is None else impl))
+    given = type_of(key_bits_array)
+    if given.dtype != dtypes.u32:
+        raise DtypeError(f"wrap_key_data: cannot take {given} (u32 required)")
+    if given.shape[-1:] != (WORDS,):
+        raise ShapeError(f"wrap_key_data: cannot take {given} (last axis of {WORDS} required)")
+    return keys_of(key_bits_array, implementation(dtype if impl is None else impl))
 
 
 def key_impl(keys: KeyLike) -> str:
@@ -285,7 +282,7 @@ def key_impl(keys: KeyLike) -> str:
     >>> rune.random.key_impl(rune.random.key(0))
     'threefry2x32'
     """
-    return as_key("key_impl", keys).impl
+    return generator_of(as_keys("key_impl", keys))
 
 
 def key_dtype(impl: Any = None) -> KeyDtype:
@@ -309,7 +306,6 @@ def clone(key: KeyLike) -> Any:
 
     >>> import rune
     >>> rune.random.clone(rune.random.key(3))
-    Key([0, 3], key<fry>[])
+    Array([0, 3], key<fry>[], cpu:0)
     """
-    found = as_key("clone", key)
-    return _in_kind(random_clone(side_by_side(found.words)), key, found.impl)
+    return _in_kind(random_clone(as_keys("clone", key)), key)

@@ -77,7 +77,7 @@ def _shuffled(key: Key, x: Any, axis: int) -> Any:
     # Words may be equal, which leaves a bias; a second round of them makes that as good as none.
     for _ in range(_rounds(product(x.shape))):
         key, used = split(key)
-        words = random_bits(*used.words, shape=x.shape, dtype=dtypes.u32, impl=used.impl)
+        words = random_bits(used, shape=x.shape, dtype=dtypes.u32)
         x = _sorted_by(words, x, axis)
     return x
 

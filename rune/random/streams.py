@@ -5,8 +5,8 @@ depends on the name and not on n, so it stays the same when others come and go. 
 vmap or a step of a loop its number is folded in on top. Names, lanes and numbers cannot meet: a
 number is below 2**32, and a name is hashed to a position above 2**63.
 
-Across jit and loops a stream travels as values, the hidden inputs of the program: the words of the
-key, the number of the next draw, what is folded in. The program is traced once for all of them.
+Across jit and loops a stream travels as values, the hidden inputs of the program: the key, the
+number of the next draw, what is folded in. The program is traced once for all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from rune.array import as_array
 from rune.core.interpreter import Interpreter, current, literal, type_of
 from rune.core.staging import Stage
 from rune.errors import ArgumentError, Frame, UnhandledEffect, user_frame
-from rune.random.keys import Key, as_key, folded, key, key_of_words, single_key
+from rune.ops.random import random_fold_in
+from rune.random.keys import Key, as_keys, is_keys, key, single_key
 from rune.transforms.linearize import Partial
 
 MANY = 1 << 32  # draws of one stream, numbered by one word
@@ -80,7 +81,7 @@ def _is_staging(interpreter: Interpreter | None) -> bool:
 def fold(key: Key, index: Any) -> Key:
     """The key with a number below 2**32 folded in: Python's, or an array of one word."""
     low = literal(index, dtypes.u32) if isinstance(index, int) else index
-    return key_of_words(folded(key, (literal(0, dtypes.u32), low)), key.impl)
+    return random_fold_in(key, literal(0, dtypes.u32), low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,29 +100,28 @@ class Taken:
 class Origin:
     """Where the keys of a stream come from, as values."""
 
-    impl: str
-    words: Sequence[Any]
+    key: Key
     first: Any  # the number of the next draw
     folds: Sequence[Any]
 
     @property
     def values(self) -> Sequence[Any]:
         """The inputs that a program needs for it."""
-        return [*self.words, self.first, *self.folds]
+        return [self.key, self.first, *self.folds]
 
     @property
     def signature(self) -> Hashable:
-        """What a trace depends on besides: the generator, how much is folded in, and the types."""
-        return self.impl, tuple(map(type_of, self.values))
+        """What a trace depends on besides: the types, and how much is folded in."""
+        return tuple(map(type_of, self.values))
 
     def inside(self, values: Sequence[Any]) -> Stream:
         """The stream that a program draws from, of its inputs."""
-        *words, first = values[: len(self.words) + 1]
-        return Stream(Key(words, self.impl), first, tuple(values[len(words) + 1 :]))
+        key, first, *folds = values
+        return Stream(key, first, tuple(folds))
 
     def at(self, index: Any) -> Origin:
         """The origin for one lane or step."""
-        return Origin(self.impl, self.words, self.first, (*self.folds, index))
+        return Origin(self.key, self.first, (*self.folds, index))
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +149,7 @@ class Stream(effects.Handler):
             case Draw(by=by, name=name):
                 return self._draw(by, name)
             case effects.Ask():
-                return Origin(self.key.impl, self.key.words, self._next(), self.folds)
+                return Origin(self.key, self._next(), self.folds)
             case effects.Tell(note=note):
                 self._advance(note)
 
@@ -164,7 +164,7 @@ class Stream(effects.Handler):
         else:
             position = _position(name)
             self._advance(Taken(0, {name: user_frame()}))
-        found = key_of_words(folded(self.key, position), self.key.impl)
+        found = random_fold_in(self.key, *position)
         for index in self.folds:
             found = fold(found, index)
         return found
@@ -209,7 +209,7 @@ def seed(seed: Any) -> Stream:
     True
     """
     is_number = isinstance(seed, int) or not getattr(seed, "shape", ())
-    made = key(seed) if is_number and not isinstance(seed, Key) else seed
+    made = key(seed) if is_number and not is_keys(seed) else seed
     return Stream(single_key("seed", made))
 
 
@@ -237,5 +237,5 @@ def take_key(by: str, key: Any, name: str | None = None) -> Any:
         return effects.perform(Draw(by, name))
     if name is not None:
         raise ArgumentError(f"{by}: cannot use a key and a name (a name is for draws without one)")
-    as_key(by, key)
+    as_keys(by, key)
     return key

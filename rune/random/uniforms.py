@@ -49,7 +49,7 @@ def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     wanted = dtypes.canonical(dtypes.u64) if dtype is None else dtype
     if wanted not in BITS:
         raise DtypeError(f"bits: cannot draw {dtypes.short(wanted)} (unsigned dtype required)")
-    return random_bits(*found.words, shape=shape, dtype=wanted, impl=found.impl)
+    return random_bits(found, shape=shape, dtype=wanted)
 
 
 @Sampler
@@ -85,8 +85,7 @@ def unit_interval(key: Any, shape: Shape, dtype: np.dtype) -> Any:
     """Numbers of [0, 1) in a floating dtype."""
     info = float_info(dtype)
     drawn = 8 if info.nmant < 8 else info.bits  # bits of each number
-    found = single_key("uniform", key)
-    raw = random_bits(*found.words, shape=shape, dtype=UNSIGNED[drawn], impl=found.impl)
+    raw = random_bits(single_key("uniform", key), shape=shape, dtype=UNSIGNED[drawn])
     raw = ops.cast(raw, UNSIGNED[info.bits])
     unsigned = type_of(raw).dtype
     mantissa = ops.shr(raw, literal(drawn - info.nmant, unsigned))

@@ -96,7 +96,7 @@ class HostCall:
         return [self._checked(i, t, o) for i, (t, o) in enumerate(zip(results, outs, strict=True))]
 
     def _checked(self, number: int, expected: ArrayType, value: Any) -> np.ndarray:
-        host = np.asarray(value)
+        host = value.numpy() if type(value) is Array else np.asarray(value)
         host = np.asarray(host_as(host, expected)) if host.dtype in dtypes.ANY else host
         if not is_layout(ArrayType(host.shape, host.dtype), expected):
             found = f"{dtypes.short(host.dtype)}{list(host.shape)}"

@@ -249,7 +249,7 @@ def as_arrays(values: Sequence[Any]) -> list[Any]:
     """
     return [
         put(v, ArrayType(v.shape, v.dtype), default_place())
-        if isinstance(v, np.ndarray) and v.dtype in dtypes.ANY
+        if isinstance(v, np.ndarray) and v.dtype in dtypes.ANY | dtypes.KEYS
         else v
         for v in values
     ]

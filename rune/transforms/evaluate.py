@@ -45,7 +45,7 @@ class Evaluate(Interpreter):
             return _run_library(primitive, data, types, args, params, place)
         type = result_type(primitive, types, params)
         if place.device is None and not settings.check_bounds:
-            note_use(primitive, data, params)
+            note_use(primitive, data)
             out = _computed(primitive, data, params, (type,))
             made = Array(np.asarray(out), type, place)
             is_checked = settings.check_nans or settings.check_infs

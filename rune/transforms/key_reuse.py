@@ -18,24 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from rune import config
+from rune import config, dtypes
 from rune.core.interpreter import bind, type_of
 from rune.core.lower import Control
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var, subprograms
 from rune.core.sizes import match_sizes, params_with_sizes
+from rune.dtypes import stored_words
 from rune.errors import Frame, KeyReuseError, user_frame
-from rune.ops.ciphers import GENERATORS
-from rune.ops.random import WORDS, random_bits, random_clone, random_split
+from rune.ops.random import random_bits, random_clone, random_split
 from rune.transforms.memo import per_program
 
 NOTED = (random_bits, random_split, random_clone)
 
 
-def note_use(primitive: Primitive, words: Sequence[Any], params: Mapping[str, Any]) -> None:
+def note_use(primitive: Primitive, operands: Sequence[Any]) -> None:
     """Look at one eager operation. Errors: KeyReuseError."""
     if primitive in NOTED and config.current().check_keys:
-        _note(primitive, words, params, Place(user_frame()))
+        _note(primitive, operands[0], Place(user_frame()))
 
 
 def note_program(program: Program, args: Sequence[Any]) -> None:
@@ -53,41 +53,34 @@ class Place:
     repeats: Equation | None = None
 
 
-def _note(
-    primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], place: Place
-) -> None:
+def _note(primitive: Primitive, keys: Any, place: Place) -> None:
+    stored = np.asarray(keys, type_of(keys).dtype)
     if primitive is random_clone:
-        _forget(list(np.moveaxis(np.asarray(operands[0]), -1, 0)))
+        for number in _as_numbers(stored):  # as if they had not been used
+            config.used_keys().pop((stored.dtype, number), None)
     else:
-        _use(operands[:WORDS], params["impl"], place)
+        _use(stored, place)
 
 
-def _forget(words: Sequence[Any]) -> None:
-    """Take keys for ones that have not been used."""
-    for key in _as_numbers(words).tolist():
-        for impl in GENERATORS:
-            config.used_keys().pop((impl, key), None)
-
-
-def _use(words: Sequence[Any], impl: str, place: Place) -> None:
-    used: dict[tuple[str, int], Place] = config.used_keys()
-    for key in _as_numbers(words).tolist():
-        first = used.get((impl, key))
-        used[impl, key] = place
+def _use(keys: np.ndarray, place: Place) -> None:
+    used: dict[tuple[np.dtype, int], Place] = config.used_keys()
+    for number in _as_numbers(keys):
+        first = used.get((keys.dtype, number))
+        used[keys.dtype, number] = place
         if first is None or (place.repeats is not None and first.repeats is place.repeats):
             continue
-        tag, pair = GENERATORS[impl].tag, list(divmod(key, 1 << 32))
+        shown = f"{dtypes.short(keys.dtype)} {list(divmod(number, 1 << 32))}"
         raise KeyReuseError(
-            f"key: cannot use a key twice (key<{tag}> {pair}; first used at {first.frame})",
+            f"key: cannot use a key twice ({shown}; first used at {first.frame})",
             hint="first, second = rune.random.split(key); use each of them once",
             frame=place.frame,
         )
 
 
-def _as_numbers(words: Sequence[Any]) -> np.ndarray:
+def _as_numbers(keys: np.ndarray) -> list[int]:
     """The two words of every key as one number."""
-    high, low = (np.ravel(np.asarray(w)).astype(np.uint64) for w in words)
-    return (high << np.uint64(32)) | low
+    words = stored_words(keys).astype(np.uint64)
+    return np.ravel((words[..., 0] << np.uint64(32)) | words[..., 1]).tolist()
 
 
 # --- what a program needs for its keys --------------------------------------------------------
@@ -126,7 +119,7 @@ def _needed(program: Program) -> frozenset[Var]:
         elif not _equation_uses_keys(equation):
             continue
         elif equation.primitive in NOTED:
-            needed.update(equation.operands[:WORDS])
+            needed.add(equation.operands[0])
         elif called is None:
             needed.update(equation.operands)
         else:
@@ -182,7 +175,7 @@ class _Walk:
         primitive, called = equation.primitive, _called(equation)
         if uses and primitive in NOTED:
             repeats = equation if self.in_while and type_of(operands[0]).shape else None
-            _note(primitive, operands, params, Place(frame, repeats))
+            _note(primitive, operands[0], Place(frame, repeats))
         elif uses and called is not None and not is_wanted:
             self.needed(called, operands, frame)
         if is_wanted or (uses and primitive not in NOTED and called is None):

@@ -93,6 +93,7 @@ def _putter(device: str | Device) -> Callable[[Any], Any]:
 def device_get(values: Any) -> Any:
     """A tree with every array as a NumPy array; all copies are begun before one is waited for.
 
+    Keys, which are no numbers to NumPy, stay arrays, in the host's memory.
     Errors: none of its own; leaves that are no arrays become NumPy data.
 
     >>> import rune, rune.numpy as rnp
@@ -103,8 +104,11 @@ def device_get(values: Any) -> Any:
     return tree.map(lambda finish: finish(), begun)
 
 
-def _start_numpy(value: Any) -> Callable[[], np.ndarray]:
-    return value.start_numpy() if type(value) is Array else lambda: np.asarray(value)
+def _start_numpy(value: Any) -> Callable[[], Any]:
+    if type(value) is not Array:
+        return lambda: np.asarray(value)
+    contents = value.start_numpy()
+    return (lambda: Array(contents(), value.type)) if value.type.dtype in dtypes.KEYS else contents
 
 
 def block_until_ready(values: Any) -> Any:

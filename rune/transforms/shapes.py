@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from rune import dtypes, tree
 from rune.core.interpreter import current, type_of
 from rune.core.staging import stage
@@ -31,12 +29,12 @@ class ShapeDtypeStruct:
     """
 
     shape: Shape
-    dtype: np.dtype
+    dtype: Any  # a NumPy dtype, or the KeyDtype of keys
     weak_type: bool
 
     def __init__(self, shape: Sequence[Any], dtype: Any, weak_type: bool = False):
         object.__setattr__(self, "shape", tuple(shape))
-        object.__setattr__(self, "dtype", dtypes.as_dtype(dtype))
+        object.__setattr__(self, "dtype", dtypes.public(dtypes.as_dtype(dtype)))
         object.__setattr__(self, "weak_type", weak_type)
 
     @property

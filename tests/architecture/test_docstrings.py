@@ -73,7 +73,7 @@ def told(found: Any) -> str:
 def is_record(found: Any) -> bool:
     """A class that only holds what it is given: an error, an enumeration, a protocol, fields."""
     fields = dataclasses.is_dataclass(found) or hasattr(found, "_fields")
-    kinds = (BaseException, enum.Enum, rnp.ndarray, rune.random.Key)
+    kinds = (BaseException, enum.Enum, rnp.ndarray)
     if not inspect.isclass(found):
         return False
     return fields or issubclass(found, kinds) or found in HANDLES

@@ -39,7 +39,8 @@ class Run:
 
     @property
     def takes(self) -> frozenset[np.dtype]:
-        return frozenset(dtypes.ANY) if self.device is None else self.device.target.program_dtypes
+        known = dtypes.ANY if self.device is None else self.device.target.program_dtypes
+        return known & dtypes.ANY
 
     def __call__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         run = function if self.device is None else rune.jit(function, device=self.device.name)

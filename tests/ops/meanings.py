@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 
 from rune import dtypes
-from tests.random.plain import random_bits, random_fold_in, random_seed, random_split
+from tests.random.plain import OF_KEYS
 
 # --- scalars ----------------------------------------------------------------------------------
 
@@ -100,7 +100,9 @@ SCALAR: dict[str, Callable[..., Any]] = {
 
 
 def plain(value: Any) -> Any:
-    """The Python number of an element."""
+    """The Python number of an element; of a key its two words."""
+    if value.dtype in dtypes.KEYS:
+        return tuple(dtypes.stored_words(value).tolist())
     if value.dtype in dtypes.INTEGER:
         return int(value)
     if value.dtype == dtypes.bool_:
@@ -109,7 +111,9 @@ def plain(value: Any) -> Any:
 
 
 def typed(value: Any, dtype: np.dtype) -> np.ndarray:
-    """A Python number in `dtype`: integers wrap, floats round once."""
+    """A Python number in `dtype`: integers wrap, floats round once. A key of its words."""
+    if dtype in dtypes.KEYS:
+        return np.array((value,), dtype)
     if dtype not in dtypes.INTEGER:
         return np.asarray(value).astype(dtype)
     width = {dtypes.i4: 4, dtypes.u4: 4}.get(dtype, dtype.itemsize * 8)
@@ -456,8 +460,7 @@ WHOLE: dict[str, Callable[..., np.ndarray]] = {
     "iota": lambda *, shape, axis, dtype: _each(shape, dtype, lambda at: at[axis]),
     "size": lambda *, size, dtype: np.array(size, dtype),
     "stop_gradient": lambda x: x,
-    "random_bits": random_bits, "random_split": random_split,
-    "random_fold_in": random_fold_in, "random_seed": random_seed, "random_clone": lambda x: x,
+    **OF_KEYS,
     "popcount": lambda x: _each(x.shape, x.dtype, lambda at: _bits(x, at).count("1")),
     "clz": lambda x: _each(x.shape, x.dtype, lambda at: len(_bits(x, at).split("1")[0])),
     "nextafter": lambda a, b: _each(a.shape, a.dtype, lambda at: _next(a[at], b[at])),

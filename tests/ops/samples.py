@@ -46,6 +46,9 @@ class Operand:
         shape = (*lanes, *self.shape)
         if self.dtype == bool_:
             return rng.integers(0, 2, shape).astype(bool)
+        if self.dtype in dtypes.KEYS:
+            words = [rng.integers(0, 1 << 32, shape, np.uint32) for _ in range(2)]
+            return dtypes.stored_keys(words, self.dtype)
         if self.dtype in dtypes.INTEGER:
             low = max(self.low, 0) if self.dtype in dtypes.UNSIGNED else self.low
             return rng.integers(int(low), int(self.high), shape, endpoint=True).astype(self.dtype)
@@ -113,7 +116,7 @@ PARAMS: dict[str, list[dict[str, Any]]] = {
     "reduce_precision": [
         {"exponent_bits": e, "mantissa_bits": m} for e, m in ((5, 10), (8, 7), (4, 3), (2, 1))
     ],
-    "convert": [{"dtype": d} for d in sorted(dtypes.ANY, key=dtypes.short)],
+    "convert": [{"dtype": d} for d in sorted(dtypes.ANY | dtypes.KEYS, key=dtypes.short)],
     "bitcast": [{"dtype": d} for d in sorted(dtypes.ANY, key=dtypes.short)],
 }
 
@@ -139,7 +142,7 @@ def _dtypes_of(primitive: Primitive, dtype: np.dtype) -> tuple[np.dtype, ...]:
 
 def elementwise_samples(primitive: Primitive) -> Iterator[Sample]:
     """Every dtype that the type rule takes, each with every allowed parameter."""
-    for dtype in sorted(dtypes.ANY, key=dtypes.short):
+    for dtype in sorted(dtypes.ANY | dtypes.KEYS, key=dtypes.short):
         for params in PARAMS.get(primitive.name, [{}]):
             made = elementwise_sample(primitive, dtype, params, ((2, 3),) * arity(primitive))
             if _accepts(primitive, made.types, params):
@@ -381,31 +384,35 @@ def _slides() -> list[Sample]:
 
 WORD = Operand((), dtypes.u32, 0, (1 << 32) - 1)
 WORDS = Operand((2,), dtypes.u32, 0, (1 << 32) - 1)
-GENERATORS = ("threefry2x32", "philox4x32")
 
 
 def _random() -> dict[str, list[Sample]]:
     shapes = ((), (5,), (2, 3), (0, 2))
+    kinds = [(Operand((), d), Operand((2,), d)) for d in dtypes.IMPL_OF]
+    keys = [key for pair in kinds for key in pair]
+    pairs = ((WORD, WORD), (WORDS, WORDS))
     return {
         "random_bits": [
-            _of(ops.random_bits, w, w, shape=s, dtype=d, impl=g)
-            for g in GENERATORS
-            for w, s, d in (
-                *((WORD, s, dtypes.u32) for s in shapes), (WORDS, (3,), dtypes.u32),
-                *((WORD, (3,), d) for d in (dtypes.u8, dtypes.u16, dtypes.u64)),
+            _of(ops.random_bits, key, shape=s, dtype=d)
+            for one, several in kinds
+            for key, s, d in (
+                *((one, s, dtypes.u32) for s in shapes), (several, (3,), dtypes.u32),
+                *((one, (3,), d) for d in (dtypes.u8, dtypes.u16, dtypes.u64)),
             )
         ],
-        "random_split": [
-            _of(ops.random_split, w, w, shape=s, impl=g)
-            for g in GENERATORS for w in (WORD, WORDS) for s in shapes
-        ],
+        "random_split": [_of(ops.random_split, key, shape=s) for key in keys for s in shapes],
         "random_fold_in": [
-            _of(ops.random_fold_in, w, w, w, w, impl=g) for g in GENERATORS for w in (WORD, WORDS)
+            _of(ops.random_fold_in, key, w, w)
+            for key in keys for w in (WORD, *((WORDS,) if key.shape else ()))
         ],
-        "random_clone": [_of(ops.random_clone, WORDS)],
+        "random_clone": [_of(ops.random_clone, key) for key in keys],
         "random_seed": [
-            _of(ops.random_seed, w, w, impl=g) for g in GENERATORS for w in (WORD, WORDS)
+            _of(ops.random_seed, *pair, impl=g) for g in dtypes.KEY_OF for pair in pairs
         ],
+        "key_of_words": [
+            _of(ops.key_of_words, *pair, impl=g) for g in dtypes.KEY_OF for pair in pairs
+        ],
+        "key_word": [_of(ops.key_word, key, number=n) for key in keys for n in (0, 1)],
     }  # fmt: skip
 
 
@@ -450,7 +457,7 @@ def samples(primitive: Primitive) -> tuple[Sample, ...]:
 
 def _retyped(sample: Sample) -> Iterator[Sample]:
     """The sample with its f64 operands in every other dtype that the type rule takes."""
-    for dtype in sorted(dtypes.ANY - {f64}, key=dtypes.short):
+    for dtype in sorted((dtypes.ANY | dtypes.KEYS) - {f64}, key=dtypes.short):
         operands = tuple(replace(o, dtype=dtype) if o.dtype == f64 else o for o in sample.operands)
         made = replace(sample, operands=operands)
         if operands != sample.operands and _accepts(sample.primitive, made.types, made.params):

@@ -30,8 +30,8 @@ def looped(sample: Sample, values: list[Any], batched: tuple[bool, ...]) -> np.n
     """The stacked results of one call per lane."""
     rows = []
     for lane in range(LANES):
-        row = [array(np.asarray(v)[lane]) if b else v for v, b in zip(values, batched)]
-        rows.append(np.asarray(sample.primitive(*row, **sample.params)))
+        row = [array(v.numpy()[lane]) if b else v for v, b in zip(values, batched)]
+        rows.append(sample.primitive(*row, **sample.params).numpy())
     return np.stack(rows)
 
 
@@ -91,9 +91,9 @@ def test_nested_vmap_equals_two_loops(primitive: Primitive):
         def call(*xs: Any, s: Sample = sample) -> Any:
             return s.primitive(*xs, **s.params)
 
-        outer = [rune.vmap(call)(*(array(np.asarray(v)[i]) for v in values)) for i in range(2)]
+        outer = [rune.vmap(call)(*(array(v.numpy()[i]) for v in values)) for i in range(2)]
         found = rune.vmap(rune.vmap(call))(*values)
-        close(np.stack([np.asarray(o) for o in outer]), found, ulps=4, why="sums reordered")
+        close(np.stack([o.numpy() for o in outer]), found, ulps=4, why="sums reordered")
 
 
 def test_a_value_without_lanes_is_computed_once():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -54,51 +54,73 @@ def _derived(impl: str, key: tuple[int, int], high: int, low: int) -> tuple[int,
 Key = tuple[int, int]
 
 
-def _every_key(words: tuple[np.ndarray, ...]) -> Iterator[tuple[int, Key]]:
-    flat = [np.ravel(w).tolist() for w in words]
-    return ((n, (k, j)) for n, (k, j) in enumerate(zip(*flat, strict=True)))
-
-
-def _filled(words: tuple, shape: tuple, dtype: np.dtype, one: Callable[[Key, int], int]):
-    out = np.empty((np.size(words[0]), math.prod(shape)), dtype)
-    for n, key in _every_key(words):
+def _filled(keys: np.ndarray, shape: tuple, dtype: np.dtype, one: Callable[[Key, int], Any]) -> Any:
+    pairs = keys[_tag(keys)].reshape(-1, 2).tolist()
+    out = np.empty((len(pairs), math.prod(shape)), dtype)
+    for n, pair in enumerate(pairs):
         for position in range(out.shape[1]):
-            out[n, position] = one(key, position)
-    return out.reshape((*np.shape(words[0]), *shape))
+            out[n, position] = one(tuple(pair), position)
+    return out.reshape((*keys.shape, *shape))
 
 
-def random_bits(*words: np.ndarray, shape: tuple, dtype: np.dtype, impl: str) -> np.ndarray:
+def _tag(keys: np.ndarray) -> str:
+    assert keys.dtype.names is not None
+    return keys.dtype.names[0]
+
+
+def _impl(keys: np.ndarray) -> str:
+    return {"fry": "threefry2x32", "phx4": "philox4x32"}[_tag(keys)]
+
+
+def random_bits(keys: np.ndarray, *, shape: tuple, dtype: np.dtype) -> np.ndarray:
     """The meaning of the primitive."""
 
     def one(key: Key, position: int) -> int:
-        first, second, mixed = _sample(impl, key, position)
+        first, second, mixed = _sample(_impl(keys), key, position)
         return first * WORD + second if dtype == np.uint64 else mixed % 2 ** (8 * dtype.itemsize)
 
-    return _filled(words, shape, dtype, one)
+    return _filled(keys, shape, dtype, one)
 
 
-def random_split(*words: np.ndarray, shape: tuple, impl: str) -> np.ndarray:
+def random_split(keys: np.ndarray, *, shape: tuple) -> np.ndarray:
     """The meaning of the primitive."""
-    halves = (
-        _filled(words, shape, np.dtype(np.uint32), lambda k, n, i=i: _derived(impl, k, 0, n)[i])
-        for i in range(2)
-    )
-    return np.stack(list(halves), axis=-1)
+    impl = _impl(keys)
+    return _filled(keys, shape, keys.dtype, lambda key, n: (_derived(impl, key, 0, n),))
 
 
-def random_fold_in(*operands: np.ndarray, impl: str) -> np.ndarray:
+def random_fold_in(keys: np.ndarray, high: np.ndarray, low: np.ndarray) -> np.ndarray:
     """The meaning of the primitive."""
-    out = np.empty((*np.shape(operands[0]), 2), np.uint32)
-    for at in itertools.product(*map(range, np.shape(operands[0]))):
-        k, j, high, low = (int(w[at]) for w in operands)
-        out[at] = _derived(impl, (k, j), high, low)
+    keys, high, low = np.broadcast_arrays(keys, high, low)
+    out = np.empty(keys.shape, keys.dtype)
+    for at in np.ndindex(*keys.shape):
+        key = tuple(keys[at][0].tolist())
+        out[at] = (_derived(_impl(keys), key, int(high[at]), int(low[at])),)
     return out
+
+
+def key_of_words(*words: np.ndarray, impl: str) -> np.ndarray:
+    """The meaning of the primitive."""
+    tag = {"threefry2x32": "fry", "philox4x32": "phx4"}[impl]
+    dtype = np.dtype([(tag, np.uint32, (2,))], align=True)
+    return np.ascontiguousarray(np.stack(words, axis=-1)).view(dtype)[..., 0]
+
+
+def key_word(keys: np.ndarray, *, number: int) -> np.ndarray:
+    """The meaning of the primitive."""
+    return np.array(keys[_tag(keys)][..., number])
 
 
 def random_seed(*halves: np.ndarray, impl: str) -> np.ndarray:
     """The meaning of the primitive."""
     out = np.empty((*np.shape(halves[0]), 2), np.uint32)
-    for at in itertools.product(*map(range, np.shape(halves[0]))):
+    for at in np.ndindex(*np.shape(halves[0])):
         high, low = (int(h[at]) for h in halves)
         out[at] = (high, low) if impl == "threefry2x32" else philox((0, 0), (high, low, 0, 0))[:2]
-    return out
+    return key_of_words(out[..., 0], out[..., 1], impl=impl)
+
+
+OF_KEYS: dict[str, Callable[..., np.ndarray]] = {
+    "random_bits": random_bits, "random_split": random_split,
+    "random_fold_in": random_fold_in, "random_seed": random_seed, "random_clone": lambda x: x,
+    "key_of_words": key_of_words, "key_word": key_word,
+}  # fmt: skip

@@ -7,6 +7,7 @@ trees under vmap, jit and grad; last what is refused.
 from __future__ import annotations
 
 import copy
+import operator
 import pickle
 from typing import Any
 
@@ -155,7 +156,8 @@ def test_keys_are_compared_element_by_element():
     keys = random.split(random.key(0), 3)
 
     assert np.asarray(keys == keys[1]).tolist() == [False, True, False]
-    assert (keys == random.key(0, impl="philox4x32")) is False
+    with pytest.raises(DtypeError, match="key<fry> and key<phx4>"):
+        operator.eq(keys, random.key(0, impl="philox4x32"))
 
 
 def test_the_dtype_names_the_generator():
@@ -164,7 +166,7 @@ def test_the_dtype_names_the_generator():
     assert [str(k.dtype) for k in keys] == ["key<fry>", "key<phx4>"]
     assert [random.key_impl(k) for k in keys] == list(IMPLS)
     assert random.key_dtype("philox4x32") == keys[1].dtype
-    assert random.key(0, dtype=keys[1].dtype).impl == "philox4x32"
+    assert random.key(0, dtype=keys[1].dtype).dtype == keys[1].dtype
 
 
 @each_impl
@@ -176,7 +178,7 @@ def test_words_make_the_key_that_they_came_from(impl: str):
 
 
 def test_a_key_prints_its_words():
-    assert repr(random.key(42)) == "Key([ 0, 42], key<fry>[])"
+    assert repr(random.key(42)) == "Array([ 0, 42], key<fry>[], cpu:0)"
     seen = []
     rune.vmap(lambda k: seen.append(repr(k)) or 0.0)(random.split(random.key(0), (3, 2)))
     assert seen == ["Traced<key<fry>[2]>"]
@@ -192,11 +194,12 @@ def test_keys_are_copied_and_pickled():
 # --- keys in transformations ------------------------------------------------------------------
 
 
-def test_keys_are_trees_of_words_of_their_own_shape():
+def test_a_key_array_is_one_leaf_of_its_own_shape():
     keys = random.split(random.key(0), (4, 3))
-    stacked = tree.map(lambda *w: rnp.stack(w), keys[0], keys[1])
+    stacked = tree.map(lambda *k: rnp.stack(k), keys[0], keys[1])
 
-    assert [w.shape for w in tree.leaves(keys)] == [(4, 3)] * 2
+    assert [leaf is keys for leaf in tree.leaves({"a": keys})] == [True]
+    assert tree.structure(keys) == tree.structure(0)
     same(words(keys[:2]), words(stacked))
 
 
@@ -240,7 +243,7 @@ def test_a_jitted_function_takes_and_returns_keys_and_is_traced_once():
         key, _ = step(key)
 
     assert step.cache_size() == 1
-    assert isinstance(key, random.Key)
+    assert key.dtype == random.key_dtype()
 
 
 def test_a_key_is_no_argument_of_differentiation():
@@ -289,9 +292,9 @@ def test_words_of_another_dtype_or_shape_make_no_key():
 
 
 def test_a_key_is_not_read_as_numbers():
-    with pytest.raises(ArgumentError, match=r"rune\.random\.key_data gives its words"):
+    with pytest.raises(DtypeError, match=r"rune\.random\.key_data gives the words"):
         np.asarray(random.split(random.key(0)))
-    with pytest.raises(ArgumentError, match=r"cannot take Key as an array\nhint: .*tree\.map"):
+    with pytest.raises(DtypeError, match=r"sin: cannot take key<fry>"):
         rnp.sin(random.key(0))
 
 

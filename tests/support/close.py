@@ -76,5 +76,10 @@ def _pairs(expected: Any, actual: Any) -> list[tuple[str, tuple[np.ndarray, np.n
     left, right = tree.leaves_with_path(expected), tree.leaves_with_path(actual)
     keys = [tree.keystr(p) for p, _ in left]
     assert keys == [tree.keystr(p) for p, _ in right], "the trees differ"
-    values = [(np.asarray(x), np.asarray(y)) for (_, x), (_, y) in zip(left, right)]
+    values = [(_host(x), _host(y)) for (_, x), (_, y) in zip(left, right)]
     return list(zip(keys, values))
+
+
+def _host(value: Any) -> np.ndarray:
+    """The elements in NumPy; keys as records, which `numpy.asarray` refuses to make of them."""
+    return value.numpy() if hasattr(value, "numpy") else np.asarray(value)

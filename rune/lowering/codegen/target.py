@@ -18,6 +18,7 @@ LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
     **dict.fromkeys((dtypes.f16, dtypes.bf16), frozenset({dtypes.f32, dtypes.u16, dtypes.u32})),
     dtypes.c64: frozenset({dtypes.f32}),
     dtypes.c128: frozenset({dtypes.f64}),
+    **dict.fromkeys(dtypes.KEYS, frozenset({dtypes.u32})),
 }
 
 

@@ -27,7 +27,7 @@ def require_dtypes(program: Program, target: Target) -> None:
     """
     allowed = target.program_dtypes
     for type, frame in _types(program):
-        if type.dtype not in allowed and type.dtype in dtypes.ANY:
+        if type.dtype not in allowed and type.dtype in dtypes.ANY | dtypes.KEYS:
             raise _refusal(type.dtype, type, target, frame)
 
 

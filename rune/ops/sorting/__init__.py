@@ -25,7 +25,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.creation import iota
-from rune.ops.family import Batched, types_text
+from rune.ops.family import Batched, require, types_text
 from rune.ops.movement import slice_, spread_batches
 from rune.ops.sorting import network, order
 from rune.ops.sorting.network import take_last as take_last
@@ -55,6 +55,7 @@ def _moved(tangents: Sequence[Any], positions: Any) -> list[Any]:
 
 
 def _sort_type(*types: ArrayType, num_keys: int) -> tuple[ArrayType, ...]:
+    require("sort", dtypes.ANY, "numeric or bool", *types[:num_keys])
     if not 1 <= num_keys <= len(types):
         raise ArgumentError(f"sort: cannot sort {len(types)} arrays by {num_keys} of them")
     last_axis("sort", types[0])

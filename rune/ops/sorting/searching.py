@@ -23,7 +23,7 @@ from rune.core.types import ArrayType
 from rune.dims import bounds
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, logical_and, logical_not, lt, select, shr, sub
-from rune.ops.family import Batched, fit, same_dtype, size_value, types_text
+from rune.ops.family import Batched, fit, require, same_dtype, size_value, types_text
 from rune.ops.movement import spread_batches
 from rune.ops.repeat import repeat
 from rune.ops.sorting import network, order
@@ -33,6 +33,7 @@ MOST_KEYS = 1 << 16  # what the cache holds
 
 
 def _type(x: ArrayType, values: ArrayType, *, side: str) -> ArrayType:
+    require("search_sorted", dtypes.ANY, "numeric or bool", x, values)
     same_dtype("search_sorted", x, values)
     if not x.shape or x.shape[:-1] != values.shape[:-1]:
         raise ShapeError(f"search_sorted: cannot search {types_text((x, values))} (rows differ)")

@@ -1,4 +1,4 @@
-"""Split complex: a complex array becomes its real and imaginary parts, two real arrays.
+"""Split parts: a complex array becomes its real and imaginary parts, two real arrays.
 
 Before   program f(%0: c64[n]) { %1: c64[n] = mul %0, %0;  return %1 }
 After    program f(%0: f32[n,2]) {
@@ -7,21 +7,22 @@ After    program f(%0: f32[n,2]) {
            %8: f32[n,2] = interleave %5, %7 {axis=1};  return %8
          }
 
-In memory a complex array is its parts side by side, so the inputs and results keep their bytes
-and only their types change; `outer_types` gives a plan the types that callers know. All that is
+Keys of random numbers come apart likewise, into their two words.
+In memory such an array is its parts side by side, so the inputs and results keep their bytes and
+only their types change; `outer_types` gives a plan the types that callers know. All that is
 inside is real: it fuses, reduces and vectorises like any other program, and no later stage knows
-complex numbers. Elementwise functions are those of ops/parts.py; movement moves both parts; sums
-are two sums; what changes an array in place, or runs along it, works on both parts at once; a
+complex numbers or keys. Elementwise functions are those of ops/parts.py; movement moves both parts;
+sums are two sums; what changes an array in place, or runs along it, works on both parts at once; a
 product is multiplied in halves; a dot is one real dot, the second operand being its 2×2 matrices,
 so that a large one is a single library call on data where it lies.
 
-Invariant: no complex type is left, in programs held by equations neither.
+Invariant: no type of two parts is left, in programs held by equations neither.
 Cost:      linear in the number of equations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,37 +47,44 @@ from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
 from rune.lowering.legalize.complex_products import product_over, running_product
 from rune.lowering.legalize.interleaved import interleave, part
-from rune.lowering.loops import put_row
+from rune.lowering.loops import loop, put_row
 from rune.lowering.passes import Pass
 from rune.lowering.plan import Plan
 from rune.ops import arithmetic as a
-from rune.ops.complex_numbers import PART
+from rune.ops.complex_numbers import PART as COMPLEX_PART
 from rune.ops.contraction import Numbers, dot_general
 from rune.ops.family import fit
 from rune.ops.parts import PARTS
+from rune.ops.random import key_of_words, key_word
 from rune.ops.windows import dynamic_update_slice
 
 Params = Mapping[str, Any]
+PART = {**COMPLEX_PART, **dict.fromkeys(dtypes.KEYS, dtypes.u32)}  # the dtype of a part
+BY_PARTS = {
+    **PARTS,
+    key_of_words: lambda first, second, impl: (first, second),
+    key_word: lambda words, number: words[number],
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A complex value: its parts, each of the whole shape or of rank 0, and the array itself
-    where that is in memory."""
+    """A value of two parts, real and imaginary or the words of keys, each of the whole shape or of
+    rank 0, and the array itself where that is in memory."""
 
     type: ArrayType
-    real: Any
-    imag: Any
+    first: Any
+    second: Any
     whole: Any = None
 
     @property
     def pair(self) -> tuple[Any, Any]:
         """Both parts, of whatever shape."""
-        return self.real, self.imag
+        return self.first, self.second
 
     def full(self) -> tuple[Any, Any]:
         """Both parts, of the whole shape."""
-        return fit(self.real, self.type.shape), fit(self.imag, self.type.shape)
+        return fit(self.first, self.type.shape), fit(self.second, self.type.shape)
 
     def interleaved(self) -> Any:
         """The array as it lies in memory."""
@@ -85,48 +93,88 @@ class Parts:
         return interleave(*self.full(), axis=self.type.ndim)
 
 
-def is_complex(type: ArrayType) -> bool:
+def has_parts(type: ArrayType) -> bool:
     """Whether values of a type have two parts."""
-    return type.dtype in dtypes.COMPLEX
+    return type.dtype in PART
 
 
-def real_type(type: ArrayType) -> ArrayType:
-    """The type in memory: a complex array as one of its parts, side by side along a last axis."""
-    if not is_complex(type):
+def stored_type(type: ArrayType) -> ArrayType:
+    """The type in memory: an array of pairs as one of parts, side by side along a last axis."""
+    if not has_parts(type):
         return type
     return ArrayType((*type.shape, 2), PART[type.dtype], type.weak)
 
 
-def split_complex(program: Program) -> Program:
+@dataclass(frozen=True, slots=True)
+class Border:
+    """How values come into a program and leave it: as they lie in memory, or part by part."""
+
+    is_apart: Callable[[ArrayType], bool]
+
+    def types(self, type: ArrayType) -> list[ArrayType]:
+        """The types of what crosses for a value."""
+        if self.is_apart(type):
+            return [type.with_dtype(PART[type.dtype])] * 2
+        return [stored_type(type)]
+
+    def enter(self, type: ArrayType, crossing: Iterator[Any]) -> Any:
+        """The value that the next of what crosses is."""
+        if self.is_apart(type):
+            return Parts(type, next(crossing), next(crossing))
+        return _from_memory(type, next(crossing))
+
+    def leave(self, values: Iterable[Any]) -> list[Any]:
+        """What crosses for values."""
+        found: list[Any] = []
+        for x in values:
+            is_apart = isinstance(x, Parts) and self.is_apart(x.type)
+            found += x.full() if is_apart else [_to_memory(x)]
+        return found
+
+
+def _is_single_key(type: ArrayType) -> bool:
+    return type.dtype in dtypes.KEYS and not type.shape
+
+
+AROUND = Border(lambda type: False)
+# The words of one key stay apart from step to step: a kernel that writes them side by side would
+# compute each of them twice.
+WITHIN = Border(_is_single_key)
+
+
+def split_parts(program: Program) -> Program:
     """The program in real numbers; itself where it has no others."""
-    if not _mentions_complex(program):
+    return _split_between(AROUND, program)
+
+
+def _split_between(border: Border, program: Program) -> Program:
+    if not _mentions_pairs(program):
         return program
     stage = Stage(None)
-    inputs = [stage.new_input(real_type(t)) for t in program.input_types]
+    types = [t for v in program.inputs for t in border.types(v.type)]
+    inputs = iter([stage.new_input(t) for t in types])
     with running(stage):
-        env: dict[Var, Any] = {
-            v: _from_memory(v.type, x) for v, x in zip(program.inputs, inputs, strict=True)
-        }
+        env: dict[Var, Any] = {v: border.enter(v.type, inputs) for v in program.inputs}
         for equation in program.equations:
             before = len(stage.equations)
             env.update(zip(equation.results, _results(equation, env), strict=True))
             for k in range(before, len(stage.equations)):
                 stage.equations[k] = replace(stage.equations[k], frame=equation.frame)
-        outputs = [_to_memory(_read(env, atom)) for atom in program.outputs]
+        outputs = border.leave(_read(env, atom) for atom in program.outputs)
         staged = stage.program(outputs, program.name)
     assert not staged.captured
     return staged.program
 
 
-def _mentions_complex(program: Program) -> bool:
+def _mentions_pairs(program: Program) -> bool:
     types = [a.type for e in program.equations for a in (*e.operands, *e.results)]
-    if any(map(is_complex, (*program.input_types, *program.output_types, *types))):
+    if any(map(has_parts, (*program.input_types, *program.output_types, *types))):
         return True
-    return any(_mentions_complex(p) for e in program.equations for p in subprograms(e))
+    return any(_mentions_pairs(p) for e in program.equations for p in subprograms(e))
 
 
 def _from_memory(type: ArrayType, value: Any) -> Any:
-    return Parts(type, *_with_parts(value, type.ndim)) if is_complex(type) else value
+    return Parts(type, *_with_parts(value, type.ndim)) if has_parts(type) else value
 
 
 def _to_memory(value: Any) -> Any:
@@ -136,9 +184,10 @@ def _to_memory(value: Any) -> Any:
 def _read(env: Mapping[Var, Any], atom: Atom) -> Any:
     if isinstance(atom, Var):
         return env[atom]
-    if not is_complex(atom.type):
+    if not has_parts(atom.type):
         return atom.value
-    return Parts(atom.type, np.real(atom.value).copy(), np.imag(atom.value).copy())
+    first, second = np.array([atom.value]).view(PART[atom.type.dtype])
+    return Parts(atom.type, np.asarray(first), np.asarray(second))
 
 
 # --- equations --------------------------------------------------------------------------------
@@ -152,37 +201,37 @@ def _results(equation: Equation, env: Mapping[Var, Any]) -> list[Any]:
     if equation.primitive is host_call:
         return _call_host(equation, args)
     types = [v.type for v in equation.results]
-    if not any(isinstance(x, Parts) for x in args) and not any(map(is_complex, types)):
+    if not any(isinstance(x, Parts) for x in args) and not any(map(has_parts, types)):
         out = equation.primitive(*args, **equation.params)
         return list(out) if equation.primitive.multiple_results else [out]
     return [_shaped(types[0], _split(equation, args, equation.params))]
 
 
 def _call_host(equation: Equation, args: Sequence[Any]) -> list[Any]:
-    """A Python function takes and gives complex arrays as they lie in memory."""
+    """A Python function takes and gives arrays of pairs as they lie in memory."""
     results = equation.params["results"]
     has_token = equation.params["has_token"]  # the last operand, which HostFunction takes away
     types = tuple(a.type for a in equation.operands)[: -1 if has_token else None]
     params = {
         **equation.params,
         "call": AsComplex(equation.params["call"], types, results),
-        "results": tuple(map(real_type, results)),
+        "results": tuple(map(stored_type, results)),
     }
     outs = host_call(*map(_to_memory, args), **params)
     return [_from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
 
 
 def _shaped(type: ArrayType, found: Any) -> Any:
-    """A result as it is kept: the parts of a complex one, a real one of its whole shape."""
-    return Parts(type, *found) if is_complex(type) else fit(found, type.shape)
+    """A result as it is kept: by parts where it has them, a real one of its whole shape."""
+    return Parts(type, *found) if has_parts(type) else fit(found, type.shape)
 
 
 def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
-    """One equation on complex numbers, by parts."""
+    """One equation on complex numbers or keys, by parts."""
     primitive, type = equation.primitive, equation.results[0].type
-    if primitive in PARTS:
+    if primitive in BY_PARTS:
         given = (x.pair if isinstance(x, Parts) else x for x in args)
-        return PARTS[primitive](*given, **params)
+        return BY_PARTS[primitive](*given, **params)
     match primitive.lower:
         case Convert():
             return _convert(args[0], type)
@@ -211,7 +260,7 @@ def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
 
 
 def _side(args: Sequence[Any], number: int) -> list[Any]:
-    """The arguments with one part of each that is complex."""
+    """The arguments with one part of each that has two."""
     return [x.full()[number] if isinstance(x, Parts) else x for x in args]
 
 
@@ -255,16 +304,18 @@ def _bitcast(x: Any, dtype: np.dtype) -> Any:
 
 
 def _control(equation: Equation, args: Sequence[Any]) -> list[Any]:
-    """Control flow over the arrays as they lie in memory."""
+    """Control flow over the arrays as they lie in memory, and over the words of single keys."""
     params = {name: _split_held(value) for name, value in equation.params.items()}
-    outs = equation.primitive(*map(_to_memory, args), **params)
-    return [_from_memory(v.type, out) for v, out in zip(equation.results, outs, strict=True)]
+    if equation.primitive is loop:
+        params["consts"] = len(WITHIN.leave(args[: params["consts"]]))
+    outs = iter(equation.primitive(*WITHIN.leave(args), **params))
+    return [WITHIN.enter(v.type, outs) for v in equation.results]
 
 
 def _split_held(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_split_held, value))
-    return split_complex(value) if isinstance(value, Program) else value
+    return _split_between(WITHIN, value) if isinstance(value, Program) else value
 
 
 def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Any, Any, Any]:
@@ -283,7 +334,7 @@ def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Any, Any, Any]:
     return _with_parts(out, type_of(out).ndim - 1)
 
 
-PASS = Pass("split-complex", "complex arrays as their real and imaginary parts", split_complex)
+PASS = Pass("split-parts", "complex arrays and keys as their two parts", split_parts)
 
 
 # --- the plan ---------------------------------------------------------------------------------
@@ -292,7 +343,7 @@ PASS = Pass("split-complex", "complex arrays as their real and imaginary parts",
 def outer_types(plan: Plan, program: Program) -> Plan:
     """The plan with the types of arguments and results that `program` had before the split."""
     given = (*program.input_types, *(v.type for v, _ in program.constants))
-    if not any(map(is_complex, (*given, *program.output_types))):
+    if not any(map(has_parts, (*given, *program.output_types))):
         return plan
     return replace(
         plan,
@@ -302,4 +353,4 @@ def outer_types(plan: Plan, program: Program) -> Plan:
 
 
 def _outer(inner: ArrayType, outer: ArrayType) -> ArrayType:
-    return outer if is_complex(outer) else inner
+    return outer if has_parts(outer) else inner

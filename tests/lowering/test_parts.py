@@ -20,7 +20,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.errors import MissingRule
 from rune.lowering.kernels import Invoke, Routine
-from rune.lowering.legalize.complex_parts import PASS, split_complex
+from rune.lowering.legalize.parts import PASS, split_parts
 from rune.lowering.pipeline import stages
 from rune.ops.family import fit
 from tests.support.arrays import array
@@ -63,7 +63,7 @@ def test_a_product_becomes_four_real_ones(expect: Any):
 def test_a_real_program_is_returned_as_it_is():
     program = program_of(ops.mul, f32(3), f32(3))
 
-    assert split_complex(program) is program
+    assert split_parts(program) is program
 
 
 def test_the_plan_shows_the_types_that_callers_know():
@@ -189,7 +189,7 @@ def test_a_donated_complex_argument_lends_its_memory():
 def test_the_user_line_of_an_equation_stays_with_what_it_becomes():
     program = program_of(ops.mul, c64(3), c64(3))
 
-    split = split_complex(program)
+    split = split_parts(program)
 
     assert {e.frame for e in split.equations if e.primitive.name in ("mul", "sub", "add")} == {
         program.equations[0].frame
@@ -212,4 +212,42 @@ def test_what_has_no_rule_by_parts_is_refused_by_name():
     bare = Primitive("bare", "test", lambda x: x, lambda x: x, lower=Scalar("bare"))
 
     with pytest.raises(MissingRule, match=r"cannot compile bare of c64\[3\]"):
-        split_complex(program_of(lambda z: bare(z), c64(3)))
+        split_parts(program_of(lambda z: bare(z), c64(3)))
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+KEY = ArrayType((3,), dtypes.KEY_OF["threefry2x32"])
+
+
+def test_a_key_comes_apart_into_its_words(expect: Any):
+    def flipped(key: Any) -> Any:
+        other = ops.reverse(key, axes=(0,))
+        return ops.select(ops.eq(key, other), key, other)
+
+    program = PASS.run(program_of(flipped, KEY))
+
+    expect(program, """
+        program f(%0: u32[3,2]) {
+          %1: u32[3] = part %0 {axis=1, number=0}
+          %2: u32[3] = part %0 {axis=1, number=1}
+          %3: u32[3] = reverse %1 {axes=(0,)}
+          %4: u32[3] = reverse %2 {axes=(0,)}
+          %5: bool[3] = eq %1, %3
+          %6: bool[3] = eq %2, %4
+          %7: bool[3] = and %5, %6
+          %8: u32[3] = select %7, %1, %3
+          %9: u32[3] = select %7, %2, %4
+          %10: u32[3,2] = interleave %8, %9 {axis=1}
+          return %10
+        }""")  # fmt: skip
+
+
+def test_a_loop_carries_the_words_of_one_key_apart():
+    def steps(key: Any) -> Any:
+        return rune.lax.fori_loop(0, 3, lambda _, k: rune.random.split(k)[0], key)
+
+    lowered = stages(rune.make_jaxpr(steps)(rune.random.key(0)), PLAIN)
+    loops = [e for e in lowered.simplified.equations if e.primitive.name == "loop"]
+
+    assert [str(a.type) for a in loops[0].operands] == ["u32[]", "u32[]"]
