@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 import rune
+import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.backends import Device
 from tests.lowering.codegen.test_llvm_math import errors, exact, samples
 from tests.lowering.codegen.test_math_expand import ORACLE, pairs
 from tests.support.accuracy import allowed, bars
+from tests.support.close import same
 
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 FUNCTIONS = {
@@ -126,3 +128,24 @@ def test_a_function_is_as_exact_as_the_page_says(name: str, device: Device):
     worst = int(np.argmax(steps))
     at = [float(a[worst]) for a in arguments(name)]
     assert steps[worst] <= bar(name, device.target.backend), f"{steps[worst]} ulps at {at}"
+
+
+# A driver that sees every bit of an argument may evaluate by rules of its own.
+CONSTANTS = {name: arguments(name)[0][[3, -5]] for name in FUNCTIONS if len(arguments(name)) == 1}
+
+
+@pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
+def test_a_function_of_a_constant_is_that_of_a_stored_number(device: Device):
+    def of_constants(zero: Any) -> list[Any]:
+        return [zero + FUNCTIONS[n](rnp.asarray(x)) for n, xs in CONSTANTS.items() for x in xs]
+
+    def of_numbers(zero: Any, numbers: list[Any]) -> list[Any]:
+        return [zero + FUNCTIONS[n](x) for n, x in zip(names, numbers, strict=True)]
+
+    names = [n for n, xs in CONSTANTS.items() for _ in xs]
+    stored = [x for xs in CONSTANTS.values() for x in xs]
+    zero = np.zeros(3, np.float32)
+
+    found = rune.jit(of_constants, device=device.name)(zero)
+
+    same(rune.jit(of_numbers, device=device.name)(zero, stored), found)

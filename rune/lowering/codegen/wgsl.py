@@ -156,7 +156,7 @@ class _Renderer(Statements):
             "    @builtin(num_workgroups) group_count: vec3<u32>,",
             "    @builtin(local_invocation_index) thread_id: u32) {",
         ]
-        text = self.whole("\n".join([*head, *self.lines, "}"]))
+        text = self.whole("\n".join(head))
         points = product(loop.extent for loop in grid)
         launch = points, width, bool(threads), (points, *_extents(code))
         return Rendered(name, text, code.params, self.memories, code.sizes, *launch)
@@ -174,8 +174,9 @@ class _Renderer(Statements):
             place = Place(self.name(p.name), f"memory{memory}", memory in atomic)
             self.expressions.places[p.name] = place
 
-    def whole(self, function: str) -> str:
-        """The module: bindings and helpers around the function."""
+    def whole(self, head: str) -> str:
+        """The module: bindings and helpers around the function that begins so."""
+        function = "\n".join([head, *self.lines, "}"])
         fields = ["zero: u32", "points: u32"]
         fields += [f"at_{self.name(p.name)}: i32" for p in self.code.params]
         fields += [f"size_{self.name(s)}: i32" for s in self.code.sizes]
@@ -184,6 +185,8 @@ class _Renderer(Statements):
         called = [_function(name, f) for name, f in self.expressions.functions.items()]
         functions = [*self.accessors(function), *called]
         helpers = needed("\n".join([function, *functions]), self.expressions.functions)
+        if "rune_zero" in helpers:
+            function = "\n".join([head, "  rune_zero = args.zero & group_id.x;", *self.lines, "}"])
         return "\n\n".join([*pieces, *helpers.values(), *functions, function]) + "\n"
 
     def bindings(self) -> str:

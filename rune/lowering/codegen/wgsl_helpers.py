@@ -3,8 +3,11 @@
 A module that mentions `rune_less` gets that function, and those that it mentions itself. Compilers
 of WGSL may assume that there is no NaN or infinity, may drop a sum with 0 and may reassociate, so:
 
-    rune_pin      hides where a float came from: it is xored with a word that is 0, which only
-                  the launch knows. What is pinned is neither contracted nor reassociated
+    rune_zero     a word that is 0, which only the launch knows: `args.zero` and bits of the group's
+                  number. `args.zero` alone will not do: drivers compile a uniform in as a constant
+                  where it decides a branch, and then nothing is hidden any more
+    rune_pin      hides where a float came from: it is xored with rune_zero. What is pinned is
+                  neither contracted nor reassociated
     rune_float    makes a float of bits; NaN and infinity are no constant expressions
     rune_order    maps a float to an integer in the order of the numbers, -0 and 0 to 0. What is
                   compared, and the larger of two, is decided by these: denormals are numbers
@@ -23,10 +26,11 @@ from rune.lowering.codegen.wgsl_wide import FUNCTIONS
 INFINITY, NAN = "0x7f800000u", "0x7fc00000u"
 
 _LINES = """
-fn rune_pin(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ args.zero); }
-fn rune_float(bits: u32) -> f32 { return bitcast<f32>(bits ^ args.zero); }
-fn rune_keep_u32(x: u32) -> u32 { return x ^ args.zero; }
-fn rune_keep_i32(x: i32) -> i32 { return x ^ i32(args.zero); }
+var<private> rune_zero: u32;
+fn rune_pin(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ rune_zero); }
+fn rune_float(bits: u32) -> f32 { return bitcast<f32>(bits ^ rune_zero); }
+fn rune_keep_u32(x: u32) -> u32 { return x ^ rune_zero; }
+fn rune_keep_i32(x: i32) -> i32 { return x ^ i32(rune_zero); }
 fn rune_is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 fn rune_is_finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) < 0x7f800000u; }
 fn rune_is_nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }

@@ -68,12 +68,15 @@ def test_buffers_are_words_and_begin_where_the_block_says(expect):
         @group(0) @binding(1) var<storage, read_write> memory0: array<u32>;
         @group(0) @binding(2) var<storage, read_write> memory1: array<u32>;
 
-        fn rune_pin(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ args.zero); }
+        var<private> rune_zero: u32;
+
+        fn rune_pin(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ rune_zero); }
 
         @compute @workgroup_size(64)
         fn run_f(@builtin(workgroup_id) group_id: vec3<u32>,
             @builtin(num_workgroups) group_count: vec3<u32>,
             @builtin(local_invocation_index) thread_id: u32) {
+          rune_zero = args.zero & group_id.x;
           let group = group_id.x + group_id.y * group_count.x;
           if (group * 64u + thread_id >= args.points) { return; }
           let point = i32(group * 64u + thread_id);
