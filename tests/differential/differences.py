@@ -119,9 +119,10 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "scipy: special.spence @ f32: vjp: *",
     ),
     "0 divided by 0 is NaN, of bools too.": ("numpy: *divide @ bool: value: gives nan, not 0.0",),
-    "Complex numbers are sorted, and their extrema taken, by `rune.numpy` as in NumPy; `<`, `>`, "
-    "running extrema, and scatters and reductions of `rune.lax` order real ones. No imaginary part "
-    "is lost in silence.": (
+    "Extrema of complex numbers and their positions are NumPy's, where JAX has no `argmax`; they "
+    "are sorted as by JAX, by the real parts and then the imaginary, in each of which NaN is last "
+    "(NumPy puts every number before all that have a NaN). `<`, `>`, running extrema, and scatters "
+    "and reductions of `rune.lax` order real ones. No imaginary part is lost in silence.": (
         "numpy: select @ c64: *: raises DtypeError",
         "numpy: m*where @ c64: *: raises DtypeError",
         "numpy: var where @ c64: *: raises DtypeError",

@@ -274,7 +274,7 @@ def test_statistics_have_nan_for_nan_and_their_unit_for_nothing(way: str):
 @pytest.mark.parametrize("function", [rnp.mean, functools.partial(rnp.mean, where=True)])
 def test_parts_of_a_complex_mean_are_the_means_of_the_parts(function: Any, way: str):
     for pair in itertools.product(PLANE, PLANE[::4]):
-        z = np.array([*pair, 2 - 1j])
+        z = np.array([*pair, 2 - 1j], np.complex128)
         with np.errstate(invalid="ignore"):
             wanted = complex(z.real.mean(), z.imag.mean())
 

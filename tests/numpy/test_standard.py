@@ -160,10 +160,15 @@ def test_copy_says_whether_memory_is_shared(xp: Any, dtype: str):
     assert xp.astype(x, x.dtype, copy=False) is x
 
 
+def lent(x: Any) -> memoryview:
+    """The memory of an array of NumPy's."""
+    return memoryview(x)
+
+
 LENT = {
     "bytes": b"ab", "bytearray": bytearray(3), "doubles": array("d", [0.1, 2.5]),
-    "a view": memoryview(np.arange(6, dtype=np.int64)[::2]), "rows": memoryview(np.eye(2)),
-    "complex": memoryview(np.array([1j, 0.1])), "of rank 0": memoryview(np.float32(0.5)),
+    "a view": lent(np.arange(6, dtype=np.int64)[::2]), "rows": lent(np.eye(2)),
+    "complex": lent(np.array([1j, 0.1])), "of rank 0": lent(np.float32(0.5)),
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import rune
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
-from rune.errors import MissingRule
+from rune.errors import TransformError
 from rune.transforms.linearize import linearize_flat
 from tests.support.arrays import array
 from tests.support.close import near, same
@@ -180,15 +180,21 @@ def test_a_product_of_many_factors_is_told_apart_by_every_bit_of_their_numbers()
 
 
 def test_a_product_cannot_be_transposed_in_its_updates():
-    indices = array(np.array([0, 0], np.int32))
+    indices = array(np.array([[0], [0]], np.int32))
 
-    rule = ops.scatter_mul.transpose
-    assert rule is not None
-    with pytest.raises(MissingRule, match="cannot transpose scatter_mul in its updates"):
-        rule(
-            np.ones(1), (False, False, True), np.ones(1), indices, np.ones(2),
-            dims=ROWS, slice_sizes=(1,), mode="fill",
-        )  # fmt: skip
+    @rune.custom_jvp
+    def total(u: Any) -> Any:
+        return u.sum()
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        ones = array(np.ones(1))
+        params = {"dims": ROWS, "slice_sizes": (1,), "mode": "fill"}
+        return total(*primals), ops.scatter_mul(ones, indices, tangents[0], **params).sum()
+
+    total.defjvp(rule)
+
+    with pytest.raises(TransformError, match=r"scatter_mul .*linear in operand 0, not in"):
+        rune.grad(total)(array(np.ones(2)))
 
 
 # --- ties -------------------------------------------------------------------------------------
