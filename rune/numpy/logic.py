@@ -30,6 +30,8 @@ from rune.ops.promote import (
     broadcast_together,
     constant,
     promoted,
+    scalar_kind,
+    unrounded,
 )
 
 Unary = Callable[[Any], Any]
@@ -252,7 +254,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 
 def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
-    if type_of(value("isclose", x)).dtype in dtypes.KEYS:
+    if scalar_kind(unrounded("isclose", x))[0] in dtypes.KEYS:
         return apply(ops.eq, x, y)
     x, y = promoted("isclose", x, y, kind="inexact")
     bound = apply(ops.add, apply(ops.mul, ops.abs(y), rtol), atol)

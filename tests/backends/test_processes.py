@@ -264,7 +264,8 @@ def test_compiling_running_and_dropping_leaves_memory_handles_and_threads_as_the
         cycle(device, number)
         gc.collect()
         resident.append(resident_bytes())
-    assert counts() == (files, threads)
+    # What earlier tests have left may go meanwhile.
+    assert all(now <= before for now, before in zip(counts(), (files, threads), strict=True))
     assert rune.memory_stats(device).live_bytes == live
     assert len(gc.get_objects()) - objects < OBJECTS * 9
     assert soak.growth(resident) < GROWN_BYTES
