@@ -141,7 +141,7 @@ def stored_keys(words: Sequence[Any], dtype: np.dtype) -> np.ndarray:
 
 
 class extended(np.generic):
-    """The kind of dtypes whose elements are no numbers."""
+    """The kind of dtypes whose elements are not numbers."""
 
 
 class prng_key(extended):

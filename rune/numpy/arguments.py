@@ -75,8 +75,8 @@ def together(name: str, *xs: Any) -> list[Any]:
     way of `value`.
     Errors: ArgumentError if an argument is not an array; DtypeError where no promotion exists.
     """
-    found = same_dtype(name, *xs)
-    return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else value(name, x) for x in found]
+    operands = same_dtype(name, *xs)
+    return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else value(name, x) for x in operands]
 
 
 def in_dtype(name: str, x: Any, dtype: np.dtype) -> Any:
@@ -84,8 +84,8 @@ def in_dtype(name: str, x: Any, dtype: np.dtype) -> Any:
 
     Errors: ArgumentError if an argument is not an array.
     """
-    found = unrounded(name, x)
-    return as_array(found, dtype) if is_on_host(found) else astype(value(name, found), dtype)
+    exact = unrounded(name, x)
+    return as_array(exact, dtype) if is_on_host(exact) else astype(value(name, exact), dtype)
 
 
 def is_on_host(x: Any) -> bool:
@@ -136,7 +136,7 @@ def static_int(name: str, what: str, x: Any) -> int:
 def static_count(name: str, what: str, x: Any, least: int = 0) -> int:
     """A Python integer for which the machine has room: of numbers, rows or steps on the way.
 
-    Errors: ArgumentError for what is not an integer or below `least`; OutOfMemory beyond the room.
+    Errors: ArgumentError if it is not an integer or is below `least`; OutOfMemory beyond the room.
     """
     count = static_int(name, what, x)
     if count < least:

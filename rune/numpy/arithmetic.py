@@ -369,5 +369,5 @@ def nan_to_num(
 
 def _replaced(x: Any, where: Any, by: Any) -> Any:
     found = type_of(x)
-    given = as_type(unrounded("nan_to_num", by), found.dtype, found.weak)
-    return ops.select(*broadcast_together("nan_to_num", [where, given, x]))
+    replacement = as_type(unrounded("nan_to_num", by), found.dtype, found.weak)
+    return ops.select(*broadcast_together("nan_to_num", [where, replacement, x]))

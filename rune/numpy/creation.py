@@ -237,13 +237,13 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
 
 
 def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any, device: Any) -> Any:
-    given = value(name, x)
-    found = type_of(given)
-    sizes = found.shape if shape is None else shape_of(name, shape)
-    made = full(sizes, fill, found.dtype if dtype is None else dtype)
-    weak = found.weak and dtype is None
-    made = ops.convert(made, dtype=found.dtype, weak=True) if weak else made
-    return beside(made, given) if device is None else placed(made, device)
+    template = value(name, x)
+    type = type_of(template)
+    sizes = type.shape if shape is None else shape_of(name, shape)
+    filled = full(sizes, fill, type.dtype if dtype is None else dtype)
+    weak = type.weak and dtype is None
+    filled = ops.convert(filled, dtype=type.dtype, weak=True) if weak else filled
+    return beside(filled, template) if device is None else placed(filled, device)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
@@ -343,11 +343,11 @@ def _concrete(x: Any) -> Any:
     """A Python number from a rank-0 argument; traced ones raise."""
     if isinstance(x, int | float):
         return x
-    found = unrounded("arange", x)
-    found = found if isinstance(found, np.ndarray) else value("arange", x)
-    if type_of(found).shape or type_of(found).dtype in dtypes.COMPLEX:
-        raise ArgumentError(f"arange: cannot count with {type_of(found)} (real scalar required)")
-    return found.item() if type_of(found).dtype in dtypes.FLOATING else found.__index__()
+    number = unrounded("arange", x)
+    number = number if isinstance(number, np.ndarray) else value("arange", x)
+    if type_of(number).shape or type_of(number).dtype in dtypes.COMPLEX:
+        raise ArgumentError(f"arange: cannot count with {type_of(number)} (real scalar required)")
+    return number.item() if type_of(number).dtype in dtypes.FLOATING else number.__index__()
 
 
 def _common(*bounds: Any) -> np.dtype:
@@ -355,13 +355,13 @@ def _common(*bounds: Any) -> np.dtype:
 
 
 def _count_to(count: Any, start: Any, step: int, dtype: np.dtype) -> Any:
-    made = ops.iota(shape=(count,), axis=0, dtype=dtype)
+    counts = ops.iota(shape=(count,), axis=0, dtype=dtype)
     if step != 1:
         by = wrapped(step, dtype) if dtype in dtypes.INTEGER else step  # sums wrap back
-        made = ops.mul(made, as_type(by, dtype, name="arange"))
+        counts = ops.mul(counts, as_type(by, dtype, name="arange"))
     if isinstance(start, Dim):
-        return ops.add(made, family.size_value(start, dtype))
-    return made if start == 0 else ops.add(made, as_type(start, dtype, name="arange"))
+        return ops.add(counts, family.size_value(start, dtype))
+    return counts if start == 0 else ops.add(counts, as_type(start, dtype, name="arange"))
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:

@@ -202,8 +202,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     total = int(np.prod(shape, dtype=np.int64))
     end = total if wrap or len(shape) > 2 else min(total, shape[1] * shape[1])
     places = np.arange(0, end, step)
-    given = array(val) if isinstance(val, list | tuple) else val
-    values = c.reshape(in_dtype("fill_diagonal", given, type_of(x).dtype), -1)
+    filling = array(val) if isinstance(val, list | tuple) else val
+    values = c.reshape(in_dtype("fill_diagonal", filling, type_of(x).dtype), -1)
     if not len(places) or 0 in type_of(values).shape:
         return x
     chosen = values[np.arange(len(places)) % type_of(values).shape[0]]

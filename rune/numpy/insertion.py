@@ -95,15 +95,15 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """
     x, at, size = _along("insert", value("insert", arr), axis)
     places = _places("insert", obj, size, size + 1)
-    given = array(values) if isinstance(values, list | tuple) else values
-    given = in_dtype("insert", given, type_of(x).dtype)
+    inserted = array(values) if isinstance(values, list | tuple) else values
+    inserted = in_dtype("insert", inserted, type_of(x).dtype)
     single = places.ndim == 0
     places = places.reshape(-1)
     if len(places) == 1:
-        new = _one_place(given, x, at, single)
+        new = _one_place(inserted, x, at, single)
         places = np.repeat(places, static_int("insert", "a size", type_of(new).shape[at]))
     else:
-        new = broadcast_to("insert", given, _with_size(type_of(x).shape, at, len(places)))
+        new = broadcast_to("insert", inserted, _with_size(type_of(x).shape, at, len(places)))
     if len(places) and (places == places[0]).all():
         place = int(places[0])
         sides = cut_out(x, at, 0, place), cut_out(x, at, place, size)
@@ -354,8 +354,8 @@ def place(
             hint="place(..., inplace=False) returns a changed copy",
         )
     x, truth = value("place", arr), c.astype(value("place", mask), dtypes.bool_)
-    given = array(vals) if isinstance(vals, list | tuple) else vals
-    values = c.reshape(in_dtype("place", given, type_of(x).dtype), -1)
+    replacements = array(vals) if isinstance(vals, list | tuple) else vals
+    values = c.reshape(in_dtype("place", replacements, type_of(x).dtype), -1)
     if c.size_of(x) != c.size_of(truth) or 0 in type_of(values).shape:
         raise ShapeError(f"place: cannot put {type_of(values)} where {type_of(truth)} holds")
     flat = c.reshape(truth, -1)

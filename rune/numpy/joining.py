@@ -48,10 +48,10 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     >>> rnp.concatenate([rnp.zeros(1), rnp.ones(2)])
     Array([0., 1., 1.], f32[3], cpu:0)
     """
-    found = together("concatenate", *members("concatenate", arrays))
+    operands = together("concatenate", *members("concatenate", arrays))
     if axis is None:
-        found, axis = [c.reshape(x, -1) for x in found], 0
-    return _joined("concatenate", found, axis, dtype)
+        operands, axis = [c.reshape(x, -1) for x in operands], 0
+    return _joined("concatenate", operands, axis, dtype)
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
@@ -79,12 +79,12 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
            [0., 1.]], f32[2,2], cpu:0)
     """
     refuse("stack", out=out)
-    found = together("stack", *members("stack", arrays))
-    shapes = [type_of(x).shape for x in found]
+    operands = together("stack", *members("stack", arrays))
+    shapes = [type_of(x).shape for x in operands]
     if any(s != shapes[0] for s in shapes):
         raise ShapeError(f"stack: cannot stack shapes {', '.join(map(str, shapes))}")
-    at = c.normalised_axis("stack", axis, type_of(found[0]), 1)
-    return _joined("stack", [c.expand_dims(x, at) for x in found], at, dtype)
+    at = c.normalised_axis("stack", axis, type_of(operands[0]), 1)
+    return _joined("stack", [c.expand_dims(x, at) for x in operands], at, dtype)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
@@ -104,8 +104,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: Any) -> Any:
-    found = [spread(x) for x in together(name, *members(name, arrays))]
-    return _joined(name, found, axis if rank(found[0]) > axis else 0, dtype)
+    operands = [spread(x) for x in together(name, *members(name, arrays))]
+    return _joined(name, operands, axis if rank(operands[0]) > axis else 0, dtype)
 
 
 def vstack(tup: Any, dtype: Any = None) -> Any:

@@ -61,8 +61,8 @@ def nonzero(
     mask, fills = _mask("nonzero", x), _fills(fill_value, len(shape))
     if size is None:
         found = np.nonzero(known("nonzero", mask, "size"))
-        made = (value("nonzero", places.astype(o.index_dtype())) for places in found)
-        return tuple(beside(places, x) for places in made)
+        indices = (value("nonzero", places.astype(o.index_dtype())) for places in found)
+        return tuple(beside(places, x) for places in indices)
     flat = flat_positions("nonzero", c.reshape(mask, -1), size)
     total = size_value(c.size_of(x), type_of(flat).dtype)
     is_there, found = ops.lt(flat, total), []

@@ -22,10 +22,10 @@ from rune.ops.promote import apply
 
 def _pair(name: str, a: Any, b: Any, dtype: Any) -> list[Any]:
     """Two arrays of one dtype; of `dtype`, the products' own, if it is given."""
-    found = together(name, a, b)
+    operands = together(name, a, b)
     if dtype is None:
-        return found
-    return [c.astype(x, dtypes.as_dtype(dtype)) for x in found]
+        return operands
+    return [c.astype(x, dtypes.as_dtype(dtype)) for x in operands]
 
 
 def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

@@ -418,5 +418,5 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         raise DtypeError(f"ediff1d: cannot subtract elements of {type_of(x)}")
     inner = diff(x)
     parts = [p for p in (to_begin, inner, to_end) if p is not None]
-    found = (in_dtype("ediff1d", p, type_of(inner).dtype) for p in parts)
-    return ops.concatenate(*(c.reshape(p, -1) for p in found), axis=0)
+    pieces = (in_dtype("ediff1d", p, type_of(inner).dtype) for p in parts)
+    return ops.concatenate(*(c.reshape(p, -1) for p in pieces), axis=0)

@@ -159,8 +159,8 @@ def interp(
 
 def _in_floats(name: str, *xs: Any) -> list[Any]:
     """Real arrays in one floating dtype; numbers and NumPy data are rounded to it once."""
-    given = [x if is_on_host(x) else floating(name, value(name, x)) for x in xs]
-    return [floating(name, x) for x in together(name, *given)]
+    numbers = [x if is_on_host(x) else floating(name, value(name, x)) for x in xs]
+    return [floating(name, x) for x in together(name, *numbers)]
 
 
 def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:

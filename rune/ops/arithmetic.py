@@ -234,7 +234,7 @@ clz = _bits("clz", "integer", scalars.clz, 1)
 def _convert_type(x: ArrayType, *, dtype: np.dtype, weak: bool = False) -> ArrayType:
     if x.dtype != dtype and (x.dtype in dtypes.KEYS or dtype in dtypes.KEYS):
         raise DtypeError(
-            f"convert: cannot convert {x} to {dtypes.short(dtype)} (keys are no numbers)",
+            f"convert: cannot convert {x} to {dtypes.short(dtype)} (keys are not numbers)",
             hint="rune.random.key_data gives the words of keys, wrap_key_data makes keys of words",
         )
     if x.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:

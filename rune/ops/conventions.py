@@ -175,8 +175,8 @@ def absolute(x: Any) -> Any:
 
 def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     """x kept within [low, high]; None is no bound. At a bound the derivative is shared, 0.5."""
-    given = [v for v in (x, low, high) if v is not None]
-    x, *bounds = promoted("clip", *given)
+    operands = [v for v in (x, low, high) if v is not None]
+    x, *bounds = promoted("clip", *operands)
     if low is not None:
         x = apply(a.max, x, bounds.pop(0))
     return x if high is None else apply(a.min, x, bounds.pop(0))
@@ -378,9 +378,9 @@ def matmul(x: Any, y: Any) -> Any:
 
 def same_dtype(name: str, *values: Any) -> list[Any]:
     """Arrays in the one dtype they promote to, shapes as they are."""
-    found = [unrounded(name, v) for v in values]
-    dtype, weak = dtypes.promote(*map(scalar_kind, found))
-    return [as_type(v, dtype, weak, name) for v in found]
+    operands = [unrounded(name, v) for v in values]
+    dtype, weak = dtypes.promote(*map(scalar_kind, operands))
+    return [as_type(v, dtype, weak, name) for v in operands]
 
 
 def contract(x: Any, y: Any, numbers: contraction.Numbers) -> Any:

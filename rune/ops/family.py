@@ -65,7 +65,7 @@ def _conflict(a: Shape, b: Shape) -> str:
 
 
 def not_linear(operation: str, why: str) -> TransformError:
-    """The error for a transpose of what is not linear; `operation` says of which types."""
+    """The error for transposing an operation that is not linear; `operation` names its types."""
     return TransformError(
         f"transpose: cannot transpose {operation} ({why})",
         hint="the rule of a custom_jvp function must be linear in the tangents",

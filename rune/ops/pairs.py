@@ -174,14 +174,14 @@ def absolute(x: Pair) -> Real:
 
 def sign(x: Pair) -> Pair:
     """x / |x|; 0 at zeros, 1 in the direction of one infinite part, NaN of two or beside a NaN."""
-    found, ends = scaled(x), (is_infinite(x[0]), is_infinite(x[1]))
+    direction, ends = scaled(x), (is_infinite(x[0]), is_infinite(x[1]))
     one, zero, nan = (like(v, x[0]) for v in (1, 0, math.nan))
     has_nan = a.logical_or(a.ne(x[0], x[0]), a.ne(x[1], x[1]))
     lost = a.logical_or(has_nan, a.logical_and(*ends))
 
     def part(k: int) -> Real:
-        is_zero = a.logical_or(a.eq(found.length, zero), ends[1 - k])
-        near = a.select(is_zero, zero, a.div(found.number[k], found.length))
+        is_zero = a.logical_or(a.eq(direction.length, zero), ends[1 - k])
+        near = a.select(is_zero, zero, a.div(direction.number[k], direction.length))
         return a.select(lost, nan, a.select(ends[k], a.copysign(one, x[k]), near))
 
     return part(0), part(1)
@@ -317,21 +317,21 @@ def power(x: Pair, y: Pair) -> Pair:
     zero = like(0, angle)
     turned = a.select(a.eq(y[1], zero), zero, a.mul(y[1], logarithm))
     grown, shrunk = a.mul(y[0], logarithm), a.mul(y[1], angle)
-    made = a.mul(t.pow(absolute(x), y[0]), t.exp(a.neg(shrunk)))
+    result = a.mul(t.pow(absolute(x), y[0]), t.exp(a.neg(shrunk)))
     # Where one factor leaves the range that the product may stay in, one exponential of both.
     far = a.gt(a.abs(grown), like(RANGES[type_of(angle).dtype].most, angle))
-    length = a.select(far, t.exp(a.sub(grown, shrunk)), made)
+    length = a.select(far, t.exp(a.sub(grown, shrunk)), result)
     turn = a.add(a.mul(y[0], angle), turned)
     # At infinities and NaN it is exp(y log x), as C says it may be.
     exponent = _mul_infinities(y, (logarithm, angle))
     hard = a.logical_not(a.logical_and(_is_finite(x), _is_finite(y)))
     length, turn = select(hard, (t.exp(exponent[0]), exponent[1]), (length, turn))
-    made = at_angle(length, turn, a.select(hard, exponent[0], length))
+    result = at_angle(length, turn, a.select(hard, exponent[0], length))
     # 0 to a power without a positive real part has no value.
     of_zero = a.select(a.gt(y[0], zero), zero, like(math.nan, zero))
-    made = select(a.eq(absolute(x), zero), (of_zero, of_zero), made)
+    result = select(a.eq(absolute(x), zero), (of_zero, of_zero), result)
     is_none = a.logical_and(a.eq(y[0], zero), a.eq(y[1], zero))
-    return select(is_none, (like(1, angle), zero), made)
+    return select(is_none, (like(1, angle), zero), result)
 
 
 def _mul_infinities(x: Pair, y: Pair) -> Pair:

@@ -33,12 +33,12 @@ def operand(name: str, value: Any) -> Any:
 
     Errors: ArgumentError for anything else, lists included.
     """
-    found = unrounded(name, value)
-    if isinstance(found, Dim):
-        return as_type(found, *scalar_kind(found))
-    if isinstance(found, np.ndarray | np.generic):
-        return _in_numpy(found, dtypes.canonical(found.dtype))
-    return found
+    exact = unrounded(name, value)
+    if isinstance(exact, Dim):
+        return as_type(exact, *scalar_kind(exact))
+    if isinstance(exact, np.ndarray | np.generic):
+        return _in_numpy(exact, dtypes.canonical(exact.dtype))
+    return exact
 
 
 def unrounded(name: str, value: Any) -> Any:
@@ -114,15 +114,15 @@ def promoted(name: str, *values: Any, kind: str = "any") -> list[Any]:
     """
     if _fit_together(values, kind):
         return list(values)
-    found = [unrounded(name, v) for v in values]
-    dtype, weak = dtypes.promote(*[scalar_kind(v) for v in found])
+    operands = [unrounded(name, v) for v in values]
+    dtype, weak = dtypes.promote(*[scalar_kind(v) for v in operands])
     if kind != "any" and dtype in dtypes.KEYS:
         raise DtypeError(f"{name}: cannot take {dtypes.short(dtype)} ({kind} dtype required)")
     if kind == "inexact" and dtype not in dtypes.INEXACT:
         dtype = dtypes.default_float(dtype)
     if kind == "numeric" and dtype == dtypes.bool_:
         dtype = dtypes.i32
-    return broadcast_together(name, [as_type(v, dtype, weak, name) for v in found])
+    return broadcast_together(name, [as_type(v, dtype, weak, name) for v in operands])
 
 
 def _fit_together(values: Sequence[Any], kind: str) -> bool:
@@ -150,13 +150,13 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
             raise DtypeError(f"{name}: cannot use {value!r} as {shown} (a key required)")
         number = _checked(name, value, dtype)
         return _weak(number, dtype) if weak else _typed(number, dtype)
-    found = type_of(value).dtype
-    if found is dtype or found == dtype:
+    source = type_of(value).dtype
+    if source is dtype or source == dtype:
         return value
-    if isinstance(value, np.ndarray | np.generic) and dtypes.KEYS.isdisjoint((found, dtype)):
-        if not weak and _kind(found) <= _kind(dtype):
+    if isinstance(value, np.ndarray | np.generic) and dtypes.KEYS.isdisjoint((source, dtype)):
+        if not weak and _kind(source) <= _kind(dtype):
             return _in_numpy(value, dtype)
-        value = _in_numpy(value, dtypes.canonical(found))
+        value = _in_numpy(value, dtypes.canonical(source))
     return convert(value, dtype=dtype, weak=weak)
 
 
@@ -167,9 +167,9 @@ def _kind(dtype: np.dtype) -> int:
 
 def _weak(number: Any, dtype: np.dtype) -> Any:
     """A Python number of the kind of `dtype`, which keeps its digits; an array of another width."""
-    made = _SCALARS[_kind(dtype)](number)
-    if dtypes.scalar_type(made) == (dtype, True):
-        return made
+    scalar = _SCALARS[_kind(dtype)](number)
+    if dtypes.scalar_type(scalar) == (dtype, True):
+        return scalar
     return convert(_typed(number, dtype), dtype=dtype, weak=True)
 
 

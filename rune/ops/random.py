@@ -251,8 +251,8 @@ def _split_reference(key: np.ndarray, *, shape: tuple) -> np.ndarray:
     derive, count = generator(key).derive, math.prod(shape)
     if not key.ndim and count <= FEW:
         pair = stored_words(key).tolist()
-        made = [derive(INTS, pair, (0, n)) for n in range(count)]
-        return np.array([(words,) for words in made], key.dtype).reshape(shape)
+        derived = [derive(INTS, pair, (0, n)) for n in range(count)]
+        return np.array([(words,) for words in derived], key.dtype).reshape(shape)
     keys, out = _columns(key), np.empty((key.size, count), key.dtype)
     for part, high, low in _counted(count):
         for number, word in enumerate(derive(NUMPY, keys, (high, low))):
@@ -267,9 +267,9 @@ def _split_expand(key: Any, *, shape: Shape) -> Any:
         # One after the other: many keys are what runs in lanes, not the few positions; and of a
         # key that is split in a loop only those are made that are used.
         numbers = (literal(n, u32) for n in range(count))
-        made = [key_of_words(*derive(EQUATIONS, words, (literal(0, u32), n)), impl=impl)
+        keys_of_lane = [key_of_words(*derive(EQUATIONS, words, (literal(0, u32), n)), impl=impl)
                 for n in numbers]  # fmt: skip
-        rows = [reshape(m, shape=(*keys.shape, 1)) for m in made]
+        rows = [reshape(m, shape=(*keys.shape, 1)) for m in keys_of_lane]
         return reshape(concatenate(*rows, axis=keys.ndim), shape=(*keys.shape, *shape))
     positions = _for_every_key(_positions(shape), keys.shape, shape)
     return key_of_words(*derive(EQUATIONS, _along(words, shape), positions), impl=impl)
@@ -293,16 +293,16 @@ def _fold_in_type(key: ArrayType, *position: ArrayType) -> ArrayType:
 def _fold_in_reference(key: np.ndarray, *position: np.ndarray) -> np.ndarray:
     words, derive = stored_words(key), generator(key).derive
     if not any(map(np.ndim, (key, *position))):
-        made = derive(INTS, words.tolist(), tuple(map(int, position)))
-        return stored_keys(made, key.dtype)
+        folded = derive(INTS, words.tolist(), tuple(map(int, position)))
+        return stored_keys(folded, key.dtype)
     pair = [words[..., number] for number in range(WORDS)]
     return stored_keys(derive(NUMPY, pair, position), key.dtype)
 
 
 def _fold_in_expand(key: Any, *position: Any) -> Any:
     keys = type_of(key)
-    made = generator(keys).derive(EQUATIONS, words_of(key), position)
-    return key_of_words(*made, impl=dtypes.IMPL_OF[keys.dtype])
+    folded = generator(keys).derive(EQUATIONS, words_of(key), position)
+    return key_of_words(*folded, impl=dtypes.IMPL_OF[keys.dtype])
 
 
 random_fold_in: Primitive = elementwise(

@@ -1,7 +1,7 @@
 """Keys: what random numbers are made from. A key is a value; using it twice gives the same numbers.
 
 Keys are elements of arrays, of a dtype that says their generator: `key<fry>[3]` has three. So they
-are shaped, indexed and moved as numbers are, in every transformation; arithmetic there is none.
+are shaped, indexed and moved as numbers are, in every transformation, but not computed with.
 A raw key, as `PRNGKey` makes it, is an array u32[2]; functions take both kinds and answer in kind.
 
 Same bits as JAX with partitionable counters, its default. All 64 bits of a seed count here.
@@ -56,14 +56,14 @@ def is_keys(value: Any) -> bool:
 
 
 def as_keys(name: str, key: KeyLike) -> Key:
-    """Keys, also of raw ones. Errors: ArgumentError for what is no key."""
+    """Keys, also of raw ones. Errors: ArgumentError if it is not a key."""
     key = opened(key)
     if is_keys(key):
         return key
-    given = type_of(key) if isinstance(key, Operators | Tracer | np.ndarray) else None
-    if given is not None and given.dtype == dtypes.u32 and given.shape[-1:] == (WORDS,):
+    key_type = type_of(key) if isinstance(key, Operators | Tracer | np.ndarray) else None
+    if key_type is not None and key_type.dtype == dtypes.u32 and key_type.shape[-1:] == (WORDS,):
         return keys_of(key, DEFAULT)
-    shown = given if given is not None else f"{type(key).__name__} {str(key)[:40]!r}"
+    shown = key_type if key_type is not None else f"{type(key).__name__} {str(key)[:40]!r}"
     raise ArgumentError(
         f"{name}: cannot use {shown} as a key (a key, or u32[{WORDS}])",
         hint="make keys with rune.random.key(seed), or leave the key out and give shape= by name",
@@ -71,7 +71,7 @@ def as_keys(name: str, key: KeyLike) -> Key:
 
 
 def single_key(name: str, key: KeyLike) -> Key:
-    """One key. Errors: ArgumentError for an array of several, or for what is no key."""
+    """One key. Errors: ArgumentError for an array of several keys, or if it is not a key."""
     keys = as_keys(name, key)
     if keys.shape:
         raise ArgumentError(
@@ -148,14 +148,14 @@ def _halves(name: str, number: Any) -> tuple[Any, Any]:
     number = opened(number)
     if isinstance(number, Dim):
         number = size_value(number, dtypes.i32)
-    given = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
-    if given is None or given.shape or given.dtype not in dtypes.INTEGER:
-        shown = given if given is not None else type(number).__name__
+    number_type = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
+    if number_type is None or number_type.shape or number_type.dtype not in dtypes.INTEGER:
+        shown = number_type if number_type is not None else type(number).__name__
         raise ArgumentError(f"{name}: cannot use {shown} as a seed (one integer required)")
     low = ops.convert(number, dtype=dtypes.u32)
-    if given.dtype.itemsize < 8:
+    if number_type.dtype.itemsize < 8:
         return as_array(0, dtypes.u32), low
-    high = ops.shr(number, literal(32, given.dtype))
+    high = ops.shr(number, literal(32, number_type.dtype))
     return ops.convert(high, dtype=dtypes.u32), low
 
 
@@ -241,7 +241,7 @@ def key_data(keys: KeyLike) -> Any:
     """The words of keys.
 
     Shapes: keys [*S] -> u32[*S, 2].
-    Errors: ArgumentError for what is no key.
+    Errors: ArgumentError if it is not a key.
 
     >>> import rune
     >>> rune.random.key_data(rune.random.key(42))
@@ -276,7 +276,7 @@ def key_impl(keys: KeyLike) -> str:
     """The name of the generator of keys.
 
     Shapes: keys of any shape; the result is a text.
-    Errors: ArgumentError for what is no key.
+    Errors: ArgumentError if it is not a key.
 
     >>> import rune
     >>> rune.random.key_impl(rune.random.key(0))
@@ -302,7 +302,7 @@ def clone(key: KeyLike) -> Any:
 
     Shapes: keys of any shape, kept.
     Types:  keys of the same generator.
-    Errors: ArgumentError for what is no key.
+    Errors: ArgumentError if it is not a key.
 
     >>> import rune
     >>> rune.random.clone(rune.random.key(3))

@@ -234,7 +234,7 @@ class Expressions:
         """A call of rune's own function."""
         function = expansion(name, dtype)
         if function is None:
-            given = f"{name} of {dtypes.short(dtype)} in {self.dialect.name}"
-            raise DtypeError(f"render: cannot use {given} (the dialect has no such function)")
+            operation = f"{name} of {dtypes.short(dtype)} in {self.dialect.name}"
+            raise DtypeError(f"render: cannot use {operation} (the dialect has no such function)")
         self.functions[f"rune_{function.name}"] = function
         return f"rune_{function.name}({', '.join(args)})"

@@ -103,9 +103,9 @@ def erf_inv(x: Number) -> Number:
 def _minus_log(x: Number) -> Number:
     """-log(1 - x²) for 0 <= x < 1; below 1/2 with what rounding takes from 1 - x²."""
     square, is_small = x * x, x < 0.5
-    rest = select(is_small, 1.0 - square, (1.0 - x) * (x + 1.0))
-    lost = select(is_small, (1.0 - rest) - square, 0.0)
-    return -e.log_of_sum(rest, lost)
+    difference = select(is_small, 1.0 - square, (1.0 - x) * (x + 1.0))
+    residual = select(is_small, (1.0 - difference) - square, 0.0)
+    return -e.log_of_sum(difference, residual)
 
 
 def _inverse_f32(w: Number) -> Pair:

@@ -267,9 +267,9 @@ def _log_of_one_plus(x: Number, u: Number, lost: Number) -> Number:
     form = format_of(x)
     m, e = split(u)
     down = power_of_two(select(e > form.bias - 2, 2 - form.bias, -e))
-    found = _log_of_parts((m - 1.0) + lost * down, e)
+    logarithm = _log_of_parts((m - 1.0) + lost * down, e)
     # What 1 + x loses of a tiny x is all of it.
-    return select(x.abs() < 2.0 ** -(form.mantissa + 2), x, found)
+    return select(x.abs() < 2.0 ** -(form.mantissa + 2), x, logarithm)
 
 
 # --- inverse hyperbolic functions -------------------------------------------------------------

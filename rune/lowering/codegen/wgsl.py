@@ -186,7 +186,7 @@ class _Renderer(Statements):
         functions = [*self.accessors(function), *called]
         helpers = needed("\n".join([function, *functions]), self.expressions.functions)
         if "rune_zero" in helpers:
-            function = "\n".join([head, "  rune_zero = args.zero & group_id.x;", *self.lines, "}"])
+            function = function.replace(head, f"{head}\n  rune_zero = args.zero & group_id.x;", 1)
         return "\n\n".join([*pieces, *helpers.values(), *functions, function]) + "\n"
 
     def bindings(self) -> str:

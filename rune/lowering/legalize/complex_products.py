@@ -64,13 +64,13 @@ def _arranged(x: Pair, order: Axes, shape: tuple[Size, ...]) -> Pair:
 
 def _by_halves(x: Pair, rows: tuple[Size, ...], count: int) -> Pair:
     """The product over the last axis."""
-    found = x if count else _ones(x, rows)
+    factors = x if count else _ones(x, rows)
     while count > 1:
         half = count // 2
-        halves = mul(_cut(found, 0, half), _cut(found, half, 2 * half))
-        found = _joined(halves, _cut(found, 2 * half, count)) if count % 2 else halves
+        halves = mul(_cut(factors, 0, half), _cut(factors, half, 2 * half))
+        factors = _joined(halves, _cut(factors, 2 * half, count)) if count % 2 else halves
         count -= half
-    real, imag = (reshape(v, shape=rows) for v in found)
+    real, imag = (reshape(v, shape=rows) for v in factors)
     return real, imag
 
 
