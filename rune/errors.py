@@ -10,8 +10,12 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+R = TypeVar("R")
 
 __all__ = [
     "ArgumentError", "AxisError", "BoundsError", "CacheWarning", "CheckError", "CompileError",
@@ -50,6 +54,21 @@ class Frame:
 
 
 _line: ContextVar[Frame | None] = ContextVar("rune_line", default=None)
+
+
+def in_copied_context(function: Callable[..., R], *args: Any) -> R:
+    """`function(*args)` in a copy of the context: the variables it sets are the caller's no more.
+
+    Python itself returns to the caller's context, so an interrupt cannot leave a variable set,
+    whatever step it arrives at. A `with` block cannot promise that: an interrupt may arrive on
+    entry to `__exit__`, before the variable is reset.
+    """
+    return copy_context().run(function, *args)
+
+
+def set_line(frame: Frame | None) -> None:
+    """What follows in this context is done for this line of the user's; None: the caller's."""
+    _line.set(frame)
 
 
 class at_line:

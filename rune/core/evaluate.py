@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rune.core.interpreter import bind, running, type_of
+from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Literal, Program, Var
 from rune.core.sizes import match_sizes, params_with_sizes
 from rune.core.staging import Stage
 from rune.dims import Size
-from rune.errors import ArgumentError, at_line
+from rune.errors import ArgumentError, in_copied_context, set_line
 
 
 def last_uses(program: Program) -> Mapping[Var, int]:
@@ -46,6 +46,10 @@ def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
             f"eval_program: cannot evaluate {program.name} "
             f"({len(args)} arguments for {len(program.inputs)} inputs)"
         )
+    return in_copied_context(_evaluate, program, args)
+
+
+def _evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     env: dict[Var, Any] = dict(program.constants)
     env.update(zip(program.inputs, args, strict=True))
     last = last_uses(program)
@@ -56,8 +60,8 @@ def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
     sizes = _sizes(program, args)
     for number, equation in enumerate(program.equations):
         params = params_with_sizes(equation.params, sizes)
-        with at_line(equation.frame):
-            out = bind(equation.primitive, *map(read, equation.operands), **params)
+        set_line(equation.frame)
+        out = bind(equation.primitive, *map(read, equation.operands), **params)
         results = out if equation.primitive.multiple_results else (out,)
         env.update((v, r) for v, r in zip(equation.results, results, strict=True) if v in last)
         for atom in equation.operands:
@@ -69,5 +73,5 @@ def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
 def restaged(program: Program, stage: Stage) -> Program:
     """The program as a stage writes its equations: others in their place, or none."""
     inputs = [stage.new_input(t) for t in program.input_types]
-    with running(stage):
-        return stage.program(eval_program(program, inputs), program.name).closed()
+    staged = stage.trace(lambda: stage.program(eval_program(program, inputs), program.name))
+    return staged.closed()

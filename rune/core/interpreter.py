@@ -10,9 +10,9 @@ interpreter asked is a constant there, so nested derivatives cannot be confused.
 from __future__ import annotations
 
 import gc
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from rune import config, dtypes
 from rune.core.depth import FLAT, make_room
 from rune.core.leaks import holder_of
 from rune.core.types import ArrayType
-from rune.errors import EscapedTracerError, Frame, user_frame
+from rune.errors import EscapedTracerError, Frame, in_copied_context, user_frame
 
 if TYPE_CHECKING:
     from rune.core.primitive import Primitive
+
+R = TypeVar("R")
 
 
 class Interpreter:
@@ -42,6 +44,15 @@ class Interpreter:
         self.depth = 0 if parent is None else parent.depth + 1
         if self.depth > FLAT:
             make_room(self.depth)
+
+    def trace(self, function: Callable[..., R], *args: Any) -> R:
+        """`function(*args)` with this interpreter the current one; its tracers are dead afterwards.
+
+        It runs in a copy of the context (`errors.in_copied_context`), so no interrupt can leave
+        the interpreter current.
+        Errors: EscapedTracerError where leaks are checked and the function stored a tracer.
+        """
+        return in_copied_context(_trace, self, function, args)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """The result of `primitive` on `args`; a list for primitives with several results."""
@@ -91,7 +102,7 @@ def is_evaluating() -> bool:
 
 
 class use:
-    """Make an interpreter the current one inside the block."""
+    """Make an interpreter the current one inside the block, which is part of a trace."""
 
     __slots__ = ("interpreter", "token")
 
@@ -105,16 +116,15 @@ class use:
         _current.reset(self.token)
 
 
-class running(use):
-    """`use`, and afterwards the interpreter is dead: its tracers must not be used again."""
-
-    __slots__ = ()
-
-    def __exit__(self, error: Any, value: Any, traceback: Any) -> None:
-        super().__exit__(error, value, traceback)
-        self.interpreter.live = False
-        if error is None and config.current().check_leaks:
-            _check_leaks(self.interpreter)
+def _trace(interpreter: Interpreter, function: Callable[..., R], args: Sequence[Any]) -> R:
+    _current.set(interpreter)
+    try:
+        result = function(*args)
+    finally:
+        interpreter.live = False
+    if config.current().check_leaks:
+        _check_leaks(interpreter)
+    return result
 
 
 def _check_leaks(interpreter: Interpreter) -> None:
@@ -197,5 +207,5 @@ def is_differentiable(value: Any) -> bool:
 __all__ = [
     "Interpreter", "Tracer", "bind", "check_encloses", "check_live", "current", "escaped",
     "install_outermost", "is_differentiable", "is_evaluating", "literal", "literal_like",
-    "running", "type_of", "use", "user_frame",
+    "type_of", "use", "user_frame",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.core.interpreter import Interpreter, Tracer, check_encloses, current, running, type_of
+from rune.core.interpreter import Interpreter, Tracer, check_encloses, current, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
@@ -189,9 +189,7 @@ def stage(
     """The program of `function` on flat arguments of these types; it returns flat results."""
     writer = Stage(current())
     inputs = [writer.new_input(t) for t in types]
-    with running(writer):
-        outputs = list(function(*inputs))
-        return writer.program(outputs, name)
+    return writer.trace(lambda: writer.program(list(function(*inputs)), name))
 
 
 def is_kept() -> bool:

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from numbers import Number
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rune.errors import DimensionError
+from rune.errors import DimensionError, in_copied_context
 
 if TYPE_CHECKING:
     from rune.dims.algebra import Dim
 
+R = TypeVar("R")
 Questions = list[tuple["Dim", Any]]  # a size, and what it was found not to be
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -33,17 +33,19 @@ _questions: ContextVar[Questions | None] = ContextVar("rune_questions", default=
 watchers: list[Questions] = []
 
 
-@contextmanager
-def watching() -> Iterator[Questions]:
-    """Collect the questions that are asked inside the block, in this context."""
+def watched(function: Callable[..., R], *args: Any) -> tuple[R, Questions]:
+    """`function(*args)`, and the questions that were asked meanwhile."""
+    return in_copied_context(_watch, function, args)
+
+
+def _watch(function: Callable[..., R], args: Sequence[Any]) -> tuple[R, Questions]:
     asked: Questions = []
-    token = _questions.set(asked)
+    _questions.set(asked)
     watchers.append(asked)
     try:
-        yield asked
+        return function(*args), asked
     finally:
         watchers.pop()  # whichever: only their number counts
-        _questions.reset(token)
 
 
 def ask_equal(size: Dim, other: Any) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rune.core.evaluate import eval_program
-from rune.core.interpreter import running, type_of
+from rune.core.interpreter import type_of
 from rune.core.lower import Control, Host, Library, Scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Program
@@ -116,7 +116,6 @@ def _restage(
 ) -> Program:
     stage = _Decompose(routines, sorts)
     inputs = [stage.new_input(t) for t in types]
-    with running(stage):
-        staged = stage.program(function(*inputs), name)
+    staged = stage.trace(lambda: stage.program(function(*inputs), name))
     assert not staged.captured
     return staged.program

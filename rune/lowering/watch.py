@@ -23,7 +23,7 @@ import numpy as np
 
 from rune import dtypes, ops
 from rune.core.evaluate import eval_program
-from rune.core.interpreter import running, type_of
+from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import Stage
@@ -219,9 +219,7 @@ def _staged(
     """The watched program of inputs of these types that `run` writes."""
     stage = _Watch(wanted, sites)
     inputs = [stage.new_input(t) for t in types]
-    with running(stage):
-        staged = stage.program(run(stage, inputs), name)
-    return staged.closed()
+    return stage.trace(lambda: stage.program(run(stage, inputs), name)).closed()
 
 
 def _plain(

@@ -29,7 +29,7 @@ from rune.core.sizes import type_with_sizes
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, UndecidedComparison
-from rune.dims.guards import Questions, watching
+from rune.dims.guards import Questions, watched
 from rune.errors import DimensionError, RuneError, user_frame, with_context
 from rune.transforms.arguments import leaf_path
 from rune.transforms.reasons import Key
@@ -212,8 +212,7 @@ def _new_form(
         sizes = {name: dims.symbol(name, *bounds) for name, bounds in ranges.items()}
         types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
         try:
-            with watching() as asked:
-                found = traces.make(with_types(key, types))
+            found, asked = watched(traces.make, with_types(key, types))
         except DimensionError as error:
             narrower = _narrower(ranges, sizes, values, error)
             if narrower is None or not left:

@@ -16,7 +16,6 @@ from rune.core.interpreter import (
     Tracer,
     current,
     is_differentiable,
-    running,
     type_of,
     use,
 )
@@ -110,9 +109,8 @@ def push(
 def jvp_flat(function: Any, primals: Sequence[Any], tangents: Tangents) -> tuple[list, list]:
     """Outputs and tangents (None for zero) of a flat function."""
     interpreter = Jvp(current())
-    with running(interpreter):
-        args = [interpreter.join(p, t) for p, t in zip(primals, tangents, strict=True)]
-        pairs = [interpreter.split(out) for out in function(*args)]
+    args = [interpreter.join(p, t) for p, t in zip(primals, tangents, strict=True)]
+    pairs = interpreter.trace(lambda: [interpreter.split(out) for out in function(*args)])
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
-from rune.core.interpreter import Interpreter, current, running, type_of, use
+from rune.core.interpreter import Interpreter, current, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program, Var
-from rune.core.staging import Stage, stage
+from rune.core.staging import Stage, Staged, stage
 from rune.transforms.jvp import jvp_flat
 from rune.transforms.memo import per_program
 
@@ -114,10 +114,13 @@ def linearize_flat(
     tangents = [
         partial.new_input(type_of(p)) if a else None for p, a in zip(primals, active, strict=True)
     ]
-    with running(partial):
+
+    def run() -> tuple[list[Any], Staged, tuple[bool, ...]]:
         outs, out_tangents = jvp_flat(function, primals, tangents)
-        nonzero = tuple(t is not None for t in out_tangents)
         staged = partial.program([t for t in out_tangents if t is not None], "linear")
+        return outs, staged, tuple(t is not None for t in out_tangents)
+
+    outs, staged, nonzero = partial.trace(run)
     return outs, _pruned(staged.program, staged.captured, nonzero)
 
 
@@ -165,19 +168,21 @@ def split_program(
             partial.new_input(v.type) if u else next(given)
             for v, u in zip(program.inputs, unknown, strict=True)
         ]
-        with running(partial):
+
+        def evaluate() -> tuple[Staged, tuple[bool, ...], list[Any]]:
             outs = eval_program(program, args)
             free = forced or (False,) * len(outs)
             is_known = tuple(not partial.owns(o) and not f for o, f in zip(outs, free, strict=True))
-            staged = partial.program(
-                [o for o, k in zip(outs, is_known, strict=True) if not k],
-                f"{program.name}_unknown",
-            )
+            unknown_outs = [o for o, k in zip(outs, is_known, strict=True) if not k]
+            known_outs = [o for o, k in zip(outs, is_known, strict=True) if k]
+            return partial.program(unknown_outs, f"{program.name}_unknown"), is_known, known_outs
+
+        staged, is_known, known_outs = partial.trace(evaluate)
         linear = _pruned(staged.program, staged.captured, ())
         sources = tuple(_position(known, r) for r in linear.residuals)
         parts.extend((linear.program, sources, is_known))
         computed = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]
-        return [*(o for o, k in zip(outs, is_known, strict=True) if k), *computed]
+        return [*known_outs, *computed]
 
     staged = stage(run, known_types, f"{program.name}_known")
     return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])

@@ -12,7 +12,7 @@ from typing import Any
 from rune.core.interpreter import bind
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.staging import stage
-from rune.errors import MissingRule, at_line
+from rune.errors import MissingRule, in_copied_context, set_line
 from rune.ops import add
 from rune.ops.family import not_linear, types_text, zeros_of
 from rune.transforms.memo import per_program
@@ -28,6 +28,12 @@ def backward(
     `values` has one entry per input, ignored where it is linear; one cotangent per output.
     Errors: MissingRule when a primitive on the way has no transpose.
     """
+    return in_copied_context(_backward, program, linear, values, cotangents)
+
+
+def _backward(
+    program: Program, linear: Sequence[bool], values: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
     env = {v: x for v, x, lin in zip(program.inputs, values, linear, strict=True) if not lin}
     inputs = [v for v, lin in zip(program.inputs, linear, strict=True) if lin]
     linear_equations = _run_forward(program, env)
@@ -45,8 +51,8 @@ def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
     for equation in program.equations:
         if all(isinstance(a, Literal) or a in env for a in equation.operands):
             args = [_read(env, a) for a in equation.operands]
-            with at_line(equation.frame):
-                out = bind(equation.primitive, *args, **equation.params)
+            set_line(equation.frame)
+            out = bind(equation.primitive, *args, **equation.params)
             outs = out if equation.primitive.multiple_results else (out,)
             env.update(zip(equation.results, outs, strict=True))
         else:
@@ -75,15 +81,14 @@ def _transpose_equation(equation: Equation, env: dict[Var, Any], found: dict[Var
             hint=NOT_LINEAR, frame=equation.frame,
         )  # fmt: skip
     linear = [isinstance(a, Var) and a not in env for a in equation.operands]
-    with at_line(equation.frame):
-        _check_linear(equation, linear)
+    set_line(equation.frame)
+    _check_linear(equation, linear)
     inputs = [
         a.type if is_linear else _read(env, a)
         for a, is_linear in zip(equation.operands, linear, strict=True)
     ]
     ct = cts if primitive.multiple_results else cts[0]
-    with at_line(equation.frame):
-        out = primitive.transpose(ct, linear, *inputs, **equation.params)
+    out = primitive.transpose(ct, linear, *inputs, **equation.params)
     for atom, value, is_linear in zip(equation.operands, out, linear, strict=True):
         if is_linear:
             _accumulate(found, atom, value, env)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from rune import effects, tree
 from rune.core import axes
 from rune.core.evaluate import eval_program
-from rune.core.interpreter import Interpreter, current, running, type_of, use
+from rune.core.interpreter import Interpreter, current, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
@@ -86,9 +86,8 @@ def batch_flat(
 ) -> tuple[list[Any], list[bool]]:  # fmt: skip
     """Outputs with leading batch axes, and which of them have one."""
     interpreter = Batch(current(), size, axis_name)
-    with running(interpreter):
-        tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
-        pairs = [interpreter.split(o) for o in function(*tracers)]
+    tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
+    pairs = interpreter.trace(lambda: [interpreter.split(o) for o in function(*tracers)])
     return [v for v, _ in pairs], [b for _, b in pairs]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from rune import config, dtypes
 from rune.array import Array
 from rune.core.primitive import Primitive
-from rune.errors import BoundsError, Frame, NaNError, at_line
+from rune.errors import BoundsError, NaNError, in_copied_context, set_line
 from rune.transforms.arguments import key_path
 
 _IS = {"NaN": np.isnan, "infinity": np.isinf}
@@ -32,24 +32,23 @@ def without_faults(sites: Sequence[Any], outs: Sequence[Array]) -> list[Array]:
     *results, site, found = outs
     number = int(np.asarray(site))
     if number:
-        _raise(sites[number - 1], int(np.asarray(found)), results)
+        in_copied_context(_raise, sites[number - 1], int(np.asarray(found)), results)
     return results
 
 
 def _raise(site: Any, found: int, results: Sequence[Array]) -> NoReturn:
-    frame: Frame | None = site.frame
-    with at_line(frame):
-        if site.axis is None:
-            shape = tuple(d for d in site.type.shape if isinstance(d, int))
-            whole = len(shape) == site.type.ndim
-            where = list(map(int, np.unravel_index(found, shape))) if whole else found
-            shown = (n for n, r in enumerate(results) if _has(site.kind, r))
-            raise _number_error(site.kind, site.operation, site.type, where, next(shown, None))
-        raise BoundsError(
-            f"{site.operation}: found index {found} out of bounds "
-            f"(axis {site.axis} of {site.type})",
-            hint="without checks it is clamped when read, and dropped when written",
-        )
+    set_line(site.frame)
+    if site.axis is None:
+        shape = tuple(d for d in site.type.shape if isinstance(d, int))
+        whole = len(shape) == site.type.ndim
+        where = list(map(int, np.unravel_index(found, shape))) if whole else found
+        shown = (n for n, r in enumerate(results) if _has(site.kind, r))
+        raise _number_error(site.kind, site.operation, site.type, where, next(shown, None))
+    raise BoundsError(
+        f"{site.operation}: found index {found} out of bounds "
+        f"(axis {site.axis} of {site.type})",
+        hint="without checks it is clamped when read, and dropped when written",
+    )
 
 
 def _number_error(

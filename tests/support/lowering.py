@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from rune import dims, dtypes
-from rune.core.interpreter import running
 from rune.core.program import Literal, Program
-from rune.core.staging import Stage
+from rune.core.staging import Stage, Staged
 from rune.core.types import ArrayType
 from rune.dims import Dim
 from rune.lowering.codegen.target import Target
@@ -57,10 +56,12 @@ def program_of(function: Callable[..., Any], *types: ArrayType, name: str = "f")
     """The decomposed program of a function of tracers."""
     stage = Stage(None)
     inputs = [stage.new_input(t) for t in types]
-    with running(stage):
+
+    def run() -> Staged:
         out = function(*inputs)
-        outputs = out if isinstance(out, list | tuple) else [out]
-        staged = stage.program(outputs, name)
+        return stage.program(out if isinstance(out, list | tuple) else [out], name)
+
+    staged = stage.trace(run)
     assert not staged.captured
     return decompose(staged.program)
 

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.core.interpreter import literal, literal_like, running, type_of
+from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.lower import (
     Bitcast,
     Contraction,
@@ -41,7 +41,7 @@ from rune.core.lower import (
     View,
 )  # fmt: skip
 from rune.core.program import Atom, Equation, Program, Var, subprograms
-from rune.core.staging import Stage
+from rune.core.staging import Stage, Staged
 from rune.core.types import ArrayType
 from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
@@ -153,7 +153,8 @@ def _split_between(border: Border, program: Program) -> Program:
     stage = Stage(None)
     types = [t for v in program.inputs for t in border.types(v.type)]
     inputs = iter([stage.new_input(t) for t in types])
-    with running(stage):
+
+    def run() -> Staged:
         env: dict[Var, Any] = {v: border.enter(v.type, inputs) for v in program.inputs}
         for equation in program.equations:
             before = len(stage.equations)
@@ -161,7 +162,9 @@ def _split_between(border: Border, program: Program) -> Program:
             for k in range(before, len(stage.equations)):
                 stage.equations[k] = replace(stage.equations[k], frame=equation.frame)
         outputs = border.leave(_read(env, atom) for atom in program.outputs)
-        staged = stage.program(outputs, program.name)
+        return stage.program(outputs, program.name)
+
+    staged = stage.trace(run)
     assert not staged.captured
     return staged.program
 
