@@ -12,7 +12,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import required
-from rune.optim.leaves import filled, filled_real, kept, square_of
+from rune.optim.leaves import filled, filled_real, in_dtypes, square_of
 from rune.optim.transforms import (
     AdamState,
     Optimizer,
@@ -137,10 +137,10 @@ def scale_by_amsgrad(
         most = tree.map(
             lambda v, old: rnp.astype(rnp.maximum(v / second, old), v.dtype), nu, state.nu_max
         )
-        found = tree.map(
+        updates = tree.map(
             lambda m, v: rnp.astype(m / first / _root(v, eps_root, eps), m.dtype), mu, most
         )
-        return found, AmsgradState(count, mu, nu, most)
+        return updates, AmsgradState(count, mu, nu, most)
 
     def init(params: Tree) -> AmsgradState:
         return AmsgradState(*two_moments(params), filled_real(params, 0.0))
@@ -282,13 +282,13 @@ def scale_by_novograd(
         squares = tree.map(lambda g: rnp.sum(square_of(g)), grads)
         mean = running_mean("scale_by_novograd", b2, state.nu, squares)
         nu = tree.map(lambda g, v: rnp.where(state.count == 0, g, v), squares, mean)
-        nu = kept("scale_by_novograd", nu, state.nu)
+        nu = in_dtypes("scale_by_novograd", nu, state.nu)
 
         def momentum(g: Any, p: Any, m: Any, v: Any) -> Any:
             return b1 * m + (g / _root(v, eps_root, eps) + weight_decay * p)
 
         mu = tree.map(momentum, grads, required("scale_by_novograd", params), state.mu, nu)
-        mu = kept("scale_by_novograd", mu, state.mu)
+        mu = in_dtypes("scale_by_novograd", mu, state.mu)
         return mu, AdamState(state.count + 1, mu, nu)
 
     return Optimizer(init, update)
@@ -343,10 +343,10 @@ def scale_by_adan(
         c1, c2, c3 = (correction("scale_by_adan", b, t) for b in (b1, b2, b3))
 
         def direction(m: Any, v: Any, n: Any) -> Any:
-            moved = m / c1 + (1 - b2) * (v / c2)
-            return rnp.astype(moved / _root(n / c3, eps_root, eps), m.dtype)
+            momentum = m / c1 + (1 - b2) * (v / c2)
+            return rnp.astype(momentum / _root(n / c3, eps_root, eps), m.dtype)
 
-        last = kept("scale_by_adan", grads, state.g)
+        last = in_dtypes("scale_by_adan", grads, state.g)
         return tree.map(direction, m, v, n), AdanState(m, v, n, last, t)
 
     def init(params: Tree) -> AdanState:

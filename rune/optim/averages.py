@@ -61,8 +61,8 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
     """
 
     def leaf(new: Any, old: Any) -> Any:
-        kept = (1 - step_size) * same_shape("incremental_update", old, new)
-        return rnp.astype(step_size * new + kept, rnp.result_type(old))
+        decayed = (1 - step_size) * same_shape("incremental_update", old, new)
+        return rnp.astype(step_size * new + decayed, rnp.result_type(old))
 
     return tree.map(leaf, new_tensors, old_tensors)
 

@@ -87,8 +87,8 @@ def scale_by_factored_rms(
             shape = tuple(d for a, d in enumerate(p.shape) if a != gone)
             return rnp.zeros(shape, rnp.real(p).dtype)
 
-        made = [tree.map(lambda p, n=n: part(n, p), params) for n in range(3)]
-        return FactoredState(no_steps(), *made)
+        zeros = [tree.map(lambda p, n=n: part(n, p), params) for n in range(3)]
+        return FactoredState(no_steps(), *zeros)
 
     def update(
         grads: Tree, state: FactoredState, params: Tree = None
@@ -97,11 +97,12 @@ def scale_by_factored_rms(
         decay = 1.0 - step ** (-decay_rate)
         leaves, treedef = tree.flatten(grads)
         parts = (treedef.flatten_up_to(t) for t in (state.rows, state.columns, state.elements))
-        found = [
-            _scaled(g, axes_of(g), square_of(g) + epsilon, decay, *kept)
-            for g, *kept in zip(leaves, *parts, strict=True)
+        scaled_leaves = [
+            _scaled(g, axes_of(g), square_of(g) + epsilon, decay, *moments)
+            for g, *moments in zip(leaves, *parts, strict=True)
         ]
-        out, *kept = (tree.unflatten(treedef, list(column)) for column in zip(*found, strict=True))
-        return out, FactoredState(state.count + 1, *kept)
+        columns = zip(*scaled_leaves, strict=True)
+        updates, *moments = (tree.unflatten(treedef, list(column)) for column in columns)
+        return updates, FactoredState(state.count + 1, *moments)
 
     return Optimizer(init, update)

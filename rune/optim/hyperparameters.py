@@ -67,26 +67,26 @@ def inject_hyperparams(
         bound.apply_defaults()
         schedules, numbers, fixed = _kinds(bound.arguments, static)
 
-        def made(values: Mapping[str, Any]) -> ExtraArgsOptimizer:
-            whole = inspect.BoundArguments(signature, type(bound.arguments)())
-            whole.arguments.update({**bound.arguments, **fixed, **values})
-            return with_extra_args_support(inner_factory(*whole.args, **whole.kwargs))
+        def optimizer_of(values: Mapping[str, Any]) -> ExtraArgsOptimizer:
+            call = inspect.BoundArguments(signature, type(bound.arguments)())
+            call.arguments.update({**bound.arguments, **fixed, **values})
+            return with_extra_args_support(inner_factory(*call.args, **call.kwargs))
 
-        def at(count: Any, kept: Mapping[str, Any]) -> dict[str, Any]:
-            found = {name: rnp.asarray(schedule(count)) for name, schedule in schedules.items()}
-            return {**kept, **found}
+        def at(count: Any, hyperparams: Mapping[str, Any]) -> dict[str, Any]:
+            scheduled = {name: rnp.asarray(schedule(count)) for name, schedule in schedules.items()}
+            return {**hyperparams, **scheduled}
 
         def init(params: Tree) -> HyperparamsState:
-            kept = {name: rnp.asarray(value) for name, value in numbers.items()}
-            values = at(no_steps(), kept)
-            return HyperparamsState(no_steps(), values, made(values).init(params))
+            constants = {name: rnp.asarray(value) for name, value in numbers.items()}
+            values = at(no_steps(), constants)
+            return HyperparamsState(no_steps(), values, optimizer_of(values).init(params))
 
         def update(
             grads: Tree, state: HyperparamsState, params: Tree = None, **extra: Any
         ) -> tuple[Tree, HyperparamsState]:
             values = at(state.count, state.hyperparams)
-            found, after = made(values).update(grads, state.inner_state, params, **extra)
-            return found, HyperparamsState(state.count + 1, values, after)
+            updates, after = optimizer_of(values).update(grads, state.inner_state, params, **extra)
+            return updates, HyperparamsState(state.count + 1, values, after)
 
         return ExtraArgsOptimizer(init, update)
 
@@ -100,8 +100,8 @@ def _kinds(
     schedules: dict[str, Any] = {}
     numbers: dict[str, Any] = {}
     fixed: dict[str, Any] = {}
-    for name, given in arguments.items():
-        value = opened(given)
+    for name, argument in arguments.items():
+        value = opened(argument)
         is_number = isinstance(value, int | float | Array | Tracer | np.ndarray | np.generic)
         if name in static or isinstance(value, bool | Optimizer):
             fixed[name] = value

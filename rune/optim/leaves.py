@@ -34,7 +34,7 @@ def square_of(x: Any) -> Any:
     return real * real + imag * imag
 
 
-def kept(name: str, new: Tree, old: Tree) -> Tree:
+def in_dtypes(name: str, new: Tree, old: Tree) -> Tree:
     """`new` in the dtypes of `old`. Errors: DtypeError for complex numbers where real ones were."""
 
     def leaf(a: Any, b: Any) -> Any:

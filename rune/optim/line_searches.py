@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
-from rune.optim.leaves import filled, kept, real_leaves
+from rune.optim.leaves import filled, in_dtypes, real_leaves
 from rune.optim.transforms import (
     ExtraArgsOptimizer,
     Tree,
@@ -53,8 +53,8 @@ def _start(name: str, params: Tree, grad: Tree) -> LineSearchState:
     )
 
 
-def _known(name: str, **given: Any) -> None:
-    missing = [what for what, value in given.items() if value is None]
+def _known(name: str, **arguments: Any) -> None:
+    missing = [what for what, value in arguments.items() if value is None]
     if missing:
         raise ArgumentError(
             f"{name}: cannot search without {', '.join(missing)}",
@@ -103,14 +103,14 @@ def scale_by_zoom_linesearch(
         grad: Tree = None, value_fn: Any = None, **extra: Any,
     ) -> tuple[Tree, LineSearchState]:  # fmt: skip
         _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
-        grad = kept(name, grad, params)
+        grad = in_dtypes(name, grad, params)
         evaluate, known = value_and_grad(value_fn), _taken(value_fn, extra)
         number = state.learning_rate.dtype
 
         def at(length: Any) -> Line:
-            found, slopes = evaluate(apply_updates(params, scaled(updates, length)), **known)
+            loss, slopes = evaluate(apply_updates(params, scaled(updates, length)), **known)
             slope = inner_product(slopes, updates)
-            return Line(length, rnp.astype(found, number), rnp.astype(slope, number), slopes)
+            return Line(length, rnp.astype(loss, number), rnp.astype(slope, number), slopes)
 
         slope = rnp.astype(inner_product(grad, updates), number)
         here = Line(rnp.zeros((), number), rnp.astype(value, number), slope, grad)
@@ -170,21 +170,21 @@ def scale_by_backtracking_linesearch(
             point = apply_updates(params, scaled(updates, length))
             return rnp.astype(value_fn(point, **known), number)
 
-        def is_enough(length: Any, found: Any) -> Any:
-            return found <= (1 + rtol) * here + slope_rtol * length * slope + atol
+        def is_enough(length: Any, loss: Any) -> Any:
+            return loss <= (1 + rtol) * here + slope_rtol * length * slope + atol
 
         first = rnp.minimum(increase_factor * state.learning_rate, max_learning_rate)
-        length, found, steps = _shortened(
+        length, loss, steps = _shortened(
             first, decrease_factor, value_at, is_enough, max_backtracking_steps
         )
-        is_met = is_enough(length, found)
+        is_met = is_enough(length, loss)
         # Nothing is gained by a step that makes the value worse, or not a number.
-        length, found = rnp.where(is_met, length, 0.0), rnp.where(is_met, found, here)
-        moved = scaled(updates, length)
-        there = apply_updates(params, moved)
-        kept = value_and_grad(value_fn)(there, **known)[1] if store_grad else None
+        length, loss = rnp.where(is_met, length, 0.0), rnp.where(is_met, loss, here)
+        step = scaled(updates, length)
+        there = apply_updates(params, step)
+        gradient = value_and_grad(value_fn)(there, **known)[1] if store_grad else None
         rate = rnp.where(is_met, length, first)
-        return moved, LineSearchState(rate, found, kept, steps, is_met)
+        return step, LineSearchState(rate, loss, gradient, steps, is_met)
 
     def init(params: Tree) -> LineSearchState:
         return _start(name, params, filled(params, 0.0) if store_grad else None)
@@ -199,8 +199,8 @@ def _shortened(
     """The first of first, factor first, factor² first, … that is enough; value there; the count."""
 
     def goes_on(carry: Any) -> Any:
-        length, found, steps = carry
-        return ~is_enough(length, found) & (steps < most)
+        length, loss, steps = carry
+        return ~is_enough(length, loss) & (steps < most)
 
     def again(carry: Any) -> Any:
         shorter = factor * carry[0]
@@ -223,15 +223,15 @@ def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tup
     """
 
     def value_and_gradient(params: Tree, *args: Any, state: Tree, **named: Any) -> tuple[Any, Tree]:
-        found = filter(_is_search, tree.leaves(state, _is_search))
-        kept = [search for search in found if search.grad is not None]
-        if len(kept) != 1:
+        searches = filter(_is_search, tree.leaves(state, _is_search))
+        candidates = [search for search in searches if search.grad is not None]
+        if len(candidates) != 1:
             raise ArgumentError(
-                f"value_and_grad_from_state: cannot choose among {len(kept)} line searches that "
-                "keep value and gradient",
+                f"value_and_grad_from_state: cannot choose among {len(candidates)} line searches "
+                "that keep value and gradient",
                 hint="a state of one zoom line search, or of backtracking with store_grad=True",
             )
-        (last,) = kept
+        (last,) = candidates
         number = last.value.dtype
 
         def compute(_: Any) -> tuple[Any, Tree]:

@@ -14,7 +14,7 @@ import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import required
-from rune.optim.leaves import filled, kept
+from rune.optim.leaves import filled, in_dtypes
 from rune.optim.line_searches import scale_by_zoom_linesearch
 from rune.optim.transforms import (
     ExtraArgsOptimizer,
@@ -71,7 +71,7 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
         return LbfgsState(no_steps(), zeros, zeros, ring, ring, rnp.zeros(memory_size, number))
 
     def update(grads: Tree, state: LbfgsState, params: Tree = None) -> tuple[Tree, LbfgsState]:
-        grads = kept("scale_by_lbfgs", grads, required("scale_by_lbfgs", params))
+        grads = in_dtypes("scale_by_lbfgs", grads, required("scale_by_lbfgs", params))
         step, change = _difference(params, state.params), _difference(grads, state.updates)
         curvature = inner_product(step, change)
         is_kept = (state.count > 0) & (curvature > 0)
@@ -90,8 +90,8 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
             norm = rnp.sqrt(inner_product(grads, grads))
             size = rnp.where(is_kept, last, 1.0 / rnp.maximum(norm, 1.0))
         order = (state.count + rnp.arange(memory_size)) % memory_size  # the oldest first
-        found = _two_loops(grads, steps, changes, weights, order, size)
-        return found, LbfgsState(state.count + 1, params, grads, steps, changes, weights)
+        direction = _two_loops(grads, steps, changes, weights, order, size)
+        return direction, LbfgsState(state.count + 1, params, grads, steps, changes, weights)
 
     return Optimizer(init, update)
 
@@ -115,8 +115,8 @@ def _two_loops(
         share = weights[place] * inner_product(at(steps, place), vector)
         return less(vector, share, at(changes, place)), share
 
-    def forth(vector: Tree, given: Any) -> tuple[Tree, None]:
-        place, share = given
+    def forth(vector: Tree, pair: Any) -> tuple[Tree, None]:
+        place, share = pair
         missing = weights[place] * inner_product(at(changes, place), vector) - share
         return less(vector, missing, at(steps, place)), None
 

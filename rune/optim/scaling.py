@@ -9,7 +9,7 @@ import rune.numpy as rnp
 from rune import ops, tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import beside_params
-from rune.optim.leaves import filled, filled_real, kept, square_of
+from rune.optim.leaves import filled, filled_real, in_dtypes, square_of
 from rune.optim.transforms import (
     AdamState,
     CountState,
@@ -172,7 +172,7 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> O
 
     def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
         total = tree.map(lambda g, v: square_of(g) + v, grads, state.nu)
-        total = kept("scale_by_rss", total, state.nu)
+        total = in_dtypes("scale_by_rss", total, state.nu)
 
         def leaf(g: Any, v: Any) -> Any:
             some = v > 0
@@ -204,11 +204,11 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
         grads: Tree, state: AdadeltaState, params: Tree = None
     ) -> tuple[Tree, AdadeltaState]:
         squares = running_squares("scale_by_adadelta", rho, state.e_g, grads)
-        moved = tree.map(
+        updates = tree.map(
             lambda g, v, x: rnp.sqrt(x + eps) / rnp.sqrt(v + eps) * g, grads, squares, state.e_x
         )
-        return moved, AdadeltaState(
-            squares, running_squares("scale_by_adadelta", rho, state.e_x, moved)
+        return updates, AdadeltaState(
+            squares, running_squares("scale_by_adadelta", rho, state.e_x, updates)
         )
 
     return Optimizer(
@@ -237,10 +237,10 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
         count = state.count + 1
         mu = running_mean("scale_by_adamax", b1, state.mu, grads)
         nu = tree.map(lambda g, v: rnp.maximum(rnp.abs(g) + eps, b2 * v), grads, state.nu)
-        nu = kept("scale_by_adamax", nu, state.nu)
+        nu = in_dtypes("scale_by_adamax", nu, state.nu)
         first = correction("scale_by_adamax", b1, count)
-        found = tree.map(lambda m, v: rnp.astype(m / first / v, m.dtype), mu, nu)
-        return found, AdamState(count, mu, nu)
+        updates = tree.map(lambda m, v: rnp.astype(m / first / v, m.dtype), mu, nu)
+        return updates, AdamState(count, mu, nu)
 
     return Optimizer(two_moments, update)
 
@@ -269,13 +269,13 @@ def scale_by_yogi(
         count = state.count + 1
         mu = running_mean("scale_by_yogi", b1, state.mu, grads)
         nu = tree.map(leaf_of_squares, tree.map(square_of, grads), state.nu)
-        nu = kept("scale_by_yogi", nu, state.nu)
+        nu = in_dtypes("scale_by_yogi", nu, state.nu)
         first = correction("scale_by_yogi", b1, count)
         second = correction("scale_by_yogi", b2, count)
 
         def leaf(m: Any, v: Any) -> Any:
-            found = (m / first) / (rnp.sqrt(v / second + eps_root) + eps)
-            return rnp.astype(found, m.dtype)
+            direction = (m / first) / (rnp.sqrt(v / second + eps_root) + eps)
+            return rnp.astype(direction, m.dtype)
 
         return tree.map(leaf, mu, nu), AdamState(count, mu, nu)
 
@@ -297,7 +297,7 @@ def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
 
     def update(grads: Tree, state: LionState, params: Tree = None) -> tuple[Tree, LionState]:
         signs = tree.map(lambda g, m: rnp.sign((1 - b1) * g + b1 * m), grads, state.mu)
-        return kept("scale_by_lion", signs, state.mu), LionState(
+        return in_dtypes("scale_by_lion", signs, state.mu), LionState(
             running_mean("scale_by_lion", b2, state.mu, grads)
         )
 

@@ -75,12 +75,12 @@ def polynomial_schedule(
     return schedule
 
 
-def _boundaries(name: str, given: Mapping[int, float] | None) -> Mapping[int, float]:
+def _boundaries(name: str, scales: Mapping[int, float] | None) -> Mapping[int, float]:
     """Scales by step, none by default."""
-    for boundary in given or {}:
+    for boundary in scales or {}:
         if not isinstance(boundary, int) or boundary < 0:
             raise ArgumentError(f"{name}: cannot use the boundary {boundary!r} (a step from 0 on)")
-    return given or {}
+    return scales or {}
 
 
 def piecewise_constant_schedule(
@@ -126,19 +126,21 @@ def piecewise_interpolate_schedule(
             f"piecewise_interpolate_schedule: cannot use {interpolate_type!r} (linear or cosine)"
         )
     points, value = [(0, init_value)], init_value
-    given = _boundaries("piecewise_interpolate_schedule", boundaries_and_scales)
-    for boundary, factor in sorted(given.items()):
+    scales = _boundaries("piecewise_interpolate_schedule", boundaries_and_scales)
+    for boundary, factor in sorted(scales.items()):
         value = value * factor
         points.append((boundary, value))
 
     def schedule(count: Any) -> Any:
-        found: Any = points[0][1]
+        rate: Any = points[0][1]
         for (start, low), (end, high) in itertools.pairwise(points):
-            done = rnp.clip(rnp.divide(rnp.subtract(count, start), max(end - start, 1)), 0.0, 1.0)
+            progress = rnp.clip(
+                rnp.divide(rnp.subtract(count, start), max(end - start, 1)), 0.0, 1.0
+            )
             if interpolate_type == "cosine":
-                done = 0.5 * (1.0 - rnp.cos(math.pi * done))
-            found = found + (high - low) * done
-        return found
+                progress = 0.5 * (1.0 - rnp.cos(math.pi * progress))
+            rate = rate + (high - low) * progress
+        return rate
 
     return schedule
 
@@ -308,11 +310,11 @@ def warmup_cosine_decay_schedule(
     >>> float(optim.warmup_cosine_decay_schedule(0.0, 1.0, 4, 10)(2))
     0.5
     """
-    rest = _steps(
+    cosine_steps = _steps(
         "warmup_cosine_decay_schedule", "decay_steps - warmup_steps", decay_steps - warmup_steps
     )
     alpha = end_value / peak_value if peak_value else 0.0
-    down = cosine_decay_schedule(peak_value, rest, alpha, exponent)
+    down = cosine_decay_schedule(peak_value, cosine_steps, alpha, exponent)
     return _warmed_up(init_value, peak_value, warmup_steps, down)
 
 

@@ -9,7 +9,7 @@ import rune.numpy as rnp
 from rune import random, tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import ema
-from rune.optim.leaves import filled, kept, real_leaves
+from rune.optim.leaves import filled, in_dtypes, real_leaves
 from rune.optim.transforms import (
     ExtraArgsOptimizer,
     Optimizer,
@@ -116,19 +116,19 @@ def scale_by_rprop(
         )
 
     def length(g: Any, last: Any, size: Any) -> Any:
-        moved = rnp.where(g * last > 0, eta_plus * size, eta_minus * size)
-        moved = rnp.clip(moved, min_step_size, max_step_size)
-        return rnp.where(g * last == 0, size, moved)
+        scaled = rnp.where(g * last > 0, eta_plus * size, eta_minus * size)
+        scaled = rnp.clip(scaled, min_step_size, max_step_size)
+        return rnp.where(g * last == 0, size, scaled)
 
     def update(grads: Tree, state: RpropState, params: Tree = None) -> tuple[Tree, RpropState]:
         real_leaves(name, grads)
         sizes = tree.map(length, grads, state.prev_updates, state.step_sizes)
-        sizes = kept(name, sizes, state.step_sizes)
+        sizes = in_dtypes(name, sizes, state.step_sizes)
         steps = tree.map(
             lambda g, last, size: rnp.where(g * last < 0, 0, size * rnp.sign(g)),
             grads, state.prev_updates, sizes,
         )  # fmt: skip
-        steps = kept(name, steps, state.prev_updates)
+        steps = in_dtypes(name, steps, state.prev_updates)
         return steps, RpropState(sizes, steps)
 
     def init(params: Tree) -> RpropState:
@@ -257,8 +257,8 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
             return (alpha + beta) * g - beta * rnp.where(first, g, last)
 
         old = state.previous_gradient
-        found = kept(name, tree.map(leaf, grads, old), old)
-        return found, OptimisticState(rnp.zeros((), bool), kept(name, grads, old))
+        updates = in_dtypes(name, tree.map(leaf, grads, old), old)
+        return updates, OptimisticState(rnp.zeros((), bool), in_dtypes(name, grads, old))
 
     return Optimizer(
         lambda params: OptimisticState(rnp.ones((), bool), filled(params, 0.0)), update
@@ -315,8 +315,8 @@ def add_noise(eta: float, gamma: float, key: Any) -> Optimizer:
             rnp.astype(size * random.normal(random.fold_in(now, n), g.shape, _drawn(g)), g.dtype)
             for n, g in enumerate(leaves)
         ]
-        found = [g + e for g, e in zip(leaves, noise, strict=True)]
-        return tree.unflatten(treedef, found), NoiseState(count, following)
+        noisy = [g + e for g, e in zip(leaves, noise, strict=True)]
+        return tree.unflatten(treedef, noisy), NoiseState(count, following)
 
     return Optimizer(init, update)
 

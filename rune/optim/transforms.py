@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError
-from rune.optim.leaves import Tree, filled, filled_real, kept, square_of
+from rune.optim.leaves import Tree, filled, filled_real, in_dtypes, square_of
 from rune.transforms.arguments import required_number
 
 Rate = Any  # a number, an array, or a function of the step count
@@ -82,7 +82,7 @@ def apply_updates(params: Tree, updates: Tree) -> Tree:
     >>> optim.apply_updates({"w": rnp.ones(1)}, {"w": rnp.ones(1)})
     {'w': Array([2.], f32[1], cpu:0)}
     """
-    return kept("apply_updates", tree.map(rnp.add, params, updates), params)
+    return in_dtypes("apply_updates", tree.map(rnp.add, params, updates), params)
 
 
 def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
@@ -163,8 +163,8 @@ def named_chain(*parts: tuple[str, Optimizer]) -> ExtraArgsOptimizer:
     def update(
         grads: Tree, state: dict[str, Tree], params: Tree = None, **extra: Any
     ) -> tuple[Tree, dict[str, Tree]]:
-        found, after = inner.update(grads, tuple(state[n] for n in names), params, **extra)
-        return found, dict(zip(names, after, strict=True))
+        updates, after = inner.update(grads, tuple(state[n] for n in names), params, **extra)
+        return updates, dict(zip(names, after, strict=True))
 
     return ExtraArgsOptimizer(init, update)
 
@@ -250,10 +250,10 @@ def trace(decay: float, nesterov: bool = False) -> Optimizer:
     required_number("trace", "decay", decay, 0)
 
     def update(grads: Tree, state: TraceState, params: Tree = None) -> tuple[Tree, Tree]:
-        moved = tree.map(lambda g, v: g + decay * same_shape("trace", v, g), grads, state.trace)
-        velocity = kept("trace", moved, state.trace)
+        sums = tree.map(lambda g, v: g + decay * same_shape("trace", v, g), grads, state.trace)
+        velocity = in_dtypes("trace", sums, state.trace)
         ahead = tree.map(lambda g, v: g + decay * v, grads, velocity) if nesterov else velocity
-        return kept("trace", ahead, velocity), TraceState(velocity)
+        return in_dtypes("trace", ahead, velocity), TraceState(velocity)
 
     return Optimizer(lambda params: TraceState(tree.map(rnp.zeros_like, params)), update)
 
@@ -307,7 +307,7 @@ def running_mean(name: str, decay: Any, old: Tree, new: Tree) -> Tree:
     def leaf(a: Any, b: Any) -> Any:
         return (1 - decay) * b + decay * same_shape(name, a, b)
 
-    return kept(name, tree.map(leaf, old, new), old)
+    return in_dtypes(name, tree.map(leaf, old, new), old)
 
 
 def same_shape(name: str, old: Any, new: Any) -> Any:

@@ -14,8 +14,7 @@ import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import beside_params
-from rune.optim.leaves import kept as in_dtypes
-from rune.optim.leaves import real_leaves
+from rune.optim.leaves import in_dtypes, real_leaves
 from rune.optim.transforms import (
     ExtraArgsOptimizer,
     Optimizer,
@@ -85,23 +84,23 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
             raise ArgumentError("masked: cannot use the mask (a tree of bools required)")
         return [bool(flag) for flag in flags]
 
-    def kept(values: Tree) -> list[Any] | None:
+    def selected(values: Tree) -> list[Any] | None:
         if values is None:
             return None
         flags = chosen(values)
         return [x for x, flag in zip(tree.leaves(values), flags, strict=True) if flag]
 
     def init(params: Tree) -> Tree:
-        return willing.init(kept(params))
+        return willing.init(selected(params))
 
     def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
-        found, state = willing.update(kept(grads), state, kept(params), **extra)
-        following = iter(found)
+        inner_updates, state = willing.update(selected(grads), state, selected(params), **extra)
+        following = iter(inner_updates)
         leaves, treedef = tree.flatten(grads)
-        made = [
+        updates = [
             next(following) if flag else x for x, flag in zip(leaves, chosen(grads), strict=True)
         ]
-        return tree.unflatten(treedef, made), state
+        return tree.unflatten(treedef, updates), state
 
     return ExtraArgsOptimizer(init, update)
 
@@ -127,23 +126,23 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
             f"multi_transform: cannot read {type(transforms).__name__} (label -> optimizer)"
         )
 
-    def given(values: Tree) -> Tree:
-        found = labels(values) if callable(labels) else labels
-        unknown = [x for x in tree.leaves(found) if x not in transforms]
+    def labels_of(values: Tree) -> Tree:
+        assigned = labels(values) if callable(labels) else labels
+        unknown = [x for x in tree.leaves(assigned) if x not in transforms]
         if unknown:
             raise ArgumentError(
                 f"multi_transform: cannot find an optimizer for label {unknown[0]!r} "
                 f"(labels are {', '.join(map(repr, transforms))})"
             )
-        return found
+        return assigned
 
     def of(label: Any) -> ExtraArgsOptimizer:
-        return masked(transforms[label], lambda v: tree.map(lambda x: x == label, given(v)))
+        return masked(transforms[label], lambda v: tree.map(lambda x: x == label, labels_of(v)))
 
     parts = {label: of(label) for label in transforms}
 
     def init(params: Tree) -> Tree:
-        given(params)
+        labels_of(params)
         return {label: part.init(params) for label, part in parts.items()}
 
     def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
@@ -232,16 +231,16 @@ def conditionally_transform(
         grads: Tree, state: ConditionState, params: Tree = None, **extra: Any
     ) -> tuple[Tree, ConditionState]:
         def step(_: Any) -> tuple[Tree, Tree]:
-            moved, inside = willing.update(grads, state.inner, params, **extra)
-            return in_dtypes("conditionally_transform", moved, grads), inside
+            updates, inside = willing.update(grads, state.inner, params, **extra)
+            return in_dtypes("conditionally_transform", updates, grads), inside
 
-        found, after = control.cond(
+        updates, after = control.cond(
             should_transform_fn(state.step),
             step,
             lambda _: (grads, state.inner),
             None,
         )
-        return found, ConditionState(state.step + 1, after)
+        return updates, ConditionState(state.step + 1, after)
 
     return ExtraArgsOptimizer(lambda params: ConditionState(no_steps(), inner.init(params)), update)
 
@@ -266,8 +265,8 @@ def apply_every(k: int = 1) -> Optimizer:
         total = tree.map(lambda g, a: g + rnp.where(state.count == 0, 0, a), grads, state.grad_acc)
         is_last = state.count == k - 1
         total = in_dtypes("apply_every", total, state.grad_acc)
-        found = tree.map(lambda a: rnp.where(is_last, a, 0), total)
-        return found, EveryState((state.count + 1) % k, total)
+        updates = tree.map(lambda a: rnp.where(is_last, a, 0), total)
+        return updates, EveryState((state.count + 1) % k, total)
 
     return Optimizer(
         lambda params: EveryState(no_steps(), tree.map(rnp.zeros_like, params)), update
@@ -313,17 +312,17 @@ def multi_steps(
         is_full = state.mini_step + 1 >= k
 
         def step(_: Any) -> tuple[Tree, Tree, Tree]:
-            found, after = willing.update(mean, state.inner, params, **extra)
-            found = in_dtypes("multi_steps", found, mean)
-            return found, after, tree.map(rnp.zeros_like, mean)
+            updates, after = willing.update(mean, state.inner, params, **extra)
+            updates = in_dtypes("multi_steps", updates, mean)
+            return updates, after, tree.map(rnp.zeros_like, mean)
 
         def wait(_: Any) -> tuple[Tree, Tree, Tree]:
             return tree.map(rnp.zeros_like, mean), state.inner, mean
 
-        found, after, mean = control.cond(is_full, step, wait, None)
+        updates, after, mean = control.cond(is_full, step, wait, None)
         mini = rnp.where(is_full, 0, state.mini_step + 1)
         rounds = state.gradient_step + rnp.astype(is_full, "i32")
-        return found, MultiStepsState(mini, rounds, after, mean)
+        return updates, MultiStepsState(mini, rounds, after, mean)
 
     return ExtraArgsOptimizer(init, update)
 
@@ -355,10 +354,10 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsO
             fine = fine & rnp.all(rnp.isfinite(leaf))
         in_a_row = rnp.where(fine, 0, state.in_a_row + 1)
         through = fine | (in_a_row > max_consecutive_errors)
-        found, after = willing.update(grads, state.inner, params, **extra)
-        found = tree.map(lambda u: rnp.where(through, u, 0), found)
+        updates, after = willing.update(grads, state.inner, params, **extra)
+        updates = tree.map(lambda u: rnp.where(through, u, 0), updates)
         after = tree.map(lambda new, old: rnp.where(through, new, old), after, state.inner)
         in_all = state.in_all + rnp.astype(~fine, "i32")
-        return found, FiniteState(in_a_row, in_all, fine, after)
+        return updates, FiniteState(in_a_row, in_all, fine, after)
 
     return ExtraArgsOptimizer(init, update)

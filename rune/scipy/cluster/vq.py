@@ -36,8 +36,8 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         raise ShapeError(f"vq: cannot find the nearest of no codes ({codes.shape})")
     square = rnp.sum(rnp.square(points[:, None, :] - codes[None, :, :]), -1)
     nearest = rnp.argmin(square, axis=1)
-    found = rnp.take_along_axis(square, nearest[:, None], 1)[:, 0]
-    return nearest.astype(rnp.int32), rnp.sqrt(found)
+    least = rnp.take_along_axis(square, nearest[:, None], 1)[:, 0]
+    return nearest.astype(rnp.int32), rnp.sqrt(least)
 
 
 def whiten(obs: Any, check_finite: bool = True) -> Any:

@@ -90,7 +90,7 @@ def _dct3(x: Any) -> Any:
 
 
 def _interleaved(even: Any, odd: Any) -> Any:
-    """The elements at even places and those at odd ones, of which there may be one less."""
+    """The elements at even places and those at odd ones, of which there may be one fewer."""
     n = _size(even) + _size(odd)
     odd = _cut_or_padded(odd, _size(even))
     both = concatenate([even[..., None], odd[..., None]], axis=-1)
@@ -101,8 +101,8 @@ def _dct4(x: Any) -> Any:
     """By the first N of 2N frequencies of x turned by quarter steps."""
     n = _size(x)
     turned = x * _turns(n, 4 * n, x)
-    found = fft(turned, 2 * n)[..., :n] * _turns(n, 8 * n, x, 2, 1)
-    return 2 * real(found)
+    spectrum = fft(turned, 2 * n)[..., :n] * _turns(n, 8 * n, x, 2, 1)
+    return 2 * real(spectrum)
 
 
 # --- sine transforms of real numbers --------------------------------------------------------------
@@ -337,9 +337,9 @@ def _one(
         raise ShapeError(f"{name}: cannot transform {type_of(x)} (axis {axis} is too short)")
     weights = _ENDS[family][kind] if orthogonal else ((), ())
     run = (_COSINE if family == "cosine" else _SINE)[kind]
-    found = c.by_parts(run, _weighted(x, weights[0], 1 / _ROOT))
-    found = _weighted(_normed(found, family, kind, norm), weights[1], _ROOT)
-    return moveaxis(found, -1, axis)
+    coefficients = c.by_parts(run, _weighted(x, weights[0], 1 / _ROOT))
+    coefficients = _weighted(_normed(coefficients, family, kind, norm), weights[1], _ROOT)
+    return moveaxis(coefficients, -1, axis)
 
 
 def _prepared(name: str, x: Any, n: Size | None, axis: int) -> Any:
@@ -356,10 +356,10 @@ def _prepared(name: str, x: Any, n: Size | None, axis: int) -> Any:
 
 
 def _cut_or_padded(x: Any, size: Size) -> Any:
-    found = type_of(x)
-    high = (*(0,) * (found.ndim - 1), size - found.shape[-1])
-    none = (0,) * found.ndim
-    zero = np.zeros((), found.dtype)
+    x_type = type_of(x)
+    high = (*(0,) * (x_type.ndim - 1), size - x_type.shape[-1])
+    none = (0,) * x_type.ndim
+    zero = np.zeros((), x_type.dtype)
     return x if high == none else pad(x, zero, low=none, high=high, interior=none)
 
 

@@ -81,8 +81,8 @@ class OdeSolution:
         share = ((rnp.ravel(times) - self.ts[step]) / self.lengths[step])[:, None]
         stages = [k[step] for k in self.stages]
         length = self.lengths[step][:, None]
-        found = between(self.method, self.starts[step], length, stages, share)
-        return rnp.reshape(found.T, (found.shape[1], *times.shape))
+        values = between(self.method, self.starts[step], length, stages, share)
+        return rnp.reshape(values.T, (values.shape[1], *times.shape))
 
 
 def solve_ivp(
@@ -176,7 +176,7 @@ def _steps(
     number = lambda v: rnp.asarray(v, rnp.finfo(y.dtype).dtype)  # noqa: E731
     h = first or float(first_step(func, number(t), y, sign, table.order, rtol, atol))
     least = 10 * float(rnp.finfo(y.dtype).eps)
-    ts, starts, kept, ends, tries = [t], [], [], [], 0
+    ts, starts, step_stages, ends, tries = [t], [], [], [], 0
     most = MOST
     while sign * (end - t) > 0 and h > least * abs(t):
         length = min(h, longest, abs(end - t))
@@ -189,9 +189,9 @@ def _steps(
             starts.append(y)
             if is_dense and table.more_nodes:
                 stages = more(number(t), y, number(sign * length), stages)
-            kept.append(stages)
+            step_stages.append(stages)
             ends.append(after)
             is_last = length == abs(end - t)
             t, y = end if is_last else t + sign * length, after
             ts.append(t)
-    return ts, starts, kept, ends, tries
+    return ts, starts, step_stages, ends, tries

@@ -81,27 +81,27 @@ def _walked(
         stages = stages_of(method, func, s.t, s.y, length)
         y, error = end_of(method, s.y, length, stages)
         norm = error_norm(error, s.y, y, rtol, atol)
-        taken = norm <= 1.0
+        is_accepted = norm <= 1.0
         following = next_step(rnp.abs(length), norm, method.order)
-        kept = [rnp.where(taken, a, b) for a, b in zip(stages, s.stages)]
+        last_stages = [rnp.where(is_accepted, a, b) for a, b in zip(stages, s.stages)]
         chosen = (
-            rnp.where(taken, a, b)
+            rnp.where(is_accepted, a, b)
             for a, b in (
                 (s.t + length, s.t), (y, s.y), (s.t, s.before), (s.y, s.last_y), (length, s.last_h),
             )
         )  # fmt: skip
         t, y, before, last_y, last_h = chosen
-        return _Walk(t, y, following, before, last_y, last_h, kept, s.n + 1)
+        return _Walk(t, y, following, before, last_y, last_h, last_stages, s.n + 1)
 
     def reach(s: _Walk, target: Any) -> tuple[_Walk, Any]:
         s = while_loop(towards(target), step, s._replace(n=rnp.asarray(0)))
         share = (target - s.before) / s.last_h
         reached = direction * (s.t - target) >= 0
-        found = between(method, s.last_y, s.last_h, s.stages, share)
-        return s, rnp.where(reached, found, rnp.nan)
+        value = between(method, s.last_y, s.last_h, s.stages, share)
+        return s, rnp.where(reached, value, rnp.nan)
 
-    _, found = scan(reach, start, times[1:])
-    return rnp.concatenate([y0[None], found])
+    _, later = scan(reach, start, times[1:])
+    return rnp.concatenate([y0[None], later])
 
 
 def _solve(settings: Any, func: Function, y0: Any, times: Any, *args: Any) -> Any:
@@ -112,14 +112,14 @@ _solve_vjp = custom_vjp(_solve, nondiff_argnums=(0, 1))
 
 
 def _forward(settings: Any, func: Function, y0: Any, times: Any, *args: Any) -> tuple[Any, Any]:
-    found = _solve_vjp(settings, func, y0, times, *args)
-    return found, (found, times, args)
+    solution = _solve_vjp(settings, func, y0, times, *args)
+    return solution, (solution, times, args)
 
 
 def _backward(settings: Any, func: Function, saved: Any, cotangents: Any) -> tuple[Any, ...]:
     """The adjoint equation from each time back to the one before."""
-    found, times, args = saved
-    _, back = _ravelled((found[0], found[0], args))
+    solution, times, args = saved
+    _, back = _ravelled((solution[0], solution[0], args))
 
     def augmented(v: Any, t: Any, *extra: Any) -> Any:
         """d/d(-t) of solution, adjoint and the adjoints of args, side by side."""
@@ -130,20 +130,20 @@ def _backward(settings: Any, func: Function, saved: Any, cotangents: Any) -> tup
 
     def across(carry: Any, i: Any) -> tuple[Any, Any]:
         adjoint, total = carry
-        value = func(found[i], times[i], *args)
+        value = func(solution[i], times[i], *args)
         time_slope = rnp.sum(value * cotangents[i])
-        start = _ravelled((found[i], adjoint, total))[0]
+        start = _ravelled((solution[i], adjoint, total))[0]
         span = rnp.stack([-times[i], -times[i - 1]])
         end = _solve_vjp(settings, augmented, start, span)[1]
         _, adjoint, total = back(end)
         return (adjoint + cotangents[i - 1], total), time_slope
 
     zeros = tree.map(lambda a: rnp.zeros_like(rnp.asarray(a)), args)
-    last = found.shape[0] - 1
+    last = solution.shape[0] - 1
     (adjoint, total), slopes = scan(across, (cotangents[-1], zeros), rnp.arange(last, 0, -1))
     # A later start shortens the way to all times but the first.
-    moved = -rnp.sum(func(found[0], times[0], *args) * (adjoint - cotangents[0]))
-    by_time = rnp.concatenate([rnp.reshape(moved, (1,)), rnp.flip(slopes, 0)])
+    start_slope = -rnp.sum(func(solution[0], times[0], *args) * (adjoint - cotangents[0]))
+    by_time = rnp.concatenate([rnp.reshape(start_slope, (1,)), rnp.flip(slopes, 0)])
     return adjoint, by_time, *total
 
 
@@ -189,8 +189,8 @@ def odeint(
     converted, captured = closure_convert(flat, start, times[0], *args)
     most = 2**31 - 1 if mxstep == rnp.inf else int(mxstep)
     settings = (rtol, atol, most, hmax)
-    found = _solve_vjp(settings, converted, start, times, *args, *captured)
-    return back(found)
+    solution = _solve_vjp(settings, converted, start, times, *args, *captured)
+    return back(solution)
 
 
 def _alike(start: Any, times: Any) -> tuple[Any, Any]:

@@ -90,11 +90,11 @@ def stages_of(method: Method, func: Callable[[Any, Any], Any], t: Any, y: Any, h
 def all_stages_of(
     method: Method, func: Callable[[Any, Any], Any], t: Any, y: Any, h: Any, stages: Sequence[Any]
 ) -> list[Any]:
-    """The stages of a step, and those that its continuous extension needs beside them."""
-    found = list(stages)
+    """The stages of a step, and the additional ones that its continuous extension needs."""
+    all_stages = list(stages)
     for node, row in zip(method.more_nodes, method.more_rows):
-        found.append(func(t + node * h, y + h * _weighed(found, row)))
-    return found
+        all_stages.append(func(t + node * h, y + h * _weighed(all_stages, row)))
+    return all_stages
 
 
 def end_of(method: Method, y: Any, h: Any, stages: Sequence[Any]) -> tuple[Any, Any]:
@@ -117,7 +117,7 @@ def between(method: Method, y: Any, h: Any, stages: Sequence[Any], share: Any) -
 
 
 def error_norm(error: Any, before: Any, after: Any, rtol: Any, atol: Any) -> Any:
-    """The root mean square of the error over what is tolerated: 1 is just acceptable."""
+    """The root mean square of the error over the tolerance: 1 is just acceptable."""
     scale = atol + rtol * rnp.maximum(rnp.abs(before), rnp.abs(after))
     return rnp.sqrt(rnp.mean(rnp.square(rnp.abs(error / scale))))
 

@@ -188,14 +188,14 @@ def _mapped(shares: Any, low: Any, high: Any) -> tuple[Any, Any]:
     either, both = from_low | to_high, from_low & to_high
     a, b = rnp.where(from_low, 0.0, low), rnp.where(to_high, 0.0, high)
     # One infinite end: x = a + t / (1 - t);  two: x = s / (1 - s²) with s = 2 t - 1.
-    rest = 1.0 - shares
-    one = shares / rest
+    complement = 1.0 - shares
+    one = shares / complement
     s = 2.0 * shares - 1.0
-    below = 4.0 * shares * rest
+    below = 4.0 * shares * complement
     sign = rnp.where(from_low, -1.0, 1.0)
     half = rnp.where(from_low, b, a) + sign * one
     x = rnp.where(both, s / below, rnp.where(either, half, a + (b - a) * shares))
     flip = rnp.where(from_low & (low > 0), -1.0, 1.0) * rnp.where(to_high & (high < 0), -1.0, 1.0)
-    slope_of_half = 1.0 / (rest * rest)
+    slope_of_half = 1.0 / (complement * complement)
     slope = rnp.where(both, 2.0 * (1.0 + s * s) / (below * below), slope_of_half)
     return x, rnp.where(either, flip * slope, b - a)

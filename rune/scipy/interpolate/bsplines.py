@@ -21,14 +21,14 @@ def _basis(t: Any, k: int, points: Any, count: int) -> tuple[Any, list[Any]]:
     interval = rnp.clip(rnp.searchsorted(t, points, side="right") - 1, k, count - 1)
     values = [rnp.ones_like(points)]
     for degree in range(1, k + 1):
-        found: list[Any] = [rnp.zeros_like(points)] * (degree + 1)
+        raised: list[Any] = [rnp.zeros_like(points)] * (degree + 1)
         for j in range(degree):
-            right, left = t[interval + j + 1], t[interval + j + 1 - degree]
-            gap = right - left
+            high, low = t[interval + j + 1], t[interval + j + 1 - degree]
+            gap = high - low
             share = values[j] / rnp.where(gap == 0, 1.0, gap)
-            found[j] = found[j] + (right - points) * share
-            found[j + 1] = found[j + 1] + (points - left) * share
-        values = found
+            raised[j] = raised[j] + (high - points) * share
+            raised[j + 1] = raised[j + 1] + (points - low) * share
+        values = raised
     return interval, values
 
 
@@ -83,26 +83,26 @@ class BSpline:
             return self.derivative(nu)(x, 0, extrapolate)
         (points,) = reals("BSpline", x)
         count = self.t.shape[0] - self.k - 1
-        kept = self.extrapolate if extrapolate is None else extrapolate
+        beyond = self.extrapolate if extrapolate is None else extrapolate
         first, last = self.t[self.k], self.t[count]
-        if kept == "periodic":
+        if beyond == "periodic":
             points = first + rnp.remainder(points - first, last - first)
         interval, values = _basis(self.t, self.k, points, count)
         shape = (*points.shape, *(1,) * (self.c.ndim - 1))
         out = sum(
             self.c[interval - self.k + j] * rnp.reshape(v, shape) for j, v in enumerate(values)
         )
-        if not kept:
+        if not beyond:
             is_inside = (points >= first) & (points <= last)
             out = rnp.where(rnp.reshape(is_inside, shape), out, rnp.nan)
         return points_at(out, points.ndim, self.axis)
 
     def derivative(self, nu: int = 1) -> BSpline:
         """The nu-th derivative, of degree k - nu."""
-        found = self
+        spline = self
         for _ in range(nu):
-            found = found._derived()
-        return found
+            spline = spline._derived()
+        return spline
 
     def _derived(self) -> BSpline:
         if self.k == 0:
@@ -120,7 +120,7 @@ class BSpline:
 tree.register_node(
     BSpline,
     lambda b: ((b.t, b.c), (b.k, b.extrapolate, b.axis)),
-    lambda kept, kids: unchecked(BSpline, (*kids, *kept)),
+    lambda static, kids: unchecked(BSpline, (*kids, *static)),
 )
 
 
@@ -152,8 +152,8 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0)
         for j, v in enumerate(values)
     )
     flat = rnp.reshape(y, (n, -1))
-    found = rnp.reshape(linalg.solve(matrix, flat), y.shape)
-    return unchecked(BSpline, (knots, found, k, True, axis % y.ndim))
+    coefficients = rnp.reshape(linalg.solve(matrix, flat), y.shape)
+    return unchecked(BSpline, (knots, coefficients, k, True, axis % y.ndim))
 
 
 def _knots(x: Any, k: int) -> Any:

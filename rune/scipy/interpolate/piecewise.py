@@ -54,18 +54,18 @@ class PPoly:
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
         """The value at points [*T] -> [*T, *S] (for axis 0), or the nu-th derivative there."""
-        kept = self.extrapolate if extrapolate is None else extrapolate
+        beyond = self.extrapolate if extrapolate is None else extrapolate
         coefficients = self.derivative(nu).c if nu else self.c
         (points,) = reals("PPoly", x)
         first, last = self.x[0], self.x[-1]
-        if kept == "periodic":
+        if beyond == "periodic":
             points = first + rnp.remainder(points - first, last - first)
         piece = rnp.searchsorted(self.x[1:-1], points, side="right")
         apart = rnp.reshape(points - self.x[piece], (*points.shape, *(1,) * (self.c.ndim - 2)))
         out = coefficients[0][piece]
         for row in coefficients[1:]:
             out = out * apart + row[piece]
-        if not kept:
+        if not beyond:
             is_inside = rnp.reshape((points >= first) & (points <= last), apart.shape)
             out = rnp.where(is_inside, out, rnp.nan)
         return points_at(out, points.ndim, self.axis)
@@ -85,22 +85,22 @@ class PPoly:
         """The nu-fold integral from x[0] on; that of a periodic one is not continued."""
         if nu < 0:
             return self.derivative(-nu)
-        found = self._extrapolated(self.extrapolate != "periodic" and self.extrapolate)
+        polynomial = self._extrapolated(self.extrapolate != "periodic" and self.extrapolate)
         for _ in range(nu):
-            found = found._integrated()
-        return found
+            polynomial = polynomial._integrated()
+        return polynomial
 
     def integrate(self, a: Any, b: Any) -> Any:
         """The integral from a to b."""
         if self.extrapolate != "periodic":
-            whole = self.antiderivative()
-            return whole(b) - whole(a)
+            primitive = self.antiderivative()
+            return primitive(b) - primitive(a)
         first, last = self.x[0], self.x[-1]
-        whole = self._extrapolated(True).antiderivative()
+        primitive = self._extrapolated(True).antiderivative()
 
         def until(point: Any) -> Any:
             periods = rnp.floor((point - first) / (last - first))
-            return whole(point - periods * (last - first)) + periods * whole(last)
+            return primitive(point - periods * (last - first)) + periods * primitive(last)
 
         return until(b) - until(a)
 
@@ -122,35 +122,35 @@ class PPoly:
 
 def unchecked(kind: type[Curve], values: tuple[Any, ...]) -> Curve:
     """Of any values for the fields of a dataclass: the leaves of a tree need not be arrays."""
-    made = object.__new__(kind)
+    instance = object.__new__(kind)
     for field, value in zip(fields(kind), values, strict=True):  # type: ignore[arg-type]
-        object.__setattr__(made, field.name, value)
-    return made
+        object.__setattr__(instance, field.name, value)
+    return instance
 
 
 tree.register_node(
     PPoly,
     lambda p: ((p.c, p.x), (p.extrapolate, p.axis)),
-    lambda kept, kids: unchecked(PPoly, (*kids, *kept)),
+    lambda static, kids: unchecked(PPoly, (*kids, *static)),
 )
 
 
 def require_rising(name: str, x: Any) -> None:
-    """Errors: ArgumentError for points, their values known, that do not rise or are not finite."""
-    found = seen(x)
-    if found is None or (np.all(np.isfinite(found)) and np.all(found[1:] > found[:-1])):
+    """Errors: ArgumentError if points of known values do not increase or are not finite."""
+    points = seen(x)
+    if points is None or (np.all(np.isfinite(points)) and np.all(points[1:] > points[:-1])):
         return
     raise ArgumentError(
         f"{name}: cannot use points that do not rise (or are not finite) ({x.shape})",
-        hint="sort them, and leave out what is there twice",
+        hint="sort them and drop duplicates",
     )
 
 
-def points_at(found: Any, rank: int, axis: int) -> Any:
+def points_at(values: Any, rank: int, axis: int) -> Any:
     """The result with its first `rank` axes, those of the points, at an axis of its own."""
     if axis == 0:
-        return found
-    return rnp.moveaxis(found, tuple(range(rank)), tuple(range(axis, axis + rank)))
+        return values
+    return rnp.moveaxis(values, tuple(range(rank)), tuple(range(axis, axis + rank)))
 
 
 def samples(name: str, x: Any, y: Any, axis: int, least: int) -> tuple[Any, Any]:
@@ -237,18 +237,18 @@ def CubicSpline(
     x, y = rising_samples("CubicSpline", x, y, axis, 2)
     if bc_type == "periodic":
         _require_closed(y)
-    kept = (bc_type != "periodic" or "periodic") if extrapolate is None else extrapolate
+    beyond = (bc_type != "periodic" or "periodic") if extrapolate is None else extrapolate
     flat = rnp.reshape(y, (y.shape[0], -1))
     matrix, right = _system(x, flat, bc_type)
     slopes = rnp.reshape(linalg.solve(matrix, right), y.shape)
-    return hermite(x, y, slopes, kept, axis)
+    return hermite(x, y, slopes, beyond, axis)
 
 
 def _require_closed(y: Any) -> None:
-    found = seen(y)
+    values = seen(y)
     # As SciPy's 1e-15 in f64: what a few roundings make of equal values.
     limit = 8 * float(rnp.finfo(y.dtype).eps)
-    if found is None or np.allclose(found[0], found[-1], rtol=limit, atol=limit):
+    if values is None or np.allclose(values[0], values[-1], rtol=limit, atol=limit):
         return
     raise ArgumentError(
         "CubicSpline: cannot use bc_type='periodic' (the first and the last value differ)"
@@ -272,10 +272,10 @@ def _system(x: Any, y: Any, bc_type: str) -> tuple[Any, Any]:
 def _row_matrix(n: int, rows: int, h: Any) -> Any:
     """h[i+1] at column i, 2 (h[i] + h[i+1]) at i + 1, h[i] at i + 2, of row i."""
     row, column = rnp.arange(rows)[:, None], rnp.arange(n)[None, :]
-    left, right = h[:rows, None], h[1 : rows + 1, None]
-    out = rnp.where(column == row, right, 0.0)
-    out = out + rnp.where(column == row + 1, 2.0 * (left + right), 0.0)
-    return out + rnp.where(column == row + 2, left, 0.0)
+    before, after = h[:rows, None], h[1 : rows + 1, None]
+    out = rnp.where(column == row, after, 0.0)
+    out = out + rnp.where(column == row + 1, 2.0 * (before + after), 0.0)
+    return out + rnp.where(column == row + 2, before, 0.0)
 
 
 def _ends(h: Any, chords: Any, n: int, bc_type: str) -> tuple[tuple[Any, Any], tuple[Any, Any]]:

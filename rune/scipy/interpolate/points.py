@@ -48,14 +48,14 @@ def interp1d(
 
     def interpolant(at: Any) -> Any:
         (points,) = reals("interp1d", at)
-        found = _between_points(x, y, points, kind) if inner is None else inner(points)
+        values = _between_points(x, y, points, kind) if inner is None else inner(points)
         if isinstance(fill_value, str):
-            return points_at(found, points.ndim, at_axis)
+            return points_at(values, points.ndim, at_axis)
         below, above = fill_value if isinstance(fill_value, tuple) else (fill_value, fill_value)
         shape = (*points.shape, *(1,) * (y.ndim - 1))
         is_below, is_above = (rnp.reshape(v, shape) for v in (points < x[0], points > x[-1]))
-        found = rnp.where(is_below, below, rnp.where(is_above, above, found))
-        return points_at(found, points.ndim, at_axis)
+        values = rnp.where(is_below, below, rnp.where(is_above, above, values))
+        return points_at(values, points.ndim, at_axis)
 
     return interpolant
 
@@ -140,14 +140,14 @@ class RegularGridInterpolator:
             cells.append(cell)
             shares.append(share)
             is_outside = is_outside | (at < grid[0]) | (at > grid[-1])
-        rest = (1,) * (self.values.ndim - len(self.points))
-        found = self._near(cells, shares, rest, method or self.method)
+        ones = (1,) * (self.values.ndim - len(self.points))
+        values = self._near(cells, shares, ones, method or self.method)
         if self.fill_value is None:
-            return found
-        shape = (*where[0].shape, *rest)
-        return rnp.where(rnp.reshape(is_outside, shape), self.fill_value, found)
+            return values
+        shape = (*where[0].shape, *ones)
+        return rnp.where(rnp.reshape(is_outside, shape), self.fill_value, values)
 
-    def _near(self, cells: list, shares: list, rest: tuple[int, ...], method: str) -> Any:
+    def _near(self, cells: list, shares: list, ones: tuple[int, ...], method: str) -> Any:
         if method == "nearest":
             places = (rnp.where(s <= 0.5, c, c + 1) for c, s in zip(cells, shares))
             return self.values[tuple(self._within(places))]
@@ -158,7 +158,7 @@ class RegularGridInterpolator:
                 weight = weight * (share if side else 1.0 - share)
             places = (c + side for c, side in zip(cells, corner))
             value = self.values[tuple(self._within(places))]
-            total = total + value * rnp.reshape(weight, (*weight.shape, *rest))
+            total = total + value * rnp.reshape(weight, (*weight.shape, *ones))
         return total
 
     def _within(self, places: Iterable[Any]) -> list[Any]:
@@ -178,8 +178,8 @@ class RegularGridInterpolator:
 
 
 def _is_falling(at: Any) -> bool:
-    found = seen(at)
-    return found is not None and found.size > 1 and bool((found[1:] < found[:-1]).all())
+    points = seen(at)
+    return points is not None and points.size > 1 and bool((points[1:] < points[:-1]).all())
 
 
 def _cell(grid: Any, at: Any) -> tuple[Any, Any]:
@@ -250,19 +250,19 @@ def barycentric_interpolate(xi: Any, yi: Any, x: Any) -> Any:
     return BarycentricInterpolator(xi, yi)(x)
 
 
-def _grid_of(kept: tuple[str, bool, Any], kids: Any) -> RegularGridInterpolator:
-    made = object.__new__(RegularGridInterpolator)
+def _grid_of(static: tuple[str, bool, Any], kids: Any) -> RegularGridInterpolator:
+    interpolator = object.__new__(RegularGridInterpolator)
     names = ("points", "values", "method", "bounds_error", "fill_value")
-    for name, value in zip(names, (kids[0], kids[1], *kept)):
-        object.__setattr__(made, name, value)
-    return made
+    for name, value in zip(names, (kids[0], kids[1], *static)):
+        object.__setattr__(interpolator, name, value)
+    return interpolator
 
 
 def _polynomial_of(_: None, kids: Any) -> BarycentricInterpolator:
-    made = object.__new__(BarycentricInterpolator)
+    interpolator = object.__new__(BarycentricInterpolator)
     for name, value in zip(("xi", "yi", "weights"), kids):
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(interpolator, name, value)
+    return interpolator
 
 
 tree.register_node(

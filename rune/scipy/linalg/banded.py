@@ -50,11 +50,11 @@ def solve_banded(
     """
     below, above = (static_int("solve_banded", "a number of diagonals", n) for n in l_and_u)
     (bands, y), narrowed = computing("solve_banded", ab, b)
-    found = _bands("solve_banded", bands)
-    if below < 0 or above < 0 or found.shape[-2] != below + above + 1:
+    bands_type = _bands("solve_banded", bands)
+    if below < 0 or above < 0 or bands_type.shape[-2] != below + above + 1:
         raise ShapeError(
-            f"solve_banded: cannot take the bands {found} ({below} below and {above} above the "
-            f"diagonal: {below + above + 1} rows required)"
+            f"solve_banded: cannot take the bands {bands_type} ({below} below and {above} above "
+            f"the diagonal: {below + above + 1} rows required)"
         )
     bands, columns = _same_batch("solve_banded", bands, y)
     return narrowed(rnp.reshape(_solved(bands, columns, below), _result_shape(columns, y)))
@@ -89,12 +89,14 @@ def _eliminated(rows: Any, sides: Any, below: int) -> tuple[Any, Any]:
         )
         chosen = rnp.argmax(rnp.abs(window[..., 0]), -1, keepdims=True) == place
         chosen = rnp.expand_dims(chosen, -1)
-        pivot, given = (rnp.sum(rnp.where(chosen, x, 0), -2, keepdims=True) for x in (window, side))
+        pivot, pivot_side = (
+            rnp.sum(rnp.where(chosen, x, 0), -2, keepdims=True) for x in (window, side)
+        )
         window, side = (rnp.where(chosen, x[..., :1, :], x)[..., 1:, :] for x in (window, side))
         factor = window[..., :1] / pivot[..., :1]
-        window, side = window - factor * pivot, side - factor * given
+        window, side = window - factor * pivot, side - factor * pivot_side
         window = rnp.concatenate([window[..., 1:], rnp.zeros_like(window[..., :1])], -1)
-        return (window, side), (pivot[..., 0, :], given[..., 0, :])
+        return (window, side), (pivot[..., 0, :], pivot_side[..., 0, :])
 
     start = first, rnp.moveaxis(sides[:below], 0, -2)
     return scan(step, start, (rows[below:], sides[below:]))[1]
@@ -109,10 +111,10 @@ def _substituted(rows: Any, sides: Any, forwards: bool) -> Any:
     if width == 0:
         return sides / rows
 
-    def step(known: Any, given: tuple[Any, Any]) -> tuple[Any, Any]:
-        row, side = given
-        rest = side - rnp.matmul(rnp.expand_dims(row[..., 1:], -2), known)[..., 0, :]
-        x = rest / row[..., :1]
+    def step(known: Any, equation: tuple[Any, Any]) -> tuple[Any, Any]:
+        row, side = equation
+        remainder = side - rnp.matmul(rnp.expand_dims(row[..., 1:], -2), known)[..., 0, :]
+        x = remainder / row[..., :1]
         return rnp.concatenate([rnp.expand_dims(x, -2), known[..., :-1, :]], -2), x
 
     *lead, count = sides.shape[1:]
@@ -127,7 +129,7 @@ def solveh_banded(
     ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False,
     check_finite: bool = True,
 ) -> Any:  # fmt: skip
-    """x with a x = b for a positive definite a, of which one half of the diagonals is given.
+    """x with a x = b for a positive definite a, given by its upper or lower diagonals.
 
     ab:     holds a[i, j] at ab[u + i - j, j], i <= j; if lower at ab[i - j, j], i >= j.
     Shapes: ab [*B, u + 1, N], b [N] or [*B, N, K] -> [*B, N] or [*B, N, K].
@@ -195,12 +197,12 @@ def _factor(bands: Any) -> Any:
     diagonal = rnp.real(bands[..., :1, :]).astype(bands.dtype)  # whatever is given, as in LAPACK
     bands = rnp.concatenate([diagonal, bands[..., 1:, :]], -2)
 
-    def step(taken: Any, column: Any) -> tuple[Any, Any]:
-        rest = column - taken[..., 0]
-        own = rest / rnp.sqrt(rnp.real(rest[..., :1])).astype(rest.dtype)
-        change = rnp.expand_dims(own, -1) * rnp.conj(rnp.expand_dims(own, -2))
-        moved = (taken + change)[..., 1:, 1:]
-        return rnp.pad(moved, [(0, 0)] * len(lead) + [(0, 1)] * 2), own
+    def step(products: Any, column: Any) -> tuple[Any, Any]:
+        remainder = column - products[..., 0]
+        factor = remainder / rnp.sqrt(rnp.real(remainder[..., :1])).astype(remainder.dtype)
+        change = rnp.expand_dims(factor, -1) * rnp.conj(rnp.expand_dims(factor, -2))
+        window = (products + change)[..., 1:, 1:]
+        return rnp.pad(window, [(0, 0)] * len(lead) + [(0, 1)] * 2), factor
 
     start = rnp.zeros((*lead, count, count), bands.dtype)
     return rnp.moveaxis(scan(step, start, rnp.moveaxis(bands, -1, 0))[1], 0, -1)
@@ -211,9 +213,9 @@ def _solved_by_factor(name: str, bands: Any, b: Any) -> Any:
     bands, columns = _same_batch(name, bands, b)
     count = bands.shape[-2]
     rows = rnp.moveaxis(_rows(bands, count - 1)[..., ::-1], -2, 0)
-    found = _substituted(rows, rnp.moveaxis(columns, -2, 0), True)
-    found = _substituted(rnp.conj(rnp.moveaxis(bands, -1, 0)), found, False)
-    return rnp.reshape(rnp.moveaxis(found, 0, -2), _result_shape(columns, b))
+    solution = _substituted(rows, rnp.moveaxis(columns, -2, 0), True)
+    solution = _substituted(rnp.conj(rnp.moveaxis(bands, -1, 0)), solution, False)
+    return rnp.reshape(rnp.moveaxis(solution, 0, -2), _result_shape(columns, b))
 
 
 # --- storage ----------------------------------------------------------------------------------
@@ -221,10 +223,10 @@ def _solved_by_factor(name: str, bands: Any, b: Any) -> Any:
 
 def _bands(name: str, bands: Any) -> ArrayType:
     """The type of bands. Errors: ShapeError below rank 2."""
-    found = type_of(bands)
-    if found.ndim < 2:
-        raise ShapeError(f"{name}: cannot take the bands {found} (rows of diagonals required)")
-    return found
+    bands_type = type_of(bands)
+    if bands_type.ndim < 2:
+        raise ShapeError(f"{name}: cannot take the bands {bands_type} (rows of diagonals required)")
+    return bands_type
 
 
 def _same_batch(name: str, bands: Any, b: Any) -> tuple[Any, Any]:

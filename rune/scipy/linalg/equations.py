@@ -20,11 +20,11 @@ from rune.ops.promote import broadcast_shape, broadcast_to
 
 def _solved(a: Any, b: Any, c: Any) -> Any:
     """A X + X B = C for one dtype, leading axes broadcast."""
-    found = [type_of(x) for x in (a, b, c)]
-    lead = broadcast_shape("solve_sylvester", *(t.shape[:-2] for t in found))
+    types = [type_of(x) for x in (a, b, c)]
+    lead = broadcast_shape("solve_sylvester", *(t.shape[:-2] for t in types))
     spread = (
         broadcast_to("solve_sylvester", x, (*lead, *t.shape[-2:]))
-        for x, t in zip((a, b, c), found, strict=True)
+        for x, t in zip((a, b, c), types, strict=True)
     )
     return solve_by_forms(*spread)
 
@@ -105,9 +105,9 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     identity = eye(type_of(x).shape, type_of(x).dtype)
     upper = adjoint(x)
     inverse = inv(ops.add(upper, identity))
-    moved = matmul(ops.sub(upper, identity), inverse)
+    transformed = matmul(ops.sub(upper, identity), inverse)
     right = matmul(matmul(adjoint(inverse), y), inverse)
-    return narrowed(_solved(adjoint(moved), moved, ops.mul(right, number(-2, right))))
+    return narrowed(_solved(adjoint(transformed), transformed, ops.mul(right, number(-2, right))))
 
 
 def _same_sizes(name: str, a: Any, q: Any) -> None:

@@ -1,4 +1,4 @@
-"""Exponentials of matrices, and what is made of them: cosines, sines, tangents.
+"""Exponentials of matrices, and functions built on them: cosines, sines, tangents.
 
 exp(A) = r(A / 2^s)^(2^s), r the diagonal Padé approximant whose error is below rounding where the
 scaled norm is: of degree 7 in single precision, 13 in double. Every lane of a batch has its own s,
@@ -63,17 +63,19 @@ def _expm(x: Any, upper: bool = False, max_squarings: int = 16) -> Any:
         return x
     degree, limit = DEGREES[real_dtype(type_of(x).dtype)]
     count = _squarings(x, limit)
-    kept = ops.min(count, np.int32(min(max_squarings, 30)))
-    scale = ops.cast(ops.shl(ops.fit(np.int32(1), type_of(kept).shape), kept), type_of(x).dtype)
-    found = _approximant(ops.div(x, over_matrices(scale, shape)), degree, upper)
+    squarings = ops.min(count, np.int32(min(max_squarings, 30)))
+    scale = ops.cast(
+        ops.shl(ops.fit(np.int32(1), type_of(squarings).shape), squarings), type_of(x).dtype
+    )
+    power = _approximant(ops.div(x, over_matrices(scale, shape)), degree, upper)
 
     def squared(i: Any, y: Any) -> Any:
-        return ops.select(over_matrices(ops.lt(i, kept), shape), matmul(y, y), y)
+        return ops.select(over_matrices(ops.lt(i, squarings), shape), matmul(y, y), y)
 
-    most = ops.reduce_max(kept, axes=tuple(range(len(shape) - 2)))
-    found = fori_loop(0, most, squared, found)
+    most = ops.reduce_max(squarings, axes=tuple(range(len(shape) - 2)))
+    power = fori_loop(0, most, squared, power)
     too_many = over_matrices(ops.gt(count, np.int32(max_squarings)), shape)
-    return ops.select(too_many, nan_like(found), found)
+    return ops.select(too_many, nan_like(power), power)
 
 
 def _squarings(x: Any, limit: float) -> Any:
@@ -145,8 +147,8 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     square("expm_frechet", a)
     square("expm_frechet", e)
     a, e = same_batch("expm_frechet", a, e)
-    (found,), (moved,) = jvp_flat(lambda x: [_expm(x)], [a], [e])
-    return narrowed((found, moved)) if compute_expm else narrowed(moved)
+    (exponential,), (derivative,) = jvp_flat(lambda x: [_expm(x)], [a], [e])
+    return narrowed((exponential, derivative)) if compute_expm else narrowed(derivative)
 
 
 # --- circular and hyperbolic functions --------------------------------------------------------

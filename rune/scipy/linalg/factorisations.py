@@ -1,7 +1,7 @@
 """Factorisations in SciPy's spelling: Cholesky, LU and QR.
 
 `overwrite_*`, `lwork` and `check_finite` are taken and have nothing to do: arrays are immutable,
-and what is not finite gives NaN. Matrices are the last two axes, with any leading ones.
+and input that is not finite gives NaN. Matrices are the last two axes, with any leading ones.
 """
 
 from __future__ import annotations
@@ -165,15 +165,15 @@ def lu_solve(
     solve = ops.linalg.triangular_solve
     if trans == 0:
         below = solve(x, permuted_rows(y, order), lower=True, unit_diagonal=True)
-        found = solve(x, below, lower=False, unit_diagonal=False)
+        solution = solve(x, below, lower=False, unit_diagonal=False)
     elif trans in (1, 2):
         turned = swapped(x) if trans == 1 else adjoint(x)
         below = solve(turned, y, lower=True, unit_diagonal=False)
-        found = solve(turned, below, lower=False, unit_diagonal=True)
-        found = permuted_rows(found, _inverse(order))
+        solution = solve(turned, below, lower=False, unit_diagonal=True)
+        solution = permuted_rows(solution, _inverse(order))
     else:
         raise ArgumentError(f"lu_solve: cannot use trans={trans!r} (0, 1 or 2 required)")
-    return narrowed(rnp.squeeze(found, -1) if is_vector else found)
+    return narrowed(rnp.squeeze(solution, -1) if is_vector else solution)
 
 
 # --- QR ---------------------------------------------------------------------------------------

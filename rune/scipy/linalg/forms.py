@@ -115,7 +115,7 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     Shapes: [*B, N], [*B, M, N] -> [*B, N, N], [*B, M, N], real.
     Types:  f32, of 64 bits f64.
     Errors: ShapeError for other shapes, ArgumentError for real eigenvectors with complex values.
-    Eigenvalues without a conjugate beside them count as real.
+    Eigenvalues without an adjacent conjugate count as real.
     Source: Golub & Van Loan 4e, §7.4.1.
 
     >>> import rune.numpy as rnp

@@ -3,7 +3,7 @@
 Results of sqrtm, logm, powers and funm are complex, since a real matrix need not have real ones
 and types do not depend on values; where the principal one is real its imaginary part is zero.
 Derivatives are written in equations that hold for degenerate eigenvalues as well: A root's solves a
-Sylvester equation, that of funm uses divided differences.
+Sylvester equation, funm's uses divided differences.
 """
 
 from __future__ import annotations
@@ -140,10 +140,10 @@ def _logm(a: Any) -> Any:
     def rooted(state: Any) -> Any:
         x, count = state
         done = near_one(x)
-        kept = over_matrices(done, shape)
-        safe = ops.select(kept, eye(shape, type_of(x).dtype), x)
+        is_done = over_matrices(done, shape)
+        safe = ops.select(is_done, eye(shape, type_of(x).dtype), x)
         grown = ops.add(count, ops.select(done, np.int32(0), np.int32(1)))
-        return ops.select(kept, x, _sqrtm(safe)), grown
+        return ops.select(is_done, x, _sqrtm(safe)), grown
 
     start = a, ops.fit(np.int32(0), lead) if lead else ops.cast(np.int32(0), dtypes.i32)
     x, count = while_loop(more, rooted, start)
@@ -164,8 +164,8 @@ def _log_near_one(x: Any) -> Any:
     each = ops.broadcast(y, shape=shape, axes=tuple(range(1, len(shape))))
     # One solve for all points: seven of them would be seven times the code.
     divisors = ops.add(eye(shape, dtype), ops.mul(each, of_points((nodes + 1) / 2)))
-    found = ops.mul(solve(divisors, each), of_points(weights / 2))
-    return ops.reduce_sum(found, axes=(0,))
+    terms = ops.mul(solve(divisors, each), of_points(weights / 2))
+    return ops.reduce_sum(terms, axes=(0,))
 
 
 def fractional_matrix_power(A: Any, t: float) -> Any:
@@ -189,12 +189,12 @@ def fractional_matrix_power(A: Any, t: float) -> Any:
         raise ArgumentError(
             f"fractional_matrix_power: cannot raise to {type(t).__name__} (a real number required)"
         )
-    whole = int(np.floor(t))
-    if whole == t:
-        return matrix_power(A, whole)
+    exponent = int(np.floor(t))
+    if exponent == t:
+        return matrix_power(A, exponent)
     x, narrowed = _prepared("fractional_matrix_power", A)
-    rest = _expm(ops.mul(_logm(x), number(t - whole, x)))
-    return narrowed(matmul(matrix_power(x, whole), rest) if whole else rest)
+    fractional = _expm(ops.mul(_logm(x), number(t - exponent, x)))
+    return narrowed(matmul(matrix_power(x, exponent), fractional) if exponent else fractional)
 
 
 def signm(A: Any) -> Any:
@@ -211,10 +211,10 @@ def signm(A: Any) -> Any:
     Array([[ 1.,  0.],
            [ 0., -1.]], f32[2,2], cpu:0)
     """
-    (given,), narrowed = computing("signm", A)
-    x, _ = _prepared("signm", given)
-    found = solve(_sqrtm(matmul(x, x)), x)
-    return narrowed(found if is_complex(given) else real_part(found))
+    (matrix,), narrowed = computing("signm", A)
+    x, _ = _prepared("signm", matrix)
+    sign = solve(_sqrtm(matmul(x, x)), x)
+    return narrowed(sign if is_complex(matrix) else real_part(sign))
 
 
 # --- functions of numbers ---------------------------------------------------------------------
@@ -241,8 +241,8 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     """
     x, narrowed = _prepared("funm", A)
     _check_function(func, x)
-    found = narrowed(_funm(func, x))
-    return found if disp else (found, narrowed(_error(x)))
+    value = narrowed(_funm(func, x))
+    return value if disp else (value, narrowed(_error(x)))
 
 
 def _check_function(func: Callable[[Any], Any], x: Any) -> None:

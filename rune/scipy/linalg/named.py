@@ -19,11 +19,11 @@ from rune.numpy.arguments import rank, require_room, static_int, value
 
 
 def _size(name: str, n: Any, least: int = 0) -> int:
-    found = static_int(name, "a size", n)
-    if found < least:
-        raise ArgumentError(f"{name}: cannot make a matrix of size {found} (at least {least})")
-    require_room(name, found, found)
-    return found
+    size = static_int(name, "a size", n)
+    if size < least:
+        raise ArgumentError(f"{name}: cannot make a matrix of size {size} (at least {least})")
+    require_room(name, size, size)
+    return size
 
 
 def _real(numbers: Any) -> Any:
@@ -79,8 +79,8 @@ def invhilbert(n: int, exact: bool = False) -> Any:
     size = _size("invhilbert", n)
     if exact and size > 14:
         raise ArgumentError(f"invhilbert: cannot hold size {size} exactly (at most 14)")
-    made = [[_inverse_of_hilbert(size, i, j) for j in range(size)] for i in range(size)]
-    return _exact(made, size) if exact else _real(np.reshape(made, (size, size)))
+    rows = [[_inverse_of_hilbert(size, i, j) for j in range(size)] for i in range(size)]
+    return _exact(rows, size) if exact else _real(np.reshape(rows, (size, size)))
 
 
 def _inverse_of_hilbert(n: int, i: int, j: int) -> int:
@@ -115,10 +115,10 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
         raise ArgumentError(
             f"pascal: cannot use kind {kind!r} ('symmetric', 'lower' or 'upper' required)"
         )
-    made = [[ways[kind](i, j) for j in range(size)] for i in range(size)]
+    rows = [[ways[kind](i, j) for j in range(size)] for i in range(size)]
     if exact and size < 35:
-        return _exact(made, size)
-    return _real(np.reshape([[float(x) for x in row] for row in made], (size, size)))
+        return _exact(rows, size)
+    return _real(np.reshape([[float(x) for x in row] for row in rows], (size, size)))
 
 
 def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
@@ -167,9 +167,9 @@ def dft(n: int, scale: str | None = None) -> Any:
     if scale not in (None, "sqrtn", "n"):
         raise ArgumentError(f"dft: cannot use scale {scale!r} (None, 'sqrtn' or 'n' required)")
     i, j = np.indices((size, size))
-    made = np.exp(-2j * np.pi * ((i * j) % max(size, 1)) / max(size, 1))
-    made = made / {None: 1.0, "sqrtn": math.sqrt(max(size, 1)), "n": max(size, 1)}[scale]
-    return rnp.asarray(made, dtypes.canonical(dtypes.c128))
+    matrix = np.exp(-2j * np.pi * ((i * j) % max(size, 1)) / max(size, 1))
+    matrix = matrix / {None: 1.0, "sqrtn": math.sqrt(max(size, 1)), "n": max(size, 1)}[scale]
+    return rnp.asarray(matrix, dtypes.canonical(dtypes.c128))
 
 
 def helmert(n: int, full: bool = False) -> Any:
@@ -185,10 +185,10 @@ def helmert(n: int, full: bool = False) -> Any:
     """
     size = _size("helmert", n)
     i, j = np.indices((size, size))
-    made = np.where(j < i, 1.0, np.where(i == j, -i * 1.0, 0.0))
-    made[:1] = 1.0
-    made = made / np.sqrt(np.where(i == 0, max(size, 1), i * (i + 1)))
-    return _real(made if full else made[1:])
+    matrix = np.where(j < i, 1.0, np.where(i == j, -i * 1.0, 0.0))
+    matrix[:1] = 1.0
+    matrix = matrix / np.sqrt(np.where(i == 0, max(size, 1), i * (i + 1)))
+    return _real(matrix if full else matrix[1:])
 
 
 # --- blocks and products ----------------------------------------------------------------------

@@ -18,8 +18,7 @@ from rune.numpy.arguments import static_int, value
 
 def _vector(name: str, x: Any) -> Any:
     """An array of rank 1, or a stack of them. A number counts as a vector of one."""
-    found = value(name, x)
-    return rnp.atleast_1d(found)
+    return rnp.atleast_1d(value(name, x))
 
 
 def length(x: Any) -> int:
@@ -128,10 +127,10 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     nothing = rnp.zeros_like(taps[..., :1])
     zeros = rnp.broadcast_to(nothing, (*type_of(taps).shape[:-1], count - 1))
     top = rnp.concatenate([taps[..., :1], zeros], -1)
-    whole = toeplitz(rnp.concatenate([taps, zeros], -1), top)
+    full = toeplitz(rnp.concatenate([taps, zeros], -1), top)
     skipped = {"full": 0, "valid": min(m, count) - 1, "same": (min(m, count) - 1) // 2}[mode]
     rows = {"full": m + count - 1, "valid": abs(m - count) + 1, "same": max(m, count)}[mode]
-    return whole[..., skipped : skipped + rows, :]
+    return full[..., skipped : skipped + rows, :]
 
 
 def companion(a: Any) -> Any:
@@ -147,11 +146,13 @@ def companion(a: Any) -> Any:
     Array([[ 3., -2.],
            [ 1.,  0.]], f32[2,2], cpu:0)
     """
-    found = _vector("companion", a)
-    size = length(found)
+    coefficients = _vector("companion", a)
+    size = length(coefficients)
     if size < 2:
-        raise ShapeError(f"companion: cannot take {type_of(found)} (two coefficients at least)")
-    top = rnp.divide(-found[..., 1:], found[..., :1])
+        raise ShapeError(
+            f"companion: cannot take {type_of(coefficients)} (two coefficients at least)"
+        )
+    top = rnp.divide(-coefficients[..., 1:], coefficients[..., :1])
     return _with_subdiagonal(top, rnp.ones(size - 2, type_of(top).dtype))
 
 
@@ -179,15 +180,15 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 def _with_subdiagonal(top: Any, below: Any) -> Any:
-    """A matrix of a first row and what is below its diagonal."""
+    """A matrix with this first row and this subdiagonal."""
     top, below = _alike(top, below)
     size = length(top)
-    first, rest = np.zeros((size, size), bool), np.eye(size, k=-1, dtype=bool)
-    first[:1] = True
+    is_top, is_below = np.zeros((size, size), bool), np.eye(size, k=-1, dtype=bool)
+    is_top[:1] = True
     padded = rnp.concatenate([below, rnp.zeros_like(top[..., :1])], axis=-1)
     zero = rnp.zeros((), type_of(top).dtype)
-    lower = rnp.where(rest, rnp.expand_dims(padded, -2), zero)
-    return rnp.where(first, rnp.expand_dims(top, -2), lower)
+    lower = rnp.where(is_below, rnp.expand_dims(padded, -2), zero)
+    return rnp.where(is_top, rnp.expand_dims(top, -2), lower)
 
 
 def fiedler(a: Any) -> Any:
@@ -201,8 +202,8 @@ def fiedler(a: Any) -> Any:
     Array([[0, 3],
            [3, 0]], i32[2,2], cpu:0)
     """
-    found = _vector("fiedler", a)
-    return rnp.abs(rnp.expand_dims(found, -1) - rnp.expand_dims(found, -2))
+    points = _vector("fiedler", a)
+    return rnp.abs(rnp.expand_dims(points, -1) - rnp.expand_dims(points, -2))
 
 
 def fiedler_companion(a: Any) -> Any:
@@ -218,11 +219,13 @@ def fiedler_companion(a: Any) -> Any:
     Array([[ 3., -2.],
            [ 1.,  0.]], f32[2,2], cpu:0)
     """
-    found = _vector("fiedler_companion", a)
-    size = length(found) - 1
+    coefficients = _vector("fiedler_companion", a)
+    size = length(coefficients) - 1
     if size < 1:
-        raise ShapeError(f"fiedler_companion: cannot take {type_of(found)} (two coefficients)")
-    scaled = rnp.negative(rnp.divide(found, found[..., :1]))
+        raise ShapeError(
+            f"fiedler_companion: cannot take {type_of(coefficients)} (two coefficients)"
+        )
+    scaled = rnp.negative(rnp.divide(coefficients, coefficients[..., :1]))
     which, ones = _fiedler_places(size)
     chosen = scaled[..., which]
     return rnp.where(which > 0, chosen, rnp.asarray(ones, type_of(scaled).dtype))

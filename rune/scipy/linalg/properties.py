@@ -1,4 +1,4 @@
-"""What can be told of a matrix: norms, bands, symmetry."""
+"""Properties of a matrix: norms, bands, symmetry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear systems in SciPy's spelling. What is singular gives infinities or NaN; nothing is raised.
+"""Linear systems in SciPy's spelling. Singular matrices give infinities or NaN; nothing is raised.
 
 `overwrite_*` and `check_finite` are taken and have nothing to do (factorisations.py).
 """
@@ -55,8 +55,8 @@ def solve_triangular(
 def _triangular(name: str, a: Any, b: Any, lower: bool, unit: bool = False) -> Any:
     columns, is_vector = _columns(name, a, b)
     x, y = same_batch(name, a, columns)
-    found = ops.linalg.triangular_solve(x, y, lower=bool(lower), unit_diagonal=bool(unit))
-    return rnp.squeeze(found, -1) if is_vector else found
+    solution = ops.linalg.triangular_solve(x, y, lower=bool(lower), unit_diagonal=bool(unit))
+    return rnp.squeeze(solution, -1) if is_vector else solution
 
 
 def _columns(name: str, a: Any, b: Any) -> tuple[Any, bool]:
@@ -133,7 +133,7 @@ def solve(
 
 
 def _completed(a: Any, assumed: str | None, lower: bool) -> Any:
-    """A symmetric or Hermitian matrix, of which one triangle counts."""
+    """A symmetric or Hermitian matrix, read from one triangle."""
     if assumed not in ("sym", "symmetric", "her", "hermitian"):
         return a
     turned = swapped(a) if assumed.startswith("s") else adjoint(a)
@@ -145,8 +145,8 @@ def _completed(a: Any, assumed: str | None, lower: bool) -> Any:
 def _divided(a: Any, b: Any) -> Any:
     (x, y), narrowed = computing("solve", a, b)
     columns, is_vector = _columns("solve", x, y)
-    found = rnp.divide(columns, rnp.expand_dims(diagonal(x), -1))
-    return narrowed(rnp.squeeze(found, -1) if is_vector else found)
+    quotient = rnp.divide(columns, rnp.expand_dims(diagonal(x), -1))
+    return narrowed(rnp.squeeze(quotient, -1) if is_vector else quotient)
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
@@ -204,8 +204,8 @@ def lstsq(
     >>> linalg.lstsq(2.0 * rnp.eye(2), rnp.array([2.0, 4.0]))[0].round(4)
     Array([1., 2.], f32[2], cpu:0)
     """
-    found = rnp.linalg.lstsq(a, b, cond)
-    return found if rnp.ndim(b) > 1 else found._replace(residuals=found.residuals[0])
+    solution = rnp.linalg.lstsq(a, b, cond)
+    return solution if rnp.ndim(b) > 1 else solution._replace(residuals=solution.residuals[0])
 
 
 def pinv(
@@ -230,8 +230,8 @@ def pinv(
     x = rnp.asarray(a)
     matrices("pinv", x)
     limit = _relative_limit(x, atol, rtol)
-    found = rnp.linalg.pinv(x, limit)
-    return (found, rnp.linalg.matrix_rank(x, limit)) if return_rank else found
+    inverse = rnp.linalg.pinv(x, limit)
+    return (inverse, rnp.linalg.matrix_rank(x, limit)) if return_rank else inverse
 
 
 def _relative_limit(a: Any, atol: Any, rtol: Any) -> Any:

@@ -1,7 +1,7 @@
 """Eigenvalues and singular values in SciPy's spelling, of bands and of pairs of matrices as well.
 
 `overwrite_*`, `check_finite`, `turbo` and drivers are taken and have nothing to do: arrays are
-immutable, what is not finite gives NaN, and there is one algorithm for each device.
+immutable, input that is not finite gives NaN, and there is one algorithm for each device.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def svd(
     >>> linalg.svd(rnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], f32[2], cpu:0)
     """
-    found = _svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
-    return tuple(found) if compute_uv else found
+    factors = _svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    return tuple(factors) if compute_uv else factors
 
 
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
@@ -185,16 +185,16 @@ def _tridiagonal(name: str, d: Any, e: Any) -> tuple[Any, Any]:
     n = type_of(on).shape[-1]
     if type_of(beside).shape[-1] != n - 1:
         raise ArgumentError(
-            f"{name}: cannot take {type_of(on)} and {type_of(beside)} (one element less beside "
+            f"{name}: cannot take {type_of(on)} and {type_of(beside)} (one element fewer off "
             "the diagonal required)"
         )
     lead = broadcast_shape(name, type_of(on).shape[:-1], type_of(beside).shape[:-1])
     below = rnp.pad(beside, [(0, 0)] * (beside.ndim - 1) + [(1, 0)])
     rows = rnp.arange(n)
     is_below = rnp.expand_dims(rows, -1) == rows + 1
-    made = rnp.eye(n, dtype=on.dtype) * rnp.expand_dims(on, -1)
-    made = made + rnp.where(is_below, rnp.expand_dims(below, -1), number_zero(on))
-    return rnp.broadcast_to(made, (*lead, n, n)), narrowed
+    matrix = rnp.eye(n, dtype=on.dtype) * rnp.expand_dims(on, -1)
+    matrix = matrix + rnp.where(is_below, rnp.expand_dims(below, -1), number_zero(on))
+    return rnp.broadcast_to(matrix, (*lead, n, n)), narrowed
 
 
 def number_zero(like: Any) -> np.ndarray:
@@ -208,7 +208,7 @@ def eigh_tridiagonal(
 ) -> Any:  # fmt: skip
     """Eigenvalues, ascending, and eigenvectors of real symmetric tridiagonal matrices.
 
-    d, e:    the diagonal, and what is beside it on either side.
+    d, e:    the diagonal, and the first diagonal on either side of it.
     select:  "a" all; "i" those numbered select_range, both included; "v" those greater than the
              first of select_range and up to the second, which needs concrete values.
     tol:     taken as in SciPy, and has nothing to do.
@@ -223,8 +223,8 @@ def eigh_tridiagonal(
     >>> linalg.eigh_tridiagonal(rnp.array([0.0, 0.0]), rnp.array([1.0]), eigvals_only=True)
     Array([-1.,  1.], f32[2], cpu:0)
     """
-    whole, narrowed = _tridiagonal("eigh_tridiagonal", d, e)
-    w, v = ops.linalg.eigh(whole, lower=True, vectors=True)
+    matrix, narrowed = _tridiagonal("eigh_tridiagonal", d, e)
+    w, v = ops.linalg.eigh(matrix, lower=True, vectors=True)
     return narrowed(_selected("eigh_tridiagonal", w, v, eigvals_only, select, select_range))
 
 
@@ -291,9 +291,9 @@ def eig_banded(
     row, column = rnp.expand_dims(rnp.arange(n), 1), rnp.arange(n)
     at = row - column if lower else count - 1 + row - column
     inside = (at >= 0) & (at < count) & ((row >= column) if lower else (row <= column))
-    found = band[rnp.clip(at, 0, count - 1), rnp.broadcast_to(column, (n, n))]
-    whole = rnp.where(inside, found, number_zero(band))
-    w, v = ops.linalg.eigh(whole, lower=bool(lower), vectors=True)
+    entries = band[rnp.clip(at, 0, count - 1), rnp.broadcast_to(column, (n, n))]
+    matrix = rnp.where(inside, entries, number_zero(band))
+    w, v = ops.linalg.eigh(matrix, lower=bool(lower), vectors=True)
     return narrowed(_selected("eig_banded", w, v, eigvals_only, select, select_range))
 
 

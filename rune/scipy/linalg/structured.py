@@ -110,10 +110,10 @@ def _arguments(name: str, c_or_cr: Any, b: Any) -> tuple[Any, Any, Any, Any]:
     pair = isinstance(c_or_cr, tuple)
     column, row = (rnp.atleast_1d(x) for x in (c_or_cr if pair else (c_or_cr, c_or_cr)))
     (first, second, y), narrowed = computing(name, column, row if pair else rnp.conj(row), b)
-    found = type_of(y)
-    if found.ndim == 0 or found.shape[0 if found.ndim == 1 else -2] != length(second):
+    y_type = type_of(y)
+    if y_type.ndim == 0 or y_type.shape[0 if y_type.ndim == 1 else -2] != length(second):
         raise ShapeError(
-            f"{name}: cannot take {found} beside {type_of(first)} and {type_of(second)} "
+            f"{name}: cannot take {y_type} beside {type_of(first)} and {type_of(second)} "
             f"({length(second)} rows required)"
         )
     return first, second, y, narrowed
@@ -125,13 +125,13 @@ def _over_lanes(function: Any, column: Any, row: Any, b: Any) -> Any:
     shapes = [type_of(x).shape for x in (column, row, columns)]
     lead = rnp.broadcast_shapes(shapes[0][:-1], shapes[1][:-1], shapes[2][:-2])
     cores = shapes[0][-1:], shapes[1][-1:], shapes[2][-2:]
-    given = [
+    lanes = [
         rnp.reshape(rnp.broadcast_to(x, (*lead, *core)), (math.prod(lead), *core))
         for x, core in zip((column, row, columns), cores, strict=True)
     ]
-    found = vmap(function)(*given) if lead else function(*(x[0] for x in given))
-    found = rnp.reshape(found, (*lead, *found.shape[-2:]))
-    return found[..., 0] if type_of(b).ndim == 1 else found
+    solutions = vmap(function)(*lanes) if lead else function(*(x[0] for x in lanes))
+    solutions = rnp.reshape(solutions, (*lead, *solutions.shape[-2:]))
+    return solutions[..., 0] if type_of(b).ndim == 1 else solutions
 
 
 def _product(column: Any, row: Any, x: Any) -> Any:
@@ -175,9 +175,9 @@ def solve_circulant(
     if type_of(spectrum).shape[-1] != type_of(wanted).shape[-1]:
         raise ShapeError(f"solve_circulant: cannot solve {type_of(first)} for {type_of(sides)}")
     quotient = _quotient(spectrum, wanted, tol) if singular == "lstsq" else wanted / spectrum
-    found = rnp.fft.ifft(quotient, axis=-1)
-    found = found if type_of(first).dtype in dtypes.COMPLEX else rnp.real(found)
-    return narrowed(rnp.moveaxis(found, -1, outaxis))
+    solution = rnp.fft.ifft(quotient, axis=-1)
+    solution = solution if type_of(first).dtype in dtypes.COMPLEX else rnp.real(solution)
+    return narrowed(rnp.moveaxis(solution, -1, outaxis))
 
 
 def _quotient(spectrum: Any, wanted: Any, tol: Any) -> Any:
@@ -185,5 +185,5 @@ def _quotient(spectrum: Any, wanted: Any, tol: Any) -> Any:
     if tol is None:
         eps = float(rnp.finfo(size.dtype).eps)
         tol = rnp.max(size, axis=-1, keepdims=True) * (size.shape[-1] * eps)
-    kept = size > tol
-    return rnp.where(kept, wanted / rnp.where(kept, spectrum, 1), 0)
+    is_regular = size > tol
+    return rnp.where(is_regular, wanted / rnp.where(is_regular, spectrum, 1), 0)

@@ -147,8 +147,8 @@ def _columns(name: str, q: Any, first: Any, count: Any, size: int | None) -> Any
         raise ArgumentError(f"{name}: cannot return size={size!r} columns (integer required)")
     number = rnp.arange(size)
     last = max(q.shape[-1] - 1, 0)
-    taken = rnp.take(q, rnp.clip(first + number, 0, last), axis=-1, mode="clip")
-    return rnp.where(number < count, taken, np.zeros((), type_of(q).dtype))
+    columns = rnp.take(q, rnp.clip(first + number, 0, last), axis=-1, mode="clip")
+    return rnp.where(number < count, columns, np.zeros((), type_of(q).dtype))
 
 
 def null_space(A: Any, rcond: float | None = None, *, size: int | None = None) -> Any:
@@ -208,7 +208,7 @@ def subspace_angles(A: Any, B: Any) -> Any:
     Shapes: [M, N], [M, K] -> [min(N, K)]; columns are taken to be independent.
     Types:  real; bools and integers become floats.
     Errors: ShapeError for numbers of rows that differ.
-    Angles are told by sines where they are small and by cosines where not, so that none loses its
+    Small angles come from their sines and others from their cosines, so that none loses its
     digits.
     Source: Knyazev & Argentati 2002, SIAM J. Sci. Comput. 23(6); Björck & Golub 1973, Math. Comp.
 

@@ -78,14 +78,14 @@ def number(name: str, what: str, x: Any) -> float:
         raise ArgumentError(f"{name}: cannot use {what}={x!r} (a number required)") from None
 
 
-def per_axis(name: str, what: str, given: Any, axes: Sequence[int]) -> list[Any]:
+def per_axis(name: str, what: str, setting: Any, axes: Sequence[int]) -> list[Any]:
     """One value for each axis, from one for all or a sequence.
 
     Errors: ShapeError for a sequence of another length.
     """
-    is_list = isinstance(given, list | tuple)
-    if isinstance(given, str) or (not is_list and rnp.ndim(given) == 0):
-        return [given] * len(axes)
-    if len(given) != len(axes):
-        raise ShapeError(f"{name}: cannot use {len(given)} of {what} for {len(axes)} axes")
-    return list(given)
+    is_list = isinstance(setting, list | tuple)
+    if isinstance(setting, str) or (not is_list and rnp.ndim(setting) == 0):
+        return [setting] * len(axes)
+    if len(setting) != len(axes):
+        raise ShapeError(f"{name}: cannot use {len(setting)} of {what} for {len(axes)} axes")
+    return list(setting)

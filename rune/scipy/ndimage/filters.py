@@ -107,12 +107,12 @@ def correlate(
     widths = [reach("correlate", k, o) for k, o in zip(weights.shape, origins)]
     wide = padded("correlate", x, widths, mode, cval)
     weights = rnp.conj(weights)
-    found: Any = None
+    total: Any = None
     for place in itertools.product(*(range(k) for k in weights.shape)):
         part = wide[tuple(slice(p, p + n) for p, n in zip(place, x.shape))]
         term = weights[place] * part
-        found = term if found is None else found + term
-    return found
+        total = term if total is None else total + term
+    return total
 
 
 def convolve(
@@ -247,9 +247,9 @@ def uniform_filter(
     """
     x = image("uniform_filter", input)
     along = normalised_axes("uniform_filter", axes, x.type)
-    given = (per_axis("uniform_filter", w, v, along)
+    settings = (per_axis("uniform_filter", w, v, along)
              for w, v in (("size", size), ("mode", mode), ("origin", origin)))  # fmt: skip
-    for axis, count, kind, shift in zip(along, *given):
+    for axis, count, kind, shift in zip(along, *settings):
         x = uniform_filter1d(x, count, axis, kind, cval, shift)
     return x
 
@@ -267,9 +267,9 @@ def _extreme1d(
         count -= length
         wide = combine(_slices(wide, axis, 0, count), _slices(wide, axis, length, count))
         length *= 2
-    rest = size - length
+    shift = size - length
     n = x.shape[axis]
-    return combine(_slices(wide, axis, 0, n), _slices(wide, axis, rest, n))
+    return combine(_slices(wide, axis, 0, n), _slices(wide, axis, shift, n))
 
 
 def _extreme(
@@ -277,9 +277,9 @@ def _extreme(
 ) -> Any:
     x = rnp.asarray(input)
     along = normalised_axes(name, axes, x.type)
-    given = (per_axis(name, w, v, along)
+    settings = (per_axis(name, w, v, along)
              for w, v in (("size", size), ("mode", mode), ("origin", origin)))  # fmt: skip
-    for axis, count, kind, shift in zip(along, *given):
+    for axis, count, kind, shift in zip(along, *settings):
         x = _extreme1d(name, combine, x, count, axis, kind, cval, shift)
     return x
 

@@ -74,22 +74,22 @@ def gaussian_filter(
     """
     x = image("gaussian_filter", input)
     along = normalised_axes("gaussian_filter", axes, x.type)
-    settings = (("sigma", sigma), ("order", order), ("mode", mode))
-    given = [per_axis("gaussian_filter", what, v, along) for what, v in settings]
-    given.append([None] * len(along))
+    arguments = (("sigma", sigma), ("order", order), ("mode", mode))
+    settings = [per_axis("gaussian_filter", what, v, along) for what, v in arguments]
+    settings.append([None] * len(along))
     if radius is not None:
-        given[-1] = per_axis("gaussian_filter", "radius", radius, along)
-    for axis, width, times, kind, reach in zip(along, *given):
+        settings[-1] = per_axis("gaussian_filter", "radius", radius, along)
+    for axis, width, times, kind, reach in zip(along, *settings):
         if _deviation("gaussian_filter", width) > 1e-15:
             x = gaussian_filter1d(x, width, axis, times, kind, cval, truncate, radius=reach)
     return x
 
 
 def _deviation(name: str, sigma: Any) -> float:
-    found = number(name, "sigma", sigma)
-    if not 0 <= found < float("inf"):
-        raise ArgumentError(f"{name}: cannot use sigma={found} (0 or more, and finite)")
-    return found
+    deviation = number(name, "sigma", sigma)
+    if not 0 <= deviation < float("inf"):
+        raise ArgumentError(f"{name}: cannot use sigma={deviation} (0 or more, and finite)")
+    return deviation
 
 
 def gaussian_laplace(input: Any, sigma: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:

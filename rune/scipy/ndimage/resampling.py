@@ -81,14 +81,14 @@ def _neighbours(at: Any, size: int, order: int, mode: str) -> list[tuple[Any, An
     """Places to read along an axis, their weights, and whether they are inside."""
     low = rnp.floor(at + 0.5) if order == 0 else rnp.floor(at)
     shares = [rnp.ones_like(at)] if order == 0 else [1.0 - (at - low), at - low]
-    found = []
+    neighbours = []
     for step, share in enumerate(shares):
         place = low.astype(rnp.int32) + step
         known: Any = True
         if mode in ("constant", "grid-constant"):
             known = (place >= 0) & (place < size)
-        found.append((inside(mode, place, size), share, known))
-    return found
+        neighbours.append((inside(mode, place, size), share, known))
+    return neighbours
 
 
 def _grid(shape: Sequence[int], dtype: Any) -> list[Any]:
@@ -169,7 +169,7 @@ def zoom(
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
     Shapes: [N1, …, ND] -> [round(N1 zoom), …, round(ND zoom)]. Types: as input.
-    Errors: ArgumentError for a zoom that is no number or negative.
+    Errors: ArgumentError if a zoom is not a number or is negative.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import zoom

@@ -43,24 +43,24 @@ def strong_wolfe(
     """(the point, whether the conditions hold there, how often `at` was called).
 
     at(a) evaluates the function at the length a; `start` is a = 0, with a negative slope. Where
-    nothing is found the best point so far is given.
+    none is found, it returns the best point so far.
     """
 
     def goes_on(s: _Search) -> Any:
         return ~s.is_done & (s.n < steps)
 
     def again(s: _Search) -> _Search:
-        found = at(s.next)
-        is_high = (found.value > start.value + c1 * found.a * start.slope) | rnp.isnan(found.value)
-        is_high = is_high | ((found.value >= s.low.value) & (s.is_zooming | (s.n > 0)))
-        is_flat = ~is_high & (rnp.abs(found.slope) <= -c2 * start.slope)
+        trial = at(s.next)
+        is_high = (trial.value > start.value + c1 * trial.a * start.slope) | rnp.isnan(trial.value)
+        is_high = is_high | ((trial.value >= s.low.value) & (s.is_zooming | (s.n > 0)))
+        is_flat = ~is_high & (rnp.abs(trial.slope) <= -c2 * start.slope)
         # Uphill at a good point: the minimum lies between it and the point before.
         span = rnp.where(s.is_zooming, s.high.a - s.low.a, 1.0)
-        is_uphill = ~is_high & (found.slope * span >= 0)
-        high = _chosen(is_high, found, _chosen(is_uphill, s.low, s.high))
-        low = _chosen(is_high, s.low, found)
+        is_uphill = ~is_high & (trial.slope * span >= 0)
+        high = _chosen(is_high, trial, _chosen(is_uphill, s.low, s.high))
+        low = _chosen(is_high, s.low, trial)
         is_zooming = s.is_zooming | is_high | is_uphill
-        following = rnp.where(is_zooming, _between(low, high), 2.0 * found.a)
+        following = rnp.where(is_zooming, _between(low, high), 2.0 * trial.a)
         return _Search(low, high, is_zooming, is_flat, following, s.n + 1)
 
     no = rnp.zeros((), bool)
@@ -81,7 +81,7 @@ def _between(low: Line, high: Line) -> Any:
     d2 = rnp.sign(high.a - low.a) * rnp.sqrt(rnp.maximum(square, 0.0))
     below = high.slope - low.slope + 2.0 * d2
     cubic = high.a - (high.a - low.a) * (high.slope + d2 - d1) / rnp.where(below == 0, 1.0, below)
-    left, right = rnp.minimum(low.a, high.a), rnp.maximum(low.a, high.a)
-    margin = 0.1 * (right - left)
-    is_good = (square >= 0) & (cubic > left + margin) & (cubic < right - margin)
-    return rnp.where(is_good, cubic, 0.5 * (left + right))
+    low_end, high_end = rnp.minimum(low.a, high.a), rnp.maximum(low.a, high.a)
+    margin = 0.1 * (high_end - low_end)
+    is_good = (square >= 0) & (cubic > low_end + margin) & (cubic < high_end - margin)
+    return rnp.where(is_good, cubic, 0.5 * (low_end + high_end))

@@ -1,4 +1,4 @@
-"""minimize: one door to the methods, and least_squares beside it."""
+"""minimize, the common entry to the methods, and least_squares."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ def minimize(
             hint="'BFGS', 'L-BFGS', 'Newton-CG' or 'Nelder-Mead'",
         )
     run, tolerance, names = known
-    given = dict(options or {})
-    wrong = sorted(set(given) - set(names))
+    settings = dict(options or {})
+    wrong = sorted(set(settings) - set(names))
     if wrong:
         raise ArgumentError(
             f"minimize: cannot use the options {', '.join(wrong)} with {method}",
             hint=f"it has {', '.join(names)}",
         )
     if tol is not None:
-        given.setdefault(tolerance, tol)
-    return run(lambda v: fun(v, *args), x, **given)
+        settings.setdefault(tolerance, tol)
+    return run(lambda v: fun(v, *args), x, **settings)
 
 
 # --- least squares ----------------------------------------------------------------------------
@@ -141,15 +141,15 @@ def least_squares(
         normal = s.jacobian.T @ s.jacobian
         scale = rnp.maximum(rnp.diagonal(normal), least)
         step = -linalg.solve(normal + s.damping * scale * eye, gradient)
-        moved = residuals_at(s.x + step)
-        before, after = _cost(s.residuals), _cost(moved)
+        trial = residuals_at(s.x + step)
+        before, after = _cost(s.residuals), _cost(trial)
         is_better = after < before
         x = rnp.where(is_better, s.x + step, s.x)
         is_small = _norm(step) <= x_tol * (x_tol + _norm(s.x))
         is_still = is_better & (before - after <= f_tol * before)
         is_flat = rnp.max(rnp.abs(gradient)) <= g_tol
         damping = rnp.where(is_better, s.damping * 0.2, s.damping * 4.0)
-        residuals = rnp.where(is_better, moved, s.residuals)
+        residuals = rnp.where(is_better, trial, s.residuals)
         done = is_small | is_still | is_flat
         return _Fit(x, residuals, jacfwd(residuals_at)(x), damping, done, s.n + 1)
 

@@ -1,4 +1,4 @@
-"""Nelder and Mead's simplex, which asks for no derivative.
+"""Nelder and Mead's simplex, which needs no derivatives.
 
 Source: Nelder & Mead 1965; Gao & Han 2012 for the adaptive coefficients.
 """
@@ -32,7 +32,7 @@ def _sorted(s: _Simplex) -> _Simplex:
 
 
 def _first(fun: Callable[[Any], Any], x0: Any) -> _Simplex:
-    """The start, and a point beside it along each axis."""
+    """The start, and a neighbouring point along each axis."""
     size = x0.shape[0]
     sides = rnp.where(x0 == 0, 0.00025, 0.05 * x0)
     points = rnp.concatenate([x0[None], x0[None] + rnp.diag(sides)])
@@ -48,7 +48,7 @@ def _replaced(s: _Simplex, point: Any, value: Any, calls: Any) -> _Simplex:
 
 
 def _step(fun: Callable[[Any], Any], s: _Simplex) -> _Simplex:
-    """Reflect the worst point; expand, contract or shrink by what is found there."""
+    """Reflect the worst point; expand, contract or shrink by the value there."""
     size = s.points.shape[1]
     centre, worst = rnp.mean(s.points[:-1], 0), s.points[-1]
     reflected = 2.0 * centre - worst
@@ -56,18 +56,18 @@ def _step(fun: Callable[[Any], Any], s: _Simplex) -> _Simplex:
 
     def expand() -> _Simplex:
         farther = 3.0 * centre - 2.0 * worst
-        found = fun(farther)
-        is_better = found < value
+        expanded = fun(farther)
+        is_better = expanded < value
         return _replaced(
-            s, rnp.where(is_better, farther, reflected), rnp.where(is_better, found, value), 2
+            s, rnp.where(is_better, farther, reflected), rnp.where(is_better, expanded, value), 2
         )
 
     def contract() -> _Simplex:
         is_outside = value < s.values[-1]
         point = rnp.where(is_outside, 1.5 * centre - 0.5 * worst, 0.5 * (centre + worst))
-        found = fun(point)
-        is_good = rnp.where(is_outside, found <= value, found < s.values[-1])
-        return cond(is_good, lambda: _replaced(s, point, found, 2), shrink)
+        contracted = fun(point)
+        is_good = rnp.where(is_outside, contracted <= value, contracted < s.values[-1])
+        return cond(is_good, lambda: _replaced(s, point, contracted, 2), shrink)
 
     def shrink() -> _Simplex:
         points = s.points[:1] + 0.5 * (s.points - s.points[:1])

@@ -43,7 +43,8 @@ def _downhill(method: _Method, s: _State) -> tuple[Any, Any, Any]:
     """A direction, the slope along it, and how far to try first."""
     direction = method.direction(s.gradient, s.memory, s.x)
     slope = rnp.sum(direction * s.gradient)
-    # What is not downhill, by rounding or a curvature that is not positive, is not followed.
+    # Rounding, or a curvature that is not positive, can make the direction lead uphill: then take
+    # steepest descent.
     is_downhill = slope < 0
     direction = rnp.where(is_downhill, direction, -s.gradient)
     slope = rnp.where(is_downhill, slope, -rnp.sum(s.gradient * s.gradient))
@@ -58,8 +59,8 @@ def _stepped(evaluate: Callable[[Any], Any], method: _Method, gtol: float, s: _S
     direction, slope, first = _downhill(method, s)
 
     def at(a: Any) -> Line:
-        found, g = evaluate(s.x + a * direction)
-        return Line(a, found, rnp.sum(g * direction), g)
+        objective, g = evaluate(s.x + a * direction)
+        return Line(a, objective, rnp.sum(g * direction), g)
 
     begin = Line(rnp.zeros_like(s.value), s.value, slope, s.gradient)
     end, is_found, calls = strong_wolfe(at, begin, first)
@@ -107,11 +108,11 @@ def _dense_update(inverse: Any, step: Any, change: Any) -> Any:
     curvature = rnp.sum(step * change)
     is_good = curvature > 1e-10 * rnp.sum(change * change) * 1e-6
     rho = 1.0 / rnp.where(is_good, curvature, 1.0)
-    moved = inverse @ change
-    outer = rnp.outer(step, moved)
-    factor = rho * (1.0 + rho * rnp.sum(change * moved))
-    found = inverse - rho * (outer + outer.T) + factor * rnp.outer(step, step)
-    return rnp.where(is_good, found, inverse)
+    product = inverse @ change
+    outer = rnp.outer(step, product)
+    factor = rho * (1.0 + rho * rnp.sum(change * product))
+    updated = inverse - rho * (outer + outer.T) + factor * rnp.outer(step, step)
+    return rnp.where(is_good, updated, inverse)
 
 
 def bfgs(fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = None) -> OptimizeResults:

@@ -40,7 +40,7 @@ def _implicit(f: Function, root: Any, args: Sequence[Any]) -> Any:
     return custom_root(
         lambda x: f(x, *args),
         ops.stop_gradient(root),
-        lambda _, found: found,
+        lambda _, solution: solution,
         _divided,
     )
 
@@ -69,8 +69,8 @@ def _brent_step(s: _Bracket, xtol: float, rtol: float, f: Function) -> _Bracket:
     is_good = (rnp.abs(step) < limit) & (step * middle > 0) & rnp.isfinite(step)
     step = rnp.where(is_good, step, middle)
     before = rnp.where(is_good, s.last, middle)
-    moved = rnp.where(rnp.abs(step) > tolerance, step, rnp.copysign(tolerance, middle))
-    x = rnp.where(is_done, a, a + moved)
+    stride = rnp.where(rnp.abs(step) > tolerance, step, rnp.copysign(tolerance, middle))
+    x = rnp.where(is_done, a, a + stride)
     fx = rnp.where(is_done, fa, f(x))
     # The new point and the end of the other sign bracket the root.
     same = rnp.sign(fx) == rnp.sign(fb)
@@ -157,8 +157,8 @@ def bisect(
         x, span, n = s
         half = 0.5 * span
         moves = rnp.sign(f(x + half, *fixed)) == sign
-        kept = is_wide(s)
-        return rnp.where(moves & kept, x + half, x), rnp.where(kept, half, span), n + 1
+        is_open = is_wide(s)
+        return rnp.where(moves & is_open, x + half, x), rnp.where(is_open, half, span), n + 1
 
     start = low, high - low, rnp.asarray(0)
     x, span, n = while_loop(lambda s: rnp.any(is_wide(s)) & (s[2] < maxiter), again, start)
@@ -262,12 +262,12 @@ def golden(
 
     def again(s: Any) -> Any:
         a, b, x, y, fx, fy, n = s
-        left = fx < fy
-        a, b = rnp.where(left, a, x), rnp.where(left, y, b)
-        point = rnp.where(left, a + _GOLDEN * (b - a), b - _GOLDEN * (b - a))
+        is_low = fx < fy
+        a, b = rnp.where(is_low, a, x), rnp.where(is_low, y, b)
+        point = rnp.where(is_low, a + _GOLDEN * (b - a), b - _GOLDEN * (b - a))
         value = func(point, *args)
         x, y, fx, fy = (
-            rnp.where(left, u, v) for u, v in ((point, y), (x, point), (value, fy), (fx, value))
+            rnp.where(is_low, u, v) for u, v in ((point, y), (x, point), (value, fy), (fx, value))
         )
         return a, b, x, y, fx, fy, n + 1
 

@@ -81,8 +81,8 @@ def stationary(
         def slope_at(x: Any, values: Any) -> Any:
             return slope(lambda u: of_hidden(u, *values))(x)
 
-        _, moved = jvp(lambda values: slope_at(at, values), primals[1:], tangents[1:])
+        _, slope_tangent = jvp(lambda values: slope_at(at, values), primals[1:], tangents[1:])
         _, along_x = linearize(lambda x: slope_at(x, primals[1]), at)
-        return at, -solve(along_x, moved)
+        return at, -solve(along_x, slope_tangent)
 
     return minimum(ops.stop_gradient(x), hidden)

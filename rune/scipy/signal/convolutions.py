@@ -31,12 +31,12 @@ FFT_FROM = 1 << 16  # direct multiplications below which no transform pays
 
 def _pair(name: str, x: Any, y: Any) -> list[Any]:
     """Two arrays of one rank and dtype. Errors: ShapeError for other ranks or no elements."""
-    found = c.same_dtype(name, value(name, x), value(name, y))
-    first, second = map(type_of, found)
+    pair = c.same_dtype(name, value(name, x), value(name, y))
+    first, second = map(type_of, pair)
     if first.ndim != second.ndim or 0 in (*first.shape, *second.shape):
         why = "equal ranks and at least one element required"
         raise ShapeError(f"{name}: cannot combine {first} and {second} ({why})")
-    return found
+    return pair
 
 
 def _check_mode(name: str, mode: str) -> None:
@@ -101,9 +101,9 @@ def convolve(
     chosen = choose_conv_method(x, y, mode) if method == "auto" else method
     if chosen == "direct":
         return slid(x, flip(y), *(_pads(mode, size) for size in type_of(y).shape))
-    found = fftconvolve(x, y, mode)
+    convolution = fftconvolve(x, y, mode)
     dtype = type_of(x).dtype
-    return found if dtype in dtypes.INEXACT else c.astype(c.round(found), dtype)
+    return convolution if dtype in dtypes.INEXACT else c.astype(c.round(convolution), dtype)
 
 
 def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
@@ -126,8 +126,8 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
         return "direct"
     p, q = sizes[: rank(x)], sizes[rank(x) :]
     direct = math.prod(sizes)
-    whole = math.prod(a + b - 1 for a, b in zip(p, q, strict=True))
-    transforms = FFT_STEP * whole * max(1, whole.bit_length())
+    elements = math.prod(a + b - 1 for a, b in zip(p, q, strict=True))
+    transforms = FFT_STEP * elements * max(1, elements.bit_length())
     return "fft" if direct > max(transforms, FFT_FROM) else "direct"
 
 
@@ -181,7 +181,7 @@ def convolve2d(
 ) -> Any:  # fmt: skip
     """The convolution of two matrices.
 
-    boundary: what is around in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
+    boundary: what surrounds in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
     Shapes: of rank 2, as `convolve`. Types: as `convolve`.
     Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError for shapes
             that do not fit.
@@ -217,8 +217,8 @@ def correlate2d(
     p, q = _matrices("correlate2d", x, c.conj(y), mode, boundary)
     is_swapped = p is not x
     pads = [_pads(mode, size)[::-1] for size in type_of(q).shape]
-    found = _slid_within(p, q, pads, boundary, fillvalue)
-    return flip(found) if is_swapped else found
+    correlation = _slid_within(p, q, pads, boundary, fillvalue)
+    return flip(correlation) if is_swapped else correlation
 
 
 def _matrices(name: str, x: Any, y: Any, mode: str, boundary: str) -> tuple[Any, Any]:
@@ -277,8 +277,8 @@ def _by_transforms(x: Any, y: Any, wholes: list[Size], axes: tuple[int, ...]) ->
     is_complex = type_of(x).dtype in dtypes.COMPLEX
     sizes = [next_fast_len(n, not is_complex) if isinstance(n, int) else 2 * n for n in wholes]
     forward, backward = (fftn, ifftn) if is_complex else (rfftn, irfftn)
-    found = backward(forward(x, sizes, axes) * forward(y, sizes, axes), sizes, axes)
-    return _cut(found, {k: (0, n) for k, n in zip(axes, wholes, strict=True)})
+    convolution = backward(forward(x, sizes, axes) * forward(y, sizes, axes), sizes, axes)
+    return _cut(convolution, {k: (0, n) for k, n in zip(axes, wholes, strict=True)})
 
 
 def _cut(x: Any, ranges: dict[int, tuple[Size, Size]]) -> Any:
@@ -326,18 +326,20 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
 
 def _overlap_added(x: Any, kernel: Any, along: int, axes: tuple[int, ...]) -> Any:
     """The full convolution, the blocks of x along one axis being rows of one more, leading axis."""
-    (p, q), rest = _shapes(x, kernel), tuple(k for k in axes if k != along)
+    (p, q), other_axes = _shapes(x, kernel), tuple(k for k in axes if k != along)
     n, m = (static_int("oaconvolve", "a size", shape[along]) for shape in (p, q))
     step = next_fast_len(8 * m) - m + 1
     count = -(-n // step)
     widths = [(0, count * step - n if k == along else 0) for k in range(rank(x))]
     split = (*p[:along], count, step, *p[along + 1 :])
     rows = c.transpose(c.reshape(pad(x, widths), split), _first(along, rank(x) + 1))
-    sizes = [p[k] + q[k] - 1 for k in rest]
-    places = tuple(k + 1 for k in (*rest, along))
-    found = _by_transforms(rows, kernel[None], [*sizes, step + m - 1], places)
-    back = tuple(sorted(range(rank(found)), key=_first(along, rank(found)).__getitem__))
-    blocks = c.transpose(found, back)  # [..., count, step + m - 1, ...], the tails to be moved on
+    sizes = [p[k] + q[k] - 1 for k in other_axes]
+    places = tuple(k + 1 for k in (*other_axes, along))
+    convolved = _by_transforms(rows, kernel[None], [*sizes, step + m - 1], places)
+    back = tuple(sorted(range(rank(convolved)), key=_first(along, rank(convolved)).__getitem__))
+    blocks = c.transpose(
+        convolved, back
+    )  # [..., count, step + m - 1, ...], the tails still to be shifted
     body = _cut(blocks, {along + 1: (0, step)})
     tail = _cut(blocks, {along + 1: (step, m - 1)})
     shape = type_of(body).shape

@@ -48,8 +48,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> signal.lfilter(rnp.array([1.0]), rnp.array([1.0, -0.5]), rnp.array([1.0, 0.0, 0.0]))
     Array([1.  , 0.5 , 0.25], f32[3], cpu:0)
     """
-    given = (inexact("lfilter", value("lfilter", v)) for v in (b, a, x))
-    b, a, x = c.same_dtype("lfilter", *given)
+    operands = (inexact("lfilter", value("lfilter", v)) for v in (b, a, x))
+    b, a, x = c.same_dtype("lfilter", *operands)
     b, a = _coefficients(b, a)
     axis = c.normalised_axis("lfilter", axis, type_of(x))
     samples = moveaxis(x, axis, 0)
@@ -87,10 +87,10 @@ def _filter_step(carry: tuple[Any, Any, Any], x: Any) -> tuple[tuple[Any, Any, A
     if type_of(state).shape[0] == 0:
         return carry, b[0] * x
     y = b[0] * x + state[0]
-    moved = concatenate([state[1:], state[:1] * 0])
+    shifted = concatenate([state[1:], state[:1] * 0])
     column = (-1, *(1,) * rank(x))
-    moved = moved + c.reshape(b[1:], column) * x - c.reshape(a[1:], column) * y
-    return (b, a, moved), y
+    shifted = shifted + c.reshape(b[1:], column) * x - c.reshape(a[1:], column) * y
+    return (b, a, shifted), y
 
 
 def lfilter_zi(b: Any, a: Any) -> Any:
@@ -106,12 +106,12 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     >>> signal.lfilter_zi(rnp.array([1.0]), rnp.array([1.0, -0.5]))
     Array([1.], f32[1], cpu:0)
     """
-    given = (inexact("lfilter_zi", value("lfilter_zi", v)) for v in (b, a))
-    b, a = _coefficients(*c.same_dtype("lfilter_zi", *given))
+    operands = (inexact("lfilter_zi", value("lfilter_zi", v)) for v in (b, a))
+    b, a = _coefficients(*c.same_dtype("lfilter_zi", *operands))
     # y = sum(b)/sum(a) for ever; state[k] = sum over j > k of b[j] - a[j] y.
     y = b.sum() / a.sum()
-    rest = (b - a * y)[1:]
-    return cumsum(rest[::-1])[::-1]
+    terms = (b - a * y)[1:]
+    return cumsum(terms[::-1])[::-1]
 
 
 def filtfilt(
@@ -125,7 +125,7 @@ def filtfilt(
     Types:   of all three together, complex too; bools and integers as f32.
     Errors:  ShapeError for a signal that is not longer than padlen.
     Source:  Gustafsson 1996, "Determining the initial states in forward-backward filtering", IEEE
-             Trans. Signal Processing 44(4), of which this is the simple case with padding.
+             Trans. Signal Processing 44(4); its simple case with padding.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -145,9 +145,9 @@ def filtfilt(
     forward, _ = lfilter(b, a, extended, zi=state * extended[..., :1])
     forward = forward[..., ::-1]
     backward, _ = lfilter(b, a, forward, zi=state * forward[..., :1])
-    found = backward[..., ::-1]
-    found = found[..., around : around + type_of(x).shape[-1]]
-    return moveaxis(found, -1, axis)
+    filtered = backward[..., ::-1]
+    filtered = filtered[..., around : around + type_of(x).shape[-1]]
+    return moveaxis(filtered, -1, axis)
 
 
 def _extended(x: Any, around: int, padtype: str | None) -> Any:
@@ -164,8 +164,8 @@ def _extended(x: Any, around: int, padtype: str | None) -> Any:
     even = pad(x, widths, mode="reflect")
     if padtype == "even":
         return even
-    left, right = 2 * x[..., :1] - even[..., :around], 2 * x[..., -1:] - even[..., -around:]
-    return concatenate([left, x, right], axis=-1)
+    head, tail = 2 * x[..., :1] - even[..., :around], 2 * x[..., -1:] - even[..., -around:]
+    return concatenate([head, x, tail], axis=-1)
 
 
 # --- second-order sections ----------------------------------------------------------------------
@@ -185,17 +185,17 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> signal.sosfilt(sos, rnp.array([1.0, 0.0, 0.0]))
     Array([1.  , 0.5 , 0.25], f32[3], cpu:0)
     """
-    given = (inexact("sosfilt", value("sosfilt", v)) for v in (sos, x))
-    sos, x = c.same_dtype("sosfilt", *given)
+    operands = (inexact("sosfilt", value("sosfilt", v)) for v in (sos, x))
+    sos, x = c.same_dtype("sosfilt", *operands)
     if rank(sos) != 2 or type_of(sos).shape[1] != 6:
         raise ShapeError(f"sosfilt: cannot filter by {type_of(sos)} (shape [S, 6] required)")
     axis = c.normalised_axis("sosfilt", axis, type_of(x))
     samples = moveaxis(x, axis, 0)
-    sections, rest = type_of(sos).shape[0], type_of(samples).shape[1:]
-    states = zeros((sections, 2, *rest), type_of(x).dtype)
+    sections, lead = type_of(sos).shape[0], type_of(samples).shape[1:]
+    states = zeros((sections, 2, *lead), type_of(x).dtype)
     if zi is not None:
-        given = moveaxis(c.astype(value("sosfilt", zi), type_of(x).dtype), axis + 1, 1)
-        states = broadcast_to(given, type_of(states).shape)
+        initial = moveaxis(c.astype(value("sosfilt", zi), type_of(x).dtype), axis + 1, 1)
+        states = broadcast_to(initial, type_of(states).shape)
     y, last = scan(_section, samples, (sos, states))
     y = moveaxis(y, 0, axis)
     return y if zi is None else (y, moveaxis(last, 1, axis + 1))
@@ -247,8 +247,8 @@ def _fitted(size: int, order: int, deriv: int, delta: float, at: np.ndarray) -> 
     powers = np.arange(order + 1)
     fit = np.linalg.pinv((np.arange(size)[:, None] - middle) ** powers)  # [order + 1, size]
     factors = np.array([math.perm(int(p), deriv) for p in powers], float)
-    kept = np.maximum(powers - deriv, 0)
-    basis = (at[:, None] - middle) ** kept * factors / delta**deriv
+    exponents = np.maximum(powers - deriv, 0)
+    basis = (at[:, None] - middle) ** exponents * factors / delta**deriv
     return basis @ fit
 
 
@@ -276,15 +276,15 @@ def savgol_filter(
     half, places = size // 2, np.arange(size)
     weights = as_array(_fitted(size, polyorder, deriv, delta, places), real_dtype(type_of(x).dtype))
     if mode == "interp":
-        found = _smoothed_within(y, weights, half)
+        smoothed = _smoothed_within(y, weights, half)
     elif mode in _PAD_MODES:
         widths = [(0, 0)] * (rank(y) - 1) + [(half, half)]
         options = {"constant_values": cval} if mode == "constant" else {}
-        found = _moving(pad(y, widths, mode=_PAD_MODES[mode], **options), weights[half])
+        smoothed = _moving(pad(y, widths, mode=_PAD_MODES[mode], **options), weights[half])
     else:
         names = ", ".join(("interp", *_PAD_MODES))
         raise ArgumentError(f"savgol_filter: cannot use mode={mode!r} (one of {names})")
-    return moveaxis(found, -1, axis)
+    return moveaxis(smoothed, -1, axis)
 
 
 def _smoothed_within(y: Any, weights: Any, half: int) -> Any:

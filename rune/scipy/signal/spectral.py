@@ -86,11 +86,11 @@ def _segments(
 
 def _signals(name: str, axis: int, *xs: Any) -> list[Any]:
     """Signals of one dtype along the last axis."""
-    found = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
-    found = [moveaxis(x, axis, -1) for x in found]
-    if any(type_of(x).shape[-1] == 0 for x in found):
-        raise ShapeError(f"{name}: cannot transform {type_of(found[0])} (no samples)")
-    return found
+    signals = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
+    signals = [moveaxis(x, axis, -1) for x in signals]
+    if any(type_of(x).shape[-1] == 0 for x in signals):
+        raise ShapeError(f"{name}: cannot transform {type_of(signals[0])} (no samples)")
+    return signals
 
 
 def _pieces(x: Any, cut: Segments, detrend: Any, onesided: bool) -> Any:
@@ -299,23 +299,23 @@ def spectrogram(
     if noverlap is None:
         cut = replace(cut, step=cut.size - cut.size // 8)
     onesided = _is_onesided(y, return_onesided)
-    found = _pieces(y, cut, detrend, onesided)
-    shown = _shown(found, cut, scaling, fs, onesided, mode)
+    spectra = _pieces(y, cut, detrend, onesided)
+    shown = _shown(spectra, cut, scaling, fs, onesided, mode)
     place = axis if axis >= 0 else axis - 1
     shown = moveaxis(c.swapaxes(shown, -1, -2), -2, place)
     return _frequencies(cut, fs, onesided, y), _times(cut, size, fs, y), shown
 
 
-def _shown(found: Any, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Any:
-    """What `mode` asks of transforms [*B, segments, frequencies]."""
+def _shown(spectra: Any, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Any:
+    """The output for `mode`, from transforms [*B, segments, frequencies]."""
     scale = cut.scale(scaling, fs)
     if mode == "psd":
-        power = c.real(c.conj(found) * found) * scale
+        power = c.real(c.conj(spectra) * spectra) * scale
         return _doubled(power, cut) if onesided else power
     if mode not in _MODES:
         names = ", ".join(("psd", *_MODES))
         raise ArgumentError(f"spectrogram: cannot use mode={mode!r} (one of {names})")
-    return _MODES[mode](found * scale**0.5)
+    return _MODES[mode](spectra * scale**0.5)
 
 
 _MODES: dict[str, Callable[[Any], Any]] = {
@@ -358,12 +358,12 @@ def stft(
         y = _followed(y, missing)
     onesided = _is_onesided(y, return_onesided)
     scale = cut.scale("density" if scaling == "psd" else scaling, fs)
-    found = _pieces(y, cut, detrend, onesided) * scale**0.5
+    spectra = _pieces(y, cut, detrend, onesided) * scale**0.5
     times = _times(cut, _length("stft", y), fs, y)
     times = times if boundary is None else times - cut.size / 2 / fs
     place = axis if axis >= 0 else axis - 1
-    found = moveaxis(c.swapaxes(found, -1, -2), -2, place)
-    return _frequencies(cut, fs, onesided, y), times, found
+    spectra = moveaxis(c.swapaxes(spectra, -1, -2), -2, place)
+    return _frequencies(cut, fs, onesided, y), times, spectra
 
 
 def _continued(x: Any, by: int, boundary: str) -> Any:
@@ -371,11 +371,11 @@ def _continued(x: Any, by: int, boundary: str) -> Any:
     if boundary not in _BOUNDARIES:
         names = ", ".join(_BOUNDARIES)
         raise ArgumentError(f"stft: cannot use boundary={boundary!r} (None or one of {names})")
-    found = pad(x, [(0, 0)] * (rank(x) - 1) + [(by, by)], mode=_BOUNDARIES[boundary])
+    extended = pad(x, [(0, 0)] * (rank(x) - 1) + [(by, by)], mode=_BOUNDARIES[boundary])
     if boundary != "odd" or by == 0:
-        return found
-    left, right = 2 * x[..., :1] - found[..., :by], 2 * x[..., -1:] - found[..., -by:]
-    return concatenate([left, x, right], axis=-1)
+        return extended
+    head, tail = 2 * x[..., :1] - extended[..., :by], 2 * x[..., -1:] - extended[..., -by:]
+    return concatenate([head, x, tail], axis=-1)
 
 
 def istft(
@@ -405,10 +405,10 @@ def istft(
     places = c.normalised_axes("istft", (time_axis, freq_axis), type_of(z))
     z = moveaxis(z, places, (-2, -1))
     frequencies = _length("istft", z)
-    whole = 2 * (frequencies - 1) if input_onesided else frequencies
-    length = whole if nfft is None else nfft
-    size = whole if nperseg is None else nperseg
-    if nfft is None and input_onesided and size == whole + 1:
+    full_length = 2 * (frequencies - 1) if input_onesided else frequencies
+    length = full_length if nfft is None else nfft
+    size = full_length if nperseg is None else nperseg
+    if nfft is None and input_onesided and size == full_length + 1:
         length = size
     cut = _segments("istft", fs, window, size, noverlap, length, size)
     pieces = (irfft if input_onesided else ifft)(z, length)[..., : cut.size]
@@ -416,12 +416,12 @@ def istft(
     scale = cut.scale("density" if scaling == "psd" else scaling, fs) ** -0.5
     total = _overlapped(pieces * weights, cut) * scale
     power = _overlapped(broadcast_to(weights**2, type_of(pieces).shape[-2:]), cut)
-    found = total / where(power > 1e-10, power, 1)
+    signal = total / where(power > 1e-10, power, 1)
     edge = cut.size // 2 if boundary else 0
-    found = found[..., edge : type_of(found).shape[-1] - edge]
-    times = c.astype(arange(type_of(found).shape[-1]), real_dtype(type_of(found).dtype)) / fs
+    signal = signal[..., edge : type_of(signal).shape[-1] - edge]
+    times = c.astype(arange(type_of(signal).shape[-1]), real_dtype(type_of(signal).dtype)) / fs
     time, frequency = places
-    return times, moveaxis(found, -1, time - (frequency < time))
+    return times, moveaxis(signal, -1, time - (frequency < time))
 
 
 def _overlapped(pieces: Any, cut: Segments) -> Any:

@@ -44,12 +44,12 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any
     x = inexact("detrend", value("detrend", data))
     y = moveaxis(x, axis, -1)
     if type in ("constant", "c"):
-        found = y - y.mean(axis=-1, keepdims=True)
+        residual = y - y.mean(axis=-1, keepdims=True)
     elif type in ("linear", "l"):
-        found = _without_lines(y, bp)
+        residual = _without_lines(y, bp)
     else:
         raise ArgumentError(f"detrend: cannot use type={type!r} (linear or constant)")
-    return moveaxis(found, -1, axis)
+    return moveaxis(residual, -1, axis)
 
 
 def _without_lines(y: Any, bp: Any) -> Any:
@@ -64,8 +64,8 @@ def _without_lines(y: Any, bp: Any) -> Any:
 
 def _without_line(y: Any) -> Any:
     """y less the line through its mean whose slope is that of least squares."""
-    found = type_of(y)
-    t = c.astype(arange(found.shape[-1]), real_dtype(type_of(y).dtype))
+    y_type = type_of(y)
+    t = c.astype(arange(y_type.shape[-1]), real_dtype(type_of(y).dtype))
     t = t - t.mean()
     square = sum(t * t)
     slope = sum(y * t, axis=-1, keepdims=True) / where(square == 0, 1, square)
@@ -92,8 +92,8 @@ def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
     k = arange(n)
     is_alone = (k == 0) | (2 * k == n)
     weight = where(is_alone, 1.0, where(2 * k < n, 2.0, 0.0))
-    found = ifft(spectrum * c.astype(weight, real_dtype(type_of(spectrum).dtype)))
-    return moveaxis(found, -1, axis)
+    analytic = ifft(spectrum * c.astype(weight, real_dtype(type_of(spectrum).dtype)))
+    return moveaxis(analytic, -1, axis)
 
 
 def resample(
@@ -125,12 +125,12 @@ def resample(
     if window is not None:
         spectrum = spectrum * _spectral_weights(window, size, spectrum, is_real)
     spectrum = _refolded(spectrum, size, count, is_real)
-    found = (irfft(spectrum, count) if is_real else ifft(spectrum)) * (count / size)
-    found = moveaxis(found, -1, axis)
+    resampled = (irfft(spectrum, count) if is_real else ifft(spectrum)) * (count / size)
+    resampled = moveaxis(resampled, -1, axis)
     if t is None:
-        return found
+        return resampled
     t = floating("resample", value("resample", t))
-    return found, arange(count) * (t[1] - t[0]) * (size / count) + t[0]
+    return resampled, arange(count) * (t[1] - t[0]) * (size / count) + t[0]
 
 
 def _spectral_weights(window: Any, size: int, spectrum: Any, is_real: bool) -> Any:
@@ -150,26 +150,26 @@ def _refolded(spectrum: Any, size: int, count: int, is_real: bool) -> Any:
     """The spectrum of `size` frequencies cut, or filled up with zeros, to that of `count`."""
     least = min(size, count)
     half = least // 2 + 1 if is_real else (least + 1) // 2
-    kept = spectrum[..., :half]
+    positive = spectrum[..., :half]
     middle = 1 if least % 2 == 0 else 0  # the frequency that is its own opposite
     if is_real:
         if middle and size != count:
             factor = 2.0 if count < size else 0.5
-            kept = concatenate([kept[..., :-1], kept[..., -1:] * factor], axis=-1)
+            positive = concatenate([positive[..., :-1], positive[..., -1:] * factor], axis=-1)
         missing = count // 2 + 1 - half
-        return concatenate([kept, _zeros(spectrum, missing)], axis=-1)
+        return concatenate([positive, _zeros(spectrum, missing)], axis=-1)
     negative = spectrum[..., size - (least - half - middle) :]
     if not middle:
-        return concatenate([kept, _zeros(spectrum, count - least), negative], axis=-1)
+        return concatenate([positive, _zeros(spectrum, count - least), negative], axis=-1)
     top, bottom = spectrum[..., half : half + 1], spectrum[..., size - half : size - half + 1]
     if count < size:
-        return concatenate([kept, top + bottom, negative], axis=-1)
+        return concatenate([positive, top + bottom, negative], axis=-1)
     if count == size:
         return spectrum
     gap = _zeros(spectrum, count - least - 1)
-    return concatenate([kept, top / 2, gap, top / 2, negative], axis=-1)
+    return concatenate([positive, top / 2, gap, top / 2, negative], axis=-1)
 
 
 def _zeros(like: Any, count: int) -> Any:
-    found = type_of(like)
-    return zeros((*found.shape[:-1], count), found.dtype)
+    like_type = type_of(like)
+    return zeros((*like_type.shape[:-1], count), like_type.dtype)

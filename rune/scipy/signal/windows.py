@@ -58,9 +58,9 @@ def _parzen(M: int) -> np.ndarray:
 
 def _bohman(M: int) -> np.ndarray:
     x = np.abs(_centred(M))
-    found = (1 - x) * np.cos(np.pi * x) + np.sin(np.pi * x) / np.pi
-    found[[0, -1]] = 0
-    return found
+    window = (1 - x) * np.cos(np.pi * x) + np.sin(np.pi * x) / np.pi
+    window[[0, -1]] = 0
+    return window
 
 
 def _barthann(M: int) -> np.ndarray:

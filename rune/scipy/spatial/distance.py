@@ -102,7 +102,7 @@ def squareform(X: Any) -> Any:
     """The symmetric matrix of distances that pdist gave, or what pdist gave from the matrix.
 
     Shapes: X [N (N - 1) / 2] -> [N, N]; X [N, N] -> [N (N - 1) / 2]. Types: as X.
-    Errors: ShapeError for a number of distances that belongs to no matrix.
+    Errors: ShapeError if no square matrix has that number of distances.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.spatial.distance import squareform

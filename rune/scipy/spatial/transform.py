@@ -22,10 +22,10 @@ __all__ = ["Rotation", "Slerp"]
 
 def _rows(name: str, x: Any, *shape: int) -> Any:
     """A floating array whose last axes are these. Errors: ShapeError."""
-    (found,) = reals(name, x)
-    if found.shape[-len(shape) :] != shape:
-        raise ShapeError(f"{name}: cannot use {found.shape} ({shape} at the end required)")
-    return found
+    (rows,) = reals(name, x)
+    if rows.shape[-len(shape) :] != shape:
+        raise ShapeError(f"{name}: cannot use {rows.shape} ({shape} at the end required)")
+    return rows
 
 
 def _unit(q: Any) -> Any:
@@ -284,7 +284,7 @@ def _euler_angles(q: Any, axes: str, moves: bool) -> Any:
 
 
 def _within_a_turn(angle: Any) -> Any:
-    """An angle of [-2π, 2π] in [-π, π], both of which stay what they are."""
+    """An angle of [-2π, 2π] in [-π, π], with both ends kept as they are."""
     turn = 2 * math.pi
     high = rnp.where(angle > math.pi, angle - turn, angle)
     return rnp.where(angle < -math.pi, angle + turn, high)
@@ -330,10 +330,10 @@ class Slerp:
 
 
 def _slerp_of(_: None, kids: Any) -> Slerp:
-    made = object.__new__(Slerp)
-    object.__setattr__(made, "times", kids[0])
-    object.__setattr__(made, "rotations", kids[1])
-    return made
+    slerp = object.__new__(Slerp)
+    object.__setattr__(slerp, "times", kids[0])
+    object.__setattr__(slerp, "rotations", kids[1])
+    return slerp
 
 
 tree.register_node(Slerp, lambda s: ((s.times, s.rotations), None), _slerp_of)

@@ -30,10 +30,10 @@ def reals(name: str, *xs: Any) -> list[Any]:
 
     Errors: DtypeError for complex numbers, ShapeError for shapes that do not broadcast.
     """
-    found = [as_array(x) for x in promoted(name, *xs, kind="inexact")]
-    if rnp.issubdtype(found[0].dtype, rnp.complexfloating):
-        raise DtypeError(f"{name}: cannot take {found[0].dtype} (real dtype required)")
-    return found if len(found) == 1 else list(rnp.broadcast_arrays(*found))
+    arrays = [as_array(x) for x in promoted(name, *xs, kind="inexact")]
+    if rnp.issubdtype(arrays[0].dtype, rnp.complexfloating):
+        raise DtypeError(f"{name}: cannot take {arrays[0].dtype} (real dtype required)")
+    return arrays if len(arrays) == 1 else list(rnp.broadcast_arrays(*arrays))
 
 
 def widened(x: Any) -> tuple[Any, Any]:
@@ -59,14 +59,14 @@ def points_of(name: str, function: Callable[[Any], Any], *xs: Any) -> list[Any]:
 
     So that `quad` and `brentq` of Python's numbers do not round what a function of f64 works on.
     """
-    found = reals(name, *xs)
-    if not found[0].type.weak:
-        return found
-    given = eval_shape(function, found[0]).dtype
-    if not rnp.issubdtype(given, rnp.inexact):
-        return found
-    wide = rnp.result_type(found[0].dtype, rnp.finfo(given).dtype)
-    return found if wide == found[0].dtype else [rnp.astype(x, wide) for x in found]
+    points = reals(name, *xs)
+    if not points[0].type.weak:
+        return points
+    result_dtype = eval_shape(function, points[0]).dtype
+    if not rnp.issubdtype(result_dtype, rnp.inexact):
+        return points
+    wide = rnp.result_type(points[0].dtype, rnp.finfo(result_dtype).dtype)
+    return points if wide == points[0].dtype else [rnp.astype(x, wide) for x in points]
 
 
 def seen(x: Any) -> np.ndarray | None:
@@ -85,11 +85,11 @@ def elementwise(function: Function, name: str | None = None) -> Function:
     """
     known = name or function.__name__
 
-    def computed(*found: Any) -> Any:
-        dtype = found[0].dtype
+    def computed(*operands: Any) -> Any:
+        dtype = operands[0].dtype
         if rnp.finfo(dtype).bits >= 32:
-            return function(*found)
-        out = function(*(rnp.astype(x, rnp.float32) for x in found))
+            return function(*operands)
+        out = function(*(rnp.astype(x, rnp.float32) for x in operands))
         return tree.map(lambda x: rnp.astype(x, dtype), out)
 
     compiled = jit(computed)
@@ -98,9 +98,9 @@ def elementwise(function: Function, name: str | None = None) -> Function:
     def public(*xs: Any) -> Any:
         if not xs:
             raise ArgumentError(f"{known}: cannot compute without operands")
-        found = reals(known, *xs)
-        is_long = is_evaluating() and found[0].size >= LARGE
-        return compiled(*found) if is_long else computed(*found)
+        operands = reals(known, *xs)
+        is_long = is_evaluating() and operands[0].size >= LARGE
+        return compiled(*operands) if is_long else computed(*operands)
 
     return public  # type: ignore[return-value]
 

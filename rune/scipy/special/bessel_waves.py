@@ -1,6 +1,6 @@
 """Bessel functions J and Y of order 0 and 1, and J of all whole orders.
 
-Up to 6 they are polynomials in x², of which the first zeros are factors; beyond, modulus and phase,
+Up to 6 they are polynomials in x², with the first zeros as factors; beyond, modulus and phase,
 √(2/πx) (P cos χ - Q sin χ) with χ = x - (2ν + 1) π/4. Types: relative to the amplitude near zeros.
 Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 """
@@ -34,9 +34,9 @@ def _near(x: Any, order: int) -> Any:
 
 def _from_zero(x: Any, root: float) -> Any:
     """x² - root², the root in two parts, so that the digits near it are kept in f32 too."""
-    first = float(np.float32(root))
-    rest = root - first
-    return ((x - first) - rest) * ((x + first) + rest)
+    coarse = float(np.float32(root))
+    fine = root - coarse
+    return ((x - coarse) - fine) * ((x + coarse) + fine)
 
 
 def _far(x: Any, order: int) -> tuple[Any, Any]:
@@ -193,9 +193,9 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     orders = rnp.asarray(np.arange(start, 0, -1), x.dtype)
     zero = rnp.zeros_like(x)
     first = zero, rnp.full_like(x, tiny), zero
-    (_, last, total), (found, shrinks) = scan(down, first, orders)
-    # found[k] is of order start - 1 - k, and was shrunk by what came after it.
+    (_, last, total), (unscaled, shrinks) = scan(down, first, orders)
+    # unscaled[k] has order start - 1 - k, and lacks the shrinking of all later steps.
     later = rnp.flip(rnp.cumprod(rnp.flip(shrinks, 0), 0), 0) / shrinks
-    out = rnp.flip((found * later)[start - 1 - v :], 0) / (total - last)
+    out = rnp.flip((unscaled * later)[start - 1 - v :], 0) / (total - last)
     edge = rnp.arange(v + 1).reshape(-1, *(1,) * x.ndim) == 0
     return rnp.where(is_zero, rnp.where(edge, 1.0, 0.0), out)

@@ -1,7 +1,7 @@
 """Beta function, binomials, factorials and Pochhammer's symbol: quotients of gamma functions.
 
 Of moderate numbers they are such quotients, which lose nothing. Of large ones their logarithms are
-taken together, so that what is common to them is never formed.
+taken together, so that their common part is never formed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def log_beta(a: Any, b: Any) -> Any:
     is_both = is_far & (low >= SHIFT)
     h = rnp.where(is_far, high, float(SHIFT))
     small = rnp.where(is_far, low, 1.0)
-    moved = -(h - 0.5) * rnp.log1p(small / h) - small * (rnp.log(h + small) - 1.0)
-    far = log_gamma(small) + moved + stirling_series(h) - stirling_series(h + small)
+    change = -(h - 0.5) * rnp.log1p(small / h) - small * (rnp.log(h + small) - 1.0)
+    far = log_gamma(small) + change + stirling_series(h) - stirling_series(h + small)
     large = rnp.where(is_both, low, float(SHIFT))
     both = _log_beta_of_large(large, rnp.where(is_both, h, large))
     return rnp.where(is_both, both, rnp.where(is_far, far, direct))
@@ -94,13 +94,13 @@ def beta(a: Any, b: Any) -> Any:
     return rnp.where(is_direct, direct, signs * rnp.exp(log_beta(a, b)))
 
 
-def _whole(found: Any, *given: Any) -> Any:
-    """`found` rounded where all that is given is whole; derivatives are those of `found`."""
-    is_whole = rnp.abs(found) < 0.1 / rnp.finfo(found.dtype).eps
-    for x in given:
+def _whole(value: Any, *operands: Any) -> Any:
+    """`value`, rounded where all operands are integers; its derivatives stay as they are."""
+    is_whole = rnp.abs(value) < 0.1 / rnp.finfo(value.dtype).eps
+    for x in operands:
         is_whole = is_whole & (x == rnp.round(x))
-    change = rnp.where(is_whole, rnp.round(found) - found, 0.0)
-    return found + ops.stop_gradient(change)
+    change = rnp.where(is_whole, rnp.round(value) - value, 0.0)
+    return value + ops.stop_gradient(change)
 
 
 def over_gamma(x: Any) -> Any:
@@ -166,8 +166,8 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
         raise ArgumentError("perm: cannot use exact=True (results are floating arrays)")
     n, k = reals("perm", N, k)
     is_good = (k <= n) & (n >= 0) & (k >= 0)
-    found = poch(rnp.where(is_good, n - k + 1.0, 1.0), rnp.where(is_good, k, 0.0))
-    return rnp.where(is_good, _whole(found, n, k), 0.0)
+    quotient = poch(rnp.where(is_good, n - k + 1.0, 1.0), rnp.where(is_good, k, 0.0))
+    return rnp.where(is_good, _whole(quotient, n, k), 0.0)
 
 
 @partial(elementwise, name="factorial")
@@ -193,7 +193,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 @elementwise
 def poch(z: Any, m: Any) -> Any:
-    """Pochhammer's symbol Γ(z + m) / Γ(z), the rising factorial z (z + 1) … for whole m.
+    """Pochhammer's symbol Γ(z + m) / Γ(z), the rising factorial z (z + 1) … for integer m.
 
     Shapes: broadcast together.
     Types:  bools and integers become floats.
@@ -209,24 +209,24 @@ def poch(z: Any, m: Any) -> Any:
     is_turned = is_pole & (m == rnp.floor(m)) & (z + m <= 0)
     z = rnp.where(is_turned, 1.0 - z - m, z)
     turn = rnp.where(is_turned & (rnp.remainder(m, 2.0) != 0), -1.0, 1.0)
-    found = turn * _poch(z, m)
-    found = rnp.where(is_pole & ~is_turned, 0.0, found)
-    found = rnp.where((z + m <= 0) & (z + m == rnp.floor(z + m)) & ~is_pole, rnp.inf, found)
-    return rnp.where(m == 0, 1.0, found)
+    quotient = turn * _poch(z, m)
+    quotient = rnp.where(is_pole & ~is_turned, 0.0, quotient)
+    quotient = rnp.where((z + m <= 0) & (z + m == rnp.floor(z + m)) & ~is_pole, rnp.inf, quotient)
+    return rnp.where(m == 0, 1.0, quotient)
 
 
 def _poch(z: Any, m: Any) -> Any:
-    """Γ(z + m) / Γ(z) beside the poles."""
+    """Γ(z + m) / Γ(z) away from the poles."""
     is_direct = (rnp.abs(z) < _DIRECT) & (rnp.abs(z + m) < _DIRECT)
     z1, m1 = rnp.where(is_direct, z, 1.0), rnp.where(is_direct, m, 0.0)
     direct = gamma_function(z1 + m1) * over_gamma(z1)
     is_both = (z >= SHIFT) & (z + m >= SHIFT)
     z2, m2 = rnp.where(is_both, z, float(SHIFT)), rnp.where(is_both, m, 0.0)
-    moved = (z2 - 0.5) * rnp.log1p(m2 / z2) + m2 * (rnp.log(z2 + m2) - 1.0)
-    moved = moved + stirling_series(z2 + m2) - stirling_series(z2)
+    change = (z2 - 0.5) * rnp.log1p(m2 / z2) + m2 * (rnp.log(z2 + m2) - 1.0)
+    change = change + stirling_series(z2 + m2) - stirling_series(z2)
     other = log_gamma(z + m) - log_gamma(z)
     signs = rnp.where(is_both, 1.0, _sign(z + m) * _sign(z))
-    far = signs * rnp.exp(rnp.where(is_both, moved, other))
+    far = signs * rnp.exp(rnp.where(is_both, change, other))
     return rnp.where(is_direct, direct, far)
 
 
@@ -247,6 +247,6 @@ def multigammaln(a: Any, d: int) -> Any:
             f"multigammaln: cannot use dimension {d!r} (a whole number of at least 1 required)"
         )
     d = static_count("multigammaln", "a dimension", int(d))
-    x, kept = widened(reals("multigammaln", a)[0])
+    x, dtype = widened(reals("multigammaln", a)[0])
     total = sum(log_gamma(x - 0.5 * i) for i in range(d))
-    return rounded(total + d * (d - 1) / 4 * math.log(math.pi), kept)
+    return rounded(total + d * (d - 1) / 4 * math.log(math.pi), dtype)

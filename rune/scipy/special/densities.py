@@ -33,8 +33,8 @@ def enough(coefficients: Sequence[float], reach: float, eps: float) -> Sequence[
     taken. What f64 needs is mostly nothing in f32, and takes as long to compile.
     """
     sizes = [abs(c) * reach**k for k, c in enumerate(coefficients)]
-    kept = [k for k, size in enumerate(sizes) if size > eps * 1e-3]
-    return coefficients[: kept[-1] + 1] if kept else ()
+    significant = [k for k, size in enumerate(sizes) if size > eps * 1e-3]
+    return coefficients[: significant[-1] + 1] if significant else ()
 
 
 @custom_jvp

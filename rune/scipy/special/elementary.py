@@ -147,8 +147,8 @@ def rel_entr(x: Any, y: Any) -> Any:
     # Close numbers have a small logarithm, which the quotient would round.
     is_near = (x1 > 0.5 * y1) & (x1 < 2.0 * y1)
     near = rnp.log1p((rnp.where(is_near, x1, y1) - y1) / y1)
-    found = x1 * rnp.where(is_near, near, rnp.log(x1) - rnp.log(y1))
-    out = rnp.where(is_positive, found, rnp.where(is_zero, 0.0, rnp.inf))
+    inner = x1 * rnp.where(is_near, near, rnp.log(x1) - rnp.log(y1))
+    out = rnp.where(is_positive, inner, rnp.where(is_zero, 0.0, rnp.inf))
     return undefined(rnp.isnan(x) | rnp.isnan(y), out)
 
 
@@ -169,8 +169,8 @@ def kl_div(x: Any, y: Any) -> Any:
     is_near = y1 < 4.0 * x1
     at = rnp.where(is_near, y1, x1)
     near = -x1 * deviance((at - x1) / x1, at / x1)
-    found = rnp.where(is_near, near, y1 - x1 * (1.0 + rnp.log(y1) - rnp.log(x1)))
-    out = rnp.where(is_positive, found, rnp.where((x == 0) & (y >= 0), y, rnp.inf))
+    inner = rnp.where(is_near, near, y1 - x1 * (1.0 + rnp.log(y1) - rnp.log(x1)))
+    out = rnp.where(is_positive, inner, rnp.where((x == 0) & (y >= 0), y, rnp.inf))
     return undefined(rnp.isnan(x) | rnp.isnan(y), out)
 
 
@@ -354,15 +354,15 @@ def pseudo_huber(delta: Any, r: Any) -> Any:
     at = rnp.where(is_near, r, 0.0)
     root = rnp.sqrt(1.0 + rnp.square(rnp.clip(ratio, -1e17, 1e17)))
     beyond = delta * r * (rnp.clip(ratio, -1e17, 1e17) / (root + 1.0))
-    found = rnp.where(is_near, at * at / (root + 1.0), beyond)
-    return rnp.where(delta < 0, rnp.inf, rnp.where(delta == 0, 0.0, found))
+    loss = rnp.where(is_near, at * at / (root + 1.0), beyond)
+    return rnp.where(delta < 0, rnp.inf, rnp.where(delta == 0, 0.0, loss))
 
 
 # --- numbers ---------------------------------------------------------------------------------
 
 
 def bernoulli(n: int) -> Any:
-    """The Bernoulli numbers B(0) … B(n), of which B(1) is -1/2, as a floating array.
+    """The Bernoulli numbers B(0) … B(n), with B(1) = -1/2, as a floating array.
 
     Shapes: [n + 1]. Types: f32.
     Source: DLMF 24.2.1, by the tangent numbers of Brent & Harvey 2011, arXiv:1108.0286.

@@ -27,29 +27,29 @@ def _means(complement: Any) -> tuple[Any, Any]:
 @custom_jvp
 def _k_of_complement(p: Any) -> Any:
     inside = rnp.where(p > 0, p, 1.0)
-    found = 0.5 * math.pi / _means(inside)[0]
-    return rnp.where(p > 0, found, rnp.where(p == 0, rnp.inf, rnp.nan))
+    integral = 0.5 * math.pi / _means(inside)[0]
+    return rnp.where(p > 0, integral, rnp.where(p == 0, rnp.inf, rnp.nan))
 
 
 @custom_jvp
 def _ellipe(m: Any) -> Any:
     is_inside = m < 1
     mean, total = _means(rnp.where(is_inside, 1.0 - m, 1.0))
-    found = 0.5 * math.pi / mean * (1.0 - total)
-    return rnp.where(is_inside, found, rnp.where(m == 1, 1.0, rnp.nan))
+    integral = 0.5 * math.pi / mean * (1.0 - total)
+    return rnp.where(is_inside, integral, rnp.where(m == 1, 1.0, rnp.nan))
 
 
 def _slope_of_k(m: Any, p: Any) -> Any:
     """dK/dm = (E - (1 - m) K) / (2 m (1 - m)), and its series near m = 0."""
     is_near = rnp.abs(m) < 1e-2
     safe = rnp.where(is_near, 0.5, m)
-    rest = rnp.where(is_near, 0.5, p)
-    found = (_ellipe(safe) - rest * _k_of_complement(rest)) / (2.0 * safe * rest)
+    complement = rnp.where(is_near, 0.5, p)
+    slope = (_ellipe(safe) - complement * _k_of_complement(complement)) / (2.0 * safe * complement)
     total: Any = 0.0
     for k in range(9, 0, -1):
         term = (math.comb(2 * k, k) / 4**k) ** 2
         total = total * m + k * term
-    return rnp.where(is_near, 0.5 * math.pi * total, found)
+    return rnp.where(is_near, 0.5 * math.pi * total, slope)
 
 
 _k_of_complement.defjvps(lambda t, y, p: -t * _slope_of_k(1.0 - p, p))
@@ -58,11 +58,11 @@ _k_of_complement.defjvps(lambda t, y, p: -t * _slope_of_k(1.0 - p, p))
 def _slope_of_e(t: Any, y: Any, m: Any) -> Any:
     is_near = rnp.abs(m) < 1e-2
     safe = rnp.where(is_near, 0.5, m)
-    found = (_ellipe(safe) - _k_of_complement(1.0 - safe)) / (2.0 * safe)
+    slope = (_ellipe(safe) - _k_of_complement(1.0 - safe)) / (2.0 * safe)
     total: Any = 0.0
     for k in range(9, 0, -1):
         total = total * m - k / (2 * k - 1) * (math.comb(2 * k, k) / 4**k) ** 2
-    return t * rnp.where(is_near, 0.5 * math.pi * total, found)
+    return t * rnp.where(is_near, 0.5 * math.pi * total, slope)
 
 
 _ellipe.defjvps(_slope_of_e)

@@ -84,8 +84,8 @@ def parts_of_exp(factor: float, x: Any) -> tuple[Any, Any]:
     grid = 2.0**7 if rnp.finfo(x.dtype).bits == 32 else 2.0**20
     limited = rnp.clip(x, -40.0, 40.0)
     coarse = ops.stop_gradient(rnp.round(limited * grid) / grid)
-    rest = (limited - coarse) * (limited + coarse)
-    return rnp.exp(factor * coarse * coarse), rnp.exp(factor * rest)
+    fine = (limited - coarse) * (limited + coarse)
+    return rnp.exp(factor * coarse * coarse), rnp.exp(factor * fine)
 
 
 def exp_of_square(factor: float, x: Any) -> Any:
@@ -335,5 +335,5 @@ def erfi(x: Any) -> Any:
     """
     first, second = parts_of_exp(0.5, x)
     # Both halves are multiplied to Dawson's integral, so that neither overflows before the result.
-    found = first * (2 / _ROOT_PI * _dawsn(x) * second * second * first)
-    return rnp.where(rnp.abs(x) > 40.0, rnp.sign(x) * rnp.inf, found)
+    value = first * (2 / _ROOT_PI * _dawsn(x) * second * second * first)
+    return rnp.where(rnp.abs(x) > 40.0, rnp.sign(x) * rnp.inf, value)

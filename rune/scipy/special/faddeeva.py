@@ -46,8 +46,8 @@ def _first_quadrant(z: Any) -> Any:
     # The residue at the pole, 2 exp(-z²) / (1 ± exp(-2πi z/h)), is written with exp(-|…|).
     turn = rnp.exp((2j * math.pi / _STEP) * z)
     residue = 2.0 * rnp.exp(-(z * z)) * turn / rnp.where(use_points, turn - 1.0, turn + 1.0)
-    found = rnp.where(use_points, at_points, between)
-    return rnp.where(is_high, between, found + residue)
+    total = rnp.where(use_points, at_points, between)
+    return rnp.where(is_high, between, total + residue)
 
 
 @custom_jvp

@@ -1,4 +1,4 @@
-"""The gamma function, its logarithm and what is made of them.
+"""The gamma function, its logarithm and functions built on them.
 
 Γ below 8 is Γ(x + 8) over a product of eight factors, and from 8 on Stirling's series, whose power
 x**(x - 1/2) is taken of x itself, so that nothing is lost in an exponent. Its logarithm is a
@@ -29,9 +29,9 @@ def stirling_series(x: Any) -> Any:
 
 def sine_of_pi(x: Any) -> Any:
     """sin(πx), exact at whole and half numbers."""
-    whole = rnp.round(x)
-    sign = rnp.where(rnp.remainder(whole, 2.0) == 0, 1.0, -1.0)
-    return sign * rnp.sin(math.pi * (x - whole))
+    nearest = rnp.round(x)
+    sign = rnp.where(rnp.remainder(nearest, 2.0) == 0, 1.0, -1.0)
+    return sign * rnp.sin(math.pi * (x - nearest))
 
 
 def _rising_eight(x: Any) -> Any:
@@ -49,19 +49,21 @@ def gamma_of_positive(x: Any) -> Any:
     lost = rnp.where(is_low, x - (y - float(SHIFT)), 0.0) * (rnp.log(y) - 0.5 / y)
     # The power is taken twice by half, so that it does not overflow before the exponential acts.
     half = rnp.power(y, 0.5 * y - 0.25)
-    found = half * rnp.exp(-y) * half * math.sqrt(2 * math.pi) * rnp.exp(stirling_series(y) + lost)
-    return found / rnp.where(is_low, _rising_eight(rnp.where(is_low, x, 1.0)), 1.0)
+    shifted = (
+        half * rnp.exp(-y) * half * math.sqrt(2 * math.pi) * rnp.exp(stirling_series(y) + lost)
+    )
+    return shifted / rnp.where(is_low, _rising_eight(rnp.where(is_low, x, 1.0)), 1.0)
 
 
 @custom_jvp
 def gamma_function(x: Any) -> Any:
     size = rnp.abs(x)
-    found = gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
-    reflected = -math.pi / (x * sine_of_pi(x) * found)
+    positive = gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
+    reflected = -math.pi / (x * sine_of_pi(x) * positive)
     is_pole = (x < 0) & (x == rnp.floor(x))
     # Far below, between the poles, the function is 0.
-    below = rnp.where(found == rnp.inf, 0.0 * x, reflected)
-    out = rnp.where(x > 0, found, rnp.where(is_pole, rnp.nan, below))
+    below = rnp.where(positive == rnp.inf, 0.0 * x, reflected)
+    out = rnp.where(x > 0, positive, rnp.where(is_pole, rnp.nan, below))
     out = rnp.where(x == 0.0, 1.0 / x, out)
     is_factorial = (x == rnp.floor(x)) & (x > 0) & (out * float(rnp.finfo(x.dtype).eps) < 0.5)
     return rnp.where(is_factorial, rnp.round(out), out)
@@ -116,10 +118,10 @@ log_gamma_of_positive.defjvps(lambda t, y, x: t * digamma(x))
 def log_gamma(x: Any) -> Any:
     """log |Γ(x)| of a floating array."""
     size = rnp.abs(x)
-    found = log_gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
+    positive = log_gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
     is_pole = (x <= 0) & (x == rnp.floor(x))
-    below = math.log(math.pi) - rnp.log(rnp.abs(x * sine_of_pi(x))) - found
-    return rnp.where(x > 0, found, rnp.where(is_pole, rnp.inf, below))
+    below = math.log(math.pi) - rnp.log(rnp.abs(x * sine_of_pi(x))) - positive
+    return rnp.where(x > 0, positive, rnp.where(is_pole, rnp.inf, below))
 
 
 log_gamma.defjvps(lambda t, y, x: t * digamma(x))
@@ -167,9 +169,9 @@ def gammasgn(x: Any) -> Any:
     >>> gammasgn(-0.5)
     Array(-1., f32*[], cpu:0)
     """
-    whole = rnp.floor(x)
-    odd = rnp.remainder(whole, 2.0) != 0
-    below = rnp.where(whole == x, rnp.nan, rnp.where(odd, -1.0, 1.0))
+    floor = rnp.floor(x)
+    odd = rnp.remainder(floor, 2.0) != 0
+    below = rnp.where(floor == x, rnp.nan, rnp.where(odd, -1.0, 1.0))
     out = rnp.where(x > 0, 1.0, rnp.where(x == 0, rnp.copysign(1.0, x), below))
     return rnp.where(rnp.isnan(x), x, out)
 
@@ -192,12 +194,12 @@ def _psi_of_positive(x: Any) -> Any:
 
 @custom_jvp
 def _digamma(x: Any) -> Any:
-    positive = rnp.where(x > 0, x, rnp.where(x == 0, 1.0, 1.0 - x))
-    found = _psi_of_positive(positive)
+    argument = rnp.where(x > 0, x, rnp.where(x == 0, 1.0, 1.0 - x))
+    positive = _psi_of_positive(argument)
     part = x - rnp.round(x)
-    below = found - math.pi / rnp.tan(math.pi * rnp.where(part == 0, 0.25, part))
+    below = positive - math.pi / rnp.tan(math.pi * rnp.where(part == 0, 0.25, part))
     below = rnp.where(part == 0, rnp.nan, below)
-    return rnp.where(x > 0, found, rnp.where(x == 0, -1.0 / x, below))
+    return rnp.where(x > 0, positive, rnp.where(x == 0, -1.0 / x, below))
 
 
 _digamma.defjvps(lambda t, y, x: t * _trigamma(x))
@@ -207,8 +209,8 @@ def _trigamma(x: Any) -> Any:
     """ψ'(x), of negative x as well. Source: DLMF 5.15.6."""
     sine = sine_of_pi(x)
     below = math.pi * math.pi / rnp.where(x > 0, 1.0, sine * sine)
-    found = zeta_of(rnp.full_like(x, 2.0), rnp.where(x > 0, x, 1.0 - x))
-    return rnp.where(x > 0, found, below - found)
+    positive = zeta_of(rnp.full_like(x, 2.0), rnp.where(x > 0, x, 1.0 - x))
+    return rnp.where(x > 0, positive, below - positive)
 
 
 @elementwise
@@ -302,20 +304,20 @@ zeta_of.defjvps(_zeta_wrt_s, lambda t, y, s, q: -t * s * zeta_of(s + 1.0, q))
 def _hurwitz(x: Any, q: Any) -> Any:
     is_pole = (x == 1) | ((x > 1) & (q <= 0) & (q == rnp.floor(q)))
     is_good = (x > 1) & (q > 0)
-    found = zeta_of(rnp.where(is_good, x, 2.0), rnp.where(is_good, q, 1.0))
+    inner = zeta_of(rnp.where(is_good, x, 2.0), rnp.where(is_good, q, 1.0))
     is_known = (is_good | is_pole) & ~rnp.isnan(q)
-    return undefined(~is_known, rnp.where(is_pole, rnp.inf, found))
+    return undefined(~is_known, rnp.where(is_pole, rnp.inf, inner))
 
 
 @partial(elementwise, name="zeta")
 def _riemann(x: Any) -> Any:
     is_low = x < -0.1  # nearer to 0, 1 - x would round x
-    above = rnp.where(is_low | (x == 1), 2.0, x)
-    found = zeta_of(above, rnp.ones_like(x))
+    argument = rnp.where(is_low | (x == 1), 2.0, x)
+    above = zeta_of(argument, rnp.ones_like(x))
     low = rnp.where(is_low, x, -1.0)
     mirror = zeta_of(1.0 - low, rnp.ones_like(x)) * gamma_of_positive(1.0 - low)
     below = 2.0 * rnp.power(2.0 * math.pi, low - 1.0) * sine_of_pi(0.5 * low) * mirror
-    return rnp.where(is_low, below, rnp.where(x == 1, rnp.inf, found))
+    return rnp.where(is_low, below, rnp.where(x == 1, rnp.inf, above))
 
 
 def zeta(x: Any, q: Any = None) -> Any:

@@ -23,12 +23,12 @@ def _start(*args: Any) -> State:
 
 
 def _confluent_step(n: Any, s: State, a: Any, b: Any, x: Any) -> State:
-    term = s.rest[0] * ((a + n - 1.0) / (b + n - 1.0)) * (x / n)
+    term = s.others[0] * ((a + n - 1.0) / (b + n - 1.0)) * (x / n)
     return State((s.watched[0] + term,), (term,))
 
 
 def _gauss_step(n: Any, s: State, a: Any, b: Any, c: Any, x: Any) -> State:
-    term = s.rest[0] * ((a + n - 1.0) / (c + n - 1.0)) * ((b + n - 1.0) / n) * x
+    term = s.others[0] * ((a + n - 1.0) / (c + n - 1.0)) * ((b + n - 1.0) / n) * x
     return State((s.watched[0] + term,), (term,))
 
 
@@ -104,6 +104,6 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     is_turned = (gap < 0) & (z > 0.5)
     a2, b2 = rnp.where(is_turned, c - a1, a1), rnp.where(is_turned, c - b1, b1)
     front = front * rnp.where(is_turned, rnp.power(1.0 - z, gap), 1.0)
-    found = front * _gauss(a2, b2, c, z)
-    out = rnp.where(is_inside, found, _at_one(a, b, c))
+    inner = front * _gauss(a2, b2, c, z)
+    out = rnp.where(is_inside, inner, _at_one(a, b, c))
     return rnp.where(x == 0, 1.0, undefined(~is_inside & (x != 1), out))

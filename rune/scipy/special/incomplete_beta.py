@@ -22,7 +22,7 @@ from rune.transforms.forward import jvp
 
 
 def _below(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """The denominators of the fraction, of which x and y = 1 - x are both given exactly."""
+    """The denominators of the fraction; x and y = 1 - x are both given exactly."""
     last = (a + m) * (a * y - b * x + 1.0 + m * (1.0 + y)) / (a + 2.0 * m + 1.0)
     return m + m * (b - m) * x / (a + 2.0 * m - 1.0) + last
 
@@ -33,7 +33,7 @@ def _start(a: Any, b: Any, x: Any, y: Any) -> State:
 
 
 def _step(m: Any, s: State, a: Any, b: Any, x: Any, y: Any) -> State:
-    c, d = s.rest
+    c, d = s.others
     scale = x / (a + 2.0 * m - 1.0)
     above = (a + m - 1.0) * scale * (a + b + m - 1.0) * m * (b - m) * scale
     below = _below(m, a, b, x, y)
@@ -59,8 +59,8 @@ def both(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     a1, b1 = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
     x1, y1 = rnp.where(is_low, x, y), rnp.where(is_low, y, x)
     # The power is the same on either side, and its code stands once in every reader.
-    found = _power(a, b, x, y) / fraction(a1, b1, x1, y1)
-    return rnp.where(is_low, found, 1.0 - found), rnp.where(is_low, 1.0 - found, found)
+    share = _power(a, b, x, y) / fraction(a1, b1, x1, y1)
+    return rnp.where(is_low, share, 1.0 - share), rnp.where(is_low, 1.0 - share, share)
 
 
 def _is_inside(a: Any, b: Any, x: Any) -> Any:
@@ -76,7 +76,7 @@ def _placed(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any]:
 
 def _guarded(a: Any, b: Any, x: Any, is_upper: Any) -> Any:
     lower, upper = both(*_placed(a, b, x))
-    found = _chosen(is_upper, upper, lower)
+    share = _chosen(is_upper, upper, lower)
     is_full = (x >= 1) | ((a == 0) & (b > 0)) | ((b == rnp.inf) & (a < rnp.inf) & (x > 0))
     is_none = (x == 0) | ((b == 0) & (a > 0) & (x < 1)) | ((a == rnp.inf) & (x < 1))
     is_full = is_full & ~is_none
@@ -84,7 +84,7 @@ def _guarded(a: Any, b: Any, x: Any, is_upper: Any) -> Any:
     edge = rnp.where(is_full, full, none)
     is_known = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)
     is_known = is_known & ~((a == 0) & (b == 0)) & ~((a == rnp.inf) & (b == rnp.inf))
-    return rnp.where(_is_inside(a, b, x), found, rnp.where(is_known, edge, rnp.nan))
+    return rnp.where(_is_inside(a, b, x), share, rnp.where(is_known, edge, rnp.nan))
 
 
 def _chosen(which: Any, yes: Any, no: Any) -> Any:
@@ -218,9 +218,9 @@ def inverse_odds(a: Any, b: Any, p: Any, q: Any) -> Any:
         rnp.where(is_inside, v, c) for v, c in ((a, 1.0), (b, 1.0), (p, 0.5), (q, 0.5))
     )
     most = rnp.full_like(a, -math.log(float(rnp.finfo(a.dtype).tiny)))
-    found = sum(invert(_residual(a1, b1, p1, q1), rnp.log(a1 / b1), -most, most))
+    odds = sum(invert(_residual(a1, b1, p1, q1), rnp.log(a1 / b1), -most, most))
     edge = rnp.where(p == 0, -rnp.inf, rnp.where(q == 0, rnp.inf, rnp.nan))
-    return rnp.where(is_inside, found, rnp.where((a > 0) & (b > 0), edge, rnp.nan))
+    return rnp.where(is_inside, odds, rnp.where((a > 0) & (b > 0), edge, rnp.nan))
 
 
 def _odds_power(odds: Any, a: Any, b: Any) -> Any:

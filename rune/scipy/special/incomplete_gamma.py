@@ -6,7 +6,7 @@ else                         the continued fraction of Q
 
 Every lane computes all of them, at places where those it does not want end at once. The factor
 x**a exp(-x) / Γ(a + 1) in front is exact for large parameters (densities.py). The derivative in x
-is the density, that in a is taken of the loops (loops.py).
+is the density; the one in a comes from differentiating the loops (loops.py).
 Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 """
 
@@ -33,7 +33,7 @@ def _series_start(a: Any, x: Any) -> State:
 
 
 def _series_step(n: Any, s: State, a: Any, x: Any) -> State:
-    term = s.rest[0] * x / (a + n)
+    term = s.others[0] * x / (a + n)
     return State((s.watched[0] + term,), (term,))
 
 
@@ -47,8 +47,8 @@ def _fraction_start(a: Any, x: Any) -> State:
 
 def _fraction_step(n: Any, s: State, a: Any, x: Any) -> State:
     above, below = n * (a - n), x + 1.0 - a + 2.0 * n
-    d = 1.0 / (above * s.rest[1] + below)
-    c = below + above / s.rest[0]
+    d = 1.0 / (above * s.others[1] + below)
+    c = below + above / s.others[0]
     return State((s.watched[0] * c * d,), (c, d))
 
 
@@ -69,9 +69,9 @@ def _uniform(a: Any, x: Any) -> tuple[Any, Any]:
     rows = [enough(row, 0.36, eps * 20.0**j) for j, row in enumerate(TEMME)]  # |η| < 0.36
     for row in reversed([row for row in rows if row]):
         total = total * inverse + polynomial(eta, row)
-    rest = rnp.exp(-a * half_square) * total / rnp.sqrt(2 * math.pi * a)
+    correction = rnp.exp(-a * half_square) * total / rnp.sqrt(2 * math.pi * a)
     half = eta * rnp.sqrt(0.5 * a)
-    return 0.5 * ops.erfc(-half) - rest, 0.5 * ops.erfc(half) + rest
+    return 0.5 * ops.erfc(-half) - correction, 0.5 * ops.erfc(half) + correction
 
 
 def _small_upper(a: Any, x: Any) -> Any:
@@ -104,12 +104,12 @@ def _both(a: Any, x: Any) -> tuple[Any, Any]:
 def _guarded(a: Any, x: Any, is_upper: bool) -> Any:
     """P or Q with the limits at the edges of the domain."""
     is_inside = (a > 0) & (x > 0) & (a < rnp.inf) & (x < rnp.inf)
-    found = _both(rnp.where(is_inside, a, 1.0), rnp.where(is_inside, x, 1.0))[is_upper]
+    share = _both(rnp.where(is_inside, a, 1.0), rnp.where(is_inside, x, 1.0))[is_upper]
     full, none = (0.0, 1.0) if is_upper else (1.0, 0.0)
     edge = rnp.where((x == 0) | (a == rnp.inf), none, full)
     outside = (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | ((a == rnp.inf) & (x == rnp.inf))
     edge = rnp.where(outside | rnp.isnan(a) | rnp.isnan(x), rnp.nan, edge)
-    return rnp.where(is_inside, found, edge)
+    return rnp.where(is_inside, share, edge)
 
 
 @custom_jvp
@@ -203,10 +203,12 @@ def inverse_of(a: Any, p: Any, q: Any) -> Any:
     start = (rnp.log(p1) + log_gamma(a1 + 1.0)) / a1
     start = rnp.minimum(start, rnp.log(a1 + 3.0 * rnp.sqrt(a1)))
     function = _log_residual(a1, p1, q1)
-    t, rest = invert(function, start, rnp.full_like(a, least), rnp.full_like(a, most))
-    found = rnp.where(rnp.abs(rest) < 1e-3, rnp.exp(t) * (1.0 + rest), rnp.exp(t + rest))
+    t, correction = invert(function, start, rnp.full_like(a, least), rnp.full_like(a, most))
+    inner = rnp.where(
+        rnp.abs(correction) < 1e-3, rnp.exp(t) * (1.0 + correction), rnp.exp(t + correction)
+    )
     edge = rnp.where(p == 0, 0.0, rnp.where(q == 0, rnp.inf, rnp.nan))
-    return rnp.where(is_inside, found, rnp.where(a > 0, edge, rnp.nan))
+    return rnp.where(is_inside, inner, rnp.where(a > 0, edge, rnp.nan))
 
 
 @custom_jvp

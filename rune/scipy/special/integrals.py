@@ -36,9 +36,9 @@ def _exp1(x: Any) -> Any:
     is_near = x <= 1.0
     near = rnp.where(is_near, x, 1.0)
     series = near * polynomial(near, _EIN) - _EULER_GAMMA - rnp.log(near)
-    far = rnp.where(is_near, 1.0, x)
-    found = rnp.where(far == rnp.inf, 0.0, rnp.exp(-far) * _e1_scaled(far) / far)
-    out = rnp.where(is_near, series, found)
+    far_x = rnp.where(is_near, 1.0, x)
+    far = rnp.where(far_x == rnp.inf, 0.0, rnp.exp(-far_x) * _e1_scaled(far_x) / far_x)
+    out = rnp.where(is_near, series, far)
     return rnp.where(x < 0, rnp.nan, out)
 
 
@@ -112,8 +112,8 @@ def _en_start(n: Any, x: Any) -> State:
 
 def _en_step(k: Any, s: State, n: Any, x: Any) -> State:
     above, below = -k * (n - 1.0 + k), x + n + 2.0 * k
-    d = 1.0 / (above * s.rest[1] + below)
-    c = below + above / s.rest[0]
+    d = 1.0 / (above * s.others[1] + below)
+    c = below + above / s.others[0]
     return State((s.watched[0] * c * d,), (c, d))
 
 
@@ -121,13 +121,13 @@ _en_fraction = Limit(_en_start, _en_step)  # exp(x) En(x). Source: DLMF 8.19.17
 
 
 def _en_series(n: Any, x: Any) -> Any:
-    """En(x) for whole n >= 1 and 0 < x <= 1. Source: DLMF 8.19.8."""
+    """En(x) for integer n >= 1 and 0 < x <= 1. Source: DLMF 8.19.8."""
     total, power = 0.0, rnp.ones_like(x)
     for k in range(22):
         gap = k - n + 1.0
         total = total + rnp.where(gap == 0, 0.0, power / rnp.where(gap == 0, 1.0, gap))
         power = power * (-x / (k + 1.0))
-    # (-x)^(n-1) / (n-1)!, whose sign needs a whole n; for large n it is 0.
+    # (-x)^(n-1) / (n-1)!, whose sign needs an integer n; for large n it is 0.
     sign = rnp.where(rnp.remainder(n, 2.0) == 1, 1.0, -1.0)
     last = sign * rnp.power(x, n - 1.0) / gamma_function(n)
     return last * (digamma(n) - rnp.log(x)) - total
@@ -159,7 +159,7 @@ _expn.defjvps(None, _expn_slope)
 
 @elementwise
 def expn(n: Any, x: Any) -> Any:
-    """En(x), the integral of exp(-x t) / t**n over t >= 1, for whole n >= 0 and x >= 0.
+    """En(x), the integral of exp(-x t) / t**n over t >= 1, for integer n >= 0 and x >= 0.
 
     Not differentiable in n. Errors: NaN for other n, and for negative x.
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -245,8 +245,8 @@ def _half_turns(x: Any) -> tuple[Any, Any]:
     """sin and cos of πx²/2, the square taken in two parts. Source: Dekker 1971, section 5."""
     spread = x * (2.0**12 + 1.0 if rnp.finfo(x.dtype).bits == 32 else 2.0**27 + 1.0)
     coarse = spread - (spread - x)
-    rest = (x - coarse) * (x + coarse)
-    turns = rnp.remainder(coarse * coarse, 4.0) + rnp.remainder(rest, 4.0)
+    fine = (x - coarse) * (x + coarse)
+    turns = rnp.remainder(coarse * coarse, 4.0) + rnp.remainder(fine, 4.0)
     angle = 0.5 * math.pi * turns
     return rnp.sin(angle), rnp.cos(angle)
 
@@ -274,8 +274,8 @@ def _fresnel(x: Any) -> Any:
     t = square * square
     series = near * square * polynomial(t, _FRESNEL_S), near * polynomial(t, _FRESNEL_C)
     far = _fresnel_far(rnp.maximum(size, 1.6))
-    found = (rnp.where(size <= 1.6, a, b) for a, b in zip(series, far))
-    sine, cosine = (rnp.where(rnp.isnan(x), x, rnp.copysign(v, x)) for v in found)
+    parts = (rnp.where(size <= 1.6, a, b) for a, b in zip(series, far))
+    sine, cosine = (rnp.where(rnp.isnan(x), x, rnp.copysign(v, x)) for v in parts)
     return sine, cosine
 
 
@@ -315,10 +315,10 @@ def _spence(x: Any) -> Any:
     log_y = rnp.where(is_far, -log_x, log_x)
     # spence(y) = π²/6 - log(y) log(1 - y) - spence(1 - y)
     mirrored = math.pi**2 / 6 - log_y * rnp.log1p(-rnp.where(is_low, y, 0.0)) - inner
-    found = rnp.where(is_low, mirrored, inner)
-    found = rnp.where(is_far, -0.5 * log_x * log_x - found, found)
-    found = rnp.where(x == 0, math.pi**2 / 6, rnp.where(x == rnp.inf, -rnp.inf, found))
-    return rnp.where(x >= 0, found, rnp.nan)
+    value = rnp.where(is_low, mirrored, inner)
+    value = rnp.where(is_far, -0.5 * log_x * log_x - value, value)
+    value = rnp.where(x == 0, math.pi**2 / 6, rnp.where(x == rnp.inf, -rnp.inf, value))
+    return rnp.where(x >= 0, value, rnp.nan)
 
 
 def _spence_slope(t: Any, y: Any, x: Any) -> Any:

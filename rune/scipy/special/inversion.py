@@ -18,7 +18,7 @@ STEPS = 120
 
 class _Search(NamedTuple):
     t: Any
-    rest: Any
+    correction: Any
     low: Any
     high: Any
     is_done: Any
@@ -28,11 +28,12 @@ class _Search(NamedTuple):
 def invert(
     function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, high: Any
 ) -> tuple[Any, Any]:
-    """The t in [low, high] where function(t) = (residual, slope) has residual 0, and a rest.
+    """The t in [low, high] where function(t) = (residual, slope) has residual 0, and a correction.
 
-    t + rest is nearer to the root than any rounded t: 0, or Newton's last step, about t's rounding.
-    Where the root lies beyond an end of the interval, t is that end and the rest Newton's step from
-    there: exact where the function is a line, as logarithms of tails are in logarithms.
+    t + correction is nearer to the root than any rounded t: it is 0 or Newton's last step, of the
+    size of t's rounding error.
+    Where the root lies beyond an end of the interval, t is that end and the correction Newton's
+    step from there: exact where the function is a line, as logarithms of tails are in logarithms.
     start, low, high: floating arrays of one shape. Lanes that have converged keep their value.
     """
     eps = 2 * float(rnp.finfo(start.dtype).eps)
@@ -47,21 +48,21 @@ def invert(
         newton, least = s.t + step, eps * (1.0 + rnp.abs(s.t))
         is_inside = (newton >= below) & (newton <= above)
         t = rnp.where(is_inside, newton, below + 0.5 * (above - below))
-        # The first steps try the ends themselves, which halving would take long to come to.
+        # The first steps try the ends themselves, which bisection would take long to reach.
         t = rnp.where((s.n < 3) & ((newton < low) | (newton > high)), _nearer(newton, low, high), t)
         is_stuck = (residual == 0) | rnp.isnan(residual)
         is_beyond = (newton < low) & (s.t - low <= 2 * least)
         is_beyond = is_beyond | ((newton > high) & (high - s.t <= 2 * least))
         is_done = s.is_done | is_stuck | is_beyond | (rnp.abs(t - s.t) <= least)
-        found = rnp.where(~is_stuck & (is_beyond | (rnp.abs(step) <= least)), step, 0.0)
-        rest = rnp.where(s.is_done, s.rest, rnp.where(is_done, found, 0.0))
-        return _Search(rnp.where(is_done, s.t, t), rest, below, above, is_done, s.n + 1)
+        last_step = rnp.where(~is_stuck & (is_beyond | (rnp.abs(step) <= least)), step, 0.0)
+        correction = rnp.where(s.is_done, s.correction, rnp.where(is_done, last_step, 0.0))
+        return _Search(rnp.where(is_done, s.t, t), correction, below, above, is_done, s.n + 1)
 
     inside = rnp.where((start > low) & (start < high), start, 0.5 * low + 0.5 * high)
     nothing = rnp.zeros_like(inside)
     first = _Search(inside, nothing, low, high, rnp.isnan(inside), rnp.asarray(0))
     last = while_loop(goes_on, again, first)
-    return last.t, last.rest
+    return last.t, last.correction
 
 
 def _nearer(x: Any, low: Any, high: Any) -> Any:

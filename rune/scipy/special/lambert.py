@@ -80,12 +80,14 @@ def _solved(z: Any, k: Any) -> Any:
         # exp(w) is scaled to at most 1 on both sides, so that nothing overflows.
         is_low = rnp.real(s.w) < -1.0
         power = rnp.exp(rnp.where(is_low, s.w, -s.w))
-        left, right = rnp.where(is_low, power, 1.0), rnp.where(is_low, 1.0, power)
-        rest = s.w * left - z * right
+        w_scale, z_scale = rnp.where(is_low, power, 1.0), rnp.where(is_low, 1.0, power)
+        residual = s.w * w_scale - z * z_scale
         more = s.w + 1.0
         safe = rnp.where(more == 0, 1.0, more)
-        below = left * more - (s.w + 2.0) * rest / (2.0 * safe)
-        step = rnp.where((more == 0) | (below == 0), 0.0, rest / rnp.where(below == 0, 1.0, below))
+        below = w_scale * more - (s.w + 2.0) * residual / (2.0 * safe)
+        step = rnp.where(
+            (more == 0) | (below == 0), 0.0, residual / rnp.where(below == 0, 1.0, below)
+        )
         w = rnp.where(s.is_done, s.w, s.w - step)
         return _State(w, s.is_done | (rnp.abs(step) <= eps * rnp.abs(w)), s.n + 1)
 

@@ -27,7 +27,7 @@ class State(NamedTuple):
     """Numbers that are watched, and what else is carried from step to step."""
 
     watched: tuple[Any, ...]
-    rest: tuple[Any, ...]
+    others: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Limit:
 
         def step(n: Any, state: State, *args: Any) -> State:
             now, slope = _apart(state)
-            moved = lambda s, *xs: self.step(n, s, *xs)  # noqa: E731
-            return _beside(*jvp(moved, (now, *args), (slope, *_unit(args, i))))
+            primal_step = lambda s, *xs: self.step(n, s, *xs)  # noqa: E731
+            return _beside(*jvp(primal_step, (now, *args), (slope, *_unit(args, i))))
 
         return Limit(start, step, self.most, 2 * self.count, self.count + self.result)
 
@@ -68,14 +68,14 @@ def _unit(args: Sequence[Any], i: int) -> tuple[Any, ...]:
 
 def _beside(now: State, slope: State) -> State:
     # A slope that is 0 comes as a constant of NumPy.
-    moved = State(*(tuple(as_array(v) for v in part) for part in slope))
-    return State((*now.watched, *moved.watched), (*now.rest, *moved.rest))
+    tangent = State(*(tuple(as_array(v) for v in part) for part in slope))
+    return State((*now.watched, *tangent.watched), (*now.others, *tangent.others))
 
 
 def _apart(state: State) -> tuple[State, State]:
-    watched, rest = len(state.watched) // 2, len(state.rest) // 2
-    first = State(state.watched[:watched], state.rest[:rest])
-    return first, State(state.watched[watched:], state.rest[rest:])
+    watched_count, other_count = len(state.watched) // 2, len(state.others) // 2
+    first = State(state.watched[:watched_count], state.others[:other_count])
+    return first, State(state.watched[watched_count:], state.others[other_count:])
 
 
 def _limit_value(limit: Limit, *args: Any) -> Any:
@@ -85,11 +85,11 @@ def _limit_value(limit: Limit, *args: Any) -> Any:
 
     def again(carry: Any) -> Any:
         n, calm, state = carry
-        found = limit.step(n, state, *args)
-        still = _stands_still(state.watched, found.watched)
+        following = limit.step(n, state, *args)
+        still = _stands_still(state.watched, following.watched)
         is_done = calm >= CALM
-        kept = tree.map(lambda old, new: rnp.where(is_done, old, new), state, found)
-        return n + 1.0, rnp.where(is_done | still, calm + 1, 0), kept
+        chosen = tree.map(lambda old, new: rnp.where(is_done, old, new), state, following)
+        return n + 1.0, rnp.where(is_done | still, calm + 1, 0), chosen
 
     first = limit.start(*args)
     n = rnp.ones((), args[0].dtype)

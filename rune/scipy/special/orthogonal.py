@@ -23,10 +23,10 @@ Recurrence = Callable[[Any, Any, Any, Any], Any]
 
 def _degree(name: str, n: Any) -> np.ndarray:
     """Concrete whole degrees. Errors: ArgumentError for others, TracerError for traced ones."""
-    found = np.asarray(n)
-    if found.dtype.kind not in "iu" or np.any(found < 0):
+    degrees = np.asarray(n)
+    if degrees.dtype.kind not in "iu" or np.any(degrees < 0):
         raise ArgumentError(f"{name}: cannot use degree {n} (integers of at least 0 required)")
-    return found
+    return degrees
 
 
 def _evaluated(name: str, n: Any, x: Any, first: Callable[[Any], Any], up: Recurrence) -> Any:
@@ -170,8 +170,8 @@ def _normalised(n: Any, m: Any, cosine: Any, sine: Any, most: int) -> Any:
         is_used = (k > m) & (k <= n)
         gap = rnp.where(is_used, k * k - m * m, 1.0)
         last = k - 1.0
-        rest = rnp.where(is_used, (last * last - m * m) / (4.0 * last * last - 1.0), 0.0)
-        above = rnp.sqrt((4.0 * k * k - 1.0) / gap) * (cosine * here - rnp.sqrt(rest) * below)
+        ratio = rnp.where(is_used, (last * last - m * m) / (4.0 * last * last - 1.0), 0.0)
+        above = rnp.sqrt((4.0 * k * k - 1.0) / gap) * (cosine * here - rnp.sqrt(ratio) * below)
         return rnp.where(is_used, above, here), rnp.where(is_used, here, below)
 
     value = fori_loop(1, most + 1, up, (start, rnp.zeros_like(start)))[0]

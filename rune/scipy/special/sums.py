@@ -40,7 +40,7 @@ def logsumexp(
     >>> logsumexp(rnp.array([1e4, -1e4]))
     Array(10000., f32[], cpu:0)
     """
-    x, kept = widened(a)
+    x, dtype = widened(a)
     if b is not None:
         x, b = rnp.broadcast_arrays(x, b)
     largest = largest_of(x, axis, _weighty(b, where))
@@ -50,8 +50,8 @@ def logsumexp(
     terms = rnp.exp(shifted) if b is None else rnp.exp(_bounded(shifted, b)) * b
     total = rnp.sum(terms, axis, keepdims=keepdims, where=where)
     out = rnp.log(rnp.abs(total) if return_sign else total)
-    out = rounded(out + rnp.reshape(shift, out.shape), kept)
-    return (out, rounded(rnp.sign(total), kept)) if return_sign else out
+    out = rounded(out + rnp.reshape(shift, out.shape), dtype)
+    return (out, rounded(rnp.sign(total), dtype)) if return_sign else out
 
 
 def _weighty(b: Any, where: Any) -> Any:
@@ -62,12 +62,12 @@ def _weighty(b: Any, where: Any) -> Any:
 
 
 def _inside(x: Any, where: Any) -> Any:
-    """x in the mask, and 0 elsewhere: what is left out may be so large that exp overflows."""
+    """x in the mask, 0 elsewhere: the elements outside may be so large that exp overflows."""
     return x if where is None else rnp.where(where, x, 0.0)
 
 
 def _bounded(x: Any, b: Any) -> Any:
-    """x, but where its weight is 0 no larger than what exp keeps finite: 0 · inf is no number."""
+    """x, clipped where its weight is 0 so that exp stays finite: 0 · inf is NaN."""
     most = math.log(float(rnp.finfo(x.dtype).max)) - 1
     return rnp.where(rnp.equal(b, 0), rnp.minimum(x, most), x)
 
@@ -88,14 +88,14 @@ def softmax(x: Any, axis: Axis = None) -> Any:
 
 def masked_softmax(x: Any, axis: Axis, where: Any) -> Any:
     """`softmax` of the elements of the mask, 0 elsewhere."""
-    x, kept = widened(x)
+    x, dtype = widened(x)
     terms = rnp.exp(_inside(x - largest_of(x, axis, where), where))
     total = rnp.sum(terms, axis, keepdims=True, where=where)
     if where is None:
-        return rounded(terms / total, kept)
+        return rounded(terms / total, dtype)
     # Only of no elements at all is the sum 0: they are all 0, too.
     shares = terms / rnp.where(total == 0, 1.0, total)
-    return rounded(rnp.where(where, shares, 0.0), kept)
+    return rounded(rnp.where(where, shares, 0.0), dtype)
 
 
 def log_softmax(x: Any, axis: Axis = None) -> Any:
@@ -115,7 +115,7 @@ def log_softmax(x: Any, axis: Axis = None) -> Any:
 
 def masked_log_softmax(x: Any, axis: Axis, where: Any) -> Any:
     """`log_softmax` of the elements of the mask, -inf elsewhere."""
-    x, kept = widened(x)
+    x, dtype = widened(x)
     shifted = _inside(x - largest_of(x, axis, where), where)
     out = shifted - rnp.log(rnp.sum(rnp.exp(shifted), axis, keepdims=True, where=where))
-    return rounded(out if where is None else rnp.where(where, out, -rnp.inf), kept)
+    return rounded(out if where is None else rnp.where(where, out, -rnp.inf), dtype)

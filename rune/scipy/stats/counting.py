@@ -150,22 +150,22 @@ def _logser_log_mass(k: Any, p: Any) -> Any:
 
 
 def _logser_shares(k: Any, p: Any) -> tuple[Any, Any]:
-    """Up to k, and beyond, of which the latter is B_p(k + 1, 0) over the sum of all.
+    """The probabilities up to k and beyond k; the latter is B_p(k + 1, 0) over the sum of all.
 
     Where it is small the fraction of the incomplete beta function, else the series of
     ∫ t**k / (1 - t) = -log(1 - p) - H_k + Σ (-1)**(n + 1) C(k, n) (1 - p)**n / n.
     """
-    y, whole = 1.0 - p, -rnp.log1p(-p)
+    y, norm = 1.0 - p, -rnp.log1p(-p)
     is_far = (k + 3.0) * y > 1.0
     far_k, far_p = rnp.where(is_far, k, 1.0), rnp.where(is_far, p, 0.5)
-    far = p / whole * rnp.power(far_p, far_k)
+    far = p / norm * rnp.power(far_p, far_k)
     far = far / incomplete_beta.fraction(far_k + 1.0, rnp.zeros_like(p), far_p, 1.0 - far_p)
     near_k, near_y = rnp.where(is_far, 1.0, k), rnp.where(is_far, 0.25, y)
-    term, rest = rnp.ones_like(p), rnp.zeros_like(p)
+    term, series = rnp.ones_like(p), rnp.zeros_like(p)
     for n in range(1, _LOGSER_TERMS[p.dtype.itemsize] + 1):
         term = -term * near_y * (near_k - (n - 1.0)) / n
-        rest = rest - term / n
-    near = (digamma(near_k + 1.0) + _EULER_GAMMA - rest) / whole
+        series = series - term / n
+    near = (digamma(near_k + 1.0) + _EULER_GAMMA - series) / norm
     return rnp.where(is_far, 1.0 - far, near), rnp.where(is_far, far, 1.0 - near)
 
 

@@ -54,10 +54,10 @@ class Discrete:
         return _finished(self.log_mass(k, *shapes), inside, bad, -rnp.inf, dtype)
 
     def pmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
-        """The probability of k; 0 for what is not whole or outside of the support."""
+        """The probability of k; 0 if k is not an integer or is outside the support."""
         k, shapes, dtype, inside, bad = self._placed(k, args, kwargs)
-        found = self.mass or (lambda *v: rnp.exp(self.log_mass(*v)))
-        return _finished(found(k, *shapes), inside, bad, 0.0, dtype)
+        mass = self.mass or (lambda *v: rnp.exp(self.log_mass(*v)))
+        return _finished(mass(k, *shapes), inside, bad, 0.0, dtype)
 
     def cdf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
         """The probability of at most k."""
@@ -121,12 +121,12 @@ class Discrete:
         self, what: str, is_upper: bool, q: Any, args: Sequence[Any], kwargs: dict
     ) -> Any:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
-        found, dtype = widened(f"stats.{self.name}", [q, *values])
-        q, *shapes, loc = (ops.stop_gradient(v) for v in found)
+        operands, dtype = widened(f"stats.{self.name}", [q, *values])
+        q, *shapes, loc = (ops.stop_gradient(v) for v in operands)
         good = self.valid(*shapes) & (q >= 0) & (q <= 1)
         low, high = (rnp.full_like(q, 0.0) + end for end in self.bounds(*shapes))
-        rest = 1.0 - q
-        below, above = (rest, q) if is_upper else (q, rest)
+        complement = 1.0 - q
+        below, above = (complement, q) if is_upper else (q, complement)
 
         def is_reached(k: Any) -> Any:
             inner = rnp.clip(k, low, high)
@@ -140,13 +140,13 @@ class Discrete:
         first, last = (q == 1, q == 0) if is_upper else (q == 0, q == 1)
         is_inner = good & ~first & ~last
         if isinstance(self.lower, Summed):
-            found = self.lower.first_where(
+            reached = self.lower.first_where(
                 lambda walk: walk.reaches(below, above) | _is_own(
                     1.0 - walk.total if is_upper else walk.total, q, rnp.exp(walk.log)
                 ),
                 is_inner, *shapes,
             )  # fmt: skip
-            inner = rnp.minimum(found, high)
+            inner = rnp.minimum(reached, high)
         else:
             inner = _first_where(is_reached, low - 1.0, high, is_inner)
         out = rnp.where(first, low - 1.0, rnp.where(last, high, inner))
@@ -178,7 +178,7 @@ class Discrete:
         return rnp.where(inside & ~bad, k, low), shapes, dtype, inside, bad
 
     def _cumulative(
-        self, what: str, own: Function | None, other: Function | None, below: float, above: float,
+        self, what: str, share: Function | None, other: Function | None, below: float, above: float,
         k: Any, args: Sequence[Any], kwargs: dict,
     ) -> Any:  # fmt: skip
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
@@ -188,14 +188,16 @@ class Discrete:
         is_below, is_above = k < low, k >= high
         bad = rnp.isnan(k) | ~self.valid(*shapes)
         safe = rnp.where(is_below | is_above | bad, low, k)
-        found = own(safe, *shapes) if own else 1.0 - known(self.name, what, other)(safe, *shapes)
-        out = rnp.where(is_below, below, rnp.where(is_above, above, found))
+        inner = (
+            share(safe, *shapes) if share else 1.0 - known(self.name, what, other)(safe, *shapes)
+        )
+        out = rnp.where(is_below, below, rnp.where(is_above, above, inner))
         return rounded(undefined(bad, out), dtype)
 
 
-def _is_own(share: Any, given: Any, mass: Any) -> Any:
+def _is_own(share: Any, level: Any, mass: Any) -> Any:
     """Whether the share given is this one as it was rounded, and that of no other number."""
-    return (share == given) & (mass > float(rnp.finfo(given.dtype).eps))
+    return (share == level) & (mass > float(rnp.finfo(level.dtype).eps))
 
 
 class _Walk(NamedTuple):
@@ -226,7 +228,7 @@ class Summed:
     """The distribution function of masses that have no closed sum, from `first` on.
 
     log_mass: of the shapes alone, at `first`.
-    growth:   the mass at k + 1 over that at k, minus 1: roundings of what is near 1 would add up.
+    growth:   the mass at k + 1 over that at k, minus 1: rounding near 1 would accumulate.
     reach:    of the shapes: beyond it no mass adds anything.
     Cost: one mass for each number up to the largest k, at most up to the largest reach. A quantile
           is found by one such walk, as devices without loops of their own pay for each step.
@@ -251,23 +253,23 @@ class Summed:
         most = self._most(rnp.where(wanted, self.reach(*shapes), self.first))
         start = self._start(most, shapes)
 
-        def found_at(walk: _Walk, found: Any) -> Any:
-            is_new = rnp.isinf(found) & is_enough(walk)
-            return rnp.where(is_new, walk.at, found)
+        def first_at(walk: _Walk, first: Any) -> Any:
+            is_new = rnp.isinf(first) & is_enough(walk)
+            return rnp.where(is_new, walk.at, first)
 
         def goes_on(carry: tuple[_Walk, Any]) -> Any:
-            walk, found = carry
-            return rnp.any(rnp.isinf(found) & (walk.at < most)) & walk.has_next
+            walk, first = carry
+            return rnp.any(rnp.isinf(first) & (walk.at < most)) & walk.has_next
 
         def again(carry: tuple[_Walk, Any]) -> tuple[_Walk, Any]:
-            walk, found = carry
+            walk, first = carry
             for _ in range(TERMS):
                 walk = self._next(walk, most, shapes)
-                found = found_at(walk, found)
-            return walk, found
+                first = first_at(walk, first)
+            return walk, first
 
         nothing = rnp.full_like(start.total, rnp.inf)
-        return while_loop(goes_on, again, (start, found_at(start, nothing)))[1]
+        return while_loop(goes_on, again, (start, first_at(start, nothing)))[1]
 
     def _most(self, reach: Any) -> Any:
         """A lane that is not a number ends no other's sum."""
@@ -294,13 +296,13 @@ class Summed:
         return _Walk(walk.at + 1.0, log, log_rest, *total)
 
 
-def _compensated(total: Any, rest: Any, term: Any) -> tuple[Any, Any]:
+def _compensated(total: Any, correction: Any, term: Any) -> tuple[Any, Any]:
     """The sum with one term more, and what rounding has left out of it.
 
     Thousands of terms would drift by their roundings.
     Source: Kahan 1965, Further remarks on reducing truncation errors.
     """
-    term = term + rest
+    term = term + correction
     new = total + term
     return new, term - (new - total)
 
@@ -347,5 +349,5 @@ def _first_where(is_reached: Function, below: Any, reached: Any, wanted: Any) ->
     return while_loop(goes_on, again, start).reached
 
 
-def _finished(found: Any, inside: Any, bad: Any, outside: float, dtype: Any) -> Any:
-    return rounded(undefined(bad, rnp.where(inside, found, outside)), dtype)
+def _finished(value: Any, inside: Any, bad: Any, outside: float, dtype: Any) -> Any:
+    return rounded(undefined(bad, rnp.where(inside, value, outside)), dtype)

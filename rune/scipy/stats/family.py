@@ -41,28 +41,28 @@ def arranged(family: str, names: Sequence[str], args: Sequence[Any], kwargs: dic
     Errors: ArgumentError for one that is missing, given twice or unknown.
     """
     defaults: dict[str, Any] = {"loc": 0.0, "scale": 1.0}
-    given = dict(zip(names, args))
-    wrong = [k for k in kwargs if k not in names or k in given]
-    given |= kwargs
-    missing = [n for n in names if n not in given and n not in defaults]
+    named = dict(zip(names, args))
+    wrong = [k for k in kwargs if k not in names or k in named]
+    named |= kwargs
+    missing = [n for n in names if n not in named and n not in defaults]
     if wrong or missing or len(args) > len(names):
-        told = [f"no {', '.join(missing)}"] if missing else []
-        told += [f"{', '.join(wrong)} unknown or given twice"] if wrong else []
-        told += ["too many"] if len(args) > len(names) else []
+        faults = [f"no {', '.join(missing)}"] if missing else []
+        faults += [f"{', '.join(wrong)} unknown or given twice"] if wrong else []
+        faults += ["too many"] if len(args) > len(names) else []
         raise ArgumentError(
-            f"stats.{family}: cannot use these parameters ({'; '.join(told)})",
+            f"stats.{family}: cannot use these parameters ({'; '.join(faults)})",
             hint=f"they are {', '.join(names)}",
         )
-    return [given.get(n, defaults.get(n)) for n in names]
+    return [named.get(n, defaults.get(n)) for n in names]
 
 
 def widened(name: str, values: Sequence[Any]) -> tuple[list[Any], Any]:
     """Arrays of one floating dtype and shape, half types in f32; and the dtype of the result."""
-    found = reals(name, *values)
-    dtype = found[0].dtype
+    arrays = reals(name, *values)
+    dtype = arrays[0].dtype
     if rnp.finfo(dtype).bits >= 32:
-        return found, dtype
-    return [rnp.astype(v, rnp.float32) for v in found], dtype
+        return arrays, dtype
+    return [rnp.astype(v, rnp.float32) for v in arrays], dtype
 
 
 def positive(*shapes: Any) -> Any:
@@ -120,14 +120,14 @@ class Continuous:
     def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The logarithm of the density; -inf outside of the support."""
         p = self._placed(x, args, kwargs, self.is_open)
-        found = self.log_density(p.y, *p.shapes) - rnp.log(p.scale)
-        return self._finished(p, found, -rnp.inf, -rnp.inf)
+        value = self.log_density(p.y, *p.shapes) - rnp.log(p.scale)
+        return self._finished(p, value, -rnp.inf, -rnp.inf)
 
     def pdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The density; 0 outside of the support."""
         p = self._placed(x, args, kwargs, self.is_open)
-        found = self.density or (lambda *v: rnp.exp(self.log_density(*v)))
-        return self._finished(p, found(p.y, *p.shapes) / p.scale, 0.0, 0.0)
+        density = self.density or (lambda *v: rnp.exp(self.log_density(*v)))
+        return self._finished(p, density(p.y, *p.shapes) / p.scale, 0.0, 0.0)
 
     def cdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The probability of at most x."""
@@ -142,16 +142,16 @@ class Continuous:
     def logcdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The logarithm of cdf."""
         p = self._placed(x, args, kwargs)
-        own = self.log_lower
-        found = own(p.y, *p.shapes) if own else rnp.log(self._lower(p))
-        return self._finished(p, found, -rnp.inf, 0.0)
+        log_lower = self.log_lower
+        value = log_lower(p.y, *p.shapes) if log_lower else rnp.log(self._lower(p))
+        return self._finished(p, value, -rnp.inf, 0.0)
 
     def logsf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The logarithm of sf."""
         p = self._placed(x, args, kwargs)
-        own = self.log_upper
-        found = own(p.y, *p.shapes) if own else rnp.log(self._upper(p))
-        return self._finished(p, found, 0.0, -rnp.inf)
+        log_upper = self.log_upper
+        value = log_upper(p.y, *p.shapes) if log_upper else rnp.log(self._upper(p))
+        return self._finished(p, value, 0.0, -rnp.inf)
 
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The inverse of cdf; NaN outside of [0, 1]."""
@@ -171,8 +171,8 @@ class Continuous:
     def var(self, *args: Any, **kwargs: Any) -> Any:
         """The variance."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
-        found = known(self.name, "var", self.variance_of)(*shapes)
-        return rounded(scale * scale * found + 0.0 * loc, dtype)
+        variance = known(self.name, "var", self.variance_of)(*shapes)
+        return rounded(scale * scale * variance + 0.0 * loc, dtype)
 
     def std(self, *args: Any, **kwargs: Any) -> Any:
         """The standard deviation."""
@@ -181,8 +181,8 @@ class Continuous:
     def entropy(self, *args: Any, **kwargs: Any) -> Any:
         """The differential entropy, in nats."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
-        found = known(self.name, "entropy", self.entropy_of)(*shapes)
-        return rounded(found + rnp.log(scale) + 0.0 * loc, dtype)
+        entropy = known(self.name, "entropy", self.entropy_of)(*shapes)
+        return rounded(entropy + rnp.log(scale) + 0.0 * loc, dtype)
 
     def median(self, *args: Any, **kwargs: Any) -> Any:
         """The point where cdf is 1/2."""
@@ -220,8 +220,8 @@ class Continuous:
         y = rnp.where(is_below | is_above | is_bad, self.inside(*shapes), y)
         return _Place(y, is_below, is_above, is_bad, shapes, scale, dtype)
 
-    def _finished(self, p: _Place, found: Any, below: float, above: float) -> Any:
-        out = rnp.where(p.is_below, below, rnp.where(p.is_above, above, found))
+    def _finished(self, p: _Place, value: Any, below: float, above: float) -> Any:
+        out = rnp.where(p.is_below, below, rnp.where(p.is_above, above, value))
         return rounded(undefined(p.is_bad, out), p.dtype)
 
     def _lower(self, p: _Place) -> Any:
@@ -235,17 +235,21 @@ class Continuous:
         return self.upper(p.y, *p.shapes)
 
     def _inverse(
-        self, what: str, own: Function | None, other: Function | None, is_upper: bool, q: Any,
+        self, what: str, inverse: Function | None, other: Function | None, is_upper: bool, q: Any,
         args: Sequence[Any], kwargs: dict,
     ) -> Any:  # fmt: skip
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
         (q, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [q, *values])
         is_inside = (q > 0) & (q < 1)
         safe = rnp.where(is_inside, q, 0.5)
-        found = own(safe, *shapes) if own else known(self.name, what, other)(1.0 - safe, *shapes)
+        inner = (
+            inverse(safe, *shapes)
+            if inverse
+            else known(self.name, what, other)(1.0 - safe, *shapes)
+        )
         low, high = self.bounds(*shapes)
         first, last = (high, low) if is_upper else (low, high)
         edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))
-        out = loc + scale * rnp.where(is_inside, found, edge)
+        out = loc + scale * rnp.where(is_inside, inner, edge)
         good = (scale > 0) & self.valid(*shapes) & (q >= 0) & (q <= 1)
         return rounded(undefined(~good, out), dtype)

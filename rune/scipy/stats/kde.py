@@ -17,7 +17,7 @@ from rune.scipy.special.sums import logsumexp
 
 @dataclass(frozen=True)
 class gaussian_kde:
-    """The density of which `dataset` is a sample, smoothed by normal densities.
+    """The density that `dataset` samples, estimated with normal kernels.
 
     dataset:   [D, N], N points of D numbers, or [N] for D = 1.
     bw_method: "scott" (default) or "silverman", or the factor itself.
@@ -123,9 +123,9 @@ def _flatten(k: gaussian_kde) -> tuple[tuple[Any, ...], None]:
 
 
 def _unflatten(_: None, children: Any) -> gaussian_kde:
-    made = object.__new__(gaussian_kde)
-    made._set(*children)
-    return made
+    kde = object.__new__(gaussian_kde)
+    kde._set(*children)
+    return kde
 
 
 tree.register_node(gaussian_kde, _flatten, _unflatten)

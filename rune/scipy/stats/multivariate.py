@@ -28,7 +28,7 @@ class _Dirichlet:
     """
 
     def logpdf(self, x: Any, alpha: Any) -> Any:
-        """The logarithm of the density; -inf where x is no vector of shares."""
+        """The logarithm of the density; -inf if x is not a vector of shares."""
         (x, first), (alpha, second) = _wide("stats.dirichlet", x), _parameters(alpha)
         (size,) = alpha.shape
         if x.shape[0] not in (size, size - 1):
@@ -39,31 +39,31 @@ class _Dirichlet:
         powers, x = reals("stats.dirichlet", powers, x)
         slack = max(1e-4, 2 * float(rnp.finfo(first).eps))  # what rounding the shares may move
         is_good = rnp.all(x >= 0, 0) & (rnp.abs(rnp.sum(x, 0) - 1.0) < slack)
-        found = rnp.sum(times_log(powers, rnp.where(is_good, x, 0.5)), 0) - _log_norm(alpha)
-        return rounded(rnp.where(is_good, found, -rnp.inf), rnp.result_type(first, second))
+        value = rnp.sum(times_log(powers, rnp.where(is_good, x, 0.5)), 0) - _log_norm(alpha)
+        return rounded(rnp.where(is_good, value, -rnp.inf), rnp.result_type(first, second))
 
     def pdf(self, x: Any, alpha: Any) -> Any:
-        """The density; 0 where x is no vector of shares."""
+        """The density; 0 if x is not a vector of shares."""
         return rnp.exp(self.logpdf(x, alpha))
 
     def mean(self, alpha: Any) -> Any:
         """The mean share of each."""
-        alpha, kept = _parameters(alpha)
-        return rounded(alpha / rnp.sum(alpha), kept)
+        alpha, dtype = _parameters(alpha)
+        return rounded(alpha / rnp.sum(alpha), dtype)
 
     def var(self, alpha: Any) -> Any:
         """The variance of each share."""
-        alpha, kept = _parameters(alpha)
+        alpha, dtype = _parameters(alpha)
         total = rnp.sum(alpha)
-        return rounded(alpha * (total - alpha) / (total * total * (total + 1.0)), kept)
+        return rounded(alpha * (total - alpha) / (total * total * (total + 1.0)), dtype)
 
     def entropy(self, alpha: Any) -> Any:
         """The differential entropy, in nats."""
-        alpha, kept = _parameters(alpha)
+        alpha, dtype = _parameters(alpha)
         total = rnp.sum(alpha)
         inner = (total - alpha.shape[0]) * digamma(total)
-        found = _log_norm(alpha) + inner - rnp.sum((alpha - 1.0) * digamma(alpha))
-        return rounded(found, kept)
+        value = _log_norm(alpha) + inner - rnp.sum((alpha - 1.0) * digamma(alpha))
+        return rounded(value, dtype)
 
 
 def _wide(name: str, x: Any) -> tuple[Any, Any]:
@@ -73,10 +73,10 @@ def _wide(name: str, x: Any) -> tuple[Any, Any]:
 
 def _parameters(alpha: Any) -> tuple[Any, Any]:
     """Dirichlet's. Errors: ShapeError for another rank, and for none."""
-    found, kept = _wide("stats.dirichlet", alpha)
-    if found.ndim != 1 or found.shape[0] == 0:
-        raise ShapeError(f"stats.dirichlet: cannot use alpha of shape {found.shape} (rank 1)")
-    return found, kept
+    parameters, dtype = _wide("stats.dirichlet", alpha)
+    if parameters.ndim != 1 or parameters.shape[0] == 0:
+        raise ShapeError(f"stats.dirichlet: cannot use alpha of shape {parameters.shape} (rank 1)")
+    return parameters, dtype
 
 
 def _log_norm(alpha: Any) -> Any:
@@ -97,12 +97,12 @@ class _Multinomial:
 
     def logpmf(self, x: Any, n: Any, p: Any) -> Any:
         """The logarithm of the probability; -inf for counts that do not sum to n."""
-        (x, kept), (p, _) = (widened(v) for v in reals("stats.multinomial", x, p))
+        (x, dtype), (p, _) = (widened(v) for v in reals("stats.multinomial", x, p))
         trials = rnp.asarray(n).astype(x.dtype)
         is_good = (rnp.sum(x, -1) == trials) & rnp.all((x >= 0) & (x == rnp.round(x)), -1)
         terms = times_log(x, p) - log_gamma(rnp.maximum(x, 0.0) + 1.0)
-        found = log_gamma(trials + 1.0) + rnp.sum(terms, -1)
-        return rounded(rnp.where(is_good, found, -rnp.inf), kept)
+        value = log_gamma(trials + 1.0) + rnp.sum(terms, -1)
+        return rounded(rnp.where(is_good, value, -rnp.inf), dtype)
 
     def pmf(self, x: Any, n: Any, p: Any) -> Any:
         """The probability; 0 for counts that do not sum to n."""

@@ -297,8 +297,8 @@ def _loglaplace_lower(y: Any, c: Any) -> Any:
 
 def _loglaplace_isf(q: Any, c: Any) -> Any:
     small = rnp.where(q < 0.5, q, 1.0 - q)  # not minimum, which has another slope at 1/2
-    found = rnp.power(2.0 * small, -1.0 / c)
-    return rnp.where(q < 0.5, found, 1.0 / found)
+    upper = rnp.power(2.0 * small, -1.0 / c)
+    return rnp.where(q < 0.5, upper, 1.0 / upper)
 
 
 halfcauchy = Continuous(
@@ -349,10 +349,10 @@ def _betaprime_shares(y: Any) -> tuple[Any, Any]:
 
 
 def _betaprime_lower(y: Any, a: Any, b: Any) -> Any:
-    x, rest = _betaprime_shares(y)
+    x, complement = _betaprime_shares(y)
     is_low = y < 1
     first, second = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
-    return incomplete_beta.side(first, second, rnp.where(is_low, x, rest), ~is_low)
+    return incomplete_beta.side(first, second, rnp.where(is_low, x, complement), ~is_low)
 
 
 def _betaprime_upper(y: Any, a: Any, b: Any) -> Any:

@@ -115,12 +115,14 @@ def _log_mass(a: Any, b: Any) -> Any:
     """log(Φ(b) - Φ(a)) for a <= b, taken in the tail that a and b are in."""
     is_right = a + b > 0
     low, high = rnp.where(is_right, -b, a), rnp.where(is_right, -a, b)
-    left, right = normal.log_normal_cdf(low), normal.log_normal_cdf(high)
-    gap = rnp.where(left == -rnp.inf, -rnp.inf, left - right)
+    log_low, log_high = normal.log_normal_cdf(low), normal.log_normal_cdf(high)
+    gap = rnp.where(log_low == -rnp.inf, -rnp.inf, log_low - log_high)
     # log(1 - exp(gap)): two formulas, each exact in its range.
     is_close = gap > -math.log(2)
     close = rnp.log(-rnp.expm1(rnp.where(is_close, gap, -1.0)))
-    wide = right + rnp.where(is_close, close, rnp.log1p(-rnp.exp(rnp.where(is_close, -1.0, gap))))
+    wide = log_high + rnp.where(
+        is_close, close, rnp.log1p(-rnp.exp(rnp.where(is_close, -1.0, gap)))
+    )
     middle = 0.5 * (a + b)
     is_narrow = (b > a) & ((b - a) * (1.0 + rnp.abs(middle)) < 0.03)
     return rnp.where(is_narrow, _log_narrow_mass(*(rnp.where(is_narrow, x, c) for x, c in (

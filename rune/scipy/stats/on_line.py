@@ -135,9 +135,9 @@ def _t_upper(y: Any, df: Any) -> Any:
     is_near = square < df
     first, second = rnp.where(is_near, one_half, half), rnp.where(is_near, half, one_half)
     share = rnp.where(is_near, square, df) / (df + square)
-    found = 0.5 * incomplete_beta.lower(first, second, share)
-    near = 0.5 - rnp.sign(y) * found
-    return rnp.where(is_near, near, rnp.where(y > 0, found, 1.0 - found))
+    tail = 0.5 * incomplete_beta.lower(first, second, share)
+    near = 0.5 - rnp.sign(y) * tail
+    return rnp.where(is_near, near, rnp.where(y > 0, tail, 1.0 - tail))
 
 
 def _by_density(upper: Any, log_density: Any) -> None:
@@ -165,16 +165,16 @@ def _smaller_tail(q: Any) -> Any:
     return rnp.where(q == 0.5, 0.25, rnp.where(q < 0.5, q, 1.0 - q))
 
 
-def _on_both_sides(q: Any, shape: Any, found: Any, log_density: Any) -> Any:
+def _on_both_sides(q: Any, shape: Any, quantile: Any, log_density: Any) -> Any:
     """The quantile of a symmetric family from that of its tail; about the median a line."""
     line = (0.5 - q) * rnp.exp(-log_density(rnp.zeros_like(q), shape))
-    return rnp.where(q == 0.5, line, rnp.where(q < 0.5, found, -found))
+    return rnp.where(q == 0.5, line, rnp.where(q < 0.5, quantile, -quantile))
 
 
 def _t_entropy(df: Any) -> Any:
     half, more = 0.5 * df, 0.5 * (df + 1.0)
-    moved = more * (digamma(more) - digamma(half))
-    return moved + 0.5 * rnp.log(df) + log_beta(half, rnp.full_like(half, 0.5))
+    slopes = more * (digamma(more) - digamma(half))
+    return slopes + 0.5 * rnp.log(df) + log_beta(half, rnp.full_like(half, 0.5))
 
 
 t = Continuous(
@@ -311,8 +311,8 @@ def _dweibull_upper(y: Any, c: Any) -> Any:
 
 
 def _dweibull_isf(q: Any, c: Any) -> Any:
-    found = rnp.power(-rnp.log(2.0 * rnp.minimum(q, 1.0 - q)), 1.0 / c)
-    return rnp.where(q < 0.5, found, -found)
+    quantile = rnp.power(-rnp.log(2.0 * rnp.minimum(q, 1.0 - q)), 1.0 / c)
+    return rnp.where(q < 0.5, quantile, -quantile)
 
 
 # --- on the circle ----------------------------------------------------------------------------

@@ -22,25 +22,25 @@ class _Sample:
 
     x: Any
     axis: int
-    kept: Any = None
+    mask: Any = None
 
     def mean(self, values: Any, keepdims: bool = True) -> Any:
-        return rnp.mean(values, self.axis, keepdims=keepdims, where=self.kept)
+        return rnp.mean(values, self.axis, keepdims=keepdims, where=self.mask)
 
     def sum(self, values: Any, keepdims: bool = True) -> Any:
-        return rnp.sum(values, self.axis, keepdims=keepdims, where=self.kept)
+        return rnp.sum(values, self.axis, keepdims=keepdims, where=self.mask)
 
     def size(self, keepdims: bool = True) -> Any:
         """How many count: a number, or one for each slice."""
-        if self.kept is None:
+        if self.mask is None:
             return self.x.shape[self.axis] if self.x.ndim else 1
-        return rnp.sum(self.kept, self.axis, keepdims=keepdims, dtype=self.x.dtype)
+        return rnp.sum(self.mask, self.axis, keepdims=keepdims, dtype=self.x.dtype)
 
     def central(self, power: int, keepdims: bool) -> Any:
         return self.mean((self.x - self.mean(self.x)) ** power, keepdims)
 
     def spread(self, ddof: int, keepdims: bool = True) -> Any:
-        return rnp.std(self.x, self.axis, ddof=ddof, keepdims=keepdims, where=self.kept)
+        return rnp.std(self.x, self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
 
 
 def _check(name: str, nan_policy: str) -> None:
@@ -59,9 +59,13 @@ def _sample(name: str, a: Any, axis: Any, nan_policy: str) -> _Sample:
     return _Sample(x, axis, ~rnp.isnan(x) if nan_policy == "omit" else None)
 
 
-def _flattened(found: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def _flattened(statistic: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     """With axis None and keepdims there are as many axes as before, all of size 1."""
-    return rnp.reshape(found, (1,) * rnp.asarray(a).ndim) if axis is None and keepdims else found
+    return (
+        rnp.reshape(statistic, (1,) * rnp.asarray(a).ndim)
+        if axis is None and keepdims
+        else statistic
+    )
 
 
 def moment(
@@ -84,8 +88,8 @@ def moment(
     apart = s.x - (s.mean(s.x) if center is None else center)
     if not isinstance(order, list | tuple):
         return _flattened(s.mean(apart**order, keepdims), a, axis, keepdims)
-    found = [_flattened(s.mean(apart**n, keepdims), a, axis, keepdims) for n in order]
-    return rnp.stack(found)
+    moments = [_flattened(s.mean(apart**n, keepdims), a, axis, keepdims) for n in order]
+    return rnp.stack(moments)
 
 
 def skew(
@@ -105,12 +109,12 @@ def skew(
     Array(0., f32[], cpu:0)
     """
     s = _sample("skew", a, axis, nan_policy)
-    found = s.central(3, keepdims) / s.central(2, keepdims) ** 1.5
+    skewness = s.central(3, keepdims) / s.central(2, keepdims) ** 1.5
     if not bias:
         n = rnp.maximum(rnp.asarray(s.size(keepdims), s.x.dtype), 3.0)
-        corrected = found * rnp.sqrt(n * (n - 1)) / (n - 2)
-        found = rnp.where(s.size(keepdims) < 3, found, corrected)
-    return _flattened(found, a, axis, keepdims)
+        corrected = skewness * rnp.sqrt(n * (n - 1)) / (n - 2)
+        skewness = rnp.where(s.size(keepdims) < 3, skewness, corrected)
+    return _flattened(skewness, a, axis, keepdims)
 
 
 def kurtosis(
@@ -130,12 +134,12 @@ def kurtosis(
     Array(-2., f32[], cpu:0)
     """
     s = _sample("kurtosis", a, axis, nan_policy)
-    found = s.central(4, keepdims) / rnp.square(s.central(2, keepdims))
+    ratio = s.central(4, keepdims) / rnp.square(s.central(2, keepdims))
     if not bias:
         n = rnp.maximum(rnp.asarray(s.size(keepdims), s.x.dtype), 4.0)
-        corrected = ((n * n - 1.0) * found - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
-        found = rnp.where(s.size(keepdims) < 4, found, corrected)
-    return _flattened(found - 3.0 if fisher else found, a, axis, keepdims)
+        corrected = ((n * n - 1.0) * ratio - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
+        ratio = rnp.where(s.size(keepdims) < 4, ratio, corrected)
+    return _flattened(ratio - 3.0 if fisher else ratio, a, axis, keepdims)
 
 
 def sem(
@@ -269,7 +273,7 @@ def iqr(
     s = _sample("iqr", x, axis, nan_policy)
     if 0 in s.x.shape:
         return _flattened(s.sum(s.x, keepdims) * rnp.nan, x, axis, keepdims)
-    percentile = rnp.percentile if s.kept is None else rnp.nanpercentile
+    percentile = rnp.percentile if s.mask is None else rnp.nanpercentile
     low, high = (
         percentile(s.x, p, axis=s.axis, method=interpolation, keepdims=keepdims) for p in rng
     )
@@ -306,11 +310,11 @@ def describe(
     x, axis = s.x, s.axis
     if 0 in x.shape:
         raise ShapeError(f"describe: cannot tell anything of no numbers ({x.shape})")
-    least, most = (rnp.min, rnp.max) if s.kept is None else (rnp.nanmin, rnp.nanmax)
-    nobs = s.size() if s.kept is None else rnp.sum(s.kept, axis)
+    least, most = (rnp.min, rnp.max) if s.mask is None else (rnp.nanmin, rnp.nanmax)
+    nobs = s.size() if s.mask is None else rnp.sum(s.mask, axis)
     return DescribeResult(
         nobs, (least(x, axis), most(x, axis)), s.mean(x, keepdims=False),
-        rnp.var(x, s.axis, ddof=ddof, where=s.kept), skew(x, axis, bias, nan_policy),
+        rnp.var(x, s.axis, ddof=ddof, where=s.mask), skew(x, axis, bias, nan_policy),
         kurtosis(x, axis, True, bias, nan_policy),
     )  # fmt: skip
 
@@ -418,10 +422,10 @@ def mode(
     ranks = _ranks(rows, "min")
     counts = _ranks(rows, "max") - ranks + 1
     at = rnp.argmax(counts, axis=-1, keepdims=True)
-    found = [rnp.take_along_axis(v, at, -1) for v in (rows, counts)]
+    modes = [rnp.take_along_axis(v, at, -1) for v in (rows, counts)]
     if keepdims:
-        return ModeResult(*(_flattened(rnp.moveaxis(v, -1, along), a, axis, True) for v in found))
-    return ModeResult(*(v[..., 0] for v in found))
+        return ModeResult(*(_flattened(rnp.moveaxis(v, -1, along), a, axis, True) for v in modes))
+    return ModeResult(*(v[..., 0] for v in modes))
 
 
 # --- correlation ------------------------------------------------------------------------------
@@ -445,21 +449,21 @@ def pearsonr(x: Any, y: Any) -> PearsonRResult:
     >>> pearsonr(rnp.array([1.0, 2.0, 3.0]), rnp.array([2.0, 4.0, 7.0])).statistic
     Array(0.9933993, f32[], cpu:0)
     """
-    found = reals("pearsonr", x, y)
-    if found[0].ndim != 1 or found[0].shape[0] < 2:
-        raise ShapeError(f"pearsonr: cannot correlate {found[0].shape} (two numbers or more)")
-    return _correlated(*found)
+    samples = reals("pearsonr", x, y)
+    if samples[0].ndim != 1 or samples[0].shape[0] < 2:
+        raise ShapeError(f"pearsonr: cannot correlate {samples[0].shape} (two numbers or more)")
+    return _correlated(*samples)
 
 
 def _correlated(x: Any, y: Any) -> PearsonRResult:
-    (x, kept), (y, _) = widened(x), widened(y)
+    (x, dtype), (y, _) = widened(x), widened(y)
     x, y = x - rnp.mean(x), y - rnp.mean(y)
     r = rnp.sum(x * y) / rnp.sqrt(rnp.sum(x * x) * rnp.sum(y * y))
     r = rnp.clip(r, -1.0, 1.0)
     half = rnp.full_like(r, 0.5 * x.shape[0] - 1.0)
     # (1 - |r|) / 2 of the beta distribution on [-1, 1]
     chance = 2.0 * incomplete_beta.lower(half, half, 0.5 * (1.0 - rnp.abs(r)))
-    return PearsonRResult(rounded(r, kept), rounded(chance, kept))
+    return PearsonRResult(rounded(r, dtype), rounded(chance, dtype))
 
 
 def spearmanr(a: Any, b: Any) -> PearsonRResult:
