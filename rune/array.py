@@ -45,7 +45,7 @@ CPU, COMMITTED_CPU = Place(None, False), Place(None, True)
 
 
 def committed_to(device: Device | None) -> Place:
-    """The place of what is committed to `device`."""
+    """The place of arrays committed to `device`."""
     return COMMITTED_CPU if device is None else Place(device, True)
 
 
@@ -229,11 +229,11 @@ class Array(Operators, metaclass=ABCMeta):
         Errors: BufferError for dtypes that DLPack does not know (int4), for another device, and
                 for copy=False where there has to be a copy.
         """
-        own = self.__dlpack_device__()
-        wanted = own if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
-        if not dlpack.can_lend(self.type.dtype) or wanted not in (own, (dlpack.CPU, 0)):
+        native = self.__dlpack_device__()
+        wanted = native if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+        if not dlpack.can_lend(self.type.dtype) or wanted not in (native, (dlpack.CPU, 0)):
             raise BufferError(f"dlpack: cannot lend {self.type} to device {wanted}")
-        fresh = bool(copy) or wanted != own or not self._is_shared
+        fresh = bool(copy) or wanted != native or not self._is_shared
         if fresh and copy is False:
             raise BufferError(f"dlpack: cannot lend {self.type} on {self.device.name} uncopied")
         memory, owner = self._lendable(wanted, bool(copy))
@@ -286,10 +286,10 @@ class Array(Operators, metaclass=ABCMeta):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype != self.type.dtype:
             self._require_numbers("array")
-        found = self.numpy()
-        if dtype is not None and np.dtype(dtype) != found.dtype:
-            return found.astype(dtype)
-        return found.copy() if copy else found
+        data = self.numpy()
+        if dtype is not None and np.dtype(dtype) != data.dtype:
+            return data.astype(dtype)
+        return data.copy() if copy else data
 
     def __bool__(self) -> bool:
         self._require_numbers("array")
@@ -405,15 +405,15 @@ def check_range(host: np.ndarray, target: np.dtype) -> None:
 
 
 def default_place() -> Place:
-    """The place of what is made of nothing: on the configured device, else the CPU; free."""
+    """The place of newly created arrays: the configured device, else the CPU; not committed."""
     name = config.current().device
     return CPU if name is None else free_on(on(name))
 
 
 def on(device: str | Device) -> Device | None:
     """The device (of that name); None for the CPU, whose buffers are NumPy arrays."""
-    found = device_of(device)
-    return None if found.target.backend == "cpu" else found
+    resolved = device_of(device)
+    return None if resolved.target.backend == "cpu" else resolved
 
 
 def put(data: np.ndarray, type: ArrayType, place: Place) -> Array:

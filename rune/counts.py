@@ -63,19 +63,19 @@ def counters() -> Counters:
 
 @contextmanager
 def counting() -> Iterator[Counters]:
-    """Counts made inside the block, filled in when it ends.
+    """Counts of what happens inside the block, filled in when it ends.
 
     Errors: none.
 
-    >>> with counting() as seen:
+    >>> with counting() as counts:
     ...     _ = next(traces)
-    >>> seen.traces
+    >>> counts.traces
     1
     """
-    before, seen = counters(), Counters()
+    before, counts = counters(), Counters()
     try:
-        yield seen
+        yield counts
     finally:
         after = counters()
         for f in fields(Counters):
-            setattr(seen, f.name, getattr(after, f.name) - getattr(before, f.name))
+            setattr(counts, f.name, getattr(after, f.name) - getattr(before, f.name))

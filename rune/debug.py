@@ -81,8 +81,8 @@ def profile() -> Iterator[Profile]:
     >>> [(plan.name, plan.calls, plan.steps[0].calls) for plan in seen.plans]
     [('lambda', 3, 3)]
     """
-    with gathering(Profile()) as found, setting(profile=True):
-        yield found
+    with gathering(Profile()) as gathered, setting(profile=True):
+        yield gathered
 
 
 def callback(
@@ -96,7 +96,7 @@ def callback(
 
     ordered:      after the ordered callbacks before it, and before those after it.
     partitioned:  JAX's request for one call per shard; an array here is in one piece.
-    What it returns is not looked at. Leaves that are no arrays are handed over as they are.
+    Its result is ignored. Leaves that are not arrays are handed over as they are.
     Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune
@@ -145,10 +145,10 @@ def _host(value: Any) -> Any:
 
 def _require_fit(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise ArgumentError unless every field has an argument and every argument a field."""
-    given = [*map(str, range(len(args))), *kwargs]
+    supplied = [*map(str, range(len(args))), *kwargs]
     fields = list(_fields(fmt))
-    lacking = [name for name in fields if name not in given]
-    unused = [name for name in given if name not in fields]
+    lacking = [name for name in fields if name not in supplied]
+    unused = [name for name in supplied if name not in fields]
     if lacking or unused:
         why = f"no argument {lacking[0]}" if lacking else f"no field for argument {unused[0]}"
         raise ArgumentError(f"debug.print: cannot fill {fmt!r} ({why})")

@@ -209,17 +209,17 @@ def as_dtype(dtype: Any) -> np.dtype:
 @functools.cache
 def _named(dtype: Any) -> np.dtype:
     try:
-        found = np.dtype(dtype)
+        resolved = np.dtype(dtype)
     except TypeError:
-        found = None
-    if found not in SHORT and isinstance(dtype, str):  # NumPy's "f16" is a long double
-        found = FROM_SHORT.get(dtype)
-    if found is None or found not in SHORT:
+        resolved = None
+    if resolved not in SHORT and isinstance(dtype, str):  # NumPy's "f16" is a long double
+        resolved = FROM_SHORT.get(dtype)
+    if resolved is None or resolved not in SHORT:
         raise DtypeError(
             f"dtype: cannot use {dtype!r} (not a dtype of rune)",
             hint="names are NumPy's, as float32, i4 (of four bytes), or short, as f32, bf16, i16",
         )
-    return found
+    return resolved
 
 
 def native(values: Any) -> Any:
@@ -259,10 +259,10 @@ _WEAK_DTYPE: dict[str, np.dtype] = {"i*": i32, "f*": f32, "c*": c64}
 
 @functools.cache
 def _upper(node: _Node, mode: str) -> frozenset[_Node]:
-    found = {node}
+    nodes = {node}
     for above in _LATTICES[mode][node]:
-        found |= _upper(above, mode)
-    return frozenset(found)
+        nodes |= _upper(above, mode)
+    return frozenset(nodes)
 
 
 def _node(dtype: np.dtype, weak: bool) -> _Node:
@@ -305,14 +305,14 @@ def _promoted(types: tuple[tuple[np.dtype, bool], ...], mode: str) -> tuple[np.d
     distinct = frozenset(_node(dtype, weak) for dtype, weak in types)
     if len(distinct) == 1 and len({d for d, _ in types}) == 1:
         return types[0][0], all(weak for _, weak in types)
-    found = _least_upper_bound(distinct, mode)
-    if isinstance(found, str):
+    bound = _least_upper_bound(distinct, mode)
+    if isinstance(bound, str):
         # Weak operands of one kind may still differ in width (a weak f64): the widest is kept.
-        kind = [d for d, w in types if _node(d, w) == found] or [_WEAK_DTYPE[found]]
+        kind = [d for d, w in types if _node(d, w) == bound] or [_WEAK_DTYPE[bound]]
         if any(d in (i64, u64) and not w for d, w in types):
-            kind += [{"f*": f64, "c*": c128}.get(found, i64)]
+            kind += [{"f*": f64, "c*": c128}.get(bound, i64)]
         return max(kind, key=lambda d: d.itemsize), True
-    return found, False
+    return bound, False
 
 
 _SCALARS = {bool: (bool_, False), int: (i32, True), float: (f32, True), complex: (c64, True)}
@@ -321,10 +321,10 @@ _SCALARS_X64 = {bool: (bool_, False), int: (i64, True), float: (f64, True), comp
 
 def scalar_type(value: Any) -> tuple[np.dtype, bool] | None:
     """(dtype, weak) of a Python scalar, or None for anything else."""
-    found = _SCALARS.get(type(value))
-    if found is not None and config.current().x64:
+    default = _SCALARS.get(type(value))
+    if default is not None and config.current().x64:
         return _SCALARS_X64[type(value)]
-    return found
+    return default
 
 
 def require_whole(name: str, dtype: np.dtype, target: np.dtype) -> None:

@@ -203,10 +203,10 @@ class Recorder(Handler):
     def answer(self, effect: Effect[Any]) -> Any:
         """The answer from inputs of the program."""
         if effect.kind.recorded:
-            found = self._inside(effect).answer(effect)
+            answer = self._inside(effect).answer(effect)
         else:
-            found, self.leaks = perform(effect), True
-        return found if self._index is None else effect.at(found, self._index())
+            answer, self.leaks = perform(effect), True
+        return answer if self._index is None else effect.at(answer, self._index())
 
     def _inside(self, effect: Effect[Any]) -> Any:
         if effect.kind not in self._open:
@@ -221,4 +221,6 @@ class Recorder(Handler):
     def needs(self) -> tuple[Need, ...]:
         """What the program that was traced needs at every run; () if it performed no effect."""
         opened = self._open.values()
-        return tuple(Need(about, source.signature, made.note()) for about, source, made in opened)
+        return tuple(
+            Need(about, source.signature, inside.note()) for about, source, inside in opened
+        )

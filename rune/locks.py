@@ -40,9 +40,9 @@ def reentrant() -> Lock:
     return _renewable(threading.RLock())
 
 
-def _renewable(made: Lock) -> Lock:
-    _renewed.add(made)
-    return made
+def _renewable(lock: Lock) -> Lock:
+    _renewed.add(lock)
+    return lock
 
 
 def held(reentrant_lock: Lock) -> Lock:

@@ -113,28 +113,29 @@ class Profile:
         """Steps of a program have ended: their counts are added to those of the same name."""
         with self._lock:
             plan = self._plan(key, name, device)
-            found = self._steps.get((id(key), step.name, step.lines))
-            if found is None:
-                found = self._steps[id(key), step.name, step.lines] = StepProfile(
+            total = self._steps.get((id(key), step.name, step.lines))
+            if total is None:
+                total = self._steps[id(key), step.name, step.lines] = StepProfile(
                     step.name, step.lines
                 )
-                plan.steps.append(found)
-            found.calls += step.calls
-            found.seconds += step.seconds
-            found.flops += step.flops
-            found.bytes_moved += step.bytes_moved
+                plan.steps.append(total)
+            total.calls += step.calls
+            total.seconds += step.seconds
+            total.flops += step.flops
+            total.bytes_moved += step.bytes_moved
 
     def _plan(self, key: object, name: str, device: str) -> PlanProfile:
         # The key is kept alive here, so that its identity stays its own.
         return self._plans.setdefault(id(key), (key, PlanProfile(name, device)))[1]
 
     def __str__(self) -> str:
-        seen = self.counters
-        found = (
-            f"{seen.runs} runs, {seen.traces} traces, {seen.compiles} compilations; "
-            f"on disk {seen.disk_hits} of {seen.disk_hits + seen.disk_misses} binaries were found"
+        counters = self.counters
+        look_ups = counters.disk_hits + counters.disk_misses
+        summary = (
+            f"{counters.runs} runs, {counters.traces} traces, {counters.compiles} compilations; "
+            f"on disk {counters.disk_hits} of {look_ups} binaries were found"
         )
-        return "\n".join([found, *map(plan_text, self.plans)])
+        return "\n".join([summary, *map(plan_text, self.plans)])
 
     __repr__ = __str__
 
@@ -143,10 +144,10 @@ def plan_text(plan: PlanProfile) -> str:
     """`f on cpu:0: 3 calls, 1.20 ms, arena 4096 B`, and a line for each step, the longest first."""
     head = f"{plan.name} on {plan.device}: {_counted(plan.calls)}, {_time(plan.seconds)}"
     rows = [("step", "calls", "time", "share", "GFLOP/s", "GB/s", "line")]
-    whole = sum(s.seconds for s in plan.steps) or 1.0
+    total = sum(s.seconds for s in plan.steps) or 1.0
     rows += [
         (
-            s.name, str(s.calls), _time(s.seconds), f"{s.seconds / whole:.0%}",
+            s.name, str(s.calls), _time(s.seconds), f"{s.seconds / total:.0%}",
             f"{s.flops_per_second / 1e9:.2f}", f"{s.bytes_per_second / 1e9:.2f}", s.lines,
         )
         for s in sorted(plan.steps, key=lambda s: -s.seconds)

@@ -136,12 +136,12 @@ def quantize(
     scale, zero = _scales(groups, at, format, symmetric)
     stored = groups / scale if zero is None else groups / scale + zero
     values = rnp.reshape(_rounded(stored, format), x.shape)
-    kept = [s if s is None or at is None else rnp.squeeze(s, at) for s in (scale, zero)]
+    parameters = [s if s is None or at is None else rnp.squeeze(s, at) for s in (scale, zero)]
     along = at if at is not None else -min(2, max(1, x.ndim))
-    made = Quantized(values, kept[0], kept[1], format, along, 0, x.dtype)
+    quantized = Quantized(values, parameters[0], parameters[1], format, along, 0, x.dtype)
     if format != dtypes.i4:
-        return made
-    return replace(made, values=_packed(values, along), size=x.shape[along])
+        return quantized
+    return replace(quantized, values=_packed(values, along), size=x.shape[along])
 
 
 def _check(x: Any, format: np.dtype, group: int | None, axis: int | None, symmetric: bool) -> None:
@@ -289,12 +289,12 @@ def matmul(x: Any, y: Any) -> Any:
     Array([3.992126, 6.015748], f32[2], cpu:0)
     """
     wanted = _result_dtype(x, y)
-    left, outer_left = _side(x, -1, _rank(y))
-    right, outer_right = _side(y, -2, _rank(x))
-    exact = left.dtype == right.dtype == dtypes.i8
+    lhs, outer_lhs = _side(x, -1, _rank(y))
+    rhs, outer_rhs = _side(y, -2, _rank(x))
+    exact = lhs.dtype == rhs.dtype == dtypes.i8
     into = dtypes.i32 if exact else dtypes.f32
-    out = rnp.astype(rnp.matmul(rnp.astype(left, into), rnp.astype(right, into)), "f32")
-    for scale in (outer_left, outer_right):
+    out = rnp.astype(rnp.matmul(rnp.astype(lhs, into), rnp.astype(rhs, into)), "f32")
+    for scale in (outer_lhs, outer_rhs):
         out = out if scale is None else out * scale
     return rnp.astype(out, wanted)
 
@@ -302,8 +302,8 @@ def matmul(x: Any, y: Any) -> Any:
 def _result_dtype(x: Any, y: Any) -> np.dtype:
     plain = [type_of(v).dtype for v in (x, y) if not isinstance(v, Quantized)]
     if any(d not in dtypes.FLOATING for d in plain):
-        given = ", ".join(map(dtypes.short, plain))
-        raise DtypeError(f"matmul: cannot multiply {given} by quantised numbers (floats required)")
+        names = ", ".join(map(dtypes.short, plain))
+        raise DtypeError(f"matmul: cannot multiply {names} by quantised numbers (floats required)")
     return plain[0] if plain else x.dtype
 
 

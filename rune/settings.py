@@ -96,5 +96,5 @@ def device(device: str | Device) -> Setting[Device]:
     >>> x
     Array([0., 2., 4.], f32[3], reference:0)
     """
-    found = device_of(device)
-    return Setting({"device": found.name}, lambda _: found)
+    resolved = device_of(device)
+    return Setting({"device": resolved.name}, lambda _: resolved)

@@ -25,20 +25,20 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
     while step is not None:
         frames.append(step)
         step = step.tb_next
-    kept = [f for f in frames if not f.tb_frame.f_code.co_filename.startswith(_PACKAGE)]
-    if not kept:
+    users = [f for f in frames if not f.tb_frame.f_code.co_filename.startswith(_PACKAGE)]
+    if not users:
         return trace
-    found: TracebackType | None = None
-    for f in reversed(kept):
-        found = TracebackType(found, f.tb_frame, f.tb_lasti, f.tb_lineno)
-    return found
+    trace_back: TracebackType | None = None
+    for f in reversed(users):
+        trace_back = TracebackType(trace_back, f.tb_frame, f.tb_lasti, f.tb_lineno)
+    return trace_back
 
 
 def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
-    found = users_frames(trace)
-    if found is not trace and NOTE not in getattr(error, "__notes__", ()):
+    shortened = users_frames(trace)
+    if shortened is not trace and NOTE not in getattr(error, "__notes__", ()):
         error.add_note(NOTE)
-    return found
+    return shortened
 
 
 def install() -> None:

@@ -1,9 +1,9 @@
 """Named axes: `vmap(f, axis_name="i")` gives the lanes of f a name that collectives speak of.
 
-An axis is named by an interpreter; who asks for its size walks outwards from the current one, so
-an inner axis hides an outer one of the same name. A program that mentions an axis is free in it:
-it means something only inside that axis, and programs being staged on the way remember that they
-were made for it.
+An interpreter names an axis. Its size is looked up from the current interpreter outwards, so an
+inner axis hides an outer one of the same name. A program that mentions an axis is free in it: it
+means something only inside that axis, and the programs being staged between the two record that
+they depend on it.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ def batched_axis(program: Program) -> Name | None:
 
 
 def axis_size(name: Name) -> Any:
-    """How many lanes the axis has here. Errors: UnboundAxisError where nobody names it."""
-    passed: list[Interpreter] = []
-    found: Interpreter | None = current()
-    while found is not None and found.axis != name:
-        passed.append(found)
-        found = found.parent
-    if found is None or name is None:
+    """How many lanes the axis has here. Errors: UnboundAxisError if no transformation names it."""
+    crossed: list[Interpreter] = []
+    interpreter: Interpreter | None = current()
+    while interpreter is not None and interpreter.axis != name:
+        crossed.append(interpreter)
+        interpreter = interpreter.parent
+    if interpreter is None or name is None:
         raise UnboundAxisError(
             f"collective: cannot find the axis {name!r} (no transformation around names it)",
             hint=f"rune.vmap(f, axis_name={name!r}) names the axis that f is mapped over",
         )
-    size = found.size
-    for interpreter in passed:
-        interpreter.asked_for_axis(name, size)
+    size = interpreter.size
+    for inner in crossed:
+        inner.asked_for_axis(name, size)
     return size
 
 
 def fits(axes: Mapping[Name, Any]) -> bool:
-    """True where every one of these axes has this size here."""
+    """Whether each of these axes has this size here."""
     try:
         return all(axis_size(name) == size for name, size in axes.items())
     except UnboundAxisError:
@@ -93,5 +93,5 @@ def _mentioned(equation: Equation) -> frozenset[Name]:
 
 def mentioned(primitive: Primitive, params: Mapping[str, Any]) -> frozenset[Name]:
     """The names of the axes that an equation mentions, itself or in the programs it holds."""
-    own = () if primitive.over_lanes is None else (params["axis_name"],)
-    return frozenset(own).union(*map(free_axes, held_programs(params)))
+    named = () if primitive.over_lanes is None else (params["axis_name"],)
+    return frozenset(named).union(*map(free_axes, held_programs(params)))

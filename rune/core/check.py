@@ -16,7 +16,7 @@ from rune.errors import CheckError
 
 
 def result_types(equation: Equation) -> tuple[ArrayType, ...]:
-    """What the primitive's type rule says of this equation."""
+    """The types that the primitive's type rule gives for this equation."""
     types = [a.type for a in equation.operands]
     out = equation.primitive.type_rule(*types, **equation.params)
     return tuple(out) if equation.primitive.multiple_results else (out,)
@@ -27,12 +27,12 @@ def check_program(program: Program) -> None:
 
     Errors: CheckError "check: cannot accept <program> (<what>)".
     """
-    pending, seen = [program], {program}
+    pending, known = [program], {program}
     while pending:
-        found = pending.pop()
-        _check(found)
-        inner = {p for e in found.equations for p in subprograms(e)} - seen
-        seen |= inner
+        current = pending.pop()
+        _check(current)
+        inner = {p for e in current.equations for p in subprograms(e)} - known
+        known |= inner
         pending += inner
 
 
@@ -60,9 +60,9 @@ def _define(program: Program, bound: set[Var], var: Var) -> None:
 
 
 def _check_value(program: Program, what: str, type: ArrayType, value: Any) -> None:
-    found = type_of(value)
-    if found.shape != type.shape or found.dtype != type.dtype:
-        _fail(program, f"{what} of type {type} holds {found}")
+    actual = type_of(value)
+    if actual.shape != type.shape or actual.dtype != type.dtype:
+        _fail(program, f"{what} of type {type} holds {actual}")
 
 
 def _check_use(program: Program, bound: set[Var], atom: Atom, where: str) -> None:
@@ -78,31 +78,33 @@ def _check_equation(program: Program, bound: set[Var], equation: Equation) -> No
         _check_use(program, bound, atom, name)
     _check_call(program, equation)
     expected = result_types(equation)
-    found = tuple(v.type for v in equation.results)
-    if expected != found:
-        _fail(program, f"{name} gives {_text(expected)}, not {_text(found)}")
+    recorded = tuple(v.type for v in equation.results)
+    if expected != recorded:
+        _fail(program, f"{name} gives {_text(expected)}, not {_text(recorded)}")
     for var in equation.results:
         _define(program, bound, var)
 
 
 def _check_call(program: Program, equation: Equation) -> None:
-    inner = equation.params.get("program")  # the one that takes the operands as its inputs
+    inner = equation.params.get("program")  # whose inputs are the operands
     if not isinstance(inner, Program):
         return
-    given = tuple(a.type for a in equation.operands)
-    taken, name = inner.input_types, equation.primitive.name
-    if len(given) == len(taken):
+    operand_types = tuple(a.type for a in equation.operands)
+    input_types, name = inner.input_types, equation.primitive.name
+    if len(operand_types) == len(input_types):
         untold = ", ".join(untold_sizes(inner))
         if untold:
             _fail(program, f"{name} holds {inner.name}, whose inputs do not tell the size {untold}")
-        sizes = match_sizes(taken, given, f"check: cannot accept {name} of {inner.name}")
-        taken = tuple(type_with_sizes(t, sizes) for t in taken)
-    if _layouts(given) != _layouts(taken):
-        _fail(program, f"{name} takes {_text(taken)}, not {_text(given)}")
+        sizes = match_sizes(
+            input_types, operand_types, f"check: cannot accept {name} of {inner.name}"
+        )
+        input_types = tuple(type_with_sizes(t, sizes) for t in input_types)
+    if _layouts(operand_types) != _layouts(input_types):
+        _fail(program, f"{name} takes {_text(input_types)}, not {_text(operand_types)}")
 
 
 def _layouts(types: tuple[ArrayType, ...]) -> list[tuple[Any, Any]]:
-    # Weakness is left aside: a known argument may be stronger than the type traced for it.
+    # Weakness is ignored: a known argument may be stronger than the type traced for it.
     return [(t.shape, t.dtype) for t in types]
 
 

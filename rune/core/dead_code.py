@@ -18,26 +18,26 @@ def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, 
     """The program with only the used outputs, and which inputs it still takes."""
     outputs = tuple(a for a, u in zip(program.outputs, used, strict=True) if u)
     live = {a for a in outputs if isinstance(a, Var)}
-    kept: list[Equation] = []
+    live_equations: list[Equation] = []
     for equation in reversed(program.equations):
         wanted = tuple(v in live for v in equation.results)
         if not any(wanted) and effect_of(equation) is None:
             continue
         smaller = shrunk(equation, wanted)
-        kept.append(smaller)
+        live_equations.append(smaller)
         live.update(a for a in smaller.operands if isinstance(a, Var))
     needed = tuple(v in live for v in program.inputs)
     inputs = tuple(v for v, n in zip(program.inputs, needed, strict=True) if n)
     constants = tuple(c for c in program.constants if c[0] in live)
-    body = tuple(reversed(kept))
-    made = replace(program, inputs=inputs, equations=body, outputs=outputs, constants=constants)
-    return made, needed
+    body = tuple(reversed(live_equations))
+    pruned = replace(program, inputs=inputs, equations=body, outputs=outputs, constants=constants)
+    return pruned, needed
 
 
 def shrunk(equation: Equation, wanted: tuple[bool, ...]) -> Equation:
-    """The equation with its unwanted results dropped, if its primitive knows how.
+    """The equation without its unused results, if its primitive can drop them.
 
-    One with side effects stays whole: the token of its effect may be a result that nothing reads.
+    One with side effects keeps them all: its effect's token may be a result that nothing reads.
     """
     rule = equation.primitive.dead_code
     if rule is None or all(wanted) or effect_of(equation) is not None:

@@ -1,8 +1,8 @@
 """How deep transformations may stand inside one another.
 
-Each takes some of Python's frames: while it is traced, and when its program is walked. Python's
-limit is meant for the frames of the user, so it is raised by those of rune's own. Functions that
-transform themselves without end meet a limit of rune's.
+Each uses some of Python's frames: while it is traced, and when its program is walked. Python's
+limit is meant for the user's frames, so it is raised by the number that rune needs. A function
+that transforms itself without end meets rune's own limit.
 """
 
 from __future__ import annotations

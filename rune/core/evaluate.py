@@ -71,7 +71,7 @@ def _evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
 
 
 def restaged(program: Program, stage: Stage) -> Program:
-    """The program as a stage writes its equations: others in their place, or none."""
+    """The program staged again: a stage may replace each equation by others, or drop it."""
     inputs = [stage.new_input(t) for t in program.input_types]
     staged = stage.trace(lambda: stage.program(eval_program(program, inputs), program.name))
     return staged.closed()

@@ -1,8 +1,8 @@
 """Graphs as values: nodes and edges that print in graphviz's language and draw themselves.
 
 `str` gives DOT text. A notebook shows the drawing where graphviz's `dot` is installed; elsewhere it
-shows `text`, the same thing in its own words, and says why. Nothing here lays anything out, and
-what starts another process is imported by the one who draws: `import rune` is 10 ms faster.
+shows `text`, the same graph in words, and says why. The layout is left to `dot`, and `subprocess`
+is imported only when a graph is drawn: `import rune` is 10 ms faster.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ class Graph:
     __str__ = to_dot
 
     def to_svg(self) -> str:
-        """The drawing, made by graphviz.
+        """The graph drawn by graphviz.
 
-        Errors: OSError where `dot` is missing or fails; TimeoutError where it takes too long.
+        Errors: OSError if `dot` is missing or fails; TimeoutError if it takes too long.
         """
         import shutil
         import subprocess
 
-        found = shutil.which("dot")
-        if found is None:
+        dot = shutil.which("dot")
+        if dot is None:
             raise FileNotFoundError("graphviz's `dot` is not installed")
         try:
             done = subprocess.run(
-                [found, "-Tsvg"], input=f"{self}", capture_output=True, text=True, timeout=SECONDS
+                [dot, "-Tsvg"], input=f"{self}", capture_output=True, text=True, timeout=SECONDS
             )
         except subprocess.TimeoutExpired as error:
             raise TimeoutError(f"graphviz's `dot` took longer than {SECONDS} s") from error
@@ -109,15 +109,15 @@ def _edge(edge: Edge) -> str:
 
 
 def program_graph(program: Program) -> Graph:
-    """Equations as boxes; edges from what makes a value to what uses it.
+    """Equations as boxes; edges from the producer of a value to its consumers.
 
     >>> import rune
     >>> rune.make_program(lambda x: x * 2.0)(1.0).graph().edges
     (Edge(source='v0', target='e0', label=''), Edge(source='e0', target='r0', label=''))
     """
     names = Names()
-    given = (*program.inputs, *(v for v, _ in program.constants))
-    makers: dict[Any, str] = {v: f"v{n}" for n, v in enumerate(given)}
+    sources = (*program.inputs, *(v for v, _ in program.constants))
+    makers: dict[Any, str] = {v: f"v{n}" for n, v in enumerate(sources)}
     nodes = [Node(maker, names.binding(v), "value") for v, maker in makers.items()]
     edges: list[Edge] = []
     for number, equation in enumerate(program.equations):

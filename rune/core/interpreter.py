@@ -50,7 +50,7 @@ class Interpreter:
 
         It runs in a copy of the context (`errors.in_copied_context`), so no interrupt can leave
         the interpreter current.
-        Errors: EscapedTracerError where leaks are checked and the function stored a tracer.
+        Errors: EscapedTracerError if leaks are checked and the function stored a tracer.
         """
         return in_copied_context(_trace, self, function, args)
 
@@ -91,14 +91,14 @@ def dispatch() -> tuple[ContextVar[Interpreter], Interpreter]:
 
 def current() -> Interpreter:
     """The interpreter that answers now."""
-    found = _current.get(None)
-    return _outermost[0] if found is None else found
+    interpreter = _current.get(None)
+    return _outermost[0] if interpreter is None else interpreter
 
 
 def is_evaluating() -> bool:
     """True when no transformation is being traced in this context."""
-    found = _current.get(None)
-    return found is None or found is _outermost[0]
+    interpreter = _current.get(None)
+    return interpreter is None or interpreter is _outermost[0]
 
 
 class use:
@@ -129,29 +129,29 @@ def _trace(interpreter: Interpreter, function: Callable[..., R], args: Sequence[
 
 def _check_leaks(interpreter: Interpreter) -> None:
     """Raise EscapedTracerError if a variable of the user's holds one of its tracers."""
-    kept = [x for x in gc.get_referrers(interpreter) if isinstance(x, Tracer)]
-    found = holder_of(kept) if kept else None
-    if found is not None:
-        tracer, name = found
-        made = f"; it was made at {tracer.frame}" if tracer.frame else ""
+    tracers = [x for x in gc.get_referrers(interpreter) if isinstance(x, Tracer)]
+    holder = holder_of(tracers) if tracers else None
+    if holder is not None:
+        tracer, name = holder
+        origin = f"; it was made at {tracer.frame}" if tracer.frame else ""
         raise EscapedTracerError(
             f"tracer: found a traced value {tracer.type} kept after its transformation ended "
-            f"(in {name}{made})",
+            f"(in {name}{origin})",
             hint=_ENDED[1],
         )
 
 
 def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
     """Apply a primitive in the current context."""
-    found = _current.get(None)
-    return (_outermost[0] if found is None else found).process(primitive, args, params)
+    interpreter = _current.get(None)
+    return (_outermost[0] if interpreter is None else interpreter).process(primitive, args, params)
 
 
 def type_of(value: Any) -> ArrayType:
     """The type of an array, a tracer, a NumPy array or a Python scalar (weak)."""
-    found = getattr(value, "type", None)
-    if found is not None:
-        return found
+    recorded = getattr(value, "type", None)
+    if recorded is not None:
+        return recorded
     scalar = dtypes.scalar_type(value)
     return ArrayType(value.shape, value.dtype) if scalar is None else ArrayType((), *scalar)
 
@@ -168,9 +168,11 @@ def literal_like(value: Any, like: Any) -> np.ndarray:
 
 def escaped(tracer: Tracer) -> EscapedTracerError:
     """The error for a tracer used after the end of its transformation, or outside it."""
-    made = f"; it was made at {tracer.frame}" if tracer.frame else ""
+    origin = f"; it was made at {tracer.frame}" if tracer.frame else ""
     when, hint = _OUTSIDE if tracer.interpreter.live else _ENDED
-    return EscapedTracerError(f"tracer: cannot use a traced value {tracer.type} {when}{made}", hint)
+    return EscapedTracerError(
+        f"tracer: cannot use a traced value {tracer.type} {when}{origin}", hint
+    )
 
 
 _ENDED = (
@@ -200,7 +202,7 @@ def check_encloses(tracer: Tracer, interpreter: Interpreter) -> None:
 
 
 def is_differentiable(value: Any) -> bool:
-    """True where `value` can carry a tangent."""
+    """Whether `value` can carry a tangent."""
     return type_of(value).dtype in dtypes.INEXACT
 
 

@@ -1,10 +1,10 @@
 """Traced values that outlive their transformation: who still holds one when it ends.
 
-A traced value stands for nothing once its transformation is over, so whatever the user keeps it
-in is a mistake, found here when it is made instead of when it is used. The holders are followed
+A traced value means nothing once its transformation is over, so storing one is a mistake, which
+is reported here when it is made rather than when the value is used. The holders are followed
 upwards from the value, through containers and closures, to a variable of a module or of a function
-that is still running. What the package's own functions hold is not looked at: they are about to
-let go.
+that is still running. References of the package's own functions are ignored: they are about to be
+released.
 
 Cost: one walk over all objects per level of containers, when the check is on.
 """
@@ -23,19 +23,19 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def holder_of(values: Sequence[Any]) -> tuple[Any, str] | None:
-    """One of the values, and the variable that holds it; None where nobody does."""
+    """One of the values, and the variable that holds it; None if no variable does."""
     variables = _variables()
-    origin = {id(v): v for v in values}  # what each object found leads down to
-    frontier, seen = list(values), {id(values)}
+    origin = {id(v): v for v in values}  # the value that each object leads down to
+    frontier, visited = list(values), {id(values)}
     for _ in range(LEVELS):
-        for found in frontier:
-            name = variables.get(id(found))
+        for referent in frontier:
+            name = variables.get(id(referent))
             if name is not None:
-                return origin[id(found)], name
-        above = [x for x in gc.get_referrers(*frontier) if _is_container(x, seen)]
-        seen |= {id(frontier), id(above)}
+                return origin[id(referent)], name
+        above = [x for x in gc.get_referrers(*frontier) if _is_container(x, visited)]
+        visited |= {id(frontier), id(above)}
         for container in above:
-            seen.add(id(container))
+            visited.add(id(container))
             below = next(x for x in gc.get_referents(container) if id(x) in origin)
             origin[id(container)] = origin[id(below)]
         frontier = above
@@ -44,22 +44,22 @@ def holder_of(values: Sequence[Any]) -> tuple[Any, str] | None:
     return None
 
 
-def _is_container(value: Any, seen: set[int]) -> bool:
-    return id(value) not in seen and not isinstance(value, FrameType)
+def _is_container(value: Any, visited: set[int]) -> bool:
+    return id(value) not in visited and not isinstance(value, FrameType)
 
 
 def _variables() -> dict[int, str]:
     """The objects that variables of modules and of running functions hold, by id, with names."""
-    found: dict[int, str] = {}
+    variables: dict[int, str] = {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None) or ""
         if not file.startswith(_PACKAGE):
             name = getattr(module, "__name__", "?")
-            found.update((id(v), f"{k} of {name}") for k, v in list(vars(module).items()))
+            variables.update((id(v), f"{k} of {name}") for k, v in list(vars(module).items()))
     for frame in _user_frames():
         place = f"{os.path.basename(frame.f_code.co_filename)} in {frame.f_code.co_name}"
-        found.update((id(v), f"{k} of {place}") for k, v in frame.f_locals.items())
-    return found
+        variables.update((id(v), f"{k} of {place}") for k, v in frame.f_locals.items())
+    return variables
 
 
 def _user_frames() -> Iterator[FrameType]:

@@ -1,4 +1,4 @@
-"""How a primitive becomes kernel code, said as data: kernelize reads it and asks nothing else.
+"""How a primitive becomes kernel code, as data: all that kernelize knows of a primitive.
 
 Index expressions are `rune.dims` polynomials. A rule is given the index tuple of one output
 element and says where its value comes from:

@@ -109,8 +109,8 @@ class _Reader:
 
     def skip(self) -> None:
         """Move past blanks and comments."""
-        found = _SPACE.match(self.text, self.at)
-        self.at = found.end() if found else self.at
+        blanks = _SPACE.match(self.text, self.at)
+        self.at = blanks.end() if blanks else self.at
 
     def peek(self) -> str:
         """The next character that says something; "" at the end."""
@@ -120,21 +120,21 @@ class _Reader:
     def find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Read `pattern` if it is what comes next."""
         self.skip()
-        found = pattern.match(self.text, self.at)
-        self.at = found.end() if found else self.at
-        return found
+        match = pattern.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        return match
 
     def take(self, pattern: re.Pattern[str], what: str) -> str:
         """Read `pattern`, which must come next."""
-        found = self.find(pattern)
-        return found.group() if found else self.fail(what, "something else stands here")
+        match = self.find(pattern)
+        return match.group() if match else self.fail(what, "something else stands here")
 
     def accept(self, token: str) -> bool:
         """Read `token` if it is what comes next."""
         self.skip()
-        found = self.text.startswith(token, self.at)
-        self.at += len(token) if found else 0
-        return found
+        is_next = self.text.startswith(token, self.at)
+        self.at += len(token) if is_next else 0
+        return is_next
 
     def expect(self, token: str) -> None:
         """Read `token`, which must come next."""
@@ -154,10 +154,10 @@ class _Reader:
 
     def listed(self, item: Callable[[], Any]) -> list[Any]:
         """One or more items between commas."""
-        found = [item()]
+        items = [item()]
         while self.accept(","):
-            found.append(item())
-        return found
+            items.append(item())
+        return items
 
     def span(self, stops: str) -> str:
         """The text up to a character of `stops` that no bracket or string encloses."""
@@ -235,13 +235,13 @@ class _Reader:
     def elements(self, dtype: np.dtype) -> list[np.ndarray]:
         """The elements of nested lists, in order."""
         self.expect("[")
-        found: list[np.ndarray] = []
+        scalars: list[np.ndarray] = []
         while not self.accept("]"):
             if self.accept("..."):
                 self.fail("a constant", "it was printed shortened; its values are not in the text")
-            found += self.elements(dtype) if self.peek() == "[" else [self.scalar_of(dtype)]
+            scalars += self.elements(dtype) if self.peek() == "[" else [self.scalar_of(dtype)]
             self.accept(",")
-        return found
+        return scalars
 
     def binding(self) -> Var:
         """`%3: f32[4]`, a new variable."""
@@ -271,11 +271,11 @@ class _Reader:
 
     def atom(self) -> Atom:
         """A variable in scope, or a literal with its type."""
-        found = self.find(_NUMBER)
-        if found:
-            if found.group() not in self.vars:
-                self.fail(found.group(), "it is not bound")
-            return self.vars[found.group()]
+        variable = self.find(_NUMBER)
+        if variable:
+            if variable.group() not in self.vars:
+                self.fail(variable.group(), "it is not bound")
+            return self.vars[variable.group()]
         text = self.take(_SCALAR, "an operand")
         self.expect(":")
         type = self.type()
@@ -323,9 +323,9 @@ class _Reader:
 
     def params(self) -> dict[str, Any]:
         """The parameters of an equation, after the brace."""
-        found = dict(self.listed(self.param))
+        params = dict(self.listed(self.param))
         self.expect("}")
-        return found
+        return params
 
     def param(self) -> tuple[str, Any]:
         """`name=value`."""
@@ -356,23 +356,23 @@ class _Reader:
             return self.tuple()
         return self.plain(text)
 
-    def record(self, found: re.Match[str]) -> Any:
+    def record(self, name: re.Match[str]) -> Any:
         """`IndexDims(offset=(0,), ...)`."""
-        if found.group(1) not in self.records:
-            self.fail(found.group(1), "there is no such kind of parameter")
-        self.at = found.end()
-        given = {} if self.peek() == ")" else dict(self.listed(self.param))
+        if name.group(1) not in self.records:
+            self.fail(name.group(1), "there is no such kind of parameter")
+        self.at = name.end()
+        fields = {} if self.peek() == ")" else dict(self.listed(self.param))
         self.expect(")")
-        return self.records[found.group(1)](**given)
+        return self.records[name.group(1)](**fields)
 
     def tuple(self) -> tuple[Any, ...]:
         """`()`, `(1,)`, `(1, 2)`."""
         self.expect("(")
-        found = []
+        items = []
         while not self.accept(")"):
-            found.append(self.value())
+            items.append(self.value())
             self.accept(",")
-        return tuple(found)
+        return tuple(items)
 
     def plain(self, text: str) -> Any:
         """A word, a number, a dtype, or a size."""

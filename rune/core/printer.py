@@ -20,7 +20,7 @@ FULL = 16  # elements of a constant that are printed; a longer one is shortened
 
 
 class Names:
-    """Numbers for variables, in the order in which they are first asked for."""
+    """Numbers for variables, in the order of first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
@@ -68,15 +68,15 @@ def program_text(program: Program, *, frames: bool = False, depth: int = 0) -> s
 
 
 def _where(program: Program) -> str:
-    found = {s for t in _all_types(program) for s in _sizes(t.shape)}
-    found |= {s for e in program.equations for s in _sizes(tuple(e.params.values()))}
-    if not found:
+    sizes = {s for t in _all_types(program) for s in _sizes(t.shape)}
+    sizes |= {s for e in program.equations for s in _sizes(tuple(e.params.values()))}
+    if not sizes:
         return ""
-    bounds = (x for s in found for x in (s.low, 0 if s.high is None else s.high))
-    found |= {s for dim in symbols_within(*bounds).values() for s in symbols(dim)}
+    bounds = (x for s in sizes for x in (s.low, 0 if s.high is None else s.high))
+    sizes |= {s for dim in symbols_within(*bounds).values() for s in symbols(dim)}
     ranges = (
         f"{s.name} in {s.low}..{'inf' if s.high is None else s.high}"
-        for s in sorted(found, key=lambda s: (s.depth, s.name))  # those in bounds before
+        for s in sorted(sizes, key=lambda s: (s.depth, s.name))  # sizes in bounds come first
     )
     return " where " + ", ".join(ranges)
 

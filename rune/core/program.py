@@ -79,8 +79,8 @@ class Equation:
 class Program:
     """inputs -> outputs. `constants` are the closed-over arrays, explicit and in order.
 
-    `derived` is for what transformations made of the program, to be found again: the garbage
-    collector sees through it where what was made leads back here.
+    `derived` memoises what transformations made of the program. It is an ordinary attribute, so the
+    garbage collector can free the cycle when a derived value refers back to the program.
     """
 
     inputs: tuple[Var, ...]
@@ -125,24 +125,24 @@ def subprograms(equation: Equation) -> tuple[Program, ...]:
 
 def held_programs(params: Mapping[str, Any]) -> tuple[Program, ...]:
     """The programs among an equation's parameters, alone or in tuples."""
-    found: list[Program] = []
+    programs: list[Program] = []
     for held in params.values():
         if isinstance(held, Program):
-            found.append(held)
+            programs.append(held)
         elif isinstance(held, tuple):
-            found += [p for p in held if isinstance(p, Program)]
-    return tuple(found)
+            programs += [p for p in held if isinstance(p, Program)]
+    return tuple(programs)
 
 
 def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:
-    """The program with the programs that its equations hold changed; itself if none is."""
+    """The program with `change` applied to the programs it holds; itself if none differs."""
 
     def changed(value: Any) -> Any:
         if isinstance(value, Program):
             return change(value)
         if isinstance(value, tuple) and any(isinstance(v, Program) for v in value):
-            made = tuple(map(changed, value))
-            return value if all(a is b for a, b in zip(made, value)) else made
+            items = tuple(map(changed, value))
+            return value if all(a is b for a, b in zip(items, value)) else items
         return value
 
     def equation(e: Equation) -> Equation:

@@ -1,4 +1,4 @@
-"""Text that does not say what it should: whatever comes of it is one error.
+"""Malformed text: whatever goes wrong while it is read is reported as one error.
 
 A parser finds most damage itself, and says what it wanted. What it builds has laws of its own, and
 a name, a size or a type that damage has changed breaks them somewhere else: there this says that it
@@ -17,7 +17,7 @@ _DAMAGE = (RuneError, ArithmeticError, AssertionError, AttributeError, LookupErr
 
 
 def next_line(lines: Iterator[str]) -> str:
-    """The next line. Errors: CheckError where there is none, also inside a generator."""
+    """The next line. Errors: CheckError at the end of the text, also inside a generator."""
     for line in lines:
         return line
     raise CheckError("parse: cannot read a line (the text ends before)")

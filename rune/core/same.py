@@ -1,7 +1,7 @@
-"""Structural equality of programs: equal but for which variables they use, names and frames.
+"""Structural equality of programs: equal up to variables, names and frames.
 
 Programs and variables are compared by identity elsewhere; this is for tests and for finding
-programs that are written twice. Cost: linear in the number of equations.
+duplicate programs. Cost: linear in the number of equations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rune.core.program import Atom, Equation, Literal, Program, Var
 
 
 def same_program(a: Program, b: Program) -> bool:
-    """Whether the two are the same equations, constants and results, in the same order."""
+    """Whether both have the same equations, constants and results, in the same order."""
     if a is b:
         return True
     match: dict[Var, Var] = {}
@@ -30,10 +30,10 @@ def same_program(a: Program, b: Program) -> bool:
     )
 
 
-def _bound(match: dict[Var, Var], left: tuple[Var, ...], right: tuple[Var, ...]) -> bool:
+def _bound(match: dict[Var, Var], first: tuple[Var, ...], second: tuple[Var, ...]) -> bool:
     """Pair variables at their binding; False where their types differ."""
-    match.update(zip(left, right))
-    return [v.type for v in left] == [v.type for v in right]
+    match.update(zip(first, second))
+    return [v.type for v in first] == [v.type for v in second]
 
 
 def _same_constant(a: tuple[Var, Any], b: tuple[Var, Any]) -> bool:
@@ -50,10 +50,12 @@ def _same_equation(match: dict[Var, Var], a: Equation, b: Equation) -> bool:
     )
 
 
-def _same_atoms(match: Mapping[Var, Var], left: tuple[Atom, ...], right: tuple[Atom, ...]) -> bool:
-    return len(left) == len(right) and all(
+def _same_atoms(
+    match: Mapping[Var, Var], first: tuple[Atom, ...], second: tuple[Atom, ...]
+) -> bool:
+    return len(first) == len(second) and all(
         _same_literal(x, y) if isinstance(x, Literal) else match.get(x) is y
-        for x, y in zip(left, right)
+        for x, y in zip(first, second)
     )
 
 
@@ -101,7 +103,7 @@ def program_key(program: Program) -> tuple[Any, ...]:
     return _key(program, {})
 
 
-def _key(program: Program, seen: dict[Program, int]) -> tuple[Any, ...]:
+def _key(program: Program, numbered: dict[Program, int]) -> tuple[Any, ...]:
     assert not program.constants, "captured values are inputs"
     numbers: dict[Var, int] = {}
 
@@ -114,22 +116,22 @@ def _key(program: Program, seen: dict[Program, int]) -> tuple[Any, ...]:
 
     inputs = bound(program.inputs)
     lines = tuple(
-        (e.primitive, read(e.operands), _params_key(e.params, seen), bound(e.results), e.frame)
+        (e.primitive, read(e.operands), _params_key(e.params, numbered), bound(e.results), e.frame)
         for e in program.equations
     )
     return program.name, inputs, lines, read(program.outputs)
 
 
-def _params_key(params: Mapping[str, Any], seen: dict[Program, int]) -> tuple[Any, ...]:
-    return tuple((name, _param_key(params[name], seen)) for name in sorted(params))
+def _params_key(params: Mapping[str, Any], numbered: dict[Program, int]) -> tuple[Any, ...]:
+    return tuple((name, _param_key(params[name], numbered)) for name in sorted(params))
 
 
-def _param_key(value: Any, seen: dict[Program, int]) -> Any:
+def _param_key(value: Any, numbered: dict[Program, int]) -> Any:
     if isinstance(value, tuple):
-        return tuple(_param_key(v, seen) for v in value)
+        return tuple(_param_key(v, numbered) for v in value)
     if not isinstance(value, Program):
         return type(value), value  # 1, 1.0 and True are equal, and different parameters
-    if value in seen:  # held twice: written out once
-        return seen[value]
-    seen[value] = len(seen)
-    return _key(value, seen)
+    if value in numbered:  # held twice: written out once
+        return numbered[value]
+    numbered[value] = len(numbered)
+    return _key(value, numbered)

@@ -1,8 +1,8 @@
-"""Side effects: equations that do something besides giving values.
+"""Side effects: equations that do more than compute values.
 
-Such an equation stays whoever reads its results, and happens once: it is neither dropped nor
+Such an equation runs exactly once, even if nothing reads its results: it is neither dropped nor
 merged with an equal one. Those that are ordered happen in the order of the program; the others in
-any order. An equation that holds programs has the effects of these.
+any order. An equation that holds programs has their effects.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def program_effect(program: Program) -> Effect | None:
     """The strongest effect of a program's equations; remembered for as long as it lives."""
     pending = [program]
     while pending:
-        found = pending[-1]
-        inner = {p for e in found.equations for p in subprograms(e)}
+        current = pending[-1]
+        inner = {p for e in current.equations for p in subprograms(e)}
         unknown = [p for p in inner if p not in _known]
-        if unknown and found not in _known:
+        if unknown and current not in _known:
             pending += unknown
             continue
-        _known[found] = strongest(map(effect_of, found.equations))
+        _known[current] = strongest(map(effect_of, current.equations))
         pending.pop()
     return _known[program]
 
@@ -34,12 +34,12 @@ def program_effect(program: Program) -> Effect | None:
 def effect_of(equation: Equation) -> Effect | None:
     """The effect of an equation and of the programs that it holds."""
     rule = equation.primitive.effect
-    own = None if rule is None else rule(**equation.params)
+    direct = None if rule is None else rule(**equation.params)
     held = subprograms(equation)
-    return strongest((own, *map(program_effect, held))) if held else own
+    return strongest((direct, *map(program_effect, held))) if held else direct
 
 
 def strongest(effects: Iterable[Effect | None]) -> Effect | None:
     """Ordered, if one is; else unordered, if one is."""
-    found = set(effects)
-    return next((e for e in (Effect.ORDERED, Effect.UNORDERED) if e in found), None)
+    present = set(effects)
+    return next((e for e in (Effect.ORDERED, Effect.UNORDERED) if e in present), None)

@@ -6,7 +6,7 @@ sizes before it are known, as n in 2*n + 1, then m in n*m. Programs, plans and e
 here where a size stands and what it is.
 
 Invariant: what is read is a whole number within its range, and fits every axis; else an error.
-Not done: sizes that only several axes together tell (n + m and n - m), and n from n//2.
+Not done: sizes that only several axes together determine (n + m and n - m), and n from n//2.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SizeSource:
 
     @property
     def dim(self) -> Size:
-        """What the argument's type says of the axis."""
+        """The axis's size according to the argument's type."""
         return dims.symbol(self.name, self.low, self.high) * self.factor + self.offset
 
 
@@ -52,9 +52,9 @@ class SizeSource:
 
 @functools.lru_cache(maxsize=4096)
 def size_sources(types: tuple[ArrayType, ...]) -> tuple[SizeSource, ...]:
-    """A source for every size that these types tell, in the order in which they are read.
+    """A source for every size that these types determine, in the order in which they are read.
 
-    Axes that are sizes themselves come first, but for those whose bounds are read later.
+    Axes that are a size itself come first, except those whose bounds are read later.
     """
     axes: dict[Dim, tuple[int, int]] = {}
     for argument, type in enumerate(types):
@@ -62,19 +62,19 @@ def size_sources(types: tuple[ArrayType, ...]) -> tuple[SizeSource, ...]:
             if isinstance(dim, Dim):
                 axes.setdefault(dim, (argument, axis))
     pending = sorted(axes, key=lambda dim: dims.as_symbol(dim) is None)
-    found: dict[str, SizeSource] = {}
+    sources: dict[str, SizeSource] = {}
     count = -1
-    while len(found) > count:
-        count = len(found)
+    while len(sources) > count:
+        count = len(sources)
         for dim in pending:
-            source = _source(dim, axes[dim], found)
+            source = _source(dim, axes[dim], sources)
             if source is not None:
-                found[source.name] = source
-    return tuple(found.values())
+                sources[source.name] = source
+    return tuple(sources.values())
 
 
 def _source(dim: Dim, at: tuple[int, int], known: Mapping[str, SizeSource]) -> SizeSource | None:
-    """How `dim` tells its one size that is not known yet; None where it does not."""
+    """How `dim` determines its one unknown size; None if it does not."""
     unknown = [s for s in dims.symbols(dim) if s.name not in known]
     if len(unknown) != 1:
         return None
@@ -88,9 +88,9 @@ def _source(dim: Dim, at: tuple[int, int], known: Mapping[str, SizeSource]) -> S
 
 
 def untold_sizes(program: Program) -> dict[str, Dim]:
-    """The sizes that a program mentions and that its inputs do not tell, by name."""
-    told = {source.name for source in size_sources(program.input_types)}
-    return {n: d for n, d in sorted(mentioned_sizes(program).items()) if n not in told}
+    """The sizes that a program mentions and its inputs do not determine, by name."""
+    determined = {source.name for source in size_sources(program.input_types)}
+    return {n: d for n, d in sorted(mentioned_sizes(program).items()) if n not in determined}
 
 
 def mentioned_sizes(program: Program) -> dict[str, Dim]:
@@ -118,13 +118,13 @@ def _dims_in(value: Any) -> Iterator[Dim]:
 
 
 def carriers(types: Sequence[ArrayType], names: Iterable[str]) -> set[int]:
-    """The numbers of the arguments that tell these sizes.
+    """The numbers of the arguments that determine these sizes.
 
-    Of a size that none tells by itself, as of n and m by an axis of n*m: all that mention it. The
-    program around a loop knows it.
+    For a size that no argument determines by itself, such as n and m with only an axis of n*m: all
+    arguments that mention it. The program around a loop knows it.
     """
     sources = {source.name: source for source in size_sources(tuple(types))}
-    found: dict[str, SizeSource] = {}
+    needed: dict[str, SizeSource] = {}
     untold: set[str] = set()
     pending = list(names)
     while pending:
@@ -132,14 +132,14 @@ def carriers(types: Sequence[ArrayType], names: Iterable[str]) -> set[int]:
         source = sources.get(name)
         if source is None:
             untold.add(name)
-        elif name not in found:
-            found[name] = source
+        elif name not in needed:
+            needed[name] = source
             pending += dims.symbols_within(source.dim)
     mentioning = {
         number for number, type in enumerate(types)
         if untold and untold & dims.symbols_within(*_dims_in(type.shape)).keys()
     }  # fmt: skip
-    return mentioning | {source.argument for source in found.values()}
+    return mentioning | {source.argument for source in needed.values()}
 
 
 # --- reading them -----------------------------------------------------------------------------
@@ -162,40 +162,40 @@ class Arguments:
         raise DimensionError(f"{self.action} {why}", hint)
 
 
-def read_sizes(given: Arguments, sources: Sequence[SizeSource]) -> dict[str, Size]:
-    """The sizes of a call, in the order of the sources; they are found to fit every axis.
+def read_sizes(arguments: Arguments, sources: Sequence[SizeSource]) -> dict[str, Size]:
+    """The sizes of a call, in the order of the sources, checked against every axis.
 
-    Errors: DimensionError for a size that is no whole number, "f: cannot run with 2*n = 7 (no
+    Errors: DimensionError for a size that is not an integer, "f: cannot run with 2*n = 7 (no
     whole n; axis 0 of argument 0)", for one out of its range, and for axes that contradict.
     """
     sizes: dict[str, Size] = {}
     for source in sources:
-        sizes[source.name] = _read(given, source, sizes)
-        _check_range(given, source, sizes)
-    for number, shape in enumerate(given.shapes):
-        _check_shape(given, number, shape, sizes)
+        sizes[source.name] = _read(arguments, source, sizes)
+        _check_range(arguments, source, sizes)
+    for number, shape in enumerate(arguments.shapes):
+        _check_shape(arguments, number, shape, sizes)
     return sizes
 
 
-def _read(given: Arguments, source: SizeSource, known: Sizes) -> Size:
-    shape = given.shapes[source.argument]
+def _read(arguments: Arguments, source: SizeSource, known: Sizes) -> Size:
+    shape = arguments.shapes[source.argument]
     if source.axis >= len(shape):
-        _check_shape(given, source.argument, shape, known)
+        _check_shape(arguments, source.argument, shape, known)
     length = shape[source.axis]
     factor = substitute(source.factor, known)
-    rest = length - substitute(source.offset, known)
-    if dims.divides(factor, rest):
-        return rest // factor
+    multiple = length - substitute(source.offset, known)
+    if dims.divides(factor, multiple):
+        return multiple // factor
     what = f"with {source.dim} = {length}{_for(source.dim, known)}"
-    if isinstance(rest, int):
-        given.refuse(f"{what} (no whole {source.name}; {_place(given, source)})")
-    given.refuse(
-        f"{what} ({factor} may not divide {rest}; {_place(given, source)})",
+    if isinstance(multiple, int):
+        arguments.refuse(f"{what} (no whole {source.name}; {_place(arguments, source)})")
+    arguments.refuse(
+        f"{what} ({factor} may not divide {multiple}; {_place(arguments, source)})",
         f"declare a size of its own whose multiple {length} is",
     )
 
 
-def _check_range(given: Arguments, source: SizeSource, sizes: Sizes) -> None:
+def _check_range(arguments: Arguments, source: SizeSource, sizes: Sizes) -> None:
     value, low = sizes[source.name], substitute(source.low, sizes)
     high = None if source.high is None else substitute(source.high, sizes)
     above, below = dims.at_most(low, value), high is None or dims.at_most(value, high)
@@ -203,8 +203,8 @@ def _check_range(given: Arguments, source: SizeSource, sizes: Sizes) -> None:
         return
     name, limits = source.name, f"{source.low}..{'' if source.high is None else source.high}"
     inside = f"{dims.ranges(value)}, " if isinstance(value, Dim) else ""
-    given.refuse(
-        f"with {name} = {value} ({inside}{name} in {limits}; {_place(given, source)})",
+    arguments.refuse(
+        f"with {name} = {value} ({inside}{name} in {limits}; {_place(arguments, source)})",
         _range_hint(source, value),
     )
 
@@ -219,8 +219,8 @@ def _range_hint(source: SizeSource, value: Size) -> str | None:
     return f'widen the range: dims={{"{name}": {wider}}}'
 
 
-def _place(given: Arguments, source: SizeSource) -> str:
-    return f"axis {source.axis} of {given.label(source.argument)}"
+def _place(arguments: Arguments, source: SizeSource) -> str:
+    return f"axis {source.axis} of {arguments.label(source.argument)}"
 
 
 def _for(x: Size, known: Sizes) -> str:
@@ -231,34 +231,34 @@ def _for(x: Size, known: Sizes) -> str:
     return " for " + ", ".join(f"{name} = {known[name]}" for name in sorted(names))
 
 
-def _check_shape(given: Arguments, number: int, shape: Shape, sizes: Sizes) -> None:
-    declared = given.declared[number]
+def _check_shape(arguments: Arguments, number: int, shape: Shape, sizes: Sizes) -> None:
+    declared = arguments.declared[number]
     wanted = tuple(substitute(dim, sizes) for dim in declared.shape)
     if wanted == tuple(shape):
         return
-    label = given.label(number)
+    label = arguments.label(number)
     if len(wanted) != len(shape):
-        given.refuse(f"with shape {list(shape)} ({label} is {declared})")
+        arguments.refuse(f"with shape {list(shape)} ({label} is {declared})")
     axis = next(axis for axis, size in enumerate(wanted) if size != shape[axis])
     dim = declared.shape[axis]
     if isinstance(dim, int):
-        given.refuse(f"with shape {list(shape)} (axis {axis} of {label}, {declared}, is {dim})")
-    given.refuse(
+        arguments.refuse(f"with shape {list(shape)} (axis {axis} of {label}, {declared}, is {dim})")
+    arguments.refuse(
         f"with {dim} = {wanted[axis]}{_for(dim, sizes)} (axis {axis} of {label} is {shape[axis]})",
         "sizes that may differ need two names in dims, and equal ones the same name",
     )
 
 
 def match_sizes(
-    declared: tuple[ArrayType, ...], given: Sequence[ArrayType], action: str
+    declared: tuple[ArrayType, ...], actual: Sequence[ArrayType], action: str
 ) -> dict[str, Size]:
-    """What the declared sizes are in the given types; empty where all are what they are.
+    """The values that the declared sizes take in the actual types; empty if no type is symbolic.
 
     Errors: DimensionError "<action> with n = 3 (axis 0 of argument 1 is 4)".
     """
-    if all(a is b or not a.is_symbolic for a, b in zip(declared, given, strict=True)):
+    if all(a is b or not a.is_symbolic for a, b in zip(declared, actual, strict=True)):
         return {}
-    arguments = Arguments(action, declared, [t.shape for t in given])
+    arguments = Arguments(action, declared, [t.shape for t in actual])
     return read_sizes(arguments, size_sources(declared))
 
 

@@ -58,7 +58,7 @@ class Stage(Interpreter):
         self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of NumPy data, by their id
         self.inputs: list[Var] = []
         self.axes: dict[Hashable, Any] = {}  # named axes outside that the function asked for
-        self.kept = False  # whether somebody will hold the program for as long as it is of use
+        self.kept = False  # whether a caller holds the program for as long as it is useful
 
     def asked_for_axis(self, name: Hashable, size: Any) -> None:
         """Remember that the program is made for this axis."""
@@ -71,9 +71,9 @@ class Stage(Interpreter):
         return self._trace(var)
 
     def _trace(self, var: Var) -> StageTracer:
-        made = self.tracer(self, var)
-        made.frame = user_frame()
-        return made
+        tracer = self.tracer(self, var)
+        tracer.frame = user_frame()
+        return tracer
 
     def owns(self, value: Any) -> bool:
         """True for this stage's own tracers."""
@@ -111,7 +111,7 @@ class Stage(Interpreter):
         return self.write(primitive, args, params)
 
     def write(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Write one equation, whatever `process` does."""
+        """Write one equation, even if a subclass overrides `process`."""
         atoms = tuple(map(self.atom, args))
         out = _typed(primitive, [a.type for a in atoms], params)
         types = out if primitive.multiple_results else (out,)

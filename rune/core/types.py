@@ -71,9 +71,9 @@ _interned: dict[tuple[Shape, np.dtype, bool], ArrayType] = {}
 
 def _intern(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
     key = (shape, dtype, weak)
-    found = _interned.get(key)
+    interned = _interned.get(key)
     # setdefault is atomic: of two threads that make the same type, both get the first one.
-    return _interned.setdefault(key, _make(*key)) if found is None else found
+    return _interned.setdefault(key, _make(*key)) if interned is None else interned
 
 
 LARGEST_SIZE = 2**63 - 1  # of one axis: what an index can hold

@@ -195,23 +195,23 @@ def symbols_within(*sizes: Size) -> dict[str, Dim]:
     >>> symbols_within(3 * symbol("i", 0, symbol("n") - 1))
     {'i': i, 'n': n}
     """
-    found: dict[str, Dim] = {}
+    by_name: dict[str, Dim] = {}
     for size in sizes:
         for name, s in _within(size):
-            found.setdefault(name, s)
-    return found
+            by_name.setdefault(name, s)
+    return by_name
 
 
 @memo
 def _within(size: Size) -> tuple[tuple[str, Dim], ...]:
-    found: dict[str, Dim] = {}
+    by_name: dict[str, Dim] = {}
     pending = [size]
     while pending:
         for s in symbols(pending.pop()):
-            if s.name not in found:
-                found[s.name] = of_factor(s)
+            if s.name not in by_name:
+                by_name[s.name] = of_factor(s)
                 pending += [s.low, 0 if s.high is None else s.high]
-    return tuple(found.items())
+    return tuple(by_name.items())
 
 
 def coefficient(x: Size, name: str) -> Size | None:
@@ -221,14 +221,14 @@ def coefficient(x: Size, name: str) -> Size | None:
     >>> coefficient(i * n + 3 * i + 7, "i"), coefficient(n, "i"), coefficient(i // 2, "i")
     (n + 3, 0, None)
     """
-    found: list[Term] = []
+    terms: list[Term] = []
     for number, factors in terms_of(x):
-        kept = tuple(f for f in factors if not (isinstance(f, Symbol) and f.name == name))
-        if len(kept) < len(factors) - 1 or any(name in _names(f) for f in kept):
+        others = tuple(f for f in factors if not (isinstance(f, Symbol) and f.name == name))
+        if len(others) < len(factors) - 1 or any(name in _names(f) for f in others):
             return None
-        if len(kept) < len(factors):
-            found.append(Term(number, kept))
-    return of_terms(found)
+        if len(others) < len(factors):
+            terms.append(Term(number, others))
+    return of_terms(terms)
 
 
 def _names(x: Factor | Size) -> set[str]:
@@ -278,9 +278,9 @@ def evaluate(x: Size, values: Mapping[str, int]) -> int:
         return x
     missing = _names(x) - values.keys()
     if missing:
-        given = ", ".join(values) or "none"
+        known = ", ".join(values) or "none"
         names = ", ".join(sorted(missing))
-        raise DimensionError(f"evaluate: cannot find a value for {names} (given: {given})")
+        raise DimensionError(f"evaluate: cannot find a value for {names} (given: {known})")
     result = rewrite(x, {s: values[s.name] for s in symbols(x)})
     assert isinstance(result, int)
     return result

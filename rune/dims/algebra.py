@@ -123,8 +123,8 @@ class Dim(Interned):
         raise no_value(self, "index")
 
     def __str__(self) -> str:
-        first, *rest = (term_text(term) for term in self.terms)
-        return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in rest)
+        first, *others = (term_text(term) for term in self.terms)
+        return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in others)
 
     __repr__ = __str__
 
@@ -150,13 +150,13 @@ def of_factor(factor: Factor) -> Dim:
 
 def of_terms(terms: Iterable[Term]) -> Size:
     """The canonical sum of terms in any order."""
-    kept = collected(terms)
-    if len(kept) > 1:
-        kept = quotients.shortened(kept, _quotient_of)
-    if not kept or (len(kept) == 1 and not kept[0].factors):
-        return kept[0].coefficient if kept else 0
-    result = Dim(tuple(kept))
-    return _recombine(result) if any(type(f) is Mod for t in kept for f in t[1]) else result
+    canonical = collected(terms)
+    if len(canonical) > 1:
+        canonical = quotients.shortened(canonical, _quotient_of)
+    if not canonical or (len(canonical) == 1 and not canonical[0].factors):
+        return canonical[0].coefficient if canonical else 0
+    result = Dim(tuple(canonical))
+    return _recombine(result) if any(type(f) is Mod for t in canonical for f in t[1]) else result
 
 
 def _quotient_of(terms: Iterable[Term], d: int) -> tuple[Term, ...]:
@@ -186,13 +186,16 @@ def _recombine(x: Dim) -> Size:
         for factor in term.factors:
             if not isinstance(factor, Mod):
                 continue
-            rest = _cofactor(term, factor)
+            cofactor = _cofactor(term, factor)
             quotient = factor.numerator // factor.denominator
             for other in x.terms:
                 for partner in other.factors:
-                    whole = _whole(factor, partner, quotient)
-                    if whole is not None and _cofactor(other, partner) == rest * factor.denominator:
-                        return x - Dim((term,)) - Dim((other,)) + rest * whole
+                    combined = _whole(factor, partner, quotient)
+                    if (
+                        combined is not None
+                        and _cofactor(other, partner) == cofactor * factor.denominator
+                    ):
+                        return x - Dim((term,)) - Dim((other,)) + cofactor * combined
     return x
 
 
@@ -208,9 +211,9 @@ def _whole(remainder: Mod, partner: Factor, quotient: Size) -> Size | None:
 
 
 def _cofactor(term: Term, factor: Factor) -> Size:
-    rest = list(term.factors)
-    rest.remove(factor)
-    return of_terms([Term(term.coefficient, tuple(rest))])
+    factors = list(term.factors)
+    factors.remove(factor)
+    return of_terms([Term(term.coefficient, tuple(factors))])
 
 
 def rewrite(x: Size, known: dict[Factor, Size]) -> Size:
@@ -267,20 +270,20 @@ def _reduce(x: Size, d: Size) -> _Reduced:
     if at_most(d, 0):
         flipped = _reduce(-x, -d)
         return flipped._replace(scale=-flipped.scale, rest=-flipped.rest)
-    quotient, rest = long_division(x, d)
-    window = _window(rest, d)
+    quotient, remainder = long_division(x, d)
+    window = _window(remainder, d)
     if window is not None:
-        return _Reduced(quotient + window, 0, 1, 0, rest - window * d)
+        return _Reduced(quotient + window, 0, 1, 0, remainder - window * d)
     # (k*a + r)//(k*b) = a//b  and  (k*a + r) % (k*b) = k*(a % b) + r  when 0 <= r < k
-    for k in _common_factors(rest, d):
-        a, r = long_division(rest, k)
+    for k in _common_factors(remainder, d):
+        a, r = long_division(remainder, k)
         window = _window(r, k)
         if window is not None:
             inner = _reduce(a + window, long_division(d, k)[0])
-            scale, rest = k * inner.scale, k * inner.rest + r - window * k
+            scale, remainder = k * inner.scale, k * inner.rest + r - window * k
             quotient += inner.quotient
-            return _Reduced(quotient, inner.numerator, inner.denominator, scale, rest)
-    return _Reduced(quotient, rest, d, 1, 0)
+            return _Reduced(quotient, inner.numerator, inner.denominator, scale, remainder)
+    return _Reduced(quotient, remainder, d, 1, 0)
 
 
 @memo
@@ -289,11 +292,11 @@ def long_division(x: Size, d: Size) -> tuple[Size, Size]:
     leading, *others = terms_of(d)
     if not others:
         steps = [divide_term(term, leading) for term in terms_of(x)]
-        rest = [
+        remainder = [
             Term(term.coefficient - step.coefficient * leading.coefficient, term.factors)
             for term, step in zip(terms_of(x), steps)
         ]
-        return of_terms(steps), of_terms(rest)
+        return of_terms(steps), of_terms(remainder)
     quotient: Size = 0
     for _ in range(_MAX_DIVISION_STEPS):
         steps = [s for s in (divide_term(t, leading) for t in terms_of(x)) if s.coefficient]
@@ -354,9 +357,9 @@ def _remainder(x: Size, d: Size) -> Size:
         for inner in term.factors:
             if isinstance(inner, Mod):
                 # (c*(y % m) + r) % d = (c*y + r) % d  when d divides c*m
-                rest = _cofactor(term, inner)
-                if long_division(rest * inner.denominator, d)[1] == 0:
-                    return (x - Dim((term,)) + rest * inner.numerator) % d
+                cofactor = _cofactor(term, inner)
+                if long_division(cofactor * inner.denominator, d)[1] == 0:
+                    return (x - Dim((term,)) + cofactor * inner.numerator) % d
     return of_factor(Mod(x, d))
 
 
@@ -372,8 +375,10 @@ def interval(x: Size) -> tuple[float, float]:
     """Inclusive bounds, infinite where there is none; sound, and tight in the common cases."""
     if isinstance(x, int):
         return x, x
-    found = factors_of(x)
-    if len(found) == len(set(found)) and all(type(f) is Symbol and f.depth == 0 for f in found):
+    factors = factors_of(x)
+    if len(factors) == len(set(factors)) and all(
+        type(f) is Symbol and f.depth == 0 for f in factors
+    ):
         return _term_by_term(x)  # exact: independent symbols, each once
     return -_upper(-x), _upper(x)
 
@@ -396,12 +401,12 @@ def at_most(a: Size, b: Size) -> bool | None:
 
 def _upper(x: Size) -> float:
     content, scale = math.gcd(*(term.coefficient for term in terms_of(x))), 1
-    left: Size | float = of_terms(Term(c // content, factors) for c, factors in terms_of(x))
-    while isinstance(left, Dim):
-        relaxed = _relax_remainder(left) or _relax_symbol(left) or _relax_quotient(left)
-        left, by = relaxed or (_term_by_term(left)[1], 1)
+    bound: Size | float = of_terms(Term(c // content, factors) for c, factors in terms_of(x))
+    while isinstance(bound, Dim):
+        relaxed = _relax_remainder(bound) or _relax_symbol(bound) or _relax_quotient(bound)
+        bound, by = relaxed or (_term_by_term(bound)[1], 1)
         scale *= by
-    return left if math.isinf(left) else content * (left // scale)
+    return bound if math.isinf(bound) else content * (bound // scale)
 
 
 # Each of the next three gives something simpler that is >= by*x, and by; or None.
@@ -412,11 +417,11 @@ def _relax_remainder(x: Dim) -> tuple[Size, int] | None:
     for term in x.terms:
         for factor in term.factors:
             if isinstance(factor, Mod) and _at_least_0(factor.denominator):
-                rest = _cofactor(term, factor)
-                sign = _sign(rest)
+                cofactor = _cofactor(term, factor)
+                sign = _sign(cofactor)
                 if sign:
                     end = factor.denominator - 1 if sign > 0 else 0
-                    return x - Dim((term,)) + rest * end, 1
+                    return x - Dim((term,)) + cofactor * end, 1
     return None
 
 
@@ -433,11 +438,15 @@ def _relax_symbol(x: Dim) -> tuple[Size | float, int] | None:
 def _relax_quotient(x: Dim) -> tuple[Size, int] | None:
     """c*d*(y//d) <= c*y or c*(y - d + 1), by the sign of c; the outermost division first."""
     divisions = [(t, f) for t in x.terms for f in t.factors if isinstance(f, FloorDiv)]
-    for term, factor in sorted(divisions, key=lambda found: -nesting(found[1])):
-        d, rest = factor.denominator, _cofactor(term, factor)
+    for term, factor in sorted(divisions, key=lambda division: -nesting(division[1])):
+        d, cofactor = factor.denominator, _cofactor(term, factor)
         if _at_least_0(d):
-            by = d // math.gcd(d, rest) if isinstance(d, int) and isinstance(rest, int) else 1
-            c, left_over = long_division(by * rest, d)
+            by = (
+                d // math.gcd(d, cofactor)
+                if isinstance(d, int) and isinstance(cofactor, int)
+                else 1
+            )
+            c, left_over = long_division(by * cofactor, d)
             sign = _sign(c)
             if left_over == 0 and sign:
                 end = factor.numerator - (0 if sign > 0 else d - 1)
@@ -454,12 +463,12 @@ def _sign(x: Size) -> int:
 @memo
 def _direction(x: Size, symbol: Symbol) -> int:
     """1 when x grows with the symbol, -1 when it falls, 0 when unknown or neither."""
-    found = {
+    directions = {
         _term_direction(term, symbol)
         for term in terms_of(x)
         if any(symbol in symbols_of(factor) for factor in term.factors)
     }
-    return found.pop() if len(found) == 1 else 0
+    return directions.pop() if len(directions) == 1 else 0
 
 
 def _term_direction(term: Term, symbol: Symbol) -> int:

@@ -32,13 +32,13 @@ class _Once(type):
 
     def __call__(cls: type[T], *values: Any) -> T:
         key = (cls, *values)
-        made = _live.get(key)
-        if made is None:
+        instance = _live.get(key)
+        if instance is None:
             with _live_lock:  # of two threads that make the same, both get the first one
-                made = _live.get(key)
-                if made is None:
-                    made = _live[key] = type.__call__(cls, *values)
-        return made
+                instance = _live.get(key)
+                if instance is None:
+                    instance = _live[key] = type.__call__(cls, *values)
+        return instance
 
 
 class Interned(metaclass=_Once):
@@ -136,8 +136,8 @@ def collected(terms: Iterable[Term]) -> list[Term]:
     sums: dict[tuple[Factor, ...], int] = {}
     for coefficient, factors in terms:
         sums[factors] = sums.get(factors, 0) + coefficient
-    kept = [Term(coefficient, factors) for factors, coefficient in sums.items() if coefficient]
-    return sorted(kept, key=_order) if len(kept) > 1 else kept
+    nonzero = [Term(coefficient, factors) for factors, coefficient in sums.items() if coefficient]
+    return sorted(nonzero, key=_order) if len(nonzero) > 1 else nonzero
 
 
 def factors_of(x: Size) -> list[Factor]:
@@ -198,23 +198,23 @@ def join(a: tuple[Factor, ...], b: tuple[Factor, ...]) -> tuple[Factor, ...]:
 
 def divide_term(term: Term, by: Term) -> Term:
     """The truncated quotient, or 0 when `by` has a factor that the term lacks."""
-    rest = list(term.factors)
+    factors = list(term.factors)
     for factor in by.factors:
-        if factor not in rest:
+        if factor not in factors:
             return Term(0, ())
-        rest.remove(factor)
+        factors.remove(factor)
     if not term.factors:
         return Term(term.coefficient // by.coefficient, ())
     size = abs(term.coefficient) // abs(by.coefficient)
-    return Term(size if term.coefficient * by.coefficient > 0 else -size, tuple(rest))
+    return Term(size if term.coefficient * by.coefficient > 0 else -size, tuple(factors))
 
 
 def common(a: Term, b: Term) -> Term:
     """The largest term that divides both."""
-    rest = list(b.factors)
+    unmatched = list(b.factors)
     shared: list[Factor] = []
     for factor in a.factors:
-        if factor in rest:
-            rest.remove(factor)
+        if factor in unmatched:
+            unmatched.remove(factor)
             shared.append(factor)
     return Term(math.gcd(a.coefficient, b.coefficient), tuple(shared))

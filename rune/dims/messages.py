@@ -1,4 +1,4 @@
-"""What errors say of sizes: the ranges of symbols, and which comparison nobody can decide.
+"""What errors say about sizes: the ranges of symbols, and which comparison cannot be decided.
 
 Such an error names both sizes, their ranges, and how to declare what would decide it.
 """
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def ranges(*sizes: Size) -> str:
     """The declared ranges of all symbols in `sizes`, for messages: "n in 1..4096"."""
-    found = sorted(frozenset().union(*map(symbols, sizes)), key=lambda s: s.key)
-    return ", ".join(f"{s} in {s.low}..{'' if s.high is None else s.high}" for s in found)
+    distinct = sorted(frozenset().union(*map(symbols, sizes)), key=lambda s: s.key)
+    return ", ".join(f"{s} in {s.low}..{'' if s.high is None else s.high}" for s in distinct)
 
 
 class UndecidedComparison(DimensionError):

@@ -59,10 +59,10 @@ def shortened(terms: list[Term], divide: Divide) -> list[Term]:
 def _equal_sums(terms: list[Term], divide: Divide) -> Iterator[list[Term]]:
     """Those in which the identity makes one of its parts vanish."""
     for parts, counts in _identities(terms):
-        whole = list(divide((*parts.family.y, Term(parts.c, ())), parts.d))
-        times = [*counts, -_times(terms, parts.family.rest, whole)]
+        quotient = list(divide((*parts.family.y, Term(parts.c, ())), parts.d))
+        times = [*counts, -_times(terms, parts.family.rest, quotient)]
         if 2 * sum(map(bool, times)) > parts.ways:
-            zero = [*whole, *_negative_parts(parts, divide)]
+            zero = [*quotient, *_negative_parts(parts, divide)]
             zero = [Term(c, join(parts.family.rest, factors)) for c, factors in zero]
             for by in dict.fromkeys(filter(None, times)):
                 yield collected((*terms, *(Term(by * c, factors) for c, factors in zero)))
@@ -80,7 +80,7 @@ def _identities(terms: Sequence[Term]) -> Iterator[tuple[_Parts, list[int]]]:
 
 def _families(terms: Sequence[Term]) -> dict[_Family, dict[int, int]]:
     """The coefficient of each quotient of each family, by its j."""
-    found: dict[_Family, dict[int, int]] = {}
+    families: dict[_Family, dict[int, int]] = {}
     for coefficient, factors in terms:
         for place, factor in enumerate(factors):
             if type(factor) is FloorDiv and isinstance(factor.denominator, int):
@@ -88,16 +88,16 @@ def _families(terms: Sequence[Term]) -> dict[_Family, dict[int, int]]:
                 y = tuple(t for t in parts if t.factors)
                 j = sum(t.coefficient for t in parts if not t.factors)
                 family = _Family((*factors[:place], *factors[place + 1 :]), y, factor.denominator)
-                found.setdefault(family, {})[j] = coefficient
-    return found
+                families.setdefault(family, {})[j] = coefficient
+    return families
 
 
-def _times(terms: Sequence[Term], rest: tuple[Factor, ...], whole: Sequence[Term]) -> int:
+def _times(terms: Sequence[Term], cofactor: tuple[Factor, ...], quotient: Sequence[Term]) -> int:
     """How often rest*whole is part of a sum, by its leading term."""
-    leading = whole[0]
-    factors = join(rest, leading.factors)
-    found = sum(t.coefficient for t in terms if t.factors == factors)
-    return found // leading.coefficient if leading.coefficient else 0
+    leading = quotient[0]
+    factors = join(cofactor, leading.factors)
+    total = sum(t.coefficient for t in terms if t.factors == factors)
+    return total // leading.coefficient if leading.coefficient else 0
 
 
 def _negative_parts(parts: _Parts, divide: Divide) -> Iterator[Term]:
@@ -110,5 +110,5 @@ def _negative_parts(parts: _Parts, divide: Divide) -> Iterator[Term]:
 def _length(terms: Sequence[Term]) -> tuple[list[int], int, int]:
     """How deep each division is nested, the deepest first; and what decides among equals."""
     depths = sorted((nesting(f) for t in terms for f in t.factors), reverse=True)
-    kept = [depth for depth in depths if depth]
-    return kept, len(terms), sum(abs(t.coefficient) for t in terms)
+    positive = [depth for depth in depths if depth]
+    return positive, len(terms), sum(abs(t.coefficient) for t in terms)

@@ -88,16 +88,16 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDe
     ([2, 1], PyTreeDef({'a': [*, None], 'b': *}))
     """
     if is_leaf is not None:
-        found, treedef = flatten_with_path(tree, is_leaf)
-        return [leaf for _, leaf in found], treedef
+        leaves, treedef = flatten_with_path(tree, is_leaf)
+        return [leaf for _, leaf in leaves], treedef
     kind = kinds[type(tree)]
     if kind is None:
         return [tree], LEAF
-    found: list[Any] = []
-    return found, _walk(kind, tree, found, 0)
+    leaves: list[Any] = []
+    return leaves, _walk(kind, tree, leaves, 0)
 
 
-def _walk(kind: Kind, tree: Any, found: list[Any], depth: int) -> TreeDef:
+def _walk(kind: Kind, tree: Any, leaves: list[Any], depth: int) -> TreeDef:
     # The hot path: a container of leaves only costs one look-up and no tuple of parts.
     if kind is TUPLE or kind is LIST:
         children, data = tree, None
@@ -107,27 +107,27 @@ def _walk(kind: Kind, tree: Any, found: list[Any], depth: int) -> TreeDef:
         if kinds[type(child)] is not None:
             break
     else:
-        found += children
+        leaves += children
         return flat_node(kind, data, len(children))
     parts: list[TreeDef] = []
     for child in children:
         inner = kinds[type(child)]
         if inner is None:
-            found.append(child)
+            leaves.append(child)
             parts.append(LEAF)
         elif depth < _DEEPEST_CALL:
-            parts.append(_walk(inner, child, found, depth + 1))
+            parts.append(_walk(inner, child, leaves, depth + 1))
         else:
-            parts.append(_walk_deep(child, found))
+            parts.append(_walk_deep(child, leaves))
     return node_of(kind, data, tuple(parts))
 
 
-def _walk_deep(tree: Any, found: list[Any]) -> TreeDef:
+def _walk_deep(tree: Any, leaves: list[Any]) -> TreeDef:
     around: list[tuple[Kind, Any, Iterator[Any], list[TreeDef]]] = []  # open nodes, outer first
     while True:
         kind = kinds[type(tree)]
         if kind is None:
-            found.append(tree)
+            leaves.append(tree)
             around[-1][3].append(LEAF)
         else:
             children, data = kind.split(tree)
@@ -152,11 +152,11 @@ def flatten_with_path(
     >>> [(keystr(path), leaf) for path, leaf in flatten_with_path({"a": [7, 8]})[0]]
     [("['a'][0]", 7), ("['a'][1]", 8)]
     """
-    found: list[tuple[KeyPath, Any]] = []
+    pairs: list[tuple[KeyPath, Any]] = []
     stops = is_leaf
     if is_leaf is not None and not is_leaf_takes_path:
         stops = functools.partial(_without_path, is_leaf)
-    return found, _walk_with_path(tree, (), stops, found)
+    return pairs, _walk_with_path(tree, (), stops, pairs)
 
 
 def _without_path(is_leaf: IsLeaf, path: KeyPath, node: Any) -> bool:
@@ -164,13 +164,13 @@ def _without_path(is_leaf: IsLeaf, path: KeyPath, node: Any) -> bool:
 
 
 def _walk_with_path(
-    tree: Any, path: KeyPath, stops: IsLeaf | None, found: list[tuple[KeyPath, Any]]
+    tree: Any, path: KeyPath, stops: IsLeaf | None, pairs: list[tuple[KeyPath, Any]]
 ) -> TreeDef:
     around: list[tuple[Kind, Any, KeyPath, Iterator[tuple[Any, Any]], list[TreeDef]]] = []
     while True:
         kind = kinds[type(tree)]
         if kind is None or (stops is not None and stops(path, tree)):
-            found.append((path, tree))
+            pairs.append((path, tree))
             part = LEAF
         else:
             children, data = kind.split(tree)
@@ -243,7 +243,7 @@ def leaves_with_path(
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
     """Apply f leaf by leaf; each of `rest` has `tree` as a prefix, and gives f its subtrees.
 
-    Errors: ArgumentError with both key paths where one of `rest` differs from `tree`.
+    Errors: ArgumentError with both key paths if one of `rest` differs from `tree`.
 
     >>> map(lambda x, y: x + y, {"a": 1, "b": None}, {"a": 10, "b": None})
     {'a': 11, 'b': None}
@@ -299,7 +299,7 @@ def reduce_associative(
 ) -> Any:
     """Fold the leaves by an associative operation, as a balanced tree: log2(leaves) deep.
 
-    Errors: ArgumentError for a tree without leaves where no identity is given.
+    Errors: ArgumentError for a tree without leaves if there is no identity.
 
     >>> reduce_associative(lambda x, y: f"({x}{y})", ["a", "b", "c", "d"])
     '((ab)(cd))'
@@ -430,7 +430,7 @@ def broadcast_prefix(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> l
 
 
 class Partial:
-    """A function with some arguments given: a node whose leaves are those arguments.
+    """A function with some arguments bound: a node whose leaves are those arguments.
 
     The function is data, compared by ==. A Partial of a Partial is one, with all the arguments.
 
@@ -451,8 +451,8 @@ class Partial:
         return self.func(*self.args, *args, **{**self.keywords, **keywords})
 
     def __repr__(self) -> str:
-        given = [repr(x) for x in self.args] + [f"{k}={x!r}" for k, x in self.keywords.items()]
-        return f"Partial({', '.join([repr(self.func), *given])})"
+        arguments = [repr(x) for x in self.args] + [f"{k}={x!r}" for k, x in self.keywords.items()]
+        return f"Partial({', '.join([repr(self.func), *arguments])})"
 
 
 def _split_partial(partial: Partial) -> tuple[Sequence[Any], Any]:

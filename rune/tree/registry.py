@@ -354,15 +354,15 @@ def _data_and_meta(
     cls: type, data: Sequence[str] | None, meta: Sequence[str] | None, dropped: set[str]
 ) -> tuple[Sequence[str], Sequence[str]]:
     fields: Any = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-    made = [f for f in fields if f.init]
+    init_fields = [f for f in fields if f.init]
     if data is None and meta is None and fields:
-        meta = [f.name for f in made if f.metadata.get("static")]
-        data = [f.name for f in made if f.name not in meta and f.name not in dropped]
+        meta = [f.name for f in init_fields if f.metadata.get("static")]
+        data = [f.name for f in init_fields if f.name not in meta and f.name not in dropped]
     if data is None or meta is None:
         specifics = "data_fields and meta_fields go together, and only a dataclass has defaults"
         raise ArgumentError(f"register_dataclass: cannot register {cls.__name__} ({specifics})")
-    expected, given = {f.name for f in made} - dropped, {*data, *meta}
-    if fields and expected != given:
-        specifics = f"missing {sorted(expected - given)}, unknown {sorted(given - expected)}"
+    expected, listed = {f.name for f in init_fields} - dropped, {*data, *meta}
+    if fields and expected != listed:
+        specifics = f"missing {sorted(expected - listed)}, unknown {sorted(listed - expected)}"
         raise ArgumentError(f"register_dataclass: cannot register {cls.__name__} ({specifics})")
     return tuple(data), tuple(meta)

@@ -52,13 +52,13 @@ class TreeDef:
 
         Errors: ArgumentError when their number is another than `num_leaves`.
         """
-        given = list(leaves)
-        if len(given) != self.num_leaves:
-            specifics = f"{self.num_leaves} leaves needed, {len(given)} given, {self}"
+        items = list(leaves)
+        if len(items) != self.num_leaves:
+            specifics = f"{self.num_leaves} leaves needed, {len(items)} given, {self}"
             raise ArgumentError(f"unflatten: cannot build the tree ({specifics})")
         if self.kind is None:
-            return given[0]
-        return _build(self, iter(given))
+            return items[0]
+        return _build(self, iter(items))
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of `tree` where this structure, a prefix of it, has leaves.
@@ -191,12 +191,12 @@ def _is_exact(kind: Kind, data: Any) -> bool:
 
 
 def _remember(key: tuple[Any, ...], kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
-    made = _treedef(kind, data, parts)
+    treedef = _treedef(kind, data, parts)
     if len(_remembered) >= _MOST_REMEMBERED:
         _remembered.clear()
     if len(parts) <= _WIDEST_REMEMBERED:
-        _remembered[key] = made
-    return made
+        _remembered[key] = treedef
+    return treedef
 
 
 def _build(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
@@ -245,12 +245,12 @@ def _text(treedef: TreeDef, parts: list[str]) -> str:
     return f"CustomNode({label}, [{inside}])"
 
 
-def _take_up_to(prefix: TreeDef, tree: Any, found: list[Any]) -> None:
+def _take_up_to(prefix: TreeDef, tree: Any, subtrees: list[Any]) -> None:
     around: list[tuple[Any, Iterator[tuple[int, tuple[TreeDef, Any]]]]] = []  # outer nodes first
     path: list[tuple[Any, int]] = []  # the nodes from the root, and which child of each
     while True:
         if prefix.kind is None:
-            found.append(tree)
+            subtrees.append(tree)
         else:
             pairs = zip(prefix.parts, _children_like(prefix, tree, path))
             around.append((tree, enumerate(pairs)))
