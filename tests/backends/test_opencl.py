@@ -13,12 +13,12 @@ from rune import dims, dtypes
 from rune.backends import opencl
 from rune.backends.executor import evaluate
 from rune.errors import CompileError
-from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Expr, Load, Op
+from rune.lowering.kernel.expr import Cast, Expr, Load, Op
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Store
 from rune.lowering.kernel.text import parse
-from rune.lowering.kernel.types import OPERAND_DTYPES, result_dtype
 from rune.lowering.plan import SizeSource
+from rune.lowering.scalar.table import OPERATIONS, result_dtype
 from tests.backends.plans import plan_of, run
 from tests.lowering.kernel.examples import TEXTS
 from tests.support.close import close, same, ulp_distance
@@ -75,11 +75,11 @@ def operations(dtype: np.dtype) -> list[Op]:
     i = dims.symbol("i", 0, N - 1)
     args = [Load(x, (i,), dtype) for x in "abc"]
     found = []
-    for name, accepted in OPERAND_DTYPES.items():
+    for name, op in OPERATIONS.items():
         result = result_dtype(name, dtype)
-        if dtype in accepted and result is not None:
+        if dtype in op.dtypes and result is not None:
             chosen = (Load("d", (i,), dtypes.bool_), *args) if name == "select" else args
-            found.append(Op(name, tuple(chosen[: SCALAR_OPS[name]]), result))
+            found.append(Op(name, tuple(chosen[: op.arity]), result))
     return found
 
 

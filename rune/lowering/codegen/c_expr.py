@@ -13,18 +13,15 @@ from rune import dtypes
 from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen.dialect import Dialect, Scalar
-from rune.lowering.codegen.infix import SIGNS, bare, index_text
-from rune.lowering.codegen.math_expand import Function, expansion
-from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.codegen.infix import bare, index_text
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.scalar import unsigned_of
+from rune.lowering.legalize.scalars import Function, expansion
+from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
 
 _HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt"})
 _HELPERS_OF_INTEGERS = frozenset(
     {"div", "rem", "abs", "sign", "pow", "shl", "shr", "max", "min", "popcount", "clz"}
-)
-# Results that a narrow float holds exactly, given operands that it does.
-_EXACT = frozenset(
-    {"neg", "abs", "sign", "floor", "ceil", "round", "trunc", "max", "min", "copysign", "nextafter"}
 )
 
 
@@ -189,7 +186,8 @@ class Expressions:
             return self._of_integers(op.name, args, dtype)
         text = self._of_floats(op.name, args, dtype)
         narrow = self.scalar(dtype).computes_as is not None and op.dtype == dtype
-        return self.rounded(text, dtype) if narrow and op.name not in _EXACT else text
+        closed = dtype in OPERATIONS[op.name].closed
+        return self.rounded(text, dtype) if narrow and not closed else text
 
     def _of_bools(self, name: str, args: list[str]) -> str:
         if name == "not":

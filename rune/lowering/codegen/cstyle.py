@@ -32,7 +32,6 @@ from rune.lowering.codegen.c_helpers import needed
 from rune.lowering.codegen.dialect import Dialect
 from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
-from rune.lowering.codegen.math_expand import Function
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
     Access,
@@ -52,6 +51,7 @@ from rune.lowering.kernel.nodes import (
     Var,
 )
 from rune.lowering.kernel.rewrite import Body, perfect_nest, updated, walk
+from rune.lowering.legalize.scalars import Function
 
 _KEYWORDS = frozenset(
     """auto bool break case char const continue default do double else enum extern false float for

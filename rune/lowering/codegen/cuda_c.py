@@ -7,9 +7,10 @@ all grid axes are folded into it, by 32-bit divisions where the indices fit.
 
 16-bit floats are stored as unsigned short and computed in float; PTX converts f16 in hardware.
 The compiler must be told OPTIONS: no contraction, no flushed denormals, division and sqrt rounded.
-CUDA's own math functions serve, and rune's for logistic and erf_inv (math_expand.py). By NVIDIA's
-tables, which rest on tests and not on proofs, most are within 2 ulps; in f32 tan, pow, acosh and
-erfc may be 4 off, in f64 erfc 5. What rounds exactly: arithmetic, sqrt, fma, rem and the roundings.
+CUDA's own math functions serve, and rune's for logistic and erf_inv (legalize/scalars.py). By
+NVIDIA's tables, which rest on tests and not on proofs, most are within 2 ulps; in f32 tan, pow,
+acosh and erfc may be 4 off, in f64 erfc 5. What rounds exactly: arithmetic, sqrt, fma, rem and the
+roundings.
 Not here: 8-bit floats and 4-bit integers, which lowering/legalize keeps as bits.
 Source: CUDA C++ Programming Guide, "Mathematical Functions"; PTX ISA, "cvt".
 """

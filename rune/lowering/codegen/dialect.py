@@ -31,7 +31,7 @@ class Dialect:
     name: str
     scalars: Mapping[np.dtype, Scalar]
     # Operation -> call, for f32, f64, integers: what the language's own are exact enough for. The
-    # other functions of floats are rune's, math_expand.py.
+    # other functions of floats are rune's, legalize/scalars.py.
     functions: Mapping[np.dtype, Mapping[str, str]]
     to_bits: Mapping[np.dtype, str]  # a float's bits as the unsigned integer of its size
     from_bits: Mapping[np.dtype, str]

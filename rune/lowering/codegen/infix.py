@@ -16,11 +16,6 @@ from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import For, If, KernelCode, Stmt
 from rune.lowering.kernel.rewrite import Body
 
-SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
-
 
 def bare(text: str) -> str:
     """The expression without parentheses that enclose all of it.

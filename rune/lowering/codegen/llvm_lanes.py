@@ -45,17 +45,11 @@ from rune.lowering.kernel.rewrite import (
     walk,
     walk_expr,
 )
+from rune.lowering.scalar.table import OPERATIONS
 
 UNKNOWN_EXTENT = 256  # iterations assumed of a loop of symbolic extent
 LOOP_OVERHEAD = 20.0  # instructions around a vectorised loop: tail, sum over the lanes
 _INDEPENDENT = frozenset({Kind.GRID, Kind.WORKGROUP, Kind.VECTOR})
-# What one operation costs, in instructions; others cost 1.
-_COSTS = {"div": 4, "rem": 10, "sqrt": 5, "rsqrt": 8} | dict.fromkeys(
-    ("exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "logistic", "sinh", "cosh", "erf"), 20
-) | dict.fromkeys(
-    ("sin", "cos", "tan", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erfc", "erf_inv",
-     "cbrt", "pow", "atan2"), 60,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +99,7 @@ def trip_count(extent: Size) -> int:
 
 def instructions(expr: Expr) -> float:
     """What evaluating an expression once costs; shared parts count once."""
-    return sum(_COSTS.get(e.name, 1) if isinstance(e, Op) else 1 for e in _distinct(expr))
+    return sum(OPERATIONS[e.name].instructions if isinstance(e, Op) else 1 for e in _distinct(expr))
 
 
 def straight_cost(loop: For) -> float:
@@ -147,7 +141,7 @@ def _expression_in_lanes(expr: Expr, var: str, varying: frozenset[str], lanes: i
         if isinstance(part, Load):
             total += access_cost(part.indices[0], var, varying, lanes)
         elif isinstance(part, Op):
-            total += _COSTS.get(part.name, 1)
+            total += OPERATIONS[part.name].instructions
     return total
 
 

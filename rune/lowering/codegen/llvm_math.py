@@ -1,6 +1,6 @@
 """Our own mathematical functions as LLVM IR: the table of them.
 
-Names are those of SCALAR_OPS; values are of type float or double, scalars or vectors of any
+Names are those of scalar/table.py; values are of type float or double, scalars or vectors of any
 number of lanes. A function appends its instructions to the writer of its arguments: it is part of
 the loop that calls it, and runs in all lanes at once. A kernel that uses one very often calls it,
 since LLVM's time grows with the text. Error: at most 2 ulp, where sin, cos and tan leave very large

@@ -12,77 +12,10 @@ log1p's handling of the rounded-off part likewise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from rune.lowering.codegen.llvm_text import Value, horner
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """What the functions must know of a floating type."""
-
-    mantissa: int  # stored bits of the fraction
-    bias: int
-    shifter: float  # adding it rounds to an integer held in the low bits
-    exp_low: float  # exp of less is 0, and of more than exp_high infinite
-    exp_high: float
-    expm1_low: float  # expm1 of less is -1
-    ln2_high: float
-    ln2_low: float
-    log2e_low: float  # log2(e) less its rounding to this type
-    tiny: float  # the smallest normal number
-    exp: tuple[float, ...]  # (exp(r) - 1 - r)/r²
-    expm1: tuple[float, ...]  # the same, with a smaller error relative to r
-    tanh_high: float  # tanh of more is 1
-    tanh: tuple[float, ...]  # (tanh(x)/x - 1)/x², in x²
-    sinh: tuple[float, ...]  # the same of sinh
-
-
-F32 = Format(
-    mantissa=23, bias=127, shifter=1.5 * 2.0**23,
-    exp_low=-104.0, exp_high=90.0, expm1_low=-18.0,
-    ln2_high=0.693147182464599609375, ln2_low=-1.904654299957768e-09,
-    log2e_low=1.9259629911266175e-08, tiny=2.0**-126,
-    exp=(0.4999999344777851, 0.16666520631728898, 0.04166838805002984, 0.008368716878287654,
-         0.0013814598380327496),
-    expm1=(0.5000000046182522, 0.1666666681676568, 0.04166635530256015, 0.008333273113258832,
-           0.001394096954091843, 0.00019914138957344922),
-    tanh_high=10.0,
-    tanh=(-0.33333329249601945, 0.1333279455048458, -0.05385407011469991, 0.02101008270093737,
-          -0.006113193029030405),
-    sinh=(0.1666666664677854, 0.008333339687365918, 0.00019838098915429117, 2.8063006145818143e-06),
-)  # fmt: skip
-F64 = Format(
-    mantissa=52, bias=1023, shifter=1.5 * 2.0**52,
-    exp_low=-746.0, exp_high=711.0, expm1_low=-40.0,
-    ln2_high=0.6931471805599453, ln2_low=2.3190468138462996e-17,
-    log2e_low=2.0355273740931033e-17, tiny=2.0**-1022,
-    exp=(0.5, 0.16666666666666682, 0.041666666666666095, 0.008333333333317034,
-         0.0013888888889115629, 0.0001984126989638386, 2.4801586926632463e-05,
-         2.7557234861858035e-06, 2.7557581848841646e-07, 2.5112036864457694e-08,
-         2.0826626887899002e-09),
-    expm1=(0.5, 0.16666666666666666, 0.04166666666666669, 0.008333333333333338,
-           0.0013888888888871995, 0.00019841269841245588, 2.4801587349935766e-05,
-           2.7557319277547796e-06, 2.7557252032516426e-07, 2.5052047608752746e-08,
-           2.0921545013516886e-09, 1.6093371767297647e-10),
-    tanh_high=20.0,
-    tanh=(-0.33333333333333326, 0.1333333333332704, -0.05396825396171754, 0.02186948827108377,
-          -0.008863230005697335, 0.0035920606449047804, -0.0014553189843121911,
-          0.0005874721210127222, -0.0002308518758811011, 7.969067582117154e-05,
-          -1.7291484389488587e-05),
-    sinh=(0.16666666666666666, 0.008333333333333299, 0.0001984126984132424,
-          2.7557319191363655e-06, 2.505211769940992e-08, 1.6057679312513884e-10,
-          7.746188969045864e-13),
-)  # fmt: skip
-
-LOG_F32 = (
-    0.3333331672939915, -0.2500080900056109, 0.20002286006773976, -0.1662459623537122,
-    0.14181213410559687, -0.13128402906242834, 0.1288140765906253, -0.07860213830724207,
-)  # fmt: skip
-LOG_F64 = (
-    0.6666666666666666, 0.40000000000000885, 0.28571428570798235, 0.2222222239281885,
-    0.18181795532004305, 0.15386245133790552, 0.1326863789233584, 0.13087949148387323,
-)  # fmt: skip
+from rune.lowering.scalar.exponential import LOG_F32, LOG_F64
+from rune.lowering.scalar.formats import F32, F64, Format
 
 LOG2E = math.log2(math.e)
 

@@ -24,7 +24,7 @@ from rune.lowering.codegen.llvm_types import (
     stored_bits,
     value_of_bits,
 )
-from rune.lowering.kernel.expr import COMPARISONS
+from rune.lowering.scalar.table import COMPARISONS
 
 _SIGNED_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 _UNSIGNED_PREDICATES = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}

@@ -15,7 +15,7 @@ from rune import dtypes
 from rune.lowering.codegen.dialect import Dialect, Scalar
 
 # What OpenCL rounds exactly. In other functions it lets a driver err by 2 to 16 ulps: those are
-# rune's own (math_expand.py), the same bits as on Vulkan and WebGPU, and faster on PoCL.
+# rune's own (legalize/scalars.py), the same bits as on Vulkan and WebGPU, and faster on PoCL.
 _FLOAT = {
     **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "sqrt")},
     **{name: f"{name}({{0}}, {{1}})" for name in ("nextafter", "copysign")},

@@ -2,7 +2,7 @@
 
 `Body` walks statements; what they bind is looked up by name. Let and loop variables are values,
 Var and scratch are variables of the function, shared scratch is a variable of the module. A
-function of math_expand.py becomes a function of the module where it is first called.
+function of legalize/scalars.py becomes a function of the module where it is first called.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from rune import dtypes
 from rune.dims import Size
 from rune.lowering.codegen import spirv_index as index
 from rune.lowering.codegen import spirv_scalar as scalar
-from rune.lowering.codegen.math_expand import Function, expansion
 from rune.lowering.codegen.spirv_module import KINDS, Module
 from rune.lowering.codegen.spirv_words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
 from rune.lowering.codegen.spirv_writer import Pointer, Value, Variable, Writer
-from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local
 from rune.lowering.kernel.expr import Op as Operation
 from rune.lowering.kernel.nodes import (
     Accumulate,
@@ -39,6 +38,8 @@ from rune.lowering.kernel.nodes import (
 )
 from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
+from rune.lowering.legalize.scalars import Function, conversion, expansion
+from rune.lowering.scalar.table import COMPARISONS
 
 
 @dataclass(slots=True)
@@ -209,7 +210,7 @@ class Body:
         """A conversion; of an index, from as few bits as hold it."""
         if isinstance(arg, Index) and index.index_kind(arg.dim) == "i32":
             return scalar.convert(self.size(arg.dim, "i32"), dtypes.i32, dtype)
-        function = expansion(f"to_{dtypes.short(dtype)}", arg.dtype)
+        function = conversion(arg.dtype, dtype)
         if function is not None:
             return self.call(function, dtype, (self.expr(arg),))
         return scalar.convert(self.expr(arg), arg.dtype, dtype)

@@ -4,7 +4,7 @@
 x rem 0 is x, shifts by the width or more give 0 or the sign, float to integer saturates. NaN is
 told by its bits; where a driver may assume that there is none, floats are compared by theirs, too.
 Nothing here meets what Vulkan leaves undefined. f16 is divided and rooted in f32; functions that
-no instruction gives exactly enough are those of math_expand.py.
+no instruction gives exactly enough are those of legalize/scalars.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rune.errors import CompileError
 from rune.lowering.codegen.spirv_module import KINDS, width
 from rune.lowering.codegen.spirv_words import Glsl, Op
 from rune.lowering.codegen.spirv_writer import Value
-from rune.lowering.kernel.expr import COMPARISONS
+from rune.lowering.scalar.table import COMPARISONS
 
 _SIGNED = {
     "lt": Op.SLessThan, "le": Op.SLessThanEqual, "gt": Op.SGreaterThan,

@@ -30,7 +30,6 @@ from dataclasses import dataclass, field
 from rune import dtypes
 from rune.dims import Size, product
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
-from rune.lowering.codegen.math_expand import Function
 from rune.lowering.codegen.wgsl_expr import Expressions, Place, require_stored
 from rune.lowering.codegen.wgsl_helpers import accessors, needed
 from rune.lowering.kernel.expr import Expr, Index, Op
@@ -60,6 +59,7 @@ from rune.lowering.kernel.rewrite import (
     walk,
     walk_expr,
 )
+from rune.lowering.legalize.scalars import Function
 
 THREADS = 64  # of a workgroup, where the kernel leaves the choice
 

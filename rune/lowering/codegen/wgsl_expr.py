@@ -18,11 +18,12 @@ from rune import dtypes
 from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen import wgsl_wide as wide
-from rune.lowering.codegen.infix import SIGNS, bare, index_text
-from rune.lowering.codegen.math_expand import Function, expansion
-from rune.lowering.kernel.expr import COMPARISONS, Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.codegen.infix import bare, index_text
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.rewrite import size_names
 from rune.lowering.kernel.scalar import bit_width
+from rune.lowering.legalize.scalars import Function, expansion
+from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
 
 # The type that values of a dtype have in registers; i64 is for indices alone, u64 for counters.
 REGISTERS: dict[np.dtype, str] = {
@@ -62,8 +63,6 @@ _OF_FLOATS = {
     "gt": "rune_less({1}, {0})", "ge": "rune_at_most({1}, {0})",
 }  # fmt: skip
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
-# Results that a narrow integer holds, given operands that it does.
-_IN_RANGE = frozenset({"and", "or", "xor", "max", "min", "rem", "sign", "shr", "popcount", "clz"})
 _MOST = (1 << 31) - 1
 
 
@@ -239,8 +238,8 @@ class Expressions:
         if dtype == dtypes.f32:
             return self._of_floats(op, args)
         text = self._of_integers(op, args, dtype)
-        exact = op.name in _IN_RANGE or op.name in COMPARISONS
-        return text if exact else _wrap(text, dtype)
+        closed = dtype in OPERATIONS[op.name].closed or op.name in COMPARISONS
+        return text if closed else _wrap(text, dtype)
 
     def _kept(self, text: str, dtype: np.dtype) -> str:
         register = self.register(dtype)

@@ -8,7 +8,7 @@
                           code; a symbol in them is a loop variable, a size or an integer Local.
                           With `guard`, memory is read only where the guard holds; elsewhere the
                           value is 0.
-    Op      name(args)    a scalar operation of SCALAR_OPS
+    Op      name(args)    a scalar operation of lowering/scalar/table.py
     Cast    arg -> dtype  NumPy's conversions, but float to int saturates and NaN becomes 0
 
 Every node is frozen and knows its dtype. Expressions nest only a few levels: longer ones are
@@ -84,31 +84,6 @@ class Cast:
 Expr = Const | Local | Index | Load | Op | Cast
 
 
-# The closed set of scalar operations: name -> number of arguments.
-# Integer `div` truncates and `rem` takes the dividend's sign (x div 0 is -1, all bits set, and
-# x rem 0 is x); `max` and `min` propagate NaN; `round` is half-to-even; shifts of at least the
-# width give 0 (or the sign); `shr` follows the signedness of its dtype; comparisons give bool;
-# `select(c, a, b)` is a where c holds. scalar.py has each meaning in NumPy, types.py the dtypes.
-UNARY_OPS = (
-    "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "cbrt",
-    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erf_inv", "logistic",
-    "not", "is_finite", "popcount", "clz",
-)  # fmt: skip
-BINARY_OPS = (
-    "add", "sub", "mul", "div", "rem", "pow", "atan2", "max", "min", "nextafter", "copysign",
-    "and", "or", "xor", "shl", "shr", "eq", "ne", "lt", "le", "gt", "ge",
-)  # fmt: skip
-TERNARY_OPS = ("select", "fma")
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-SCALAR_OPS: dict[str, int] = {
-    **dict.fromkeys(UNARY_OPS, 1),
-    **dict.fromkeys(BINARY_OPS, 2),
-    **dict.fromkeys(TERNARY_OPS, 3),
-    "bitcast": 1,
-}
-
-
 def const(value: object, dtype: np.dtype) -> Const:
     """The constant `value` in `dtype`.
 
@@ -142,6 +117,5 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
 
 
 __all__ = [
-    "BINARY_OPS", "COMPARISONS", "SCALAR_OPS", "TERNARY_OPS", "UNARY_OPS",
     "Cast", "Const", "Dim", "Expr", "Index", "Load", "Local", "Op", "const", "index", "operands",
 ]  # fmt: skip

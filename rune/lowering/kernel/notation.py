@@ -1,4 +1,4 @@
-"""The small print of kernel code's text: infix signs, reserved words, constants."""
+"""The small print of kernel code's text: reserved words and constants."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ import numpy as np
 from rune import dtypes
 from rune.lowering.kernel.expr import Const, const
 
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%",
-    "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
 RESERVED = frozenset(
     "for if else in store update alloc barrier var true false contract sizes aliases".split()
 )

@@ -16,7 +16,7 @@ from rune import dims, dtypes
 from rune.core.reading import reading
 from rune.dims import Dim, Size
 from rune.errors import CheckError
-from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Const, Expr, Index, Load, Local, Op, const
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
 from rune.lowering.kernel.nodes import (
     COMBINES,
     Access,
@@ -35,9 +35,9 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.notation import INFIX, read_const
+from rune.lowering.kernel.notation import read_const
 from rune.lowering.kernel.rewrite import Body
-from rune.lowering.kernel.types import result_dtype
+from rune.lowering.scalar.table import OPERATIONS, SIGNS, result_dtype
 
 _DTYPES = "|".join(map(re.escape, dtypes.FROM_SHORT))
 _TOKEN = re.compile(
@@ -45,7 +45,7 @@ _TOKEN = re.compile(
     r"|(?P<name>[^\W\d]\w*)|(?P<number>\d+)"
     r"|(?P<sign>\.\.|//|<<|>>|==|!=|<=|>=|[-+*/%&|^<>=:,(){}\[\]])"
 )
-_BY_SIGN = {sign: name for name, sign in INFIX.items()}
+_BY_SIGN = {sign: name for name, sign in SIGNS.items()}
 
 
 class _Token(NamedTuple):
@@ -327,7 +327,7 @@ class Reader:
             made = Op("bitcast", (self.expr(),), dtypes.FROM_SHORT[name[8:]])
         elif name in dtypes.FROM_SHORT:
             made = Cast(self.expr(), dtypes.FROM_SHORT[name])
-        elif name in SCALAR_OPS:
+        elif name in OPERATIONS:
             args = [self.expr()]
             while self.skip(","):
                 args.append(self.expr())

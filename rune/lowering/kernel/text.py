@@ -48,9 +48,10 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.notation import INFIX, const_text
+from rune.lowering.kernel.notation import const_text
 from rune.lowering.kernel.parse import parse
 from rune.lowering.kernel.rewrite import Body, symbols_used
+from rune.lowering.scalar.table import SIGNS
 
 
 def to_text(code: KernelCode) -> str:
@@ -122,8 +123,8 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
 def expr_text(expr: Expr) -> str:
     """One expression in the grammar above."""
     match expr:
-        case Op(name=name, args=(a, b)) if name in INFIX:
-            return f"{_operand(a)} {INFIX[name]} {_operand(b)}"
+        case Op(name=name, args=(a, b)) if name in SIGNS:
+            return f"{_operand(a)} {SIGNS[name]} {_operand(b)}"
         case Op(name="neg", args=(arg,)) if not isinstance(arg, Const):
             return f"-{_operand(arg)}"
         case Op(name=name, args=args, dtype=dtype):
@@ -144,7 +145,7 @@ def expr_text(expr: Expr) -> str:
 
 def _operand(expr: Expr) -> str:
     text = expr_text(expr)
-    infix = isinstance(expr, Op) and expr.name in INFIX
+    infix = isinstance(expr, Op) and expr.name in SIGNS
     return f"({text})" if infix else text
 
 

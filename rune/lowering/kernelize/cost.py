@@ -13,21 +13,13 @@ import math
 from functools import lru_cache
 
 from rune.dims import Dim, Size, evaluate, symbols
+from rune.lowering.scalar.table import OPERATIONS
 
 LOAD = 2  # an element read from memory
 STORE = 3  # an element written to memory
 LAUNCH = 30000  # starting one kernel more, about a microsecond
 CHEAP_OPERAND = 4  # a dot computes an operand this cheap again for every use
 
-# What one scalar operation costs; additions, comparisons, selections and the like cost 1.
-OPERATION = {
-    **dict.fromkeys(("div", "sqrt", "rem", "cbrt"), 6),
-    "rsqrt": 8,
-    **dict.fromkeys(("exp", "exp2", "log", "log2"), 16),
-    **dict.fromkeys(("expm1", "log1p", "tanh", "logistic", "erf", "erfc"), 20),
-    **dict.fromkeys(("sin", "cos", "sinh", "cosh", "atan", "asin", "acos"), 20),
-    **dict.fromkeys(("tan", "pow", "atan2", "asinh", "acosh", "atanh", "erf_inv"), 30),
-}
 UNLIMITED = 1 << 20  # costs stop growing here, so that chains of 2,000 operations stay numbers
 
 TYPICAL_SIZE = 1024  # stands for a symbolic size, within its bounds
@@ -90,7 +82,7 @@ def count(shape: tuple[Size, ...]) -> int:
 
 def operation(name: str) -> int:
     """Cost of a scalar operation."""
-    return OPERATION.get(name, 1)
+    return OPERATIONS[name].cost
 
 
 def is_worth_storing(cost: int, loads: int, elements: int, evaluations: int) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.lowering.kernel.expr import Cast, Expr, Op, const
-from rune.lowering.kernel.types import result_dtype
+from rune.lowering.scalar.table import result_dtype
 
 Bind = Callable[[Expr], Expr]  # gives a name to an expression that is used several times
 

@@ -23,7 +23,6 @@ import numpy as np
 from rune import dtypes
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import (
-    COMPARISONS,
     Cast,
     Const,
     Expr,
@@ -66,13 +65,9 @@ from rune.lowering.legalize.formats import (
 )
 from rune.lowering.passes import Pass
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Step
+from rune.lowering.scalar.table import OPERATIONS
 
 NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}
-# Results that a format holds exactly, given operands that it does.
-_EXACT = frozenset(
-    {"neg", "abs", "sign", "floor", "ceil", "round", "trunc", "max", "min", "copysign", "select"}
-)
-_IN_RANGE = frozenset({"max", "min", "and", "or", "xor", "shr", "select", "sign"})
 
 
 def container(dtype: np.dtype) -> np.dtype:
@@ -176,8 +171,9 @@ class _Writer:
     def accumulate(self, stmt: Accumulate) -> Stmt:
         """Integers may wrap at the end; sums of narrow floats are accumulated in f32 by build."""
         dtype = stmt.value.dtype
-        rounds = dtype in self.foreign & FORMATS.keys() and stmt.combine not in _EXACT
-        assert not rounds, f"{stmt.combine} of {dtypes.short(dtype)}"
+        is_narrow_float = dtype in self.foreign & FORMATS.keys()
+        is_closed = dtype in OPERATIONS[stmt.combine].closed
+        assert is_closed or not is_narrow_float, f"{stmt.combine} of {dtypes.short(dtype)}"
         return replace(stmt, value=self.value(stmt.value))
 
     def store(self, stmt: Store) -> Stmt:
@@ -263,8 +259,7 @@ class _Writer:
             four = const(4, counted.dtype)
             return counted if name == "popcount" else operation("sub", counted, four)
         found = operation(name, *args)
-        exact = _EXACT if dtype in FORMATS else _IN_RANGE
-        if name in exact or name in COMPARISONS or name == "is_finite":
+        if dtype in OPERATIONS[name].closed or found.dtype == dtypes.bool_:
             return found
         return self.rounded(found, dtype)
 

@@ -18,16 +18,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from rune.core.lower import Bitcast, Convert, Scalar, View
+from rune.core.lower import Bitcast, Convert, Lowering, Scalar, View
 from rune.core.program import Atom, Equation, Literal, Program, Var, substitute
 from rune.core.types import ArrayType
 from rune.lowering.passes import Pass
-from rune.ops import transcendental
+from rune.lowering.scalar.table import OPERATIONS
 from rune.ops.family import broadcast
 
 ELEMENTWISE = (Scalar, Convert, Bitcast)
-ROUNDED_ALIKE = frozenset({transcendental.sqrt})  # IEEE 754 says how
-BY_EXECUTOR = frozenset(transcendental.PRIMITIVES) - ROUNDED_ALIKE
 
 
 def fold_constants(program: Program) -> Program:
@@ -87,13 +85,22 @@ def _fold(equation: Equation) -> Literal | None:
     known = primitive.reference is not None and primitive.lower is not None
     if not literal or not known or len(results) != 1 or results[0].type.shape:
         return None
-    if primitive in BY_EXECUTOR or not isinstance(primitive.lower, (*ELEMENTWISE, View)):
+    if not _is_exact(primitive.lower):
         return None
     values = [a.value for a in equation.operands if isinstance(a, Literal)]
     assert primitive.reference is not None
     with np.errstate(all="ignore"):
         value = np.asarray(primitive.reference(*values, **equation.params))
     return Literal(value.astype(results[0].type.dtype, copy=False), results[0].type)
+
+
+def _is_exact(lower: Lowering | None) -> bool:
+    """Whether every executor computes the same bits as the primitive's meaning."""
+    match lower:
+        case Scalar(op=op):
+            return OPERATIONS[op].is_exact
+        case _:
+            return isinstance(lower, (*ELEMENTWISE, View))
 
 
 PASS = Pass("fold-constants", "compute what depends on literals alone", fold_constants)

@@ -14,7 +14,7 @@ from rune.lowering.codegen.llvm import Machine, render
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.expr import Expr, Load, Op
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Store
-from rune.lowering.kernel.types import result_dtype
+from rune.lowering.scalar.table import result_dtype
 
 MACHINES = {
     "host": machine(),

@@ -13,10 +13,10 @@ from rune import dims, dtypes
 from rune.lowering.codegen.spirv import SpirvKernel, render
 from rune.lowering.codegen.spirv_module import KINDS
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Expr, Load, Op
+from rune.lowering.kernel.expr import Cast, Expr, Load, Op
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Store
 from rune.lowering.kernel.text import parse
-from rune.lowering.kernel.types import OPERAND_DTYPES, result_dtype
+from rune.lowering.scalar.table import OPERATIONS, result_dtype
 from tests.lowering.kernel.examples import TEXTS
 
 CONTROLS = frozenset(
@@ -50,10 +50,10 @@ def operations(dtype: np.dtype) -> list[Op | Cast]:
     i = dims.symbol("i", 0, 7)
     given = [Load(name, (i,), dtype) for name in "abc"]
     found: list[Op | Cast] = [Cast(given[0], d) for d in sorted(KINDS, key=dtypes.short)]
-    for name, count in SCALAR_OPS.items():
-        if dtype not in OPERAND_DTYPES[name]:
+    for name, op in OPERATIONS.items():
+        if dtype not in op.dtypes:
             continue
-        args: tuple[Expr, ...] = tuple(given[:count])
+        args: tuple[Expr, ...] = tuple(given[: op.arity])
         if name == "select":
             args = (Op("lt", (given[0], given[1]), dtypes.bool_), *given[1:])
         same = (d for d in sorted(KINDS, key=dtypes.short) if d.itemsize == dtype.itemsize)

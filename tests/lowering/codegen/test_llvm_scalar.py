@@ -13,14 +13,14 @@ from rune import dtypes
 from rune.errors import CompileError
 from rune.lowering.codegen import llvm_math
 from rune.lowering.codegen.llvm_types import SUPPORTED
-from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Load, Op
+from rune.lowering.kernel.expr import Cast, Load, Op
 from rune.lowering.kernel.scalar import SCALAR_MEANING, convert
-from rune.lowering.kernel.types import OPERAND_DTYPES
+from rune.lowering.scalar.table import OPERATIONS
 from tests.lowering.codegen.llvm_run import MACHINES, apply, elementwise, run
 
 N = 83  # several vectors, and a rest, at every width
 DTYPES = sorted(SUPPORTED, key=dtypes.short)
-EXACT = sorted(SCALAR_OPS.keys() - llvm_math.FUNCTIONS.keys() - {"bitcast"})
+EXACT = sorted(OPERATIONS.keys() - llvm_math.FUNCTIONS.keys() - {"bitcast"})
 RELATIVE = {2: 1e-2, 4: 1e-6, 8: 1e-14}
 
 
@@ -52,7 +52,7 @@ def differences(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
 
 
 def arguments(name: str, dtype: np.dtype) -> list[np.ndarray]:
-    given = [values(dtype, k) for k in range(SCALAR_OPS[name])]
+    given = [values(dtype, k) for k in range(OPERATIONS[name].arity)]
     if name == "select":
         given[0] = values(dtypes.bool_, 0)
     return given
@@ -60,7 +60,7 @@ def arguments(name: str, dtype: np.dtype) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("name", EXACT)
 def test_an_operation_means_what_the_table_says(name):
-    for dtype in (d for d in DTYPES if d in OPERAND_DTYPES[name]):
+    for dtype in (d for d in DTYPES if d in OPERATIONS[name].dtypes):
         given = arguments(name, dtype)
 
         actual = apply(name, *given)
@@ -73,7 +73,7 @@ def test_an_operation_means_what_the_table_says(name):
 @pytest.mark.parametrize("name", sorted(llvm_math.FUNCTIONS))
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64], ids=str)
 def test_a_function_follows_its_meaning_roughly(name, dtype):
-    given = [values(dtype, k) for k in range(SCALAR_OPS[name])]
+    given = [values(dtype, k) for k in range(OPERATIONS[name].arity)]
 
     with np.errstate(all="ignore"):
         actual = apply(name, *given).astype(np.float64)

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from rune import dims, dtypes
-from rune.lowering.codegen.math_expand import Function, expansion
-from rune.lowering.kernel.expr import SCALAR_OPS, Expr, Load, Op
+from rune.lowering.kernel.expr import Expr, Load, Op
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Let, Param, Store
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.kernel.scalar import SCALAR_MEANING
+from rune.lowering.legalize.scalars import Function, conversion, expansion
+from rune.lowering.scalar.table import OPERATIONS
 from tests.lowering.codegen import llvm_run
 from tests.lowering.codegen.llvm_run import run
 from tests.lowering.codegen.test_llvm_math import (
@@ -32,14 +33,14 @@ from tests.lowering.codegen.ulps import ON_DEVICES, ON_THE_CPU
 
 FLOATS = (dtypes.f32, dtypes.f64)
 INTEGERS = sorted(dtypes.INTEGER - {dtypes.i4, dtypes.u4}, key=dtypes.short)
-NAMES = [name for name in SCALAR_OPS if expansion(name, dtypes.f32)]
-UNARY = [name for name in NAMES if SCALAR_OPS[name] == 1]
+NAMES = [name for name in OPERATIONS if expansion(name, dtypes.f32)]
+UNARY = [name for name in NAMES if OPERATIONS[name].arity == 1]
 
 
 def known(name: str, dtype: np.dtype) -> Function:
-    found = expansion(name, dtype)
-    assert found is not None
-    return found
+    function = conversion(dtype, dtypes.f16) if name == "to_f16" else expansion(name, dtype)
+    assert function is not None
+    return function
 
 
 def parts_of(function: Function) -> list[Expr]:

@@ -18,10 +18,10 @@ from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.codegen.wgsl_expr import REGISTERS, STORED, Expressions
-from rune.lowering.kernel.expr import SCALAR_OPS, Cast, Const, Expr, Index, Load, Local, Op, const
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Let, Param, Store
 from rune.lowering.kernel.text import parse
-from rune.lowering.kernel.types import OPERAND_DTYPES, result_dtype
+from rune.lowering.scalar.table import OPERATIONS, result_dtype
 from tests.lowering.kernel.examples import TEXTS, example
 
 
@@ -386,10 +386,10 @@ def operations(dtype: np.dtype, i: Size) -> KernelCode:
     """One kernel with every operation on a dtype, and a conversion to every other."""
     x, flag = Load("x", (i,), dtype), Load("flag", (i,), dtypes.bool_)
     made: list[Expr] = [Cast(x, d) for d in sorted(STORED, key=dtypes.short)]
-    for name, taken in OPERAND_DTYPES.items():
+    for name, op in OPERATIONS.items():
         result = result_dtype(name, dtype)
-        if dtype in taken and result is not None:
-            args = (flag, x, x) if name == "select" else (x,) * SCALAR_OPS[name]
+        if dtype in op.dtypes and result is not None:
+            args = (flag, x, x) if name == "select" else (x,) * op.arity
             made.append(Op(name, args, result))
     lets = [Let(f"made{k}", e) for k, e in enumerate(made)]
     params = (

@@ -32,7 +32,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.types import result_dtype
+from rune.lowering.scalar.table import result_dtype
 
 GRID, ROW, INPUT = 5, 8, 40
 f32, i32, i64, bool_ = dtypes.f32, dtypes.i32, dtypes.i64, dtypes.bool_

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 from rune import dtypes
-from rune.lowering.kernel.expr import SCALAR_OPS
 from rune.lowering.kernel.scalar import SCALAR_MEANING, convert
-from rune.lowering.kernel.types import OPERAND_DTYPES, result_dtype
+from rune.lowering.scalar.table import OPERATIONS, result_dtype
 from tests.support.close import close, same
 
 INTEGERS = sorted(dtypes.INTEGER, key=dtypes.short)
@@ -26,13 +25,13 @@ I32 = st.integers(-(2**31), 2**31 - 1)
 
 
 def test_every_operation_has_a_meaning_and_a_signature():
-    assert SCALAR_MEANING.keys() == SCALAR_OPS.keys() == OPERAND_DTYPES.keys()
+    assert SCALAR_MEANING.keys() == OPERATIONS.keys()
 
 
-@pytest.mark.parametrize("name", sorted(SCALAR_OPS.keys() - {"bitcast", "select"}))
+@pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"bitcast", "select"}))
 def test_the_result_has_the_dtype_that_the_signature_says(name):
-    for dtype in OPERAND_DTYPES[name]:
-        args = [np.array([1, 0, 1]).astype(dtype)] * SCALAR_OPS[name]
+    for dtype in OPERATIONS[name].dtypes:
+        args = [np.array([1, 0, 1]).astype(dtype)] * OPERATIONS[name].arity
 
         assert SCALAR_MEANING[name](*args).dtype == result_dtype(name, dtype), dtype
 
@@ -106,7 +105,7 @@ def test_max_and_min_propagate_nan():
 @pytest.mark.parametrize("name", ["add", "exp", "tanh", "div", "logistic"])
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=dtypes.short)
 def test_narrow_floats_are_computed_in_f32_and_rounded_once(name, dtype):
-    args = [np.linspace(-3, 3, 61).astype(dtype)] * SCALAR_OPS[name]
+    args = [np.linspace(-3, 3, 61).astype(dtype)] * OPERATIONS[name].arity
 
     wide = SCALAR_MEANING[name](*(a.astype(np.float32) for a in args))
 
@@ -161,6 +160,6 @@ def test_sign_and_logistic_keep_their_edges():
 def test_nothing_warns_and_nothing_raises():
     x = np.array([0.0, -1.0, np.inf, np.nan, 1e300])
 
-    for name in OPERAND_DTYPES:
-        if dtypes.f64 in OPERAND_DTYPES[name] and name not in ("bitcast", "select"):
-            SCALAR_MEANING[name](*[x] * SCALAR_OPS[name])
+    for name in OPERATIONS:
+        if dtypes.f64 in OPERATIONS[name].dtypes and name not in ("bitcast", "select"):
+            SCALAR_MEANING[name](*[x] * OPERATIONS[name].arity)

@@ -11,15 +11,10 @@ from __future__ import annotations
 
 import math
 
-from rune.lowering.codegen import math_exp as e
-from rune.lowering.codegen.llvm_math_exp import LOG_F64
-from rune.lowering.codegen.math_values import (
-    Number,
-    Pair,
-    halves,
-    horner,
-    select,
-)
+from rune.lowering.scalar import exponential as e
+from rune.lowering.scalar.exponential import LOG_F64
+from rune.lowering.scalar.formats import format_of
+from rune.lowering.scalar.number import Number, Pair, halves, horner, select
 
 TWO_THIRDS_LOG2E = (0.9617966939259756, 5.0577616648125907e-17)  # of LOG2E, in two parts
 LOG_SERIES_F32 = (
@@ -53,7 +48,7 @@ def _special_power(size: Number, y: Number, found: Number) -> Number:
 def _positive_power(x: Number, y: Number) -> Number:
     """x to the power y for 0 < x < inf and finite y."""
     high, low = _log2(x)
-    limit = e.format_of(x).exp_low * -1.5
+    limit = format_of(x).exp_low * -1.5
     # Beyond it the power is 0 or infinite, and the parts of larger products would overflow.
     rough = y * high
     y_high = y.short()
@@ -68,7 +63,7 @@ def _positive_power(x: Number, y: Number) -> Number:
 def _log2(x: Number) -> Pair:
     """log2 of 0 < x < inf: with s = (m-1)/(m+1), log m = 2/3 s (3 + s² + s⁴ R)."""
     m, exponent = e.normalised(x)
-    n = exponent.cast(x.dtype)
+    n = exponent.convert(x.dtype)
     above, below = m - 1.0, m + 1.0
     s = above / below
     first = s.short()
@@ -95,7 +90,7 @@ def _log2(x: Number) -> Pair:
 
 def cbrt(x: Number) -> Number:
     """The cube root: a third of the exponent, two steps of Halley, one more exact one."""
-    form, size = e.format_of(x), x.abs()
+    form, size = format_of(x), x.abs()
     shift = (form.mantissa + 4) // 3 * 3
     tiny = size < form.tiny
     scaled = select(tiny, size * 2.0**shift, size)
@@ -114,34 +109,34 @@ def cbrt(x: Number) -> Number:
     return select((size > 0.0) & (size < math.inf), found.copysign(x), x)
 
 
-# --- remainders and integers ------------------------------------------------------------------
+# --- remainders -------------------------------------------------------------------------------
 
 
 def rem(x: Number, y: Number) -> Number:
     """x less a multiple of y towards 0, exactly; the sign is that of x."""
-    block, form = x.block, e.format_of(x)
+    form = format_of(x)
     bits = x.bits().dtype.itemsize * 8
     step = bits - 1 - (form.mantissa + 1)  # bits of the quotient at a time
     a, b = x.abs(), y.abs()
     (top, top_place), (bottom, place) = _integer(a), _integer(b)
-    found = block.variable(x)
+    remainder = x.variable()
 
     def divide() -> None:
         distance = top_place - place
-        rest = block.variable((top << (distance % distance.like(step))) % bottom)
+        rest = ((top << (distance % distance.like(step))) % bottom).variable()
         steps = distance / distance.like(step)
         most = (2 * form.bias + form.mantissa) // step
-        block.repeat(steps.symbol(most), lambda: rest.set((rest.get() << step) % bottom))
-        found.set(_float(rest.get(), place, x).copysign(x))
+        steps.repeat(most, lambda: rest.set((rest.get() << step) % bottom))
+        remainder.set(_float(rest.get(), place, x).copysign(x))
 
-    block.when((b <= a) & (a < math.inf) & (b > 0.0), divide)
+    ((b <= a) & (a < math.inf) & (b > 0.0)).when(divide)
     defined = (a < math.inf) & (b > 0.0) & ~y.is_nan()
-    return select(defined, found.get(), select(x.is_nan(), x, select(y.is_nan(), y, math.nan)))
+    return select(defined, remainder.get(), select(x.is_nan(), x, select(y.is_nan(), y, math.nan)))
 
 
 def _integer(x: Number) -> tuple[Number, Number]:
     """(m, place) with x = m 2^place in units of the smallest number, and place >= 0."""
-    mantissa, bits = e.format_of(x).mantissa, x.bits()
+    mantissa, bits = format_of(x).mantissa, x.bits()
     exponent, fraction = bits >> mantissa, bits & ((1 << mantissa) - 1)
     denormal = exponent.equals(0)
     integer = select(denormal, fraction, fraction | (1 << mantissa))
@@ -150,7 +145,7 @@ def _integer(x: Number) -> tuple[Number, Number]:
 
 def _float(integer: Number, place: Number, like: Number) -> Number:
     """An integer of at most a mantissa's bits times 2^place, as above."""
-    mantissa = e.format_of(like).mantissa
+    mantissa = format_of(like).mantissa
     width = 8 * integer.dtype.itemsize
     room = integer.apply("clz") - (width - 1 - mantissa)
     shift = select(room < place, room, place)
@@ -159,24 +154,3 @@ def _float(integer: Number, place: Number, like: Number) -> Number:
     # The bit above the fraction adds one to the exponent.
     raised = select(normal, moved + (left << mantissa), moved)
     return raised.bits_as(like.dtype)
-
-
-def pow_integer(x: Number, y: Number) -> Number:
-    """By squaring; negative powers as they truncate: 0, or a unit."""
-    block = x.block
-    result, square, rest = (block.variable(v) for v in (x.like(1), x, y))
-
-    def step() -> None:
-        power, left = square.get(), rest.get()
-        old = result.get()
-        result.set(select((left & 1).equals(1), old * power, old))
-        square.set(power * power)
-        rest.set(left >> 1)
-
-    block.repeat(8 * x.dtype.itemsize, step)
-    found = result.get()
-    if x.dtype.kind == "u":
-        return found
-    odd = select((y & 1).equals(1), x, 1)
-    unit = x.equals(1) | x.equals(-1)
-    return select(y < 0, select(unit, odd, 0), found)

@@ -20,19 +20,11 @@ from itertools import pairwise
 import numpy as np
 
 from rune import dtypes
-from rune.lowering.codegen.llvm_math_trig import (
-    ASIN,
-    ATAN,
-    ATAN_HALF,
-    COS_F32,
-    COS_F64,
-    HALF_PI,
-    SIN_F32,
-    SIN_F64,
-)
-from rune.lowering.codegen.math_exp import format_of, nearest, power_of_two
-from rune.lowering.codegen.math_values import (
+from rune.lowering.scalar.exponential import nearest, power_of_two
+from rune.lowering.scalar.formats import format_of
+from rune.lowering.scalar.number import (
     Number,
+    Pair,
     Variable,
     halves,
     horner,
@@ -40,8 +32,26 @@ from rune.lowering.codegen.math_values import (
     root,
     select,
 )
-from rune.lowering.kernel.expr import const
 
+SIN_F32 = (
+    -0.1666666666385861, 0.008333331875458027, -0.0001984008696421174, 2.7249940337260114e-06,
+)  # fmt: skip
+COS_F32 = (
+    0.04166666666432331, -0.0013888887672447259, 2.480060048441923e-05, -2.7300962286282263e-07,
+)  # fmt: skip
+SIN_F64 = (
+    -0.16666666666666666, 0.008333333333333331, -0.00019841269841265063, 2.755731921933705e-06,
+    -2.5052106231656522e-08, 1.6058531486433155e-10, -7.586688951958782e-13,
+)  # fmt: skip
+COS_F64 = (
+    0.041666666666666664, -0.0013888888888888887, 2.4801587301584645e-05, -2.755731922140156e-07,
+    2.0876755790612846e-09, -1.1470460809912433e-11, 4.745867145888444e-14,
+)  # fmt: skip
+ATAN = (
+    -0.33333333333333326, 0.19999999999988538, -0.14285714283280748, 0.11111110909370649,
+    -0.09090900494053171, 0.07692093159325714, -0.06663308175627397, 0.058482301279529345,
+    -0.05036184284724823, 0.03788026468274459, -0.01760469369115204,
+)  # fmt: skip
 ATAN_F32 = (
     -0.3333333090655191, 0.19999345843048397, -0.14257384722698102, 0.10675130832573083,
     -0.06233388768353823,
@@ -50,6 +60,14 @@ ASIN_F32 = (
     0.16666666294795981, 0.07500103158237265, 0.04459662524420842, 0.031131918119114164,
     0.01700579396508892, 0.033921068114783536,
 )  # fmt: skip
+ASIN = (
+    0.16666666666666669, 0.0749999999999824, 0.04464285714672405, 0.030381944110908936,
+    0.02237217401092121, 0.017352368333095995, 0.013971565614336767, 0.011475821889742529,
+    0.010344108165003542, 0.005368274633243191, 0.017637965761795008, -0.015213700203208289,
+    0.028999389929083262,
+)  # fmt: skip
+HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+ATAN_HALF = (0.4636476090008061, 2.2698777452961687e-17)
 # The bits of 2/π after the binary point.
 TWO_OVER_PI = int(
     "A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561B7246E3A424DD2E006492EEA09D1"
@@ -81,8 +99,6 @@ _F64 = Reduction(
     dtypes.u64, 20,
 )  # fmt: skip
 
-Pair = tuple[Number, Number]
-
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
@@ -95,26 +111,24 @@ class Remainder:
 
 def remainder(size: Number) -> Remainder:
     """The remainder of 0 <= size < inf by π/2, at most π/4 in magnitude."""
-    block, form = size.block, _F32 if size.is_single else _F64
-    zero = size.like(0.0)
-    turn = Number(block, const(0, form.word))
-    found = [block.variable(x) for x in (zero, zero, turn)]
-    block.when(
-        size < form.limit, lambda: _moderate(size, form, found), lambda: _large(size, form, found)
+    form, zero = _F32 if size.is_single else _F64, size.like(0.0)
+    parts = [x.variable() for x in (zero, zero, zero.bits_as(form.word))]
+    (size < form.limit).when(
+        lambda: _moderate(size, form, parts), lambda: _large(size, form, parts)
     )
-    high, low, turns = (v.get() for v in found)
+    high, low, turns = (v.get() for v in parts)
     return Remainder(high, low, turns)
 
 
-def _moderate(size: Number, form: Reduction, found: Sequence[Variable]) -> None:
+def _moderate(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
     """n times each part is exact; what the differences lose is kept."""
     n, integer = nearest(size * (2.0 / math.pi))
     first = size - n * form.parts[0]
     second, lost = _less(first, n * form.parts[1])
     high, also_lost = _less(second, n * form.parts[2])
-    found[0].set(high)
-    found[1].set((lost + also_lost) - n * form.parts[3])
-    found[2].set(integer.bits_as(form.word))
+    parts[0].set(high)
+    parts[1].set((lost + also_lost) - n * form.parts[3])
+    parts[2].set(integer.bits_as(form.word))
 
 
 def _less(a: Number, b: Number) -> Pair:
@@ -123,7 +137,7 @@ def _less(a: Number, b: Number) -> Pair:
     return difference, (a - difference) - b
 
 
-def _large(size: Number, form: Reduction, found: Sequence[Variable]) -> None:
+def _large(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
     """The mantissa times three words of 2/π, of which those before them add whole turns."""
     width = 8 * form.word.itemsize
     fraction, turns, negative = _fraction(size, form, width)
@@ -131,16 +145,16 @@ def _large(size: Number, form: Reduction, found: Sequence[Variable]) -> None:
     bits = (fraction[0] << shift) | (fraction[1] >> (width - shift))
     cut = width - (12 if size.is_single else 26)
     unit = power_of_two((-width - shift).bits_as(size.bits().dtype))
-    high = (bits & -(1 << cut)).cast(size.dtype) * unit
-    low = (bits & ((1 << cut) - 1)).cast(size.dtype) * unit
+    high = (bits & -(1 << cut)).convert(size.dtype) * unit
+    low = (bits & ((1 << cut) - 1)).convert(size.dtype) * unit
     first, rest = halves(HALF_PI[0], size.dtype)
     product = high * first
     tail = high * (rest + HALF_PI[1]) + low * HALF_PI[0]
     r = product + tail
     lost = (product - r) + tail
-    found[0].set(select(negative, -r, r))
-    found[1].set(select(negative, -lost, lost))
-    found[2].set(turns)
+    parts[0].set(select(negative, -r, r))
+    parts[1].set(select(negative, -lost, lost))
+    parts[2].set(turns)
 
 
 def _fraction(size: Number, form: Reduction, width: int) -> tuple[Pair, Number, Number]:

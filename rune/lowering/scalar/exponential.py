@@ -4,7 +4,7 @@ Each function takes numbers of one floating dtype and computes in it. Nothing ne
 multiply-add, or a wider format; special values are chosen by selects.
 Error: at most 2 ulp (tests measure it).
 
-Source: coefficients are those of llvm_math_exp.py. Argument reduction x = n ln2 + r with a short
+Source: coefficients by tools/minimax.py. Argument reduction x = n ln2 + r with a short
 first part of ln2 is Cody & Waite 1980; log(1+f) by s = f/(2+f), the splitting of logarithms, the
 forms of the inverse hyperbolic functions and log1p's handling of what 1+x loses are fdlibm's.
 """
@@ -12,11 +12,10 @@ forms of the inverse hyperbolic functions and log1p's handling of what 1+x loses
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from rune import dtypes
-from rune.lowering.codegen.llvm_math_exp import F32, F64, LOG_F32, LOG_F64, Format
-from rune.lowering.codegen.math_values import (
+from rune.lowering.scalar.formats import F32, F64, format_of
+from rune.lowering.scalar.number import (
     LN2,
     LOG2E,
     Number,
@@ -28,27 +27,14 @@ from rune.lowering.codegen.math_values import (
     select,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """ln2 as a sum: n times the first part is exact for every exponent n."""
-
-    ln2_high: float
-    ln2_low: float
-
-
-_F32_PARTS = Parts(0.693145751953125, 1.4286068203094172e-06)
-_F64_PARTS = Parts(0.6931471803691238, 1.9082149292705877e-10)
-
-
-def format_of(x: Number) -> Format:
-    """The constants for the dtype of `x`."""
-    return F32 if x.is_single else F64
-
-
-def parts_of(x: Number) -> Parts:
-    """ln2 for the dtype of `x`."""
-    return _F32_PARTS if x.is_single else _F64_PARTS
+LOG_F32 = (
+    0.3333331672939915, -0.2500080900056109, 0.20002286006773976, -0.1662459623537122,
+    0.14181213410559687, -0.13128402906242834, 0.1288140765906253, -0.07860213830724207,
+)  # fmt: skip
+LOG_F64 = (
+    0.6666666666666666, 0.40000000000000885, 0.28571428570798235, 0.2222222239281885,
+    0.18181795532004305, 0.15386245133790552, 0.1326863789233584, 0.13087949148387323,
+)  # fmt: skip
 
 
 def power_of_two(n: Number) -> Number:
@@ -67,9 +53,9 @@ def nearest(x: Number) -> tuple[Number, Number]:
 
 def reduce(x: Number) -> tuple[Number, Number, Number]:
     """(high, low, n) with x = n ln2 + high + low and |high + low| <= ln2/2."""
-    parts = parts_of(x)
+    form = format_of(x)
     n, integer = nearest(x * LOG2E)
-    return x - n * parts.ln2_high, n * -parts.ln2_low, integer
+    return x - n * form.ln2_short, n * -form.ln2_rest, integer
 
 
 def scale(y: Number, n: Number) -> Number:
@@ -184,7 +170,7 @@ def normalised(x: Number) -> tuple[Number, Number]:
     """
     form, bits = format_of(x), x.bits()
     small = bits < (1 << form.mantissa)
-    count = select(small, bits, 1).cast(x.dtype)
+    count = select(small, bits, 1).convert(x.dtype)
     m, e = split(select(small, count, x))
     return m, e - select(small, e.like(form.mantissa + form.bias - 1), 0)
 
@@ -224,9 +210,9 @@ def log_of_sum(x: Number, low: Number) -> Number:
 
 def _log_of_parts(f: Number, e: Number) -> Number:
     """The natural logarithm of (1 + f) 2^e, for sqrt(1/2) <= 1 + f < sqrt(2)."""
-    parts, n = parts_of(f), e.cast(f.dtype)
+    form, n = format_of(f), e.convert(f.dtype)
     high, low = log1p_reduced(f)
-    return n * parts.ln2_high + (high + (low + n * parts.ln2_low))
+    return n * form.ln2_short + (high + (low + n * form.ln2_rest))
 
 
 def log2(x: Number) -> Number:
@@ -236,7 +222,7 @@ def log2(x: Number) -> Number:
     high = (f + tail).short()
     low = (f - high) + tail
     first, rest = halves(LOG2E, x.dtype)
-    found = (e.cast(x.dtype) + high * first) + (high * rest + low * LOG2E)
+    found = (e.convert(x.dtype) + high * first) + (high * rest + low * LOG2E)
     return log_special(x, found, 0.0)
 
 

@@ -1,0 +1,245 @@
+"""What a function of scalars is written in: numbers that know their dtype, and how few they need.
+
+    def square_plus_one(x: Number) -> Number:
+        return x * x + 1.0
+
+`Number` says what may be done with a value while a function is written down; legalize/recorder.py
+makes kernel code of it. Python numbers become constants of the other side's dtype. Nothing is fused
+and nothing rests on a fused multiply-add, which few devices promise: where a product must be exact,
+`short` cuts both factors to half of their bits first. Every operation is exact or rounds once; only
+the division, the root and what their results decide may be a little off.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rune import dtypes
+
+Plain = int | float
+
+
+class Number(ABC):
+    """A value of a dtype. An implementation says the abstract methods; operators follow."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype:
+        """The dtype."""
+
+    @abstractmethod
+    def like(self, other: Number | Plain) -> Number:
+        """`other`, as a constant of this dtype if it is a Python number; integers wrap."""
+
+    @abstractmethod
+    def apply(self, name: str, *others: Number | Plain) -> Number:
+        """An operation of the table on this number and others of its dtype."""
+
+    @abstractmethod
+    def convert(self, dtype: np.dtype) -> Number:
+        """The nearest value of another dtype, as Cast has it."""
+
+    @abstractmethod
+    def bits_as(self, dtype: np.dtype) -> Number:
+        """The same bits as another dtype of the same size."""
+
+    @abstractmethod
+    def choose(self, a: Number | Plain, b: Number | Plain) -> Number:
+        """Of a bool: a where it holds, else b."""
+
+    @abstractmethod
+    def variable(self) -> Variable:
+        """A mutable number that begins as this one."""
+
+    @abstractmethod
+    def when(self, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
+        """Of a bool: run `then` where it holds, else `orelse`. Only variables leave them."""
+
+    @abstractmethod
+    def repeat(self, most: int, body: Callable[[], None]) -> None:
+        """Of an integer: run the body so many times, which are at most `most`."""
+
+    # --- operators -----------------------------------------------------------------------------
+
+    def _swapped(self, name: str, other: Plain) -> Number:
+        return self.like(other).apply(name, self)
+
+    def __add__(self, other: Number | Plain) -> Number:
+        return self.apply("add", other)
+
+    def __radd__(self, other: Plain) -> Number:
+        return self._swapped("add", other)
+
+    def __sub__(self, other: Number | Plain) -> Number:
+        return self.apply("sub", other)
+
+    def __rsub__(self, other: Plain) -> Number:
+        return self._swapped("sub", other)
+
+    def __mul__(self, other: Number | Plain) -> Number:
+        return self.apply("mul", other)
+
+    def __rmul__(self, other: Plain) -> Number:
+        return self._swapped("mul", other)
+
+    def __truediv__(self, other: Number | Plain) -> Number:
+        return self.apply("div", other)
+
+    def __rtruediv__(self, other: Plain) -> Number:
+        return self._swapped("div", other)
+
+    def __mod__(self, other: Number) -> Number:
+        return self.apply("rem", other)
+
+    def __neg__(self) -> Number:
+        return self.apply("neg")
+
+    def __and__(self, other: Number | int) -> Number:
+        return self.apply("and", other)
+
+    def __or__(self, other: Number | int) -> Number:
+        return self.apply("or", other)
+
+    def __xor__(self, other: Number | int) -> Number:
+        return self.apply("xor", other)
+
+    def __invert__(self) -> Number:
+        return self.apply("not")
+
+    def __lshift__(self, other: Number | int) -> Number:
+        return self.apply("shl", other)
+
+    def __rshift__(self, other: Number | int) -> Number:
+        return self.apply("shr", other)
+
+    def __lt__(self, other: Number | Plain) -> Number:
+        return self.apply("lt", other)
+
+    def __le__(self, other: Number | Plain) -> Number:
+        return self.apply("le", other)
+
+    def __gt__(self, other: Number | Plain) -> Number:
+        return self.apply("gt", other)
+
+    def __ge__(self, other: Number | Plain) -> Number:
+        return self.apply("ge", other)
+
+    # --- what reads better by name -------------------------------------------------------------
+
+    def equals(self, other: Number | Plain) -> Number:
+        """Equality; false where either is NaN."""
+        return self.apply("eq", other)
+
+    def abs(self) -> Number:
+        """The magnitude."""
+        return self.apply("abs")
+
+    def copysign(self, sign: Number) -> Number:
+        """This magnitude with the sign of `sign`."""
+        return self.apply("copysign", sign)
+
+    def sqrt(self) -> Number:
+        """The root."""
+        return self.apply("sqrt")
+
+    @property
+    def is_single(self) -> bool:
+        """f32 rather than f64."""
+        return self.dtype == dtypes.f32
+
+    def is_nan(self) -> Number:
+        """Whether it is NaN, by its bits."""
+        sign, infinity = (1 << 31, 0x7F800000) if self.is_single else (1 << 63, 0x7FF << 52)
+        return (self.bits() & (sign - 1)) > infinity
+
+    def bits(self) -> Number:
+        """The bits of a float as a signed integer."""
+        return self.bits_as(dtypes.i32 if self.is_single else dtypes.i64)
+
+    def short(self) -> Number:
+        """A float cut to half of its bits: 12 of 24, 26 of 53."""
+        cut = 12 if self.is_single else 27
+        return (self.bits() & -(1 << cut)).bits_as(self.dtype)
+
+
+class Variable(ABC):
+    """A mutable number."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self) -> Number:
+        """Its value now."""
+
+    @abstractmethod
+    def set(self, value: Number) -> None:
+        """Give it a value."""
+
+
+Pair = tuple[Number, Number]  # a sum of two, the first `short`
+
+
+def select(condition: Number, a: Number | Plain, b: Number | Plain) -> Number:
+    """a where the condition holds, else b; one of them is a Number."""
+    return condition.choose(a, b)
+
+
+def at_least(x: Number, low: float) -> Number:
+    """x, or `low` where x is less; NaN stays."""
+    return select(x < low, low, x)
+
+
+def at_most(x: Number, high: float) -> Number:
+    """x, or `high` where x is greater; NaN stays."""
+    return select(x > high, high, x)
+
+
+def horner(x: Number, coefficients: Sequence[float]) -> Number:
+    """The polynomial with `coefficients`, lowest first."""
+    result = x.like(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        result = result * x + c
+    return result
+
+
+def halves(value: float, dtype: np.dtype) -> tuple[float, float]:
+    """A number as a constant of half of the bits and the rest: its product with a `short` is exact.
+
+    >>> halves(1.0, dtypes.f32)
+    (1.0, 0.0)
+    """
+    cut = 12 if dtype == dtypes.f32 else 27
+    whole = np.asarray(value, dtype).reshape(1)
+    integers = whole.view(np.int32 if dtype == dtypes.f32 else np.int64)
+    high = (integers & -(1 << cut)).view(dtype)
+    return float(high[0]), value - float(high[0])
+
+
+def pair(high: Number, low: Number) -> Pair:
+    """high + low with a short first part, where |high| >= |low|."""
+    first = (high + low).short()
+    return first, (high - first) + low
+
+
+def residual(a: Number, q: Number, b: Number) -> Number:
+    """a - q b, where q b is nearly a."""
+    first, other = q.short(), b.short()
+    q_rest, b_rest = q - first, b - other
+    return (((a - first * other) - first * b_rest) - q_rest * other) - q_rest * b_rest
+
+
+def root(x: Number, low: Number) -> Pair:
+    """The root of x + low as a sum, more exact than the device's; 0 where x is."""
+    near = x.sqrt()
+    first = near.short()
+    rest = ((x - first * first) + low) / (near + first)
+    return first, select(x.equals(0.0), 0.0, rest)
+
+
+LN2, LOG2E = math.log(2.0), math.log2(math.e)

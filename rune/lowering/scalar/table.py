@@ -1,0 +1,178 @@
+"""The scalar operations of kernel code, one row each: a closed set, and all that a stage must know.
+
+Integer `div` truncates and `rem` takes the dividend's sign (x div 0 is -1, all bits set, and
+x rem 0 is x); `max` and `min` propagate NaN; `round` is half-to-even; shifts of at least the
+width give 0 (or the sign); `shr` follows the signedness of its dtype; comparisons give bool;
+`select(c, a, b)` is a where c holds. What each means in NumPy is said by the primitive that
+lowers to it (kernel/scalar.py collects that).
+
+All operands of an operation have one dtype, but for the condition of `select`. There are no
+complex numbers here: lowering/legalize has made them pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from rune import dtypes
+from rune.lowering.scalar import errors, exponential, integers, powers, trigonometric
+from rune.lowering.scalar.number import Number
+
+Dtypes = frozenset[np.dtype]
+Form = Callable[..., Number]  # an operation in terms of others: one Number for each operand
+
+
+class Result(Enum):
+    """How the dtype of a result follows from that of the operands."""
+
+    SAME = "the operands' dtype"
+    BOOL = "bool"
+    STATED = "stated by the node, with the operand's size"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarOp:
+    """One operation.
+
+    arity: the number of operands;  dtypes: what they may be, of `select` behind the condition
+    cost: in vectorised additions, by which kernelize decides what is computed again
+    instructions: by which loops are put into lanes and work is shared among cores
+    closed: formats that hold the result when they hold the operands, so that a wider register
+        needs no rounding after it
+    is_exact: whether all executors give the same bits, so that constants may be folded
+    sign: what stands between two operands in kernel code, C and WGSL
+    forms: the operation in terms of others, by dtype, for languages and devices that lack it
+    """
+
+    name: str
+    arity: int
+    dtypes: Dtypes
+    result: Result = Result.SAME
+    cost: int = 1
+    instructions: int = 1
+    closed: Dtypes = frozenset()
+    is_exact: bool = True
+    sign: str = ""
+    forms: Mapping[np.dtype, Form] = field(default_factory=dict)
+
+    def form(self, dtype: np.dtype) -> Form | None:
+        """The operation in terms of others; None where every language spells it."""
+        return self.forms.get(dtype)
+
+
+_INTEGER, _FLOATING = dtypes.INTEGER, dtypes.FLOATING
+_REAL = _INTEGER | _FLOATING
+_BITS = _INTEGER | {dtypes.bool_}
+_ANY = _REAL | {dtypes.bool_}
+
+
+def _comparison(name: str, sign: str) -> ScalarOp:
+    return ScalarOp(name, 2, _ANY, Result.BOOL, sign=sign)
+
+
+def _function(
+    name: str, cost: int, instructions: int, form: Form | None = None, arity: int = 1
+) -> ScalarOp:
+    """A function of floats that executors compute with errors of their own."""
+    return ScalarOp(
+        name, arity, _FLOATING, cost=cost, instructions=instructions, is_exact=False,
+        forms={} if form is None else _of_floats(form),
+    )  # fmt: skip
+
+
+def _of_floats(form: Form) -> dict[np.dtype, Form]:
+    return {dtypes.f32: form, dtypes.f64: form}
+
+
+_REMAINDERS = _of_floats(powers.rem)
+_POWERS = _of_floats(powers.pow) | dict.fromkeys(_INTEGER, integers.power)
+
+_ROWS = (
+    # arithmetic
+    ScalarOp("add", 2, _REAL, sign="+"),
+    ScalarOp("sub", 2, _REAL, sign="-"),
+    ScalarOp("mul", 2, _REAL, sign="*"),
+    ScalarOp("div", 2, _REAL, cost=6, instructions=4, sign="/"),
+    ScalarOp(
+        "rem", 2, _REAL, cost=6, instructions=10, closed=_INTEGER, sign="%", forms=_REMAINDERS
+    ),
+    ScalarOp("neg", 1, _REAL, closed=_FLOATING),
+    ScalarOp("abs", 1, _REAL, closed=_FLOATING),
+    ScalarOp("sign", 1, _REAL, closed=_REAL),
+    ScalarOp("max", 2, _ANY, closed=_ANY),
+    ScalarOp("min", 2, _ANY, closed=_ANY),
+    ScalarOp("pow", 2, _REAL, cost=30, instructions=60, is_exact=False, forms=_POWERS),
+    ScalarOp("fma", 3, _FLOATING),
+    # floats
+    ScalarOp("floor", 1, _FLOATING, closed=_FLOATING),
+    ScalarOp("ceil", 1, _FLOATING, closed=_FLOATING),
+    ScalarOp("round", 1, _FLOATING, closed=_FLOATING),
+    ScalarOp("trunc", 1, _FLOATING, closed=_FLOATING),
+    ScalarOp("sqrt", 1, _FLOATING, cost=6, instructions=5),
+    ScalarOp("copysign", 2, _FLOATING, closed=_FLOATING),
+    ScalarOp("nextafter", 2, _FLOATING, closed=_FLOATING),
+    ScalarOp("is_finite", 1, _FLOATING, Result.BOOL),
+    # functions
+    _function("rsqrt", 8, 8),
+    _function("cbrt", 6, 60, powers.cbrt),
+    _function("exp", 16, 20, exponential.exp),
+    _function("exp2", 16, 20, exponential.exp2),
+    _function("expm1", 20, 20, exponential.expm1),
+    _function("log", 16, 20, exponential.log),
+    _function("log2", 16, 20, exponential.log2),
+    _function("log1p", 20, 20, exponential.log1p),
+    _function("sinh", 20, 20, exponential.sinh),
+    _function("cosh", 20, 20, exponential.cosh),
+    _function("tanh", 20, 20, exponential.tanh),
+    _function("logistic", 20, 20, exponential.logistic),
+    _function("asinh", 30, 60, exponential.asinh),
+    _function("acosh", 30, 60, exponential.acosh),
+    _function("atanh", 30, 60, exponential.atanh),
+    _function("sin", 20, 60, trigonometric.sin),
+    _function("cos", 20, 60, trigonometric.cos),
+    _function("tan", 30, 60, trigonometric.tan),
+    _function("asin", 20, 60, trigonometric.asin),
+    _function("acos", 20, 60, trigonometric.acos),
+    _function("atan", 20, 60, trigonometric.atan),
+    _function("atan2", 30, 60, trigonometric.atan2, arity=2),
+    _function("erf", 20, 20, errors.erf),
+    _function("erfc", 20, 60, errors.erfc),
+    _function("erf_inv", 30, 60, errors.erf_inv),
+    # bits
+    ScalarOp("and", 2, _BITS, closed=_BITS, sign="&"),
+    ScalarOp("or", 2, _BITS, closed=_BITS, sign="|"),
+    ScalarOp("xor", 2, _BITS, closed=_BITS, sign="^"),
+    ScalarOp("not", 1, _BITS),
+    ScalarOp("shl", 2, _INTEGER, sign="<<"),
+    ScalarOp("shr", 2, _INTEGER, closed=_INTEGER, sign=">>"),
+    ScalarOp("popcount", 1, _INTEGER, closed=_INTEGER),
+    ScalarOp("clz", 1, _INTEGER, closed=_INTEGER),
+    ScalarOp("bitcast", 1, _ANY, Result.STATED),
+    # choices
+    _comparison("eq", "=="),
+    _comparison("ne", "!="),
+    _comparison("lt", "<"),
+    _comparison("le", "<="),
+    _comparison("gt", ">"),
+    _comparison("ge", ">="),
+    ScalarOp("select", 3, _ANY, closed=_ANY),
+)
+
+OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+SIGNS: Mapping[str, str] = {op.name: op.sign for op in _ROWS if op.sign}
+
+
+def result_dtype(name: str, operand: np.dtype) -> np.dtype | None:
+    """The dtype that an operation gives; None for `bitcast`, where the node states it."""
+    match OPERATIONS[name].result:
+        case Result.SAME:
+            return operand
+        case Result.BOOL:
+            return dtypes.bool_
+        case Result.STATED:
+            return None
