@@ -1,5 +1,4 @@
-"""Derive the polynomial coefficients of rune/lowering/scalar and codegen/llvm_math_*.py
-(needs mpmath).
+"""Derive the polynomial coefficients of rune/lowering/scalar (needs mpmath).
 
     python tools/minimax.py            print every polynomial: error, then coefficients
     python tools/minimax.py exp log    print those named

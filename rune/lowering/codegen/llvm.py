@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 from rune.dims import Size, product
 from rune.lowering.codegen.llvm_body import Body
+from rune.lowering.codegen.llvm_functions import FUNCTIONS
 from rune.lowering.codegen.llvm_lanes import choose, instructions, trip_count
-from rune.lowering.codegen.llvm_math import FUNCTIONS
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.codegen.llvm_tiles import Transposed, find_transposed, tile_range

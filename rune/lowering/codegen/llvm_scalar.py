@@ -14,7 +14,6 @@ import numpy as np
 
 from rune import dtypes
 from rune.errors import CompileError
-from rune.lowering.codegen import llvm_math
 from rune.lowering.codegen.llvm_names import with_scalar
 from rune.lowering.codegen.llvm_text import Value
 from rune.lowering.codegen.llvm_types import (
@@ -46,8 +45,6 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
     family = _FLOAT if operand in dtypes.FLOATING else _INTEGER
     if name in family:
         return family[name](operand, *args)
-    if operand in dtypes.FLOATING and name in llvm_math.FUNCTIONS:
-        return round_to(llvm_math.apply(name, *args), operand)
     raise CompileError(f"llvm: cannot render {name} of {dtypes.short(operand)} (no such operation)")
 
 

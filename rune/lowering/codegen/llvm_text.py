@@ -141,20 +141,6 @@ class Writer:
             self.slots[type, number] = self.allocate(type)
         return self.slots[type, number]
 
-    def rarely(
-        self, condition: Value, common: Callable[[], Value], rare: Callable[[], Value]
-    ) -> Value:
-        """common(), but rare() in the lanes where the condition holds; a branch skips it."""
-        usual = common()
-        slot = self.allocate(usual.type)
-        self.store(usual, slot)
-
-        def replace() -> None:
-            self.store(self.select(condition, rare(), usual), slot)
-
-        self.either(self.any_lane(condition), replace)
-        return self.load(usual.type, slot)
-
     def allocate(self, type: str, count: int = 1) -> Value:
         """Uninitialised memory on the stack, for `count` values of a type."""
         name = f"%{self.name('slot')}"
@@ -477,11 +463,3 @@ def _lane_loop(function: str, count: int, lanes: int) -> str:
         "  br i1 %more, label %loop, label %done",
         "done:", "  ret void", "}",
     ])  # fmt: skip
-
-
-def horner(x: Value, coefficients: Sequence[float]) -> Value:
-    """The polynomial with `coefficients`, lowest first, by fused multiply-adds."""
-    result = x.like(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        result = result.fma(x, c)
-    return result

@@ -14,7 +14,7 @@ from rune import dtypes
 from rune.dims import Size, symbol
 from rune.lowering.kernel.expr import Cast, Const, Expr, Local, Op, const
 from rune.lowering.kernel.nodes import Assign, For, If, Kind, Let, Stmt, Var
-from rune.lowering.scalar.number import Number, Plain, Variable
+from rune.lowering.scalar.number import Ability, Number, Plain, Variable
 from rune.lowering.scalar.table import result_dtype
 
 
@@ -95,6 +95,9 @@ class Recorded(Number):
         assert isinstance(known, Recorded)
         args = (self.expr, known.like(a).expr, known.like(b).expr)
         return self.bound(Op("select", args, known.dtype))
+
+    def has(self, ability: Ability) -> bool:
+        return False
 
     def variable(self) -> RecordedVariable:
         local = Local(self.block.name("v"), self.dtype)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from rune.lowering.scalar import exponential as e
 from rune.lowering.scalar.number import (
+    Ability,
     Number,
     Pair,
     at_most,
@@ -108,11 +109,11 @@ def erf(x: Number) -> Number:
     """The error function: an odd polynomial near 0, else 1 less what is left."""
     size, square = x.abs(), x * x
     if x.is_single:
-        near = size + size * horner(square, ERF_SMALL_F32)
+        near = horner(square, ERF_SMALL_F32).times_plus(size, size)
         t = at_most(size, 4.1)
         far = 1.0 - e.exp(-(horner(t, ERF_LARGE_F32) * t))
         return select(size < 0.95, near, far).copysign(x)
-    near = size + size * horner(square, ERF_SMALL_F64)
+    near = horner(square, ERF_SMALL_F64).times_plus(size, size)
     return select(size < 1.0, near, 1.0 - _erfc_positive(size)).copysign(x)
 
 
@@ -128,6 +129,8 @@ def erfc(x: Number) -> Number:
 
 def _erfc_positive(x: Number) -> Number:
     """erfc(x) = exp(-x²) g(t)/(1 + 2x) with t = (x - 4)/(x + 4), for x >= 0."""
+    if x.has(Ability.FUSED):
+        return _erfc_of_f64(x)
     x = at_most(x, 10.5 if x.is_single else 28.0)
     first = x.short()
     high, low, n = e.reduce(-(first * first))
@@ -139,13 +142,26 @@ def _erfc_positive(x: Number) -> Number:
     lost = residual(g, quotient, denominator) + g_low
     lost = lost - (x * 2.0 - (denominator - 1.0)) * quotient
     beside = tail + lost * (1.8 - g * 0.8) * (tail + 1.0)
-    return e.scale(quotient + quotient * beside, n)
+    return e.scale_twice(quotient + quotient * beside, n)
+
+
+def _erfc_of_f64(x: Number) -> Number:
+    """The same where fused products show what rounding took."""
+    x = at_most(x, 28.0)
+    square, denominator = x * x, x.fma(2.0, 1.0)
+    high, low, n = e.reduce(-square)
+    tail = e.exp_tail(high, low - x.fma(x, -square))
+    g = horner((x - 4.0) / (x + 4.0), ERFC_F64)
+    quotient = g / denominator
+    # What rounding took from denominator and quotient; 0.88 stands for 1/g, which is near enough.
+    lost = residual(g, quotient, denominator) - (x * 2.0 - (denominator - 1.0)) * quotient
+    return e.scale_twice(lost.fma(0.88, tail).fma(quotient, quotient), n)
 
 
 def _polynomial(x: Number, coefficients: Sequence[float]) -> Pair:
     """The polynomial and what its rounding took, where its first coefficient outweighs the rest."""
     first, first_low = halves(coefficients[0], x.dtype)
-    tail = x * horner(x, coefficients[1:]) + first_low
+    tail = horner(x, coefficients[1:]).times_plus(x, first_low)
     value = tail + first
     return value, (first - value) + tail
 

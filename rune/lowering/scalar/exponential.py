@@ -1,7 +1,7 @@
 """exp, log and the hyperbolic functions in plain arithmetic, for f32 and f64 alike.
 
-Each function takes numbers of one floating dtype and computes in it. Nothing needs a fused
-multiply-add, or a wider format; special values are chosen by selects.
+Each function takes numbers of one floating dtype and computes in it; special values are chosen by
+selects, so that a loop around it vectorises.
 Error: at most 2 ulp (tests measure it).
 
 Source: coefficients by tools/minimax.py. Argument reduction x = n ln2 + r with a short
@@ -18,6 +18,7 @@ from rune.lowering.scalar.formats import F32, F64, format_of
 from rune.lowering.scalar.number import (
     LN2,
     LOG2E,
+    Ability,
     Number,
     at_least,
     at_most,
@@ -43,31 +44,44 @@ def power_of_two(n: Number) -> Number:
     return ((n + form.bias) << form.mantissa).bits_as(dtype)
 
 
-def nearest(x: Number) -> tuple[Number, Number]:
-    """The nearest integer to a number below 2²² in size, as a float and as an integer."""
+def nearest(x: Number, factor: float = 1.0) -> tuple[Number, Number]:
+    """The integer nearest to x * factor, below 2²² in size, as a float and as an integer."""
     # Few devices round at the speed at which they add.
     shifter = x.like(format_of(x).shifter)
-    shifted = x + shifter
+    shifted = x + shifter if factor == 1.0 else x.times_plus(factor, shifter)
     return shifted - shifter, shifted.bits() - shifter.bits()
+
+
+def ln2_of(x: Number) -> tuple[float, float]:
+    """ln 2 in two parts; the product of the first and an exponent is exact, or fused into a sum."""
+    form = format_of(x)
+    if x.has(Ability.FUSED):
+        return form.ln2_high, form.ln2_low
+    return form.ln2_short, form.ln2_rest
 
 
 def reduce(x: Number) -> tuple[Number, Number, Number]:
     """(high, low, n) with x = n ln2 + high + low and |high + low| <= ln2/2."""
-    form = format_of(x)
-    n, integer = nearest(x * LOG2E)
-    return x - n * form.ln2_short, n * -form.ln2_rest, integer
+    first, rest = ln2_of(x)
+    n, integer = nearest(x, LOG2E)
+    return n.times_plus(-first, x), n * -rest, integer
 
 
-def scale(y: Number, n: Number) -> Number:
+def scale_twice(y: Number, n: Number) -> Number:
     """y 2ⁿ where 2ⁿ itself may be out of range: two factors, so that one product rounds."""
     half = n >> 1
     return y * power_of_two(half) * power_of_two(n - half)
 
 
+def scale(y: Number, n: Number, integer: Number) -> Number:
+    """y 2ⁿ by the processor's own instruction where it has one; the same bits either way."""
+    return y.scaled(n) if y.has(Ability.SCALED) else scale_twice(y, integer)
+
+
 def exp_tail(high: Number, low: Number) -> Number:
     """exp(high + low) - 1 for a sum of at most ln2/2 in size; as exact as a term beside 1."""
     r = high + low
-    return high + (horner(r, format_of(r).exp) * (r * r) + low)
+    return high + horner(r, format_of(r).exp).times_plus(r * r, low)
 
 
 def clamped(x: Number) -> Number:
@@ -78,8 +92,14 @@ def clamped(x: Number) -> Number:
 
 def exp(x: Number) -> Number:
     """e to the power x."""
-    high, low, n = reduce(clamped(x))
-    return scale(exp_tail(high, low) + 1.0, n)
+    form, x = format_of(x), clamped(x)
+    if not x.has(Ability.FUSED):
+        high, low, n = reduce(x)
+        return scale_twice(exp_tail(high, low) + 1.0, n)
+    # 1 + r + c₀r² + … all by Horner: beside 1, what fused products lose of r is nothing.
+    n, integer = nearest(x, LOG2E)
+    r = n.fma(-form.ln2_low, n.fma(-form.ln2_high, x))
+    return scale(horner(r, (1.0, 1.0, *form.exp)), n, integer)
 
 
 def exp2(x: Number) -> Number:
@@ -87,15 +107,19 @@ def exp2(x: Number) -> Number:
     form = format_of(x)
     x = at_most(at_least(x, form.exp_low * 1.5), form.exp_high * 1.5)
     n, integer = nearest(x)
-    rest = x - n
-    return scale(exp_tail(*times_ln2(rest, rest.like(0.0))) + 1.0, integer)
+    return scale(exp_tail(*times_ln2(x - n)) + 1.0, n, integer)
 
 
-def times_ln2(high: Number, low: Number) -> tuple[Number, Number]:
-    """(high + low) ln2 as a sum, its first part exact."""
+def times_ln2(high: Number, low: Number | None = None) -> tuple[Number, Number]:
+    """(high + low) ln2 as a sum."""
+    if high.has(Ability.FUSED):
+        product = high * LN2
+        rest = high.fma(format_of(high).ln2_low, high.fma(LN2, -product))
+        return product, rest if low is None else low.fma(LN2, rest)
     first = high.short()
     ln2_first, ln2_rest = halves(LN2, high.dtype)
-    return first * ln2_first, first * ln2_rest + ((high - first) + low) * LN2
+    rest = high - first if low is None else (high - first) + low
+    return first * ln2_first, first * ln2_rest + rest * LN2
 
 
 def expm1(x: Number) -> Number:
@@ -103,28 +127,38 @@ def expm1(x: Number) -> Number:
     form = format_of(x)
     high, low, n = reduce(at_most(at_least(x, form.expm1_low), form.exp_high))
     r = high + low
-    tail = horner(r, form.expm1) * (r * r) + low
-    eighth = power_of_two(n - 3)
-    found = ((eighth - 0.125) + eighth * high) + eighth * tail
+    tail = horner(r, form.expm1).times_plus(r * r, low)
+    scale = power_of_two(n - 3)
+    eighth = tail.times_plus(scale, high.times_plus(scale, scale - 0.125))
     # An eighth of a tiny number would be denormal; expm1 rounds to x long before.
     tiny = x.abs() < 2.0 ** -(form.mantissa + 3)
-    return select(tiny, x, (found * 8.0).copysign(x))
+    return select(tiny, x, (eighth * 8.0).copysign(x))
 
 
 def tanh(x: Number) -> Number:
     """The hyperbolic tangent: an odd polynomial near 0, else 1 - 2/(exp(2|x|) + 1)."""
     form, size = format_of(x), x.abs()
     square = x * x
-    near = size + size * (square * horner(square, form.tanh))
-    doubled = at_most(size, form.tanh_high) * 2.0
-    far = 1.0 - 2.0 / (exp(doubled) + 1.0)
+    near = (horner(square, form.tanh) * square).times_plus(size, size)
+    far = 1.0 - 2.0 / (_exp_doubled(at_most(size, form.tanh_high)) + 1.0)
     return select(size < 0.625, near, far).copysign(x)
+
+
+def _exp_doubled(x: Number) -> Number:
+    """exp(2x) for 0 <= x <= tanh_high, where neither it nor a factor overflows."""
+    if not x.has(Ability.FUSED):
+        return exp(x * 2.0)
+    form = format_of(x)
+    n, integer = nearest(x, 2.0 * LOG2E)
+    half = n.fma(-0.5 * form.ln2_low, n.fma(-0.5 * form.ln2_high, x))
+    doubled = [c * 2.0**k for k, c in enumerate((1.0, 1.0, *form.exp))]
+    return horner(half, doubled) * power_of_two(integer)
 
 
 def logistic(x: Number) -> Number:
     """1/(1 + exp(-x)): with exp|x| = (1 + t)/p the small side is p/(p + 1 + t)."""
     high, low, n = reduce(at_most(x.abs(), -format_of(x).exp_low))
-    p = scale(x.like(1.0), -n)
+    p = scale_twice(x.like(1.0), -n)
     total = p + 1.0
     lost = p - (total - 1.0)
     small = p / ((exp_tail(high, low) + lost) + total)
@@ -135,7 +169,7 @@ def sinh(x: Number) -> Number:
     """The hyperbolic sine: an odd polynomial near 0, else (e - 1/e)/2 with e = exp|x|."""
     size = x.abs()
     square = x * x
-    near = x + x * (square * horner(square, format_of(x).sinh))
+    near = (horner(square, format_of(x).sinh) * square).times_plus(x, x)
     quarter = _exp_quarter(size)
     far = (quarter - 0.0625 / quarter) * 2.0
     return select(size < 1.0, near, far.copysign(x))
@@ -144,13 +178,13 @@ def sinh(x: Number) -> Number:
 def cosh(x: Number) -> Number:
     """The hyperbolic cosine, (e + 1/e)/2 with e = exp|x|."""
     quarter = _exp_quarter(x.abs())
-    return quarter * 2.0 + 0.125 / quarter
+    return quarter.times_plus(2.0, 0.125 / quarter)
 
 
 def _exp_quarter(x: Number) -> Number:
     """exp(x)/4, which does not overflow where sinh and cosh do not."""
     high, low, n = reduce(at_most(x, format_of(x).exp_high))
-    return scale(exp_tail(high, low) + 1.0, n - 2)
+    return scale_twice(exp_tail(high, low) + 1.0, n - 2)
 
 
 # --- logarithms -------------------------------------------------------------------------------
@@ -164,11 +198,15 @@ def split(x: Number) -> tuple[Number, Number]:
 
 
 def normalised(x: Number) -> tuple[Number, Number]:
-    """`split` for any x > 0: denormals, told and made normal by their bits, are scaled up first.
+    """`split` for any x > 0: denormals are scaled up first.
 
     Where a device takes them for 0, their bits are still the number in units of the smallest one.
     """
     form, bits = format_of(x), x.bits()
+    if x.has(Ability.DENORMALS):
+        small = x < form.tiny
+        m, e = split(select(small, x * 2.0 ** (form.mantissa + 1), x))
+        return m, e - select(small, e.like(form.mantissa + 1), 0)
     small = bits < (1 << form.mantissa)
     count = select(small, bits, 1).convert(x.dtype)
     m, e = split(select(small, count, x))
@@ -177,12 +215,12 @@ def normalised(x: Number) -> tuple[Number, Number]:
 
 def log1p_reduced(f: Number) -> tuple[Number, Number]:
     """(high, low) with high + low = log(1 + f), for sqrt(1/2) <= 1 + f < sqrt(2)."""
-    square = f * f
     if f.is_single:
-        return f, square * -0.5 + horner(f, LOG_F32) * f * square
-    s, half = f / (f + 2.0), square * 0.5
-    z = s * s
-    return f, s * (half + z * horner(z, LOG_F64)) - half
+        square = f * f
+        return f, square.times_plus(-0.5, horner(f, LOG_F32) * f * square)
+    s = f / (f + 2.0)
+    z, half = s * s, f * f * 0.5
+    return f, s.times_plus(z.times_plus(horner(z, LOG_F64), half), -half)
 
 
 def log_special(x: Number, result: Number, pole: float) -> Number:
@@ -199,31 +237,40 @@ def log(x: Number) -> Number:
 def log_of_positive(x: Number) -> Number:
     """The natural logarithm of 0 < x < inf."""
     m, e = normalised(x)
-    return _log_of_parts(m - 1.0, e)
+    return _log_of_parts(m - 1.0, e.convert(x.dtype))
 
 
 def log_of_sum(x: Number, low: Number) -> Number:
     """The natural logarithm of x + low for 0 < x < inf and normal, with low 0 for x < 1/2."""
     m, e = split(x)
-    return _log_of_parts((m - 1.0) + low, e)
+    return _log_of_parts((m - 1.0) + low, e.convert(x.dtype))
 
 
-def _log_of_parts(f: Number, e: Number) -> Number:
-    """The natural logarithm of (1 + f) 2^e, for sqrt(1/2) <= 1 + f < sqrt(2)."""
-    form, n = format_of(f), e.convert(f.dtype)
+def _log_of_parts(f: Number, n: Number) -> Number:
+    """The natural logarithm of (1 + f) 2ⁿ, for sqrt(1/2) <= 1 + f < sqrt(2)."""
+    first, rest = ln2_of(f)
     high, low = log1p_reduced(f)
-    return n * form.ln2_short + (high + (low + n * form.ln2_rest))
+    return n.times_plus(first, high + n.times_plus(rest, low))
 
 
 def log2(x: Number) -> Number:
     """The logarithm to base 2; exact for powers of two."""
     m, e = normalised(x)
-    f, tail = log1p_reduced(m - 1.0)
-    high = (f + tail).short()
+    product, rest = _times_log2e(*log1p_reduced(m - 1.0))
+    return log_special(x, (e.convert(x.dtype) + product) + rest, 0.0)
+
+
+def _times_log2e(f: Number, tail: Number) -> tuple[Number, Number]:
+    """(f + tail) log2(e) as a sum."""
+    total = f + tail
+    if f.has(Ability.FUSED):
+        product, lost = total * LOG2E, (f - total) + tail
+        near = total.fma(format_of(f).log2e_low, total.fma(LOG2E, -product))
+        return product, lost.fma(LOG2E, near)
+    high = total.short()
     low = (f - high) + tail
-    first, rest = halves(LOG2E, x.dtype)
-    found = (e.convert(x.dtype) + high * first) + (high * rest + low * LOG2E)
-    return log_special(x, found, 0.0)
+    first, rest = halves(LOG2E, f.dtype)
+    return high * first, high * rest + low * LOG2E
 
 
 def log1p(x: Number) -> Number:
@@ -252,8 +299,11 @@ def _one_plus(x: Number) -> tuple[Number, Number]:
 def _log_of_one_plus(x: Number, u: Number, lost: Number) -> Number:
     form = format_of(x)
     m, e = split(u)
+    n = e.convert(x.dtype)
     down = power_of_two(select(e > form.bias - 2, 2 - form.bias, -e))
-    logarithm = _log_of_parts((m - 1.0) + lost * down, e)
+    logarithm = _log_of_parts(lost.times_plus(down, m - 1.0), n)
+    if x.has(Ability.DENORMALS):
+        return logarithm
     # What 1 + x loses of a tiny x is all of it.
     return select(x.abs() < 2.0 ** -(form.mantissa + 2), x, logarithm)
 

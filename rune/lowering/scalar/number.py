@@ -3,11 +3,12 @@
     def square_plus_one(x: Number) -> Number:
         return x * x + 1.0
 
-`Number` says what may be done with a value while a function is written down; legalize/recorder.py
-makes kernel code of it. Python numbers become constants of the other side's dtype. Nothing is fused
-and nothing rests on a fused multiply-add, which few devices promise: where a product must be exact,
-`short` cuts both factors to half of their bits first. Every operation is exact or rounds once; only
-the division, the root and what their results decide may be a little off.
+`Number` says what may be done with a value while a function is written down: legalize/recorder.py
+makes kernel code of it, codegen/llvm_functions.py LLVM IR. Python numbers become constants of the
+other side's dtype. Nothing rests on a fused multiply-add, which few devices promise, but behind
+`has(Ability.FUSED)`: where a product must be exact, `short` cuts both factors to half of their bits
+first. Every operation is exact or rounds once; only the division, the root and what their results
+decide may be a little off.
 """
 
 from __future__ import annotations
@@ -15,12 +16,23 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from enum import Enum
 
 import numpy as np
 
 from rune import dtypes
 
 Plain = int | float
+
+
+class Ability(Enum):
+    """What a target is good at, by which a function is chosen or written."""
+
+    FUSED = "fma rounds once, and costs what a product does"
+    DENORMALS = "arithmetic keeps denormal numbers"
+    SCALED = "y * 2**n is one instruction"
+    WIDE = "f64 costs about twice what f32 does"
+    LIBRARY = "the C library's functions of f64 can be called, one lane after the other"
 
 
 class Number(ABC):
@@ -54,6 +66,10 @@ class Number(ABC):
         """Of a bool: a where it holds, else b."""
 
     @abstractmethod
+    def has(self, ability: Ability) -> bool:
+        """Whether the target that the function is written for has an ability."""
+
+    @abstractmethod
     def variable(self) -> Variable:
         """A mutable number that begins as this one."""
 
@@ -64,6 +80,14 @@ class Number(ABC):
     @abstractmethod
     def repeat(self, most: int, body: Callable[[], None]) -> None:
         """Of an integer: run the body so many times, which are at most `most`."""
+
+    def scaled(self, n: Number) -> Number:
+        """This times 2ⁿ for a whole n of the same dtype, rounded once. Needs Ability.SCALED."""
+        raise NotImplementedError(f"{type(self).__name__} has no instruction for it")
+
+    def by_library(self, name: str) -> Number:
+        """A function of the C library, of f64. Needs Ability.LIBRARY."""
+        raise NotImplementedError(f"{type(self).__name__} calls no library")
 
     # --- operators -----------------------------------------------------------------------------
 
@@ -148,6 +172,16 @@ class Number(ABC):
         """The root."""
         return self.apply("sqrt")
 
+    def fma(self, factor: Number | Plain, addend: Number | Plain) -> Number:
+        """self * factor + addend with one rounding. Needs Ability.FUSED."""
+        return self.apply("fma", factor, addend)
+
+    def times_plus(self, factor: Number | Plain, addend: Number | Plain) -> Number:
+        """self * factor + addend, fused where that is free: either rounding will do."""
+        if self.has(Ability.FUSED):
+            return self.fma(factor, addend)
+        return self * factor + addend
+
     @property
     def is_single(self) -> bool:
         """f32 rather than f64."""
@@ -204,7 +238,7 @@ def horner(x: Number, coefficients: Sequence[float]) -> Number:
     """The polynomial with `coefficients`, lowest first."""
     result = x.like(coefficients[-1])
     for c in reversed(coefficients[:-1]):
-        result = result * x + c
+        result = result.times_plus(x, c)
     return result
 
 
@@ -229,6 +263,8 @@ def pair(high: Number, low: Number) -> Pair:
 
 def residual(a: Number, q: Number, b: Number) -> Number:
     """a - q b, where q b is nearly a."""
+    if a.has(Ability.FUSED):
+        return (-q).fma(b, a)
     first, other = q.short(), b.short()
     q_rest, b_rest = q - first, b - other
     return (((a - first * other) - first * b_rest) - q_rest * other) - q_rest * b_rest

@@ -25,15 +25,19 @@ LOG_SERIES_F32 = (
 def pow(x: Number, y: Number) -> Number:
     """x to the power y, with IEEE 754's special cases."""
     size = x.abs()
-    magnitude = _special_power(size, y, _positive_power(size, y))
+    return with_sign(x, y, _special_power(size, y, _positive_power(size, y)))
+
+
+def with_sign(x: Number, y: Number, magnitude: Number) -> Number:
+    """x to the power y from |x| to the power y."""
     whole = y.apply("floor").equals(y)
     half = y * 0.5
     odd = whole & ~half.apply("floor").equals(half) & (y.abs() < math.inf)
     signed = select((x.bits() < 0) & odd, -magnitude, magnitude)
     undefined = (x < 0.0) & (x > -math.inf) & ~whole & (y.abs() < math.inf)
-    found = select(undefined | x.is_nan() | y.is_nan(), math.nan, signed)
-    unit = x.equals(1.0) | y.equals(0.0) | (size.equals(1.0) & y.abs().equals(math.inf))
-    return select(unit, 1.0, found)
+    power = select(undefined | x.is_nan() | y.is_nan(), math.nan, signed)
+    unit = x.equals(1.0) | y.equals(0.0) | (x.abs().equals(1.0) & y.abs().equals(math.inf))
+    return select(unit, 1.0, power)
 
 
 def _special_power(size: Number, y: Number, found: Number) -> Number:
@@ -55,9 +59,9 @@ def _positive_power(x: Number, y: Number) -> Number:
     product = y_high * high
     rest = (y - y_high) * high + y * low
     n, integer = e.nearest(product + rest)
-    found = e.scale(e.exp_tail(*e.times_ln2(product - n, rest)) + 1.0, integer)
-    outside = select(rough > 0.0, found.like(math.inf), 0.0)
-    return select(rough.abs() < limit, found, outside)
+    power = e.scale_twice(e.exp_tail(*e.times_ln2(product - n, rest)) + 1.0, integer)
+    outside = select(rough > 0.0, power.like(math.inf), 0.0)
+    return select(rough.abs() < limit, power, outside)
 
 
 def _log2(x: Number) -> Pair:

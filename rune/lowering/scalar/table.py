@@ -13,17 +13,17 @@ complex numbers here: lowering/legalize has made them pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from rune import dtypes
-from rune.lowering.scalar import errors, exponential, integers, powers, trigonometric
-from rune.lowering.scalar.number import Number
+from rune.lowering.scalar import errors, exponential, fused, integers, powers, trigonometric
+from rune.lowering.scalar.number import Ability, Number
 
 Dtypes = frozenset[np.dtype]
-Form = Callable[..., Number]  # an operation in terms of others: one Number for each operand
+Write = Callable[..., Number]  # one Number for each operand
 
 
 class Result(Enum):
@@ -32,6 +32,15 @@ class Result(Enum):
     SAME = "the operands' dtype"
     BOOL = "bool"
     STATED = "stated by the node, with the operand's size"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An operation of some dtypes in terms of others, for targets with these abilities."""
+
+    write: Write
+    dtypes: Dtypes
+    needs: frozenset[Ability] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ class ScalarOp:
         needs no rounding after it
     is_exact: whether all executors give the same bits, so that constants may be folded
     sign: what stands between two operands in kernel code, C and WGSL
-    forms: the operation in terms of others, by dtype, for languages and devices that lack it
+    forms: the operation in terms of others, for languages and devices that lack it, the best first
     """
 
     name: str
@@ -57,11 +66,12 @@ class ScalarOp:
     closed: Dtypes = frozenset()
     is_exact: bool = True
     sign: str = ""
-    forms: Mapping[np.dtype, Form] = field(default_factory=dict)
+    forms: tuple[Form, ...] = ()
 
-    def form(self, dtype: np.dtype) -> Form | None:
-        """The operation in terms of others; None where every language spells it."""
-        return self.forms.get(dtype)
+    def form(self, dtype: np.dtype, abilities: frozenset[Ability] = frozenset()) -> Write | None:
+        """The first form for such a target; None where every language spells the operation."""
+        forms = (f.write for f in self.forms if dtype in f.dtypes and f.needs <= abilities)
+        return next(forms, None)
 
 
 _INTEGER, _FLOATING = dtypes.INTEGER, dtypes.FLOATING
@@ -74,22 +84,47 @@ def _comparison(name: str, sign: str) -> ScalarOp:
     return ScalarOp(name, 2, _ANY, Result.BOOL, sign=sign)
 
 
-def _function(
-    name: str, cost: int, instructions: int, form: Form | None = None, arity: int = 1
-) -> ScalarOp:
+def _function(name: str, cost: int, instructions: int, *forms: Form, arity: int = 1) -> ScalarOp:
     """A function of floats that executors compute with errors of their own."""
     return ScalarOp(
-        name, arity, _FLOATING, cost=cost, instructions=instructions, is_exact=False,
-        forms={} if form is None else _of_floats(form),
-    )  # fmt: skip
+        name, arity, _FLOATING, cost=cost, instructions=instructions, is_exact=False, forms=forms
+    )
 
 
-def _of_floats(form: Form) -> dict[np.dtype, Form]:
-    return {dtypes.f32: form, dtypes.f64: form}
+def _of(write: Write, accepted: Dtypes, *needs: Ability) -> Form:
+    return Form(write, accepted, frozenset(needs))
 
 
-_REMAINDERS = _of_floats(powers.rem)
-_POWERS = _of_floats(powers.pow) | dict.fromkeys(_INTEGER, integers.power)
+def _fused(write: Write) -> Form:
+    return _of(write, _WIDTHS, Ability.FUSED, Ability.DENORMALS)
+
+
+def _by_f64(write: Write) -> Form:
+    return _of(write, _F32, Ability.FUSED, Ability.WIDE)
+
+
+def _by_library(write: Write) -> Form:
+    return _of(write, _WIDTHS, Ability.FUSED, Ability.WIDE, Ability.LIBRARY)
+
+
+def _plain(write: Write) -> Form:
+    return _of(write, _WIDTHS)
+
+
+_F32, _F64 = frozenset({dtypes.f32}), frozenset({dtypes.f64})
+_WIDTHS = _F32 | _F64
+_POWERS = (
+    _by_f64(fused.pow_by_f64),
+    _of(fused.pow_of_f64, _F64, Ability.FUSED, Ability.DENORMALS),
+    _plain(powers.pow),
+    _of(integers.power, _INTEGER),
+)
+_INVERSE_ERRORS = (
+    _by_f64(fused.erf_inv_by_f64),
+    _of(fused.erf_inv_of_f64, _F64, Ability.FUSED, Ability.DENORMALS),
+    _plain(errors.erf_inv),
+)
+_REST = (_plain(powers.rem),)
 
 _ROWS = (
     # arithmetic
@@ -98,7 +133,14 @@ _ROWS = (
     ScalarOp("mul", 2, _REAL, sign="*"),
     ScalarOp("div", 2, _REAL, cost=6, instructions=4, sign="/"),
     ScalarOp(
-        "rem", 2, _REAL, cost=6, instructions=10, closed=_INTEGER, sign="%", forms=_REMAINDERS
+        "rem",
+        2,
+        _REAL,
+        cost=6,
+        instructions=10,
+        closed=_INTEGER,
+        sign="%",
+        forms=(_plain(powers.rem),),
     ),
     ScalarOp("neg", 1, _REAL, closed=_FLOATING),
     ScalarOp("abs", 1, _REAL, closed=_FLOATING),
@@ -118,30 +160,30 @@ _ROWS = (
     ScalarOp("is_finite", 1, _FLOATING, Result.BOOL),
     # functions
     _function("rsqrt", 8, 8),
-    _function("cbrt", 6, 60, powers.cbrt),
-    _function("exp", 16, 20, exponential.exp),
-    _function("exp2", 16, 20, exponential.exp2),
-    _function("expm1", 20, 20, exponential.expm1),
-    _function("log", 16, 20, exponential.log),
-    _function("log2", 16, 20, exponential.log2),
-    _function("log1p", 20, 20, exponential.log1p),
-    _function("sinh", 20, 20, exponential.sinh),
-    _function("cosh", 20, 20, exponential.cosh),
-    _function("tanh", 20, 20, exponential.tanh),
-    _function("logistic", 20, 20, exponential.logistic),
-    _function("asinh", 30, 60, exponential.asinh),
-    _function("acosh", 30, 60, exponential.acosh),
-    _function("atanh", 30, 60, exponential.atanh),
-    _function("sin", 20, 60, trigonometric.sin),
-    _function("cos", 20, 60, trigonometric.cos),
-    _function("tan", 30, 60, trigonometric.tan),
-    _function("asin", 20, 60, trigonometric.asin),
-    _function("acos", 20, 60, trigonometric.acos),
-    _function("atan", 20, 60, trigonometric.atan),
-    _function("atan2", 30, 60, trigonometric.atan2, arity=2),
-    _function("erf", 20, 20, errors.erf),
-    _function("erfc", 20, 60, errors.erfc),
-    _function("erf_inv", 30, 60, errors.erf_inv),
+    _function("cbrt", 6, 60, _fused(fused.cbrt), _plain(powers.cbrt)),
+    _function("exp", 16, 20, _plain(exponential.exp)),
+    _function("exp2", 16, 20, _plain(exponential.exp2)),
+    _function("expm1", 20, 20, _plain(exponential.expm1)),
+    _function("log", 16, 20, _plain(exponential.log)),
+    _function("log2", 16, 20, _plain(exponential.log2)),
+    _function("log1p", 20, 20, _plain(exponential.log1p)),
+    _function("sinh", 20, 20, _plain(exponential.sinh)),
+    _function("cosh", 20, 20, _plain(exponential.cosh)),
+    _function("tanh", 20, 20, _plain(exponential.tanh)),
+    _function("logistic", 20, 20, _plain(exponential.logistic)),
+    _function("asinh", 30, 60, _fused(fused.asinh), _plain(exponential.asinh)),
+    _function("acosh", 30, 60, _fused(fused.acosh), _plain(exponential.acosh)),
+    _function("atanh", 30, 60, _fused(fused.atanh), _plain(exponential.atanh)),
+    _function("sin", 20, 60, _by_library(fused.sin), _plain(trigonometric.sin)),
+    _function("cos", 20, 60, _by_library(fused.cos), _plain(trigonometric.cos)),
+    _function("tan", 30, 60, _by_library(fused.tan), _plain(trigonometric.tan)),
+    _function("asin", 20, 60, _plain(trigonometric.asin)),
+    _function("acos", 20, 60, _plain(trigonometric.acos)),
+    _function("atan", 20, 60, _plain(trigonometric.atan)),
+    _function("atan2", 30, 60, _plain(trigonometric.atan2), arity=2),
+    _function("erf", 20, 20, _plain(errors.erf)),
+    _function("erfc", 20, 60, _by_f64(fused.erfc_by_f64), _plain(errors.erfc)),
+    _function("erf_inv", 30, 60, *_INVERSE_ERRORS),
     # bits
     ScalarOp("and", 2, _BITS, closed=_BITS, sign="&"),
     ScalarOp("or", 2, _BITS, closed=_BITS, sign="|"),

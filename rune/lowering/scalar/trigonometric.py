@@ -23,6 +23,7 @@ from rune import dtypes
 from rune.lowering.scalar.exponential import nearest, power_of_two
 from rune.lowering.scalar.formats import format_of
 from rune.lowering.scalar.number import (
+    Ability,
     Number,
     Pair,
     Variable,
@@ -56,6 +57,11 @@ ATAN_F32 = (
     -0.3333333090655191, 0.19999345843048397, -0.14257384722698102, 0.10675130832573083,
     -0.06233388768353823,
 )  # fmt: skip
+ATAN_F32_TO_1 = (  # where ATAN_F32 ends at 7/16
+    -0.333333331454096, 0.19999959524235122, -0.14284271572770058, 0.11090976816989438,
+    -0.08945651624208309, 0.07071525534287405, -0.04962809109529333, 0.02696138718877372,
+    -0.00949294204672164, 0.001565755898686861,
+)  # fmt: skip
 ASIN_F32 = (
     0.16666666294795981, 0.07500103158237265, 0.04459662524420842, 0.031131918119114164,
     0.01700579396508892, 0.033921068114783536,
@@ -66,7 +72,7 @@ ASIN = (
     0.010344108165003542, 0.005368274633243191, 0.017637965761795008, -0.015213700203208289,
     0.028999389929083262,
 )  # fmt: skip
-HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 ATAN_HALF = (0.4636476090008061, 2.2698777452961687e-17)
 # The bits of 2/π after the binary point.
 TWO_OVER_PI = int(
@@ -273,14 +279,17 @@ def _parts(number: Sequence[float], times: float, dtype: np.dtype) -> tuple[floa
 
 def _atan_unit(x: Number) -> Pair:
     """(high, low) with high + low = atan(x) for 0 <= x <= 1."""
+    if x.is_single and x.has(Ability.FUSED):
+        square = x * x
+        return x, horner(square, ATAN_F32_TO_1) * square * x
     middle, upper = x >= 0.4375, x >= 0.6875
     c = select(upper, x.like(1.0), select(middle, x.like(0.5), 0.0))
-    t = (x - c) / (x * c + 1.0)
+    t = (x - c) / x.times_plus(c, 1.0)
     quarter, half = _parts(HALF_PI, 0.5, x.dtype), _parts(ATAN_HALF, 1.0, x.dtype)
     base = select(upper, x.like(quarter[0]), select(middle, x.like(half[0]), 0.0))
     rest = select(upper, x.like(quarter[1]), select(middle, x.like(half[1]), 0.0))
     square = t * t
-    tail = t * (square * horner(square, ATAN_F32 if x.is_single else ATAN)) + rest
+    tail = (horner(square, ATAN_F32 if x.is_single else ATAN) * square).times_plus(t, rest)
     high = base + t
     return high, ((base - high) + t) + tail
 
@@ -330,9 +339,9 @@ def asin(x: Number) -> Number:
     square = select(outer, (1.0 - size) * 0.5, size * size)
     tail, (first, rest) = _asin_tail(square), root(square, square.like(0.0))
     half = _parts(HALF_PI, 1.0, x.dtype)
-    below = (rest + (first + rest) * tail) * 2.0 - half[1]
+    below = (first + rest).times_plus(tail, rest) * 2.0 - half[1]
     far = (half[0] - first * 2.0) - below
-    found = select(outer, far, size + size * tail).copysign(x)
+    found = select(outer, far, tail.times_plus(size, size)).copysign(x)
     return select(size <= 1.0, found, math.nan)
 
 
@@ -343,7 +352,7 @@ def acos(x: Number) -> Number:
     square = select(outer, (1.0 - size) * 0.5, size * size)
     tail, (first, rest) = _asin_tail(square), root(square, square.like(0.0))
     half, whole = (_parts(HALF_PI, k, x.dtype) for k in (1.0, 2.0))
-    below = rest + (first + rest) * tail
+    below = (first + rest).times_plus(tail, rest)
     left = (whole[0] - first * 2.0) - (below * 2.0 - whole[1])
     far = select(x < 0.0, left, (first + below) * 2.0)
     inner = half[0] - (x - (half[1] - x * tail))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rune.lowering.codegen import llvm_math
+from rune.lowering.codegen.llvm_functions import FUNCTIONS
+from rune.lowering.scalar.table import OPERATIONS
 from tests.lowering.codegen.llvm_run import MACHINES, apply
 from tests.lowering.codegen.ulps import ON_THE_CPU
 
@@ -29,7 +30,7 @@ ORACLE = {
         x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))),
 }  # fmt: skip
 NO_EXTENDED_ORACLE = {"erf", "erfc", "erf_inv"}
-UNARY = sorted(llvm_math.UNARY)
+UNARY = sorted(name for name in FUNCTIONS if OPERATIONS[name].arity == 1)
 
 
 def samples(dtype: type, count: int = 20_000) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Every scalar operation and conversion on every dtype that the cpu has, against its meaning.
 
-Integers, comparisons and what only moves bits are equal bit for bit; the functions of llvm_math
-are measured in test_llvm_math.py and only roughly compared here, for narrow dtypes too.
+Integers, comparisons and what only moves bits are equal bit for bit; the functions of the scalar
+library are measured in test_llvm_math.py and only roughly compared here, for narrow dtypes too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 
 from rune import dtypes
 from rune.errors import CompileError
-from rune.lowering.codegen import llvm_math
+from rune.lowering.codegen.llvm_functions import FUNCTIONS
 from rune.lowering.codegen.llvm_types import SUPPORTED
 from rune.lowering.kernel.expr import Cast, Load, Op
 from rune.lowering.kernel.scalar import SCALAR_MEANING, convert
@@ -20,7 +20,7 @@ from tests.lowering.codegen.llvm_run import MACHINES, apply, elementwise, run
 
 N = 83  # several vectors, and a rest, at every width
 DTYPES = sorted(SUPPORTED, key=dtypes.short)
-EXACT = sorted(OPERATIONS.keys() - llvm_math.FUNCTIONS.keys() - {"bitcast"})
+EXACT = sorted(OPERATIONS.keys() - FUNCTIONS - {"bitcast"})
 RELATIVE = {2: 1e-2, 4: 1e-6, 8: 1e-14}
 
 
@@ -70,7 +70,7 @@ def test_an_operation_means_what_the_table_says(name):
         assert not len(wrong), (dtype, [a[wrong] for a in given], expected[wrong], actual[wrong])
 
 
-@pytest.mark.parametrize("name", sorted(llvm_math.FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64], ids=str)
 def test_a_function_follows_its_meaning_roughly(name, dtype):
     given = [values(dtype, k) for k in range(OPERATIONS[name].arity)]

@@ -1,0 +1,197 @@
+"""The functions of the scalar library as LLVM IR, in the loop that calls them.
+
+`Written` is a Number whose arithmetic appends instructions to a writer, for all lanes at once: a
+function is part of the loop that calls it. A kernel that uses one very often calls it instead,
+since LLVM's time grows with the text. Processors are taken to have fused multiply-adds; LLVM calls
+the C library's fma for those that lack it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rune import dtypes
+from rune.lowering.codegen import llvm_scalar
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.codegen.llvm_types import register_type, round_to
+from rune.lowering.scalar.number import Ability, Number, Plain, Variable
+from rune.lowering.scalar.table import OPERATIONS, result_dtype
+
+ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.LIBRARY})
+SPELLED = frozenset({"rem"})  # by an instruction of LLVM
+FUNCTIONS = frozenset(
+    name
+    for name, op in OPERATIONS.items()
+    if op.form(dtypes.f32, ABILITIES) is not None and name not in SPELLED
+)
+_SHIFTS = {"shl": "shl", "shr": "ashr"}
+
+
+def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
+    """The result, of `dtype`, of an operation on values of dtype `operand`; see llvm_scalar."""
+    if name not in FUNCTIONS or operand not in dtypes.FLOATING:
+        return llvm_scalar.operation(name, dtype, args, operand)
+    wide = dtypes.f64 if operand == dtypes.f64 else dtypes.f32
+    apply = _called if name in args[0].writer.called else _in_place
+    return round_to(apply(name, wide, args), operand)
+
+
+def _in_place(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
+    """Append the function to the writer of its arguments."""
+    write = OPERATIONS[name].form(dtype, ABILITIES)
+    assert write is not None
+    context = Context([])
+    result = write(*(Written(a, dtype, context) for a in args))
+    assert isinstance(result, Written)
+    return result.value
+
+
+def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
+    """Append a call of the function."""
+    writer, types = args[0].writer, tuple(a.type for a in args)
+    text, declared = _out_of_line(name, dtype, types, writer.scalef)
+    writer.declared |= {text, *declared}
+    return writer.call(types[0], _symbol(name, types[0]), *args)
+
+
+@functools.cache
+def _out_of_line(
+    name: str, dtype: np.dtype, types: tuple[str, ...], scalef: frozenset[str]
+) -> tuple[str, frozenset[str]]:
+    """A function's definition, and the declarations that it needs."""
+    writer = Writer(scalef=scalef, block="start")
+    args = tuple(Value(writer, type, f"%x{k}") for k, type in enumerate(types))
+    value = _in_place(name, dtype, args)
+    parameters = ", ".join(f"{a.type} {a.text}" for a in args)
+    head = f"define internal {value.type} {_symbol(name, types[0])}({parameters}) #0 {{"
+    lines = [head, "entry:", *writer.entry, "  br label %start", "start:", *writer.lines]
+    return "\n".join([*lines, f"  ret {value.type} {value.text}", "}"]), frozenset(writer.declared)
+
+
+def _symbol(name: str, type: str) -> str:
+    return f"@math.{name}.{suffix(type)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where in a function one is. `masks`: the lanes alive in each branch around."""
+
+    masks: list[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Number):
+    """A value of one or many lanes."""
+
+    value: Value
+    kind: np.dtype
+    context: Context
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.kind
+
+    @property
+    def writer(self) -> Writer:
+        """What instructions are appended to."""
+        return self.value.writer
+
+    def of(self, value: Value, dtype: np.dtype) -> Written:
+        """A value in the same place of the function."""
+        return Written(value, dtype, self.context)
+
+    def like(self, other: Number | Plain) -> Written:
+        if isinstance(other, Number):
+            assert isinstance(other, Written)
+            return other
+        return self.of(self.value.like(other), self.dtype)
+
+    def apply(self, name: str, *others: Number | Plain) -> Written:
+        if name in _SHIFTS and isinstance(others[0], int):
+            op = "lshr" if self.dtype in dtypes.UNSIGNED and name == "shr" else _SHIFTS[name]
+            return self.of(self.value.binary(op, self.value, others[0]), self.dtype)
+        result = result_dtype(name, self.dtype)
+        assert result is not None
+        values = (self.value, *(self.like(o).value for o in others))
+        return self.of(llvm_scalar.operation(name, result, values, self.dtype), result)
+
+    def convert(self, dtype: np.dtype) -> Written:
+        return self.of(llvm_scalar.convert(self.value, self.dtype, dtype), dtype)
+
+    def bits_as(self, dtype: np.dtype) -> Written:
+        return self.of(self.value.cast("bitcast", register_type(dtype)), dtype)
+
+    def choose(self, a: Number | Plain, b: Number | Plain) -> Written:
+        known = a if isinstance(a, Written) else b
+        assert isinstance(known, Written)
+        values = known.like(a).value, known.like(b).value
+        return self.of(self.writer.select(self.value, *values), known.dtype)
+
+    def is_nan(self) -> Written:
+        return self.of(self.value.is_nan(), dtypes.bool_)
+
+    def has(self, ability: Ability) -> bool:
+        if ability is Ability.SCALED:
+            return self.value.type in self.writer.scalef
+        return ability in ABILITIES
+
+    def scaled(self, n: Number) -> Written:
+        assert isinstance(n, Written)
+        return self.of(self.writer.scale_register(self.value, n.value), self.dtype)
+
+    def by_library(self, name: str) -> Written:
+        return self.of(self.writer.by_lane(name, self.value), self.dtype)
+
+    def variable(self) -> WrittenVariable:
+        slot = self.writer.allocate(self.value.type)
+        self.writer.store(self.value, slot)
+        return WrittenVariable(self, slot)
+
+    def when(self, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
+        for condition, write in ((self, then), (~self, orelse)):
+            if write is not None:
+                assert isinstance(condition, Written)
+                condition.inside(write)
+
+    def inside(self, write: Callable[[], None]) -> None:
+        """Run `write` for the lanes where this holds, behind a branch on any of them."""
+        masks = self.context.masks
+        alive = self.value & masks[-1] if masks else self.value
+        masks.append(alive)
+        self.writer.either(self.writer.any_lane(alive), write)
+        masks.pop()
+
+    def repeat(self, most: int, body: Callable[[], None]) -> None:
+        counter = self.like(0).variable()
+
+        def step(_: Value) -> None:
+            (counter.get() < self).when(body)
+            counter.set(counter.get() + 1)
+
+        begin, end = (self.writer.constant("i64", k) for k in (0, most))
+        self.writer.count_up(begin, end, 1, step)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenVariable(Variable):
+    """A place on the stack, which LLVM turns into registers."""
+
+    start: Written
+    slot: Value
+
+    def get(self) -> Written:
+        start = self.start
+        return start.of(start.writer.load(start.value.type, self.slot), start.dtype)
+
+    def set(self, value: Number) -> None:
+        """In the lanes that are alive."""
+        assert isinstance(value, Written)
+        masks, writer, new = self.start.context.masks, self.start.writer, value.value
+        if masks:
+            new = writer.select(masks[-1], new, self.get().value)
+        writer.store(new, self.slot)

@@ -1,0 +1,328 @@
+"""Forms of functions for processors with fused multiply-adds, as CPUs are; some of f32 in f64.
+
+The inverse hyperbolic functions are log1p of a sum that is kept in two parts. A power of f32 is
+computed in f64, by polynomials that give no more than f32 can hold; one of f64 by a logarithm in
+two parts, whose products fused multiply-adds make exact. The cube root divides nothing: a
+polynomial gives 1/cbrt of the mantissa, and one step in which the residual is exact the root.
+Arguments of sin, cos and tan are reduced by π/2 in three parts; beyond a limit, where that would
+not do, the C library has them. Error: at most 2 ulp (tests measure it).
+
+Source: coefficients by tools/minimax.py; the kernels for a reduced argument in two parts are those
+of fdlibm.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rune import dtypes
+from rune.lowering.scalar import errors, powers
+from rune.lowering.scalar import exponential as e
+from rune.lowering.scalar.formats import F64, format_of
+from rune.lowering.scalar.number import (
+    LN2,
+    LOG2E,
+    Number,
+    Pair,
+    at_least,
+    at_most,
+    horner,
+    residual,
+    select,
+)
+from rune.lowering.scalar.trigonometric import COS_F32, COS_F64, HALF_PI, SIN_F32, SIN_F64
+
+# 1/cbrt(m) in m - 3/2 for 1 <= m < 2; log2(1 + f)/f where log1p is reduced to; 2^r, |r| <= 1/2.
+INVERSE_CBRT = (
+    0.8735905444673834, -0.1938092005191881, 0.08576672948519841, -0.04969053899976581,
+    0.02908857845386976,
+)  # fmt: skip
+LOG2_NARROW = (
+    1.4426950409152333, -0.721347525468934, 0.4808983328137441, -0.36067276439563284,
+    0.2885396499982365, -0.24050514892226457, 0.20612564732308716, -0.17905164885125097,
+    0.15863761377314226, -0.15664058891389135, 0.15646683617235843, -0.08875902862554347,
+)  # fmt: skip
+EXP2_NARROW = (
+    1.0000000005546106, 0.6931472057522048, 0.24022646888344276, 0.05550328744366558,
+    0.009618489101652902, 0.0013399944431936128, 0.0001534580032066217,
+)  # fmt: skip
+LOG_TAIL = (  # R of `_log2_in_two`
+    0.4, 0.28571428571429375, 0.22222222221651322, 0.18181818336323582,
+    0.15384594872143592, 0.13334809197922962, 0.11706125038347458, 0.11724259076470335,
+)  # fmt: skip
+TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
+INVERSE_TAIL_F32 = (
+    2.7915758114484786, -4.098175521389605, 3.7524957441364686, -1.5127898674607805,
+    0.3511141216127411, -0.04328771263461023, 0.00161278512875654, 0.0001938980546961955,
+    -1.7118245157114984e-05,
+)  # fmt: skip
+LARGE = 2.0**30  # from here on x² + 1 is x², whatever the format
+REDUCTION_LIMIT = 1.0e9  # the quotient by π/2 keeps all its bits up to here
+HALF_PI_REST = -1.4973849048591698e-33  # of π/2 less the two parts of HALF_PI
+
+
+# --- inverse hyperbolic functions -------------------------------------------------------------
+
+
+def asinh(x: Number) -> Number:
+    """The inverse hyperbolic sine: log1p of |x| + x²/(sqrt(x² + 1) + 1)."""
+    size = x.abs()
+    small = select(size < LARGE, size, 0.0)
+    square = small * small
+    bend = square / ((square + 1.0).sqrt() + 1.0)
+    return _log1p_or_twice(size - 1.0, small, bend, x.like(0.0)).copysign(x)
+
+
+def acosh(x: Number) -> Number:
+    """The inverse hyperbolic cosine, log1p of t + sqrt(t (t + 2)), t = x - 1; NaN below 1."""
+    t = x - 1.0
+    small = select(x < LARGE, t, 0.0)
+    double = small + small
+    square = small.fma(small, double)
+    near = square.sqrt()
+    # What rounding the square and its root took; the former matters only where t < 2.
+    lost = residual(square, near, near) + small.fma(small, double - square)
+    rest = select(near > 0.0, lost / (near + near), 0.0)
+    return select(x < 1.0, math.nan, _log1p_or_twice(t, small, near, rest))
+
+
+def _log1p_or_twice(t: Number, a: Number, b: Number, beside: Number) -> Number:
+    """log(1 + a + b + beside), or log(2 (1 + t)) for a large t."""
+    large = ~(t < LARGE)
+    total = a + b
+    back = total - a
+    rest = (a - (total - back)) + (b - back) + beside
+    logarithm = _log1p_of_sum(select(large, t, total), select(large, 0.0, rest))
+    return logarithm + select(large, t.like(LN2), 0.0)
+
+
+def _log1p_of_sum(x: Number, low: Number) -> Number:
+    """log(1 + x + low), with all special values of x."""
+    return e.log_special(x, e.log1p_of_sum(x, low), -1.0).copysign(x)
+
+
+def atanh(x: Number) -> Number:
+    """The inverse hyperbolic tangent; infinite at ±1, NaN beyond."""
+    size = x.abs()
+    double, below = size + size, 1.0 - size
+    quotient = double / below
+    # What the division and the difference took; neither is a number at 1.
+    lost = residual(double, quotient, below) + quotient * (size - (1.0 - below))
+    rest = lost / below
+    known = select(rest.abs() < math.inf, rest, 0.0)
+    return (_log1p_of_sum(quotient, known) * 0.5).copysign(x)
+
+
+# --- powers -----------------------------------------------------------------------------------
+
+
+def pow_by_f64(x: Number, y: Number) -> Number:
+    """x to the power y for f32, by 2^(y log2(x)) in f64."""
+    size = x.abs()
+    m, exponent = e.normalised(size)
+    f = m.convert(dtypes.f64) - 1.0
+    log = f.fma(horner(f, LOG2_NARROW), exponent.convert(dtypes.f64))
+    wide = size.convert(dtypes.f64)
+    log = select(wide.equals(0.0), -math.inf, select(wide < math.inf, log, wide))
+    product = at_most(at_least(log * y.convert(dtypes.f64), -160.0), 130.0)
+    n, integer = e.nearest(product)
+    power = horner(product - n, EXP2_NARROW) * e.power_of_two(integer)
+    return powers.with_sign(x, y, power.convert(x.dtype))
+
+
+def pow_of_f64(x: Number, y: Number) -> Number:
+    """The same for f64: the logarithm and its product with y are sums of two numbers."""
+    size = x.abs()
+    log, log_rest = _log2_in_two(size)
+    log = select(size.equals(0.0), -math.inf, select(size < math.inf, log, size))
+    rough = log * y
+    near = rough.abs() < 1100.0  # beyond, the power is 0 or infinite
+    log, factor = select(near, log, 0.0), select(near, y, 0.0)
+    product = log * factor
+    rest = log.fma(factor, -product) + log_rest * factor
+    n, integer = e.nearest(product)
+    power = e.scale(e.exp_tail(*e.times_ln2(product - n, rest)) + 1.0, n, integer)
+    outside = select(rough > 0.0, math.inf, select(rough < 0.0, rough.like(0.0), rough))
+    return powers.with_sign(x, y, select(near, power, outside))
+
+
+def _log2_in_two(x: Number) -> Pair:
+    """log2(x) of f64 for 0 < x < inf as a sum: with s = (m - 1)/(m + 1) the logarithm of m is
+    s (2 + z (2/3 + z R)), z = s².
+    """
+    m, exponent = e.normalised(x)
+    n = exponent.convert(x.dtype)
+    above, below = m - 1.0, m + 1.0
+    s = above / below
+    s_rest = (residual(above, s, below) - s * (m - (below - 1.0))) / below
+    z = s * s
+    z_rest = s.fma(s, -z) + (s + s) * s_rest
+    third = z * TWO_THIRDS[0]
+    third_rest = z.fma(TWO_THIRDS[0], -third) + z_rest * TWO_THIRDS[0] + z * TWO_THIRDS[1]
+    third_rest = third_rest + (z * z) * horner(z, LOG_TAIL)
+    factor = third + 2.0
+    factor_rest = (third - (factor - 2.0)) + third_rest
+    log = s * factor
+    log_rest = s.fma(factor, -log) + s.fma(factor_rest, s_rest * factor)
+    scaled = log * LOG2E
+    scaled_rest = log.fma(LOG2E, -scaled)
+    scaled_rest = scaled_rest + log.fma(F64.log2e_low, log_rest * LOG2E)
+    total = n + scaled
+    rest = (scaled - (total - n)) + scaled_rest
+    rounded = total + rest  # what is left is less than a rounding
+    return rounded, (total - rounded) + rest
+
+
+def cbrt(x: Number) -> Number:
+    """The cube root."""
+    size = x.abs()
+    known = (size > 0.0) & (size < math.inf)
+    return select(known, _positive_root(size).copysign(x), x)
+
+
+def _positive_root(x: Number) -> Number:
+    """cbrt for 0 < x < inf: with x = M 8^q and 1 <= M < 8, and p near 1/cbrt(M), M p² is near the
+    root and p²/3 near its inverse derivative.
+    """
+    form = format_of(x)
+    lift = 24 if x.is_single else 54
+    small = x < form.tiny
+    bits = select(small, x * 2.0**lift, x).bits()
+    # The exponent is biased by a multiple of 3; a third of it by a product that is exact enough.
+    above = -form.bias % 3
+    biased = (bits >> form.mantissa) + above
+    third = (biased * 21846) >> 16
+    remainder = biased - third * 3
+    fraction = bits & ((1 << form.mantissa) - 1)
+    m = (fraction | (form.bias << form.mantissa)).bits_as(x.dtype)
+    scaled = (fraction | ((remainder + form.bias) << form.mantissa)).bits_as(x.dtype)
+    shrunk = select(remainder.equals(1), x.like(2.0 ** (-1 / 3)), 2.0 ** (-2 / 3))
+    p = horner(m - 1.5, INVERSE_CBRT) * select(remainder.equals(0), x.like(1.0), shrunk)
+    if not x.is_single:
+        p = p.fma((1.0 - scaled * p * p * p) * (1.0 / 3.0), p)
+    square = p * p
+    near = scaled * square
+    power = near * near
+    lost = power.fma(near, -scaled) + near.fma(near, -power) * near
+    exact = near - lost * (square * (1.0 / 3.0))
+    middle = (form.bias + above) // 3
+    q = third - select(small, third.like(middle + lift // 3), middle)
+    return exact * e.power_of_two(q)
+
+
+# --- error functions --------------------------------------------------------------------------
+
+
+def erfc_by_f64(x: Number) -> Number:
+    """The complement of the error function, for f32."""
+    return errors.erfc(x.convert(dtypes.f64)).convert(x.dtype)
+
+
+def erf_inv_by_f64(x: Number) -> Number:
+    """The inverse of erf, for f32: infinite at ±1, NaN beyond."""
+    wide = x.convert(dtypes.f64)
+    w = -e.log1p(-(wide * wide))
+    near = horner(w, errors.INVERSE_CENTRAL_F32)
+    far = horner(w.sqrt(), INVERSE_TAIL_F32)
+    return _unless_one(wide, select(w < 6.25, near, far) * wide).convert(x.dtype)
+
+
+def erf_inv_of_f64(x: Number) -> Number:
+    """The same for f64; the polynomials are in the distance from the middle of their ranges."""
+    size = x.abs()
+    w = -e.log((1.0 - size) * (1.0 + size))
+    far = horner(w - 17.125, errors.INVERSE_FAR_F64)
+    last = horner(w - 29.75, errors.INVERSE_LAST_F64)
+    near = horner(w - 9.25, errors.INVERSE_TAIL_F64)
+    tail = select(w < 12.25, near, select(w < 22.0, far, last))
+    factor = select(w < 6.25, horner(w - 3.125, errors.INVERSE_CENTRAL_F64), tail)
+    return _unless_one(x, factor * x)
+
+
+def _unless_one(x: Number, inside: Number) -> Number:
+    """erf_inv(x) from what it is inside of -1..1."""
+    infinite = x.like(math.inf).copysign(x)
+    return select(x.abs().equals(1.0), infinite, inside)
+
+
+# --- sine, cosine, tangent --------------------------------------------------------------------
+
+
+def sin(x: Number) -> Number:
+    """The sine."""
+    return _circular(x, "sin", 0)
+
+
+def cos(x: Number) -> Number:
+    """The cosine: the sine a quarter turn ahead."""
+    return _circular(x, "cos", 1)
+
+
+def _circular(x: Number, name: str, quarters: int) -> Number:
+    wide = x.convert(dtypes.f64)
+    sine, cosine, n = _sin_cos(wide, x.is_single)
+    n = n + quarters
+    chosen = select((n & 1).equals(0), sine[0], cosine[0])
+    signed = (chosen.bits() ^ ((n & 2) << 62)).bits_as(dtypes.f64)
+    return _unless_large(wide, name, signed).convert(x.dtype)
+
+
+def tan(x: Number) -> Number:
+    """The tangent, sin/cos; for f64 the quotient of both in two parts."""
+    wide = x.convert(dtypes.f64)
+    sine, cosine, n = _sin_cos(wide, x.is_single)
+    odd = ~(n & 1).equals(0)
+    a = select(odd, -cosine[0], sine[0]), select(odd, -cosine[1], sine[1])
+    b = select(odd, sine[0], cosine[0]), select(odd, sine[1], cosine[1])
+    quotient = a[0] / b[0]
+    if not x.is_single:
+        rest = residual(a[0], quotient, b[0]) + (-quotient).fma(b[1], a[1])
+        quotient = select(quotient.equals(0.0), quotient, quotient + rest / b[0])
+    return _unless_large(wide, "tan", quotient).convert(x.dtype)
+
+
+def _unless_large(x: Number, name: str, usual: Number) -> Number:
+    """`usual`, but the C library's function of an x that is too large for it."""
+    size, value = x.abs(), usual.variable()
+    large = (size >= REDUCTION_LIMIT) & (size < math.inf)
+    large.when(lambda: value.set(x.by_library(name)))
+    return value.get()
+
+
+def _sin_cos(x: Number, narrow: bool) -> tuple[Pair, Pair, Number]:
+    """sin and cos of the remainder of x by π/2, high and low, and the number of quarter turns."""
+    n, turns = e.nearest(x, 2.0 / math.pi)
+    high = n.fma(-HALF_PI[0], x)
+    if narrow:
+        return *_narrow_kernels(n.fma(-HALF_PI[1], high)), turns
+    product = n * HALF_PI[1]
+    r = high - product
+    back = high - r
+    lost = (high - (r + back)) + (back - product)
+    low = n.fma(-HALF_PI_REST, lost - n.fma(HALF_PI[1], -product))
+    return _sin_kernel(r, low), _cos_kernel(r, low), turns
+
+
+def _narrow_kernels(r: Number) -> tuple[Pair, Pair]:
+    """sin and cos as good as f32 can hold; the low parts are 0."""
+    z, zero = r * r, r.like(0.0)
+    sine = (horner(z, SIN_F32) * z).fma(r, r).copysign(r)
+    cosine = (horner(z, COS_F32) * z).fma(z, z.fma(-0.5, 1.0))
+    return (sine, zero), (cosine, zero)
+
+
+def _sin_kernel(r: Number, low: Number) -> Pair:
+    z = r * r
+    cube = z * r
+    inner = z.fma(low * 0.5 - cube * horner(z, SIN_F64[1:]), -low) - cube * SIN_F64[0]
+    sine = r - inner
+    return sine, (r - sine) - inner
+
+
+def _cos_kernel(r: Number, low: Number) -> Pair:
+    z = r * r
+    half = z * 0.5
+    w = 1.0 - half
+    rest = ((1.0 - w) - half) + (z * z).fma(horner(z, COS_F64), -(r * low))
+    cosine = w + rest
+    return cosine, (w - cosine) + rest
