@@ -30,6 +30,11 @@ FUNCTIONS = frozenset(
     if op.form(dtypes.f32, ABILITIES) is not None and name not in SPELLED
 )
 _SHIFTS = {"shl": "shl", "shr": "ashr"}
+# One instruction, whatever the dtype: most of a function's text, so the first call feels it.
+_PLAIN: dict[str, Callable[..., Value]] = {
+    "add": Value.__add__, "sub": Value.__sub__, "mul": Value.__mul__, "neg": Value.__neg__,
+    "and": Value.__and__, "or": Value.__or__, "xor": Value.__xor__, "fma": Value.fma,
+}  # fmt: skip
 
 
 def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
@@ -112,6 +117,9 @@ class Written(Number):
         return self.of(self.value.like(other), self.dtype)
 
     def apply(self, name: str, *others: Number | Plain) -> Written:
+        if name in _PLAIN:
+            operands = (o.value if isinstance(o, Written) else o for o in others)
+            return Written(_PLAIN[name](self.value, *operands), self.kind, self.context)
         if name in _SHIFTS and isinstance(others[0], int):
             op = "lshr" if self.dtype in dtypes.UNSIGNED and name == "shr" else _SHIFTS[name]
             return self.of(self.value.binary(op, self.value, others[0]), self.dtype)
