@@ -33,34 +33,34 @@ from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
 from rune.settings import configure, device, enable_x64, numpy_dtype_promotion
-from rune.transforms import evaluate as _evaluate  # installs the outermost interpreter
-from rune.transforms import policies as checkpoint_policies
+from rune.transforms import eager as _evaluate  # installs the outermost interpreter
+from rune.transforms.batching.pmap import pmap
+from rune.transforms.batching.vmap import vmap
 from rune.transforms.callback import io_callback, pure_callback
-from rune.transforms.checkpoint import checkpoint, checkpoint_name
-from rune.transforms.closure import closure_convert
-from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.custom_rules import SymbolicZero
-from rune.transforms.custom_vjp import custom_vjp
-from rune.transforms.forward import jvp, linearize
-from rune.transforms.grad import grad, value_and_grad
-from rune.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
-from rune.transforms.jit import jit
-from rune.transforms.linear_transpose import linear_transpose
-from rune.transforms.no_grad import no_grad
-from rune.transforms.placement import block_until_ready, device_get, device_put
-from rune.transforms.pmap import pmap
-from rune.transforms.reasons import explain_cache_misses
-from rune.transforms.reverse import vjp
-from rune.transforms.shapes import ShapeDtypeStruct, eval_shape
-from rune.transforms.stage import make_program
-from rune.transforms.vmap import vmap
+from rune.transforms.checkpoint import policies as checkpoint_policies
+from rune.transforms.checkpoint.checkpoint import checkpoint, checkpoint_name
+from rune.transforms.compile.jit import jit
+from rune.transforms.compile.placement import block_until_ready, device_get, device_put
+from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.jvp import custom_jvp
+from rune.transforms.custom.rules import SymbolicZero
+from rune.transforms.custom.vjp import custom_vjp
+from rune.transforms.derivatives.directional import jvp, linearize
+from rune.transforms.derivatives.grad import grad, value_and_grad
+from rune.transforms.derivatives.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
+from rune.transforms.derivatives.linear_transpose import linear_transpose
+from rune.transforms.derivatives.no_grad import no_grad
+from rune.transforms.derivatives.vjp import vjp
+from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
+from rune.transforms.inspect.cache_misses import explain_cache_misses
+from rune.transforms.programs.make_program import make_program
 from rune.version import __version__
 
 if TYPE_CHECKING:
     from rune import lax, nn, numpy, optim, random, scipy
     from rune.backends.doctor import doctor
     from rune.quantized import Quantized, dequantize, quantize
-    from rune.transforms.explain import explain
+    from rune.transforms.inspect.explain import explain
 
 _tracebacks.install()
 make_jaxpr = make_program
@@ -70,7 +70,7 @@ remat = checkpoint
 _ROOMS = frozenset({"lax", "nn", "numpy", "optim", "random", "scipy"})
 _LATE = {
     "doctor": "rune.backends.doctor",
-    "explain": "rune.transforms.explain",
+    "explain": "rune.transforms.inspect.explain",
     **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
 }
 

@@ -5,8 +5,8 @@ On another device it is what that backend's `alloc` returns, and reading it copi
 
 An array is committed to its device if the user put it there, or if it was computed from one that
 is. All others just happen to be where they are, and follow the committed arrays that they meet
-(`transforms/placement.py` has the rule). No array ever moves: a copy of it on another device is
-kept beside it, since its contents never change.
+(`transforms/compile/placement.py` has the rule). No array ever moves: a copy of it on another
+device is kept beside it, since its contents never change.
 """
 
 from __future__ import annotations

@@ -36,13 +36,13 @@ def test_a_script_that_fails_shows_its_own_lines_alone(tmp_path: Path):
     assert "return rnp.linalg.inv(x)" in text
     assert "inv: cannot take f32[2,3]" in text
     assert NOTE in text
-    assert 'rune/transforms/jit.py"' not in text
+    assert 'rune/transforms/compile/jit.py"' not in text
 
 
 def test_all_lines_are_shown_where_that_is_asked_for(tmp_path: Path):
     text = printed(tmp_path, RUNE_TRACEBACK="full")
 
-    assert 'rune/transforms/jit.py"' in text
+    assert 'rune/transforms/compile/jit.py"' in text
     assert NOTE not in text
 
 

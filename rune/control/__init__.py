@@ -7,18 +7,18 @@
     custom_linear_solve     x with A x = b, by any solver     primitive of the same name
     custom_root             x with f(x) = 0, by any solver    a custom_jvp
 
-A function is traced into a program (tracing.py) whose carry keeps its type (carry.py). Rules
-rewrite that program (bodies.py, programs.py) and bind the primitive again.
+A function is traced into a program (tracing.py) whose carry keeps its type (carry_types.py). Rules
+rewrite that program (loop_bodies.py, programs.py) and bind the primitive again.
 """
 
-from rune.control.associative import associative_scan
-from rune.control.checkpoints import Checkpoints, GrowingResiduals
-from rune.control.cond import cond, switch
-from rune.control.linear_solve import custom_linear_solve
-from rune.control.root import custom_root
-from rune.control.scan import map, scan
+from rune.control.branch.cond import cond, switch
+from rune.control.implicit.linear_solve import custom_linear_solve
+from rune.control.implicit.root import custom_root
+from rune.control.scan.associative_scan import associative_scan
+from rune.control.scan.scan import map, scan
 from rune.control.text import parse_program
-from rune.control.while_loop import fori_loop, while_loop
+from rune.control.while_loop.checkpoints import Checkpoints, GrowingResiduals
+from rune.control.while_loop.while_loop import fori_loop, while_loop
 
 __all__ = [
     "Checkpoints",

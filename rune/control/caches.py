@@ -7,14 +7,16 @@ and a bounded number of operations, loops and branches that were evaluated one b
 
 from __future__ import annotations
 
-from rune.control import programs, tracing, while_linear
-from rune.transforms import evaluate, traces
+from rune.control import programs, tracing
+from rune.control.while_loop import linear_loop
+from rune.transforms import eager
+from rune.transforms.compile import trace_cache
 
 __all__ = ["clear_caches"]
 
 _PROGRAMS = (
-    evaluate.one_operation, programs.one_equation, tracing.held, while_linear.below,
-    while_linear.above_zero,
+    eager.one_operation, programs.one_equation, tracing.held, linear_loop.below,
+    linear_loop.above_zero,
 )  # fmt: skip
 
 
@@ -34,4 +36,4 @@ def clear_caches() -> None:
     """
     for remembered in _PROGRAMS:
         remembered.cache_clear()
-    traces.clear_all()
+    trace_cache.clear_all()

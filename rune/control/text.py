@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rune.control.checkpoints import Checkpoints, GrowingResiduals
-from rune.control.cond_primitive import cond
-from rune.control.linear_solve import linear_solve
-from rune.control.scan_primitive import scan
-from rune.control.while_primitive import while_, while_linear
+from rune.control.branch.primitive import cond
+from rune.control.implicit.linear_solve import linear_solve
+from rune.control.scan.primitive import scan
+from rune.control.while_loop.checkpoints import Checkpoints, GrowingResiduals
+from rune.control.while_loop.primitive import while_, while_linear
 from rune.core.program import Program
-from rune.transforms import stage
+from rune.transforms.programs import make_program as stage
 
 CONTROL = (cond, linear_solve, scan, while_, while_linear)  # all primitives of this room
 PRIMITIVES = {**stage.PRIMITIVES, **{p.name: p for p in CONTROL}}

@@ -31,8 +31,8 @@ from rune.core.types import ArrayType
 from rune.effects import Need, Recorder
 from rune.ops import add, convert
 from rune.transforms.arguments import function_name
-from rune.transforms.boundary import recorder
-from rune.transforms.flat import Flat
+from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.effect_boundaries import recorder
 
 NUMBER = ArrayType((), dtypes.u32)
 

@@ -31,7 +31,7 @@ live with their transformation:
     partial_equation(interpreter, args, params) -> list       known and unknown parts, split
     dead_code(used, equation) -> Equation | None    the equation with unused results dropped
     keeping(equation, keeps) -> Replay | None   the equation split by what a checkpoint keeps inside
-                                        (transforms/keeping.py)
+                                        (transforms/checkpoint/saved_values.py)
     effect(**params) -> Effect | None   what it does besides giving values (side_effects.py)
 
 A primitive is called like a function: `sin(x)` binds it in the current context.

@@ -16,7 +16,7 @@ from rune.lax.arguments import given_axes
 from rune.lax.movement import reshape, transpose
 from rune.numpy.arguments import value
 from rune.numpy.transcendental import logaddexp
-from rune.transforms.vmap import vmap
+from rune.transforms.batching.vmap import vmap
 
 Reduction = Callable[..., Any]
 

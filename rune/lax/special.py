@@ -10,7 +10,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError
 from rune.lax.arguments import alike, alike_facts, documented
 from rune.scipy import special
-from rune.transforms.forward import jvp
+from rune.transforms.derivatives.directional import jvp
 
 
 def _special(name: str, rule: Any, doc: str, call: str, shown: str, operands: str = "x") -> Any:

@@ -21,7 +21,7 @@ from rune.lax.conv_layouts import pads_of
 from rune.lax.convolution import Pads
 from rune.ops.sliding import reach, windows
 from rune.ops.window_reductions import MONOIDS, Slide, counts, fields_of
-from rune.transforms.stage import make_program
+from rune.transforms.programs.make_program import make_program
 
 NAMES = {"add": "add", "mul": "mul", "max": "max", "min": "min", "logical_and": "and",
          "logical_or": "or"}  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.errors import ArgumentError, ShapeError
-from rune.transforms.custom_vjp import custom_vjp
+from rune.transforms.custom.vjp import custom_vjp
 
 MAXIMA = {"mxfp8": 448.0, "nvfp4": 6.0}  # the largest number of each format
 BLOCKS = {"mxfp8": 32, "nvfp4": 16}

@@ -31,7 +31,7 @@ from rune.errors import (
 from rune.ops.conventions import astype, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
-from rune.transforms.placement import device_put
+from rune.transforms.compile.placement import device_put
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

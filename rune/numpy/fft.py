@@ -31,7 +31,7 @@ from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
 from rune.ops.fourier import weighted
-from rune.transforms.placement import device_put
+from rune.transforms.compile.placement import device_put
 
 _NORMS = ("backward", "ortho", "forward")
 _INVERSE = ("ifft", "irfft")

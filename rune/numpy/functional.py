@@ -21,7 +21,7 @@ from rune.numpy.ufuncs import ufunc
 from rune.ops import conventions as c
 from rune.ops.family import fit
 from rune.ops.promote import broadcast_shape
-from rune.transforms.vmap import vmap
+from rune.transforms.batching.vmap import vmap
 
 Function = Callable[..., Any]
 

@@ -22,8 +22,8 @@ from rune.ops.conventions import Axis
 from rune.ops.family import size_value
 from rune.ops.promote import as_type, broadcast_to, broadcast_together
 from rune.ops.subscript import read
-from rune.transforms.shapes import ShapeDtypeStruct, eval_shape
-from rune.transforms.vmap import vmap
+from rune.transforms.batching.vmap import vmap
+from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
 
 Function = Callable[..., Any]
 

@@ -28,7 +28,7 @@ from rune.optim.transforms import (
     scaled,
 )
 from rune.scipy.optimize.line_search import Line, strong_wolfe
-from rune.transforms.grad import value_and_grad
+from rune.transforms.derivatives.grad import value_and_grad
 
 
 class LineSearchState(NamedTuple):

@@ -31,8 +31,8 @@ from rune.random.sampler import (
 )
 from rune.random.special import gamma_log_derivative
 from rune.random.uniforms import rademacher, unit_interval
-from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.vmap import vmap
+from rune.transforms.batching.vmap import vmap
+from rune.transforms.custom.jvp import custom_jvp
 
 SQUEEZE = 0.0331
 THIRD = 1 / 3

@@ -25,7 +25,7 @@ from rune.random.keys import Key, single_key, split, static_shape
 from rune.random.sampler import Sampler, in_dtype, real_kind, shape_for, shape_of, with_static
 from rune.random.streams import take_key
 from rune.random.uniforms import UNSIGNED, randint, unit_interval
-from rune.transforms.vmap import vmap
+from rune.transforms.batching.vmap import vmap
 
 LAST_WORD = (1 << 32) - 1
 

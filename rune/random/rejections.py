@@ -21,7 +21,7 @@ from rune.random.keys import Key, single_key, split
 from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_shape, kind_of
 from rune.random.special import stirling_remainder
 from rune.random.uniforms import pairs
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 Proposal = tuple[Any, Any]  # numbers, and which of them are accepted
 

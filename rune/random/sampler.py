@@ -23,7 +23,7 @@ from rune.errors import DtypeError, ShapeError
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
 from rune.random.keys import static_shape
 from rune.random.streams import take_key
-from rune.transforms.jit import jit
+from rune.transforms.compile.jit import jit
 
 ALWAYS_STATIC = ("shape", "dtype")
 

@@ -26,7 +26,7 @@ from rune.core.staging import Stage
 from rune.errors import ArgumentError, Frame, UnhandledEffect, user_frame
 from rune.ops.random import random_fold_in
 from rune.random.keys import Key, as_keys, is_keys, key, single_key
-from rune.transforms.linearize import Partial
+from rune.transforms.derivatives.linearize import Partial
 
 MANY = 1 << 32  # draws of one stream, numbered by one word
 NAMED = 1 << 63  # the positions of names

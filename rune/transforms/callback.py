@@ -36,10 +36,10 @@ from rune.transforms.arguments import (
     require_callable,
     value_leaves,
 )
-from rune.transforms.flat import host_as, is_layout
-from rune.transforms.mismatch import mismatch
-from rune.transforms.placement import placement
-from rune.transforms.shapes import ShapeDtypeStruct, abstract, leaf_types
+from rune.transforms.compile.placement import placement
+from rune.transforms.derivatives.flat_functions import host_as, is_layout
+from rune.transforms.eval_shape import ShapeDtypeStruct, abstract, leaf_types
+from rune.transforms.tree_difference import mismatch
 
 Method = Literal[
     "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"

@@ -237,7 +237,7 @@ def custom_vjp(bwd: Any) -> Any:
 def namespace() -> dict[str, Any]:
     """The names that the calls use."""
     import rune.numpy as rnp
-    from rune.transforms.stage import parse_program
+    from rune.transforms.programs.make_program import parse_program
 
     return {
         "rune": rune, "rnp": rnp, "ops": ops, "np": np, "kept": [], "parse_program": parse_program,

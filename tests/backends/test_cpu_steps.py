@@ -10,7 +10,7 @@ import rune
 import rune.numpy as rnp
 from rune import lax
 from rune.backends import cpu_steps
-from rune.transforms.compile import compiled, device_for
+from rune.transforms.compile.run import compiled, device_for
 
 AROUND = [1, cpu_steps.MOST_STEPS - 1, cpu_steps.MOST_STEPS, cpu_steps.MOST_STEPS + 1, 997]
 

@@ -27,7 +27,7 @@ from rune.lowering.codegen.wgsl import render
 from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import lower
 from rune.lowering.plan import SizeSource
-from rune.transforms import compile as compile_
+from rune.transforms.compile import run as compile_
 from tests.backends.plans import plan_of
 from tests.support.close import close, same
 

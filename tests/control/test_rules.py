@@ -14,7 +14,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune.control.linear_solve import linear_solve
+from rune.control.implicit.linear_solve import linear_solve
 from rune.control.text import CONTROL
 from rune.core.primitive import Primitive
 from rune.errors import TransformError

@@ -22,7 +22,7 @@ from rune.core.interpreter import current, is_evaluating, type_of
 from rune.core.program import Equation, Literal, Program, Var, subprograms, substitute
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, CheckError
-from rune.transforms.stage import parse_program
+from rune.transforms.programs.make_program import parse_program
 from tests.support.arrays import array
 from tests.support.close import same
 

@@ -20,7 +20,7 @@ from rune.core.evaluate import eval_program
 from rune.core.sizes import match_sizes, size_sources, type_with_sizes, with_sizes
 from rune.core.types import ArrayType
 from rune.errors import CheckError, DimensionError, NaNError
-from rune.transforms.stage import parse_program
+from rune.transforms.programs.make_program import parse_program
 from tests.support.arrays import array
 from tests.support.close import near, same
 

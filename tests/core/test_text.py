@@ -20,7 +20,7 @@ from rune.core.program import Literal, Program, Var
 from rune.core.same import same_program
 from rune.core.types import ArrayType
 from rune.errors import CheckError
-from rune.transforms.stage import parse_program
+from rune.transforms.programs.make_program import parse_program
 from tests.support.arrays import array
 from tests.support.close import same
 

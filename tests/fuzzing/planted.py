@@ -30,8 +30,8 @@ from rune.lowering.kernel.rewrite import map_expr, map_parts, map_stmts, walk
 from rune.lowering.kernelize import groups
 from rune.lowering.passes import Pass
 from rune.lowering.simplify import eliminate_common
-from rune.transforms import compile as compiling
-from rune.transforms.jit import Jitted
+from rune.transforms.compile import run as compiling
+from rune.transforms.compile.jit import Jitted
 from tests.fuzzing.trial import WAYS, Way, trial
 
 Fault = Callable[[], AbstractContextManager[Any]]

@@ -1,7 +1,8 @@
 """Automatic sizes change no answer: whatever the sizes and their order, with 0 and 1 among them.
 
 Results, derivatives and lanes are those of the function itself, also of functions that ask Python
-about their sizes. tests/transforms/test_automatic.py says what is traced and compiled for it.
+about their sizes. What is traced and compiled for it is said in
+tests/transforms/compile/test_automatic_sizes.py.
 """
 
 from __future__ import annotations

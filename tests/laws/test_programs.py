@@ -26,7 +26,7 @@ from rune.lowering.simplify import (
     fold_constants,
     simplify_algebra,
 )
-from rune.transforms.stage import parse_program
+from rune.transforms.programs.make_program import parse_program
 from tests.support.close import near, same
 from tests.support.lowering import PLAIN
 from tests.support.oracle import by_reference

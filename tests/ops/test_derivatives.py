@@ -19,7 +19,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
 from rune.errors import MissingRule, TransformError
-from rune.transforms.linearize import linearize_flat
+from rune.transforms.derivatives.linearize import linearize_flat
 from tests.ops.samples import Sample, each_primitive, samples, smooth_samples
 from tests.support.arrays import array
 from tests.support.close import near

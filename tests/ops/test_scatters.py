@@ -17,7 +17,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import TransformError
-from rune.transforms.linearize import linearize_flat
+from rune.transforms.derivatives.linearize import linearize_flat
 from tests.support.arrays import array
 from tests.support.close import near, same
 from tests.support.derivatives import WHY, differences, directions

@@ -21,7 +21,7 @@ from rune.backends.callbacks import is_callback
 from rune.core.program import Program
 from rune.lowering import pipeline
 from rune.lowering.plan import all_steps
-from rune.transforms import compile as compiling
+from rune.transforms.compile import run as compiling
 
 LARGEST = 4000  # elements of one value
 MOST_ROUNDS = 40  # of one loop

@@ -41,7 +41,7 @@ from rune.ops.matrix_helpers import (
     swapped,
     upper_triangle,
 )
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 
 @custom_jvp

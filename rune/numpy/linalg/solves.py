@@ -33,7 +33,7 @@ from rune.ops.matrix_helpers import (
     scaled_columns,
 )  # fmt: skip
 from rune.ops.promote import apply
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 
 class LstsqResult(NamedTuple):

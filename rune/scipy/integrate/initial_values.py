@@ -31,7 +31,7 @@ from rune.scipy.integrate.runge_kutta import (
 )
 from rune.scipy.special.arguments import widened
 from rune.transforms.arguments import require_callable
-from rune.transforms.jit import jit
+from rune.transforms.compile.jit import jit
 
 _METHODS = {m.name: m for m in (DORMAND_PRINCE, BOGACKI_SHAMPINE, DORMAND_PRINCE_853)}
 

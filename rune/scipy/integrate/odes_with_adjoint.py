@@ -25,9 +25,9 @@ from rune.scipy.integrate.runge_kutta import (
 )
 from rune.scipy.special.arguments import reals
 from rune.transforms.arguments import require_callable
-from rune.transforms.closure import closure_convert
-from rune.transforms.custom_vjp import custom_vjp
-from rune.transforms.reverse import vjp
+from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.vjp import custom_vjp
+from rune.transforms.derivatives.vjp import vjp
 
 Function = Callable[..., Any]
 

@@ -29,7 +29,7 @@ from rune.ops.matrix_helpers import (
     upper_triangle,
     zeros,
 )
-from rune.transforms.jvp import jvp_flat
+from rune.transforms.derivatives.jvp import jvp_flat
 
 # The degree, and the norm up to which it serves (Higham 2005, table 2.3).
 DEGREES = {dtypes.f32: (7, 3.925724783138660), dtypes.f64: (13, 5.371920351148152)}

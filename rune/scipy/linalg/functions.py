@@ -38,8 +38,8 @@ from rune.ops.matrix_helpers import (
     zeros,
 )
 from rune.scipy.linalg.exponentials import _expm
-from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.jvp import jvp_flat
+from rune.transforms.custom.jvp import custom_jvp
+from rune.transforms.derivatives.jvp import jvp_flat
 
 
 def _prepared(name: str, A: Any) -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ShapeError
 from rune.numpy.linalg.arguments import computing
 from rune.scipy.linalg.patterns import length
-from rune.transforms.vmap import vmap
+from rune.transforms.batching.vmap import vmap
 
 
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:

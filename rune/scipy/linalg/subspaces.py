@@ -27,7 +27,7 @@ from rune.ops.matrix_helpers import (
     part,
     scaled_columns,
 )
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 # --- polar decomposition ----------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from rune.scipy.optimize.quasi_newton import bfgs, l_bfgs, newton_cg
 from rune.scipy.optimize.results import OptimizeResults
 from rune.scipy.special.arguments import reals
 from rune.transforms.arguments import require_callable
-from rune.transforms.jacobian import jacfwd
+from rune.transforms.derivatives.jacobian import jacfwd
 
 # The method, the option that `tol` stands for, and its options.
 _METHODS: Mapping[str, tuple[Callable[..., OptimizeResults], str, tuple[str, ...]]] = {

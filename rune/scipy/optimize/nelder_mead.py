@@ -13,8 +13,8 @@ from rune.control import cond, while_loop
 from rune.numpy import linalg
 from rune.scipy.optimize.results import OptimizeResults
 from rune.scipy.optimize.systems import stationary
-from rune.transforms.grad import grad
-from rune.transforms.vmap import vmap
+from rune.transforms.batching.vmap import vmap
+from rune.transforms.derivatives.grad import grad
 
 
 class _Simplex(NamedTuple):

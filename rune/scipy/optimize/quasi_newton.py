@@ -9,8 +9,8 @@ import rune.numpy as rnp
 from rune.control import fori_loop, while_loop
 from rune.scipy.optimize.line_search import Line, strong_wolfe
 from rune.scipy.optimize.results import OptimizeResults
-from rune.transforms.forward import jvp
-from rune.transforms.grad import grad, value_and_grad
+from rune.transforms.derivatives.directional import jvp
+from rune.transforms.derivatives.grad import grad, value_and_grad
 
 Function = Callable[[Any], Any]
 

@@ -17,7 +17,7 @@ from rune.scipy.optimize.results import OptimizeResults, RootResults
 from rune.scipy.optimize.systems import newton_system, stationary
 from rune.scipy.special.arguments import points_of, reals
 from rune.transforms.arguments import require_callable
-from rune.transforms.forward import jvp
+from rune.transforms.derivatives.directional import jvp
 
 Function = Callable[..., Any]
 

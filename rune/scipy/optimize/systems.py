@@ -10,10 +10,10 @@ from rune import ops
 from rune.control import while_loop
 from rune.numpy import linalg
 from rune.scipy.optimize.results import OptimizeResults
-from rune.transforms.closure import closure_convert
-from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.forward import jvp, linearize
-from rune.transforms.jacobian import jacfwd
+from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.jvp import custom_jvp
+from rune.transforms.derivatives.directional import jvp, linearize
+from rune.transforms.derivatives.jacobian import jacfwd
 
 Function = Callable[..., Any]
 

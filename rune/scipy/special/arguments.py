@@ -17,8 +17,8 @@ from rune import tree
 from rune.core.interpreter import is_evaluating
 from rune.errors import ArgumentError, DtypeError, TracerArrayConversionError
 from rune.ops.promote import promoted
-from rune.transforms.jit import jit
-from rune.transforms.shapes import eval_shape
+from rune.transforms.compile.jit import jit
+from rune.transforms.eval_shape import eval_shape
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Table = tuple[Sequence[float], Sequence[float]]

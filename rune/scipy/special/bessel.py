@@ -12,7 +12,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune.scipy.special import tables_bessel as tables
 from rune.scipy.special.arguments import centred, elementwise, polynomial, quotient
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 _I0 = tuple(1.0 / math.factorial(k) ** 2 for k in range(34))
 _I1 = tuple(0.5 / (math.factorial(k) * math.factorial(k + 1)) for k in range(34))

@@ -19,7 +19,7 @@ from rune.numpy.arguments import static_count
 from rune.scipy.special import tables_bessel as tables
 from rune.scipy.special.arguments import elementwise, quotient, reals
 from rune.scipy.special.bessel import odd_over
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 _ROOT_HALF = math.sqrt(0.5)
 

@@ -21,7 +21,7 @@ from rune.scipy.special.gammas import (
     log_gamma_of_positive,
     stirling_series,
 )
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 _ODD = tuple(1 / (2 * k + 3) for k in range(18))
 

@@ -10,7 +10,7 @@ from rune import ops
 from rune.numpy.arguments import static_count
 from rune.scipy.special.arguments import elementwise, undefined
 from rune.scipy.special.densities import deviance
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 
 @elementwise

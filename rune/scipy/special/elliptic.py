@@ -7,7 +7,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune.scipy.special.arguments import elementwise
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 _STEPS = 7  # each squares the distance; the first ones bring far apart numbers together
 _FAR_STEPS = 5

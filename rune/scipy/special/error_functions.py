@@ -25,7 +25,7 @@ from rune.scipy.special.tables_error import (
     ERFC_INV_NEAR,
     ERFCX,
 )
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2 = math.sqrt(2)

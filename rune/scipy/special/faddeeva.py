@@ -19,7 +19,7 @@ from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import promoted
 from rune.scipy.special.arguments import as_array, elementwise
 from rune.scipy.special.error_functions import normal_cdf
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 _POINTS = 11
 _STEP = math.sqrt(math.pi / (_POINTS + 1))

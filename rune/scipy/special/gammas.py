@@ -14,7 +14,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune.scipy.special.arguments import elementwise, polynomial, quotient, undefined
 from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_ROOT
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 SHIFT = 8  # from where the asymptotic series are exact
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)

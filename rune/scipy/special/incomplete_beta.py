@@ -17,8 +17,8 @@ from rune.scipy.special.arguments import elementwise
 from rune.scipy.special.densities import log_beta_power
 from rune.scipy.special.inversion import invert
 from rune.scipy.special.loops import Limit, State
-from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.forward import jvp
+from rune.transforms.custom.jvp import custom_jvp
+from rune.transforms.derivatives.directional import jvp
 
 
 def _below(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:

@@ -23,8 +23,8 @@ from rune.scipy.special.gammas import log_gamma, log_gamma_near_one
 from rune.scipy.special.inversion import invert
 from rune.scipy.special.loops import Limit, State
 from rune.scipy.special.tables_gamma import TEMME
-from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.forward import jvp
+from rune.transforms.custom.jvp import custom_jvp
+from rune.transforms.derivatives.directional import jvp
 
 
 def _series_start(a: Any, x: Any) -> State:

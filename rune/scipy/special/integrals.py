@@ -14,7 +14,7 @@ from rune.scipy.special import tables_integrals as tables
 from rune.scipy.special.arguments import centred, elementwise, polynomial, quotient
 from rune.scipy.special.gammas import digamma, gamma_function
 from rune.scipy.special.loops import Limit, State
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 _EULER_GAMMA = 0.5772156649015329
 _EIN = tuple((-1.0) ** k / ((k + 1) * math.factorial(k + 1)) for k in range(20))

@@ -17,7 +17,7 @@ from rune.errors import DtypeError
 from rune.ops import complex_numbers as parts
 from rune.ops.promote import promoted
 from rune.scipy.special.arguments import as_array
-from rune.transforms.custom_jvp import custom_jvp
+from rune.transforms.custom.jvp import custom_jvp
 
 _STEPS = 60
 

@@ -16,9 +16,9 @@ import rune.numpy as rnp
 from rune import tree
 from rune.control import while_loop
 from rune.scipy.special.arguments import as_array
-from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.custom_rules import SymbolicZero
-from rune.transforms.forward import jvp
+from rune.transforms.custom.jvp import custom_jvp
+from rune.transforms.custom.rules import SymbolicZero
+from rune.transforms.derivatives.directional import jvp
 
 CALM = 2  # steps in a row that must change nothing before a lane is done
 

@@ -19,8 +19,8 @@ from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.faddeeva import owens_t
 from rune.scipy.special.gammas import digamma, log_gamma, zeta_of
 from rune.scipy.stats.family import Continuous, positive
-from rune.transforms.custom_jvp import custom_jvp
-from rune.transforms.forward import jvp
+from rune.transforms.custom.jvp import custom_jvp
+from rune.transforms.derivatives.directional import jvp
 
 _EULER_GAMMA = 0.5772156649015329
 _LOG_2PI = math.log(2 * math.pi)

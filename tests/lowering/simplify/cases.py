@@ -20,7 +20,7 @@ from rune.lowering.simplify import (
     fold_constants,
     simplify_algebra,
 )
-from rune.transforms.stage import parse_program
+from rune.transforms.programs.make_program import parse_program
 
 PASSES: dict[str, Pass[Program]] = {
     module.PASS.name: module.PASS

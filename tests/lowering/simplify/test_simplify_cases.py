@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from rune.core.check import check_program
-from rune.transforms.stage import parse_program
+from rune.transforms.programs.make_program import parse_program
 from tests.lowering.simplify.cases import PASSES, Case, normal, read_cases
 
 CASES = [

@@ -1,0 +1,1 @@
+"""cond and switch: one of several programs, chosen by a number."""

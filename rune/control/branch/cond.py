@@ -1,0 +1,164 @@
+"""cond and switch: one of several functions, chosen by a value, for results of one type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.control.branch.primitive import cond as cond_primitive
+from rune.control.tracing import Traced, interned, retyped, share_captured, tell_one_of, trace
+from rune.core.interpreter import literal, type_of
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, TransformError
+from rune.ops import cast, max, min, ne
+from rune.ops.promote import opened
+from rune.transforms.arguments import require_callable, value_leaves
+from rune.transforms.derivatives.flat_functions import Flat, is_layout
+from rune.transforms.tree_difference import mismatch, paths
+
+_MISSING = object()
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _MISSING,
+) -> Any:
+    """`true_fun(*operands)` where `pred`, else `false_fun(*operands)`; only one of them runs.
+
+    pred:      a bool or real number, which is true unless it is 0.
+    operands:  trees of arrays; both functions take them, and may close over others.
+    operand:   one operand, as a keyword.
+    Both functions are traced, and must return equal trees, shapes and dtypes. Under vmap with a
+    different `pred` in every lane both run, and each lane selects; derivatives then see only what
+    was selected.
+
+    Shapes: pred []; operands any -> those that both functions return.
+    Types:  those that both functions return.
+    Errors: TransformError where the results differ, naming the leaf; ArgumentError for a `pred`
+            that is no scalar, or what cannot be called.
+
+    >>> import rune
+    >>> rune.cond(True, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
+    Array(6., f32*[], cpu:0)
+    """
+    for function in (true_fun, false_fun):
+        require_callable("cond", function)
+    given = operands if operand is _MISSING else (operand,)
+    number = cast(_predicate(pred), dtypes.i32)
+    return _choose("cond", ("false_fun", "true_fun"), number, (false_fun, true_fun), given)
+
+
+def switch(
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING
+) -> Any:
+    """`branches[index](*operands)`; an index out of range means the nearest branch.
+
+    operands:  as for `cond`.
+    Shapes: index int[]; operands any -> those that every branch returns.
+    Types:  those that every branch returns.
+    Errors: ArgumentError for an index that is no integer, or no branches; TransformError for
+            branches of different types.
+
+    >>> import rune
+    >>> rune.switch(7, [lambda x: x, lambda x: -x], 1.0)
+    Array(-1., f32*[], cpu:0)
+    """
+    if not isinstance(branches, Sequence):
+        raise ArgumentError(
+            f"switch: cannot choose from {type(branches).__name__} (a sequence required)"
+        )
+    if not branches:
+        raise ArgumentError("switch: cannot choose from no branches")
+    for function in branches:
+        require_callable("switch", function)
+    given = operands if operand is _MISSING else (operand,)
+    number = _index(index, len(branches))
+    if len(branches) == 1:
+        return tree.map(opened, branches[0](*given))
+    names = [f"branches[{i}]" for i in range(len(branches))]
+    return _choose("switch", names, number, branches, given)
+
+
+def _scalar(name: str, what: str, value: Any, allowed: frozenset[np.dtype], kind: str) -> Any:
+    """The value, if it is an array or number of rank 0 and of an allowed dtype."""
+    leaves, treedef = tree.flatten(value)
+    if treedef.num_nodes != 1 or not leaves:
+        raise ArgumentError(f"{name}: cannot take {type(value).__name__} as {what}")
+    (scalar,) = value_leaves(name, leaves, treedef)
+    found = type_of(scalar)
+    if found.shape or found.dtype not in allowed:
+        raise ArgumentError(f"{name}: cannot take {found} as {what} (rank 0, {kind} required)")
+    return scalar
+
+
+def _predicate(pred: Any) -> Any:
+    """A bool of rank 0."""
+    value = _scalar("cond", "pred", pred, dtypes.ANY - dtypes.COMPLEX, "bool or real number")
+    dtype = type_of(value).dtype
+    return value if dtype == dtypes.bool_ else ne(value, literal(0, dtype))
+
+
+def _index(index: Any, count: int) -> Any:
+    """The number of a branch as i32; a wider integer is clamped in its own dtype first."""
+    value = _scalar("switch", "the index", index, dtypes.INTEGER, "integer")
+    dtype = type_of(value).dtype
+    if dtype in (dtypes.u32, dtypes.i64, dtypes.u64):
+        value = max(min(value, literal(count - 1, dtype)), literal(0, dtype))
+    return cast(value, dtypes.i32)
+
+
+def _choose(
+    name: str, labels: Sequence[str], number: Any, functions: Sequence[Callable[..., Any]],
+    operands: Sequence[Any],
+) -> Any:  # fmt: skip
+    leaves, treedef = tree.flatten(tuple(operands))
+    leaves = value_leaves(name, leaves, treedef)
+    types = [type_of(x) for x in leaves]
+    traced = [trace(Flat(name, f, treedef), types) for f in functions]
+    _check_results(name, labels, traced)
+    traced, strong = share_captured(traced), _joint_types(traced)
+    branches = tuple(interned(retyped(t, strong)) for t in traced)
+    tell_one_of(traced)
+    outs = cond_primitive(number, *traced[0].captured, *leaves, branches=branches)
+    return tree.unflatten(traced[0].out_tree, outs)
+
+
+def _joint_types(traced: Sequence[Traced]) -> list[ArrayType]:
+    """A result is weak if it is weak in every branch."""
+    return [
+        ArrayType(row[0].shape, row[0].dtype, all(t.weak for t in row))
+        for row in zip(*(t.out_types for t in traced), strict=True)
+    ]
+
+
+def _check_results(name: str, labels: Sequence[str], traced: Sequence[Traced]) -> None:
+    first = traced[0]
+    for label, other in zip(labels, traced):
+        if other.out_tree != first.out_tree:
+            raise TransformError(
+                f"{name}: cannot choose between results of different structures "
+                f"({_difference(first.out_tree, other.out_tree, labels[0], label)})",
+                hint="return the same containers and keys from every branch",
+            )
+        for path, a, b in zip(paths(first.out_tree), first.out_types, other.out_types):
+            if not is_layout(a, b):
+                raise TransformError(
+                    f"{name}: cannot choose between results of different types "
+                    f"(result{path} is {a} from {labels[0]}, {b} from {label})",
+                    hint="convert one of them, so that shapes and dtypes agree",
+                )
+
+
+def _difference(a: Any, b: Any, of_a: str, of_b: str) -> str:
+    return mismatch(
+        a, b,
+        lambda path: f"result{path} comes from {of_a} but not from {of_b}",
+        lambda path: f"result{path} comes from {of_b} but not from {of_a}",
+        f"{{}} comes from {of_a}, {{}} from {of_b}",
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Values defined by equations, whose derivatives do not look into the solver."""

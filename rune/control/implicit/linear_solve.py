@@ -1,0 +1,194 @@
+"""custom_linear_solve: the solution of A x = b by a function of the user's, with exact derivatives.
+
+The equation holds four programs: x -> A x, b -> x, and both of the transpose of A. Its rules never
+look into how the solution is found:
+
+    derivative   A dx = db - dA x, solved by the same function
+    transpose    of the map from b to x: the solution of Aᵀ y = x̄
+
+Source: Blondel et al. 2022, Efficient and Modular Implicit Differentiation, arXiv:2105.15183.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rune import tree
+from rune.control.programs import parts, run_equation
+from rune.control.tracing import Traced, interned, share_captured, tell_one_of, trace
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.sizes import match_sizes, type_with_sizes
+from rune.core.types import ArrayType
+from rune.errors import TransformError
+from rune.ops import neg, sub
+from rune.ops.family import zeros_of
+from rune.ops.movement import repeat_lane
+from rune.transforms.arguments import require_callable, value_leaves
+from rune.transforms.batching.vmap import batch_program
+from rune.transforms.derivatives.flat_functions import Flat, is_layout
+from rune.transforms.derivatives.jvp import jvp_program
+from rune.transforms.derivatives.linear_transpose import linear_transpose
+
+Params = Mapping[str, Any]
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """x with matvec(x) = b, found by solve(matvec, b).
+
+    matvec:           a linear function of a tree like `b`; it may close over traced values
+    solve:            solve(matvec, b) -> x, or (x, auxiliary) with `has_aux`; it need not be
+                      differentiable: a loop until convergence, a callback
+    transpose_solve:  the same for the transposed function; without it reverse mode is refused
+    symmetric:        A is its own transpose: `solve` serves both
+
+    Shapes: b any -> x of the shapes of b.
+    Types:  those of b.
+    Errors: TransformError where the solution is no tree like b, or reverse mode has no
+            transpose_solve.
+
+    >>> import rune, rune.numpy as rnp
+    >>> def root(a):
+    ...     by_division = lambda matvec, b: b / matvec(rnp.ones_like(b))
+    ...     return rune.lax.custom_linear_solve(lambda x: a * x, 6.0, by_division, symmetric=True)
+    >>> float(root(2.0)), float(rune.grad(root)(2.0))
+    (3.0, -1.5)
+    """
+    for function in (matvec, solve):
+        require_callable("custom_linear_solve", function)
+    back = solve if symmetric else transpose_solve
+    leaves, treedef = tree.flatten(b)
+    given = value_leaves("custom_linear_solve", leaves, treedef)
+    types = [type_of(x).strong() for x in given]
+    _, argument_tree = tree.flatten((b,))
+    vecmat = matvec if symmetric else _transposed(matvec, tree.unflatten(treedef, types))
+    chosen = [matvec, lambda v: solve(matvec, v)]
+    chosen += [] if back is None else [vecmat, lambda v: back(vecmat, v)]
+    flats = [Flat("custom_linear_solve", f, argument_tree) for f in chosen]
+    traced = share_captured([trace(f, types) for f in flats])
+    _check(traced, types, has_aux)
+    tell_one_of(traced)
+    operator, program, *other = (interned(t.program) for t in traced)
+    outs = linear_solve(
+        *traced[0].captured, *given, consts=len(traced[0].captured), operator=operator,
+        program=program, transposed=tuple(other),
+    )  # fmt: skip
+    return tree.unflatten(traced[1].out_tree, outs)
+
+
+def _transposed(matvec: Callable[[Any], Any], like: Any) -> Callable[[Any], Any]:
+    return lambda v: linear_transpose(matvec, like)(v)[0]
+
+
+def _check(traced: Sequence[Traced], types: Sequence[ArrayType], has_aux: bool) -> None:
+    names = ("matvec(x)", "solve(matvec, b)", "its transpose", "transpose_solve(vecmat, b)")
+    for name, found, is_solution in zip(names, traced, (False, True, False, True), strict=False):
+        outs = found.out_types[: len(types)] if has_aux and is_solution else found.out_types
+        if len(outs) != len(types) or not all(map(is_layout, outs, types)):
+            text = ", ".join(map(str, outs))
+            wanted = ", ".join(map(str, types))
+            raise TransformError(
+                f"custom_linear_solve: cannot take {name} ({text} in the place of {wanted})"
+            )
+
+
+# --- rules ------------------------------------------------------------------------------------
+
+
+def _type_rule(*types: ArrayType, program: Program, **_: Any) -> tuple[ArrayType, ...]:
+    sizes = match_sizes(program.input_types, types, f"{program.name}: cannot run")
+    return tuple(type_with_sizes(t, sizes) for t in program.output_types)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+    """A dx = db - dA x."""
+    outs = linear_solve(*primals, **params)
+    consts, _ = parts(primals, params["consts"])
+    dconsts, db = parts(tangents, params["consts"])
+    solution = outs[: len(db)]
+    rest = [None] * (len(outs) - len(db))
+    moved = _moved_operator(params["operator"], consts, dconsts, solution)
+    rhs = [_difference(t, m) for t, m in zip(db, moved, strict=True)]
+    if all(x is None for x in rhs):
+        return outs, [None] * len(outs)
+    filled = [zeros_of(type_of(x)) if r is None else r for r, x in zip(rhs, solution, strict=True)]
+    return outs, [*linear_solve(*consts, *filled, **params)[: len(db)], *rest]
+
+
+def _moved_operator(
+    operator: Program, consts: Sequence[Any], dconsts: Sequence[Any], x: Sequence[Any]
+) -> list[Any]:
+    """dA x; None where it is zero."""
+    nonzero = (*(d is not None for d in dconsts), *(False for _ in x))
+    if not any(nonzero):
+        return [None] * len(x)
+    program, found = jvp_program(operator, nonzero)
+    outs = iter(
+        eval_program(program, [*consts, *x, *(d for d in dconsts if d is not None)])[len(x) :]
+    )
+    return [next(outs) if is_there else None for is_there in found]
+
+
+def _difference(a: Any, b: Any) -> Any:
+    if b is None:
+        return a
+    return neg(b) if a is None else sub(a, b)
+
+
+def _transpose(
+    cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, consts: int, operator: Program,
+    program: Program, transposed: tuple[Program, ...],
+) -> list[Any]:  # fmt: skip
+    """Aᵀ b̄ = x̄."""
+    known, b = parts(inputs, consts)
+    if any(linear[:consts]) or not all(linear[consts:]):
+        raise TransformError("custom_linear_solve: cannot transpose (it is linear in b alone)")
+    if not transposed:
+        raise TransformError(
+            "custom_linear_solve: cannot transpose (no transpose_solve)",
+            hint="pass transpose_solve=, or symmetric=True",
+        )
+    filled = [zeros_of(t) if ct is None else ct for ct, t in zip(cts, b, strict=False)]
+    outs = linear_solve(
+        *known, *filled, consts=consts, operator=transposed[0], program=transposed[1],
+        transposed=(operator, program),
+    )  # fmt: skip
+    return [*(None for _ in known), *outs[: len(b)]]
+
+
+def _batch(
+    batched: Sequence[bool], size: Any, *args: Any, consts: int, operator: Program,
+    program: Program, transposed: tuple[Program, ...],
+) -> tuple[list[Any], list[bool]]:  # fmt: skip
+    """Every lane's own system: the four programs on all lanes, whose vectors all have lanes."""
+    known, b = parts(args, consts)
+    flags = (*batched[:consts], *(True for _ in b))
+
+    def lanes(p: Program) -> Program:
+        return batch_program(p, flags, size, (True,) * len(p.outputs))[0]
+
+    given = [x if is_b else repeat_lane(x, size) for x, is_b in zip(b, batched[consts:])]
+    outs = linear_solve(
+        *known, *given, consts=consts, operator=lanes(operator), program=lanes(program),
+        transposed=tuple(map(lanes, transposed)),
+    )  # fmt: skip
+    return outs, [True] * len(outs)
+
+
+linear_solve = Primitive(
+    "custom_linear_solve", "control", _type_rule, transpose=_transpose, batch=_batch,
+    multiple_results=True, jvp_equation=_jvp,
+    run=lambda *args, **params: run_equation(linear_solve, args, params),
+    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    expand=lambda *args, program, **_: eval_program(program, args),
+)  # fmt: skip

@@ -1,0 +1,79 @@
+"""custom_root: where a function is zero, by a solver of the user's, with exact derivatives.
+
+At a root f(x, θ) = 0 for all θ near by, so (∂f/∂x) dx = -(∂f/∂θ) dθ: the derivative is one linear
+solve at the solution, however the solver got there.
+Source: the implicit function theorem; Blondel et al. 2022, arXiv:2105.15183.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rune import dtypes, tree
+from rune.core.interpreter import type_of
+from rune.ops import neg, zeros_like
+from rune.transforms.arguments import require_callable
+from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.jvp import custom_jvp
+from rune.transforms.derivatives.directional import jvp, linearize
+from rune.transforms.derivatives.flat_functions import float0_zeros
+
+Function = Callable[[Any], Any]
+
+
+def custom_root(
+    f: Function,
+    initial_guess: Any,
+    solve: Callable[[Function, Any], Any],
+    tangent_solve: Callable[[Function, Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """x with f(x) = 0, found by solve(f, initial_guess).
+
+    f:              a function of a tree like the guess, to a tree like it; it may close over what
+                    is differentiated
+    solve:          solve(f, guess) -> x, or (x, auxiliary) with `has_aux`; derivatives never look
+                    into it
+    tangent_solve:  tangent_solve(g, y) -> x with g(x) = y, for a linear function g; reverse mode
+                    transposes what it does
+    Derivatives are with respect to what `f` closes over; in the guess they are zero.
+    Shapes: initial_guess any -> x of the shapes and dtypes that `solve` returns.
+    Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError where trees are not alike.
+
+    >>> import rune
+    >>> from rune import lax
+    >>> def sqrt(a):
+    ...     newton = lambda f, x: lax.fori_loop(0, 20, lambda i, v: v - f(v) / (2 * v), x)
+    ...     return lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
+    >>> float(sqrt(4.0)), float(rune.grad(sqrt)(4.0))
+    (2.0, 0.25)
+    """
+    for function in (f, solve, tangent_solve):
+        require_callable("custom_root", function)
+    of_hidden, hidden = closure_convert(f, initial_guess)
+
+    def at(values: Any) -> Function:
+        return lambda x: of_hidden(x, *values)
+
+    @custom_jvp
+    def root(guess: Any, values: Any) -> Any:
+        return solve(at(values), guess)
+
+    @root.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        guess, values = primals
+        found = root(guess, values)
+        x, aux = found if has_aux else (found, None)
+        _, along_x = linearize(at(values), x)
+        _, moved = jvp(lambda v: at(v)(x), (values,), (tangents[1],))
+        tangent = tree.map(neg, tangent_solve(along_x, moved))
+        return found, (tangent, tree.map(_zeros, aux)) if has_aux else tangent
+
+    return root(initial_guess, hidden)
+
+
+def _zeros(leaf: Any) -> Any:
+    """The zero tangent of a leaf."""
+    type = type_of(leaf)
+    return zeros_like(leaf) if type.dtype in dtypes.INEXACT else float0_zeros(type)

@@ -1,0 +1,133 @@
+"""associative_scan: all prefixes of a sequence under an associative function, in log2(n) rounds.
+
+Source: the recursion on neighbours, Blelloch, Prefix Sums and Their Applications (1990).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune import tree
+from rune.core.interpreter import type_of
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, AxisError, TransformError
+from rune.ops import concatenate, reshape, slice_
+from rune.ops import reverse as reversed_axes
+from rune.ops.conventions import normalised_axis
+from rune.transforms.arguments import array_leaves, key_path, require_callable
+from rune.transforms.tree_difference import shown
+
+Leaves = Sequence[Any]
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """All prefixes `fn(...fn(fn(x0, x1), x2)..., xi)` of the slices of `elems` along `axis`.
+
+    fn:       associative; it takes two trees like `elems` with any size along `axis`, and works
+              on slices of equal number side by side.
+    elems:    a tree of arrays of equal size along `axis`.
+    reverse:  suffixes, combined from the last slice.
+    Cost:     `fn` is applied 2 log2(n) times, to n slices in all, each time side by side.
+
+    Shapes: each leaf [*A, N, *B], N slices along `axis`, kept.
+    Types:  those of `elems`; `fn` may return no wider ones.
+    Errors: AxisError where sizes along `axis` differ; TransformError where `fn` returns another
+            tree; ArgumentError where the size is symbolic.
+    Source: Blelloch, Prefix Sums and Their Applications (1990).
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.associative_scan(rnp.multiply, rnp.arange(1.0, 6.0))
+    Array([  1.,   2.,   6.,  24., 120.], f32[5], cpu:0)
+    """
+    require_callable("associative_scan", fn)
+    leaves, treedef = tree.flatten(elems)
+    leaves = array_leaves("associative_scan", leaves, treedef)
+    axes = [normalised_axis("associative_scan", axis, type_of(x)) for x in leaves]
+    _check_sizes(leaves, axes, treedef)
+    if not leaves:
+        return elems
+
+    def combine(a: Leaves, b: Leaves) -> list[Any]:
+        out = fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b))
+        found, out_tree = tree.flatten(out)
+        if out_tree != treedef:
+            raise TransformError(
+                "associative_scan: cannot combine elements into another structure "
+                f"({shown(treedef)} goes in, {shown(out_tree)} comes out)",
+                hint="return the same containers and keys as the elements",
+            )
+        values = array_leaves("associative_scan", found, out_tree)
+        for i, (x, made) in enumerate(zip(a, values, strict=True)):
+            _check_slices(type_of(x), type_of(made), key_path(i, treedef))
+        return values
+
+    given = [reversed_axes(x, axes=(a,)) for x, a in zip(leaves, axes)] if reverse else leaves
+    found = _prefixes(combine, list(given), axes)
+    if reverse:
+        found = [reversed_axes(x, axes=(a,)) for x, a in zip(found, axes)]
+    return tree.unflatten(treedef, found)
+
+
+def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: Any) -> None:
+    sizes = [type_of(x).shape[a] for x, a in zip(leaves, axes)]
+    for i, size in enumerate(sizes):
+        if not isinstance(size, int):
+            raise ArgumentError(
+                f"associative_scan: cannot divide a symbolic size ({size})",
+                hint="use rune.scan, whose length may be symbolic",
+            )
+        if size != sizes[0]:
+            raise AxisError(
+                f"associative_scan: cannot combine {sizes[0]} slices of "
+                f"elems{key_path(0, treedef)} with {size} of elems{key_path(i, treedef)}"
+            )
+
+
+def _check_slices(given: ArrayType, found: ArrayType, path: str) -> None:
+    if found.shape != given.shape:
+        raise TransformError(
+            f"associative_scan: cannot combine slices {given} of elems{path} into {found}",
+            hint="fn works on slices side by side, and returns as many as it takes",
+        )
+
+
+def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequence[int]) -> Any:
+    """Prefixes of pairs first; those of single slices lie between."""
+    n = operator.index(type_of(x[0]).shape[axes[0]])
+    if n < 2:
+        return x
+
+    def cut(xs: Leaves, start: int, limit: int, step: int = 1) -> list[Any]:
+        return [_slice(v, a, start, limit, step) for v, a in zip(xs, axes)]
+
+    pairs = combine(cut(x, 0, n - n % 2, 2), cut(x, 1, n, 2))
+    odd = _prefixes(combine, pairs, axes)  # ends at 1, 3, 5, ...
+    later = combine(cut(odd, 0, (n - 1) // 2), cut(x, 2, n, 2)) if n > 2 else []
+    first = cut(x, 0, 1)
+    even = [concatenate(f, v, axis=a) for f, v, a in zip(first, later, axes)] if later else first
+    return [_interleaved(e, o, a, n) for e, o, a in zip(even, odd, axes)]
+
+
+def _slice(x: Any, axis: int, start: int, limit: int, step: int) -> Any:
+    shape = type_of(x).shape
+    return slice_(
+        x,
+        start=tuple(start if i == axis else 0 for i in range(len(shape))),
+        limit=tuple(limit if i == axis else d for i, d in enumerate(shape)),
+        stride=tuple(step if i == axis else 1 for i in range(len(shape))),
+    )
+
+
+def _interleaved(even: Any, odd: Any, axis: int, count: int) -> Any:
+    """even[0], odd[0], even[1], odd[1], …: `count` slices."""
+    shape = type_of(even).shape
+    if type_of(odd).shape[axis] < shape[axis]:
+        odd = concatenate(odd, _slice(even, axis, 0, 1, 1), axis=axis)  # cut off again below
+    pair = (*shape[: axis + 1], 1, *shape[axis + 1 :])
+    both = concatenate(reshape(even, shape=pair), reshape(odd, shape=pair), axis=axis + 1)
+    whole = reshape(both, shape=(*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
+    return _slice(whole, axis, 0, count, 1)

@@ -1,0 +1,307 @@
+"""`scan`: a body applied step by step along rows of arrays; every language rule.
+
+    outs = scan consts carries arrays {body=program, length=, reverse=, unroll=, consts=, carries=}
+
+The body takes consts, carries and one row of each array, and yields the next carries and one row
+of each result. Reverse mode is a scan that keeps, as further results, what the linear part of a
+step reads, and a scan in the other direction over those. What no step changes is computed once,
+before the loop. Cotangents of consts add up in carries.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rune.control.loop_bodies import (
+    batch_body,
+    jvp_body,
+    pruned_body,
+    split_body,
+    transposed_body,
+)
+from rune.control.programs import (
+    Flags,
+    closed,
+    given,
+    is_layout,
+    matched,
+    merged,
+    parts,
+    refuse,
+    run_equation,
+    spread,
+    types_of,
+    where,
+    where_not,
+)
+from rune.control.saved_values import keep_of_scan
+from rune.control.scan.outer_products import Product, deferred
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import type_of
+from rune.core.lower import Control
+from rune.core.primitive import Primitive
+from rune.core.program import Equation, Program
+from rune.core.sizes import Sizes, type_with_sizes
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.ops import add, concatenate, reshape, slice_
+from rune.ops.family import zeros_like, zeros_of
+from rune.ops.movement import move_axis, repeat_lane
+from rune.transforms.checkpoint.saved_values import Keeps, Replay
+from rune.transforms.derivatives.linearize import Partial
+from rune.transforms.programs.size_witnesses import own_size
+
+Params = Mapping[str, Any]
+
+
+def row_type(type: ArrayType) -> ArrayType:
+    """The type of one row."""
+    return type.with_shape(type.shape[1:])
+
+
+def _row_types(types: Sequence[ArrayType], params: Params) -> tuple[ArrayType, ...]:
+    """The types of the body's inputs."""
+    whole, arrays = parts(types, params["consts"] + params["carries"])
+    if any(not t.shape or t.shape[0] != params["length"] for t in arrays):
+        refuse("scan", params["body"], types)
+    return (*whole, *map(row_type, arrays))
+
+
+def _sizes(types: Sequence[ArrayType], params: Params) -> Sizes:
+    return matched("scan", params["body"], _row_types(types, params))
+
+
+def _type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+    sizes, body = _sizes(types, params), params["body"]
+    found = [type_with_sizes(t, sizes) for t in body.output_types]
+    carries, rows = parts(found, params["carries"])
+    before = types[params["consts"] :][: params["carries"]]
+    if len(carries) != len(before) or not all(map(is_layout, carries, before)):
+        refuse("scan", body, types)
+    return (*carries, *(t.with_shape((params["length"], *t.shape)) for t in rows))
+
+
+def bind_scan(
+    body: Program, sizes: Sizes, consts: Sequence[Any], carries: Sequence[Any],
+    arrays: Sequence[Any], params: Params,
+) -> list[Any]:  # fmt: skip
+    """The results of a scan; its length, direction and unrolling are those of `params`."""
+    operands, changed = _equation(body, sizes, consts, carries, arrays, params)
+    return scan(*operands, **changed)
+
+
+def _equation(
+    body: Program, sizes: Sizes, consts: Sequence[Any], carries: Sequence[Any],
+    arrays: Sequence[Any], params: Params,
+) -> tuple[list[Any], Params]:  # fmt: skip
+    whole, leading = closed(body, sizes)
+    counts = {"consts": len(leading) + len(consts), "carries": len(carries)}
+    return [*leading, *consts, *carries, *arrays], {**params, **counts, "body": whole}
+
+
+def _interpret(
+    evaluate: Callable[..., list], *args: Any, body: Program, length: int, reverse: bool,
+    unroll: int, consts: int, carries: int,
+) -> list[Any]:  # fmt: skip
+    """The meaning: step by step, row by row."""
+    shared, state, arrays = parts(args, consts, carries)
+    rows: list[list[Any]] = []
+    for t in reversed(range(length)) if reverse else range(length):
+        outs = evaluate(body, [*shared, *state, *(_take(x, t) for x in arrays)])
+        state, row = parts(outs, carries)
+        rows.append(row)
+    if not rows:
+        types = _type_rule(
+            *map(type_of, args), body=body, length=length, consts=consts, carries=carries
+        )
+        return [*state, *map(zeros_of, types[carries:])]
+    ordered = rows[::-1] if reverse else rows
+    return [*state, *(_stack(column) for column in zip(*ordered, strict=True))]
+
+
+def _take(x: Any, row: int) -> Any:
+    found = type_of(x)
+    low, limit = (row, *(0,) * (found.ndim - 1)), (row + 1, *found.shape[1:])
+    return reshape(slice_(x, start=low, limit=limit, stride=(1,) * found.ndim),
+                   shape=found.shape[1:])  # fmt: skip
+
+
+def _stack(rows: Sequence[Any]) -> Any:
+    return concatenate(*(reshape(r, shape=(1, *type_of(r).shape)) for r in rows), axis=0)
+
+
+# --- derivatives ------------------------------------------------------------------------------
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+    counts = params["consts"], params["carries"]
+    body, carries, of_rows = jvp_body(params["body"], counts, given(tangents))
+    first, init, arrays = parts(list(zip(primals, tangents, strict=True)), *counts)
+    started = [(p, zeros_like(p) if c and t is None else t) for (p, t), c in zip(init, carries)]
+    consts, state, rows = map(_values_and_tangents, (first, started, arrays))
+    outs = bind_scan(body, {}, consts, state, rows, params)
+    last, their, results, theirs = parts(outs, len(carries), sum(carries), len(of_rows))
+    return [*last, *results], [*spread(their, carries), *spread(theirs, of_rows)]
+
+
+def _values_and_tangents(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+    return [*(p for p, _ in pairs), *(t for _, t in pairs if t is not None)]
+
+
+def _partial(
+    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Params
+) -> list[Any]:
+    known, operands, changed, carries, results = split_scan(args, tuple(unknown), params)
+    free = iter(partial.write(scan, operands, changed))
+    rest = iter(known)
+    order = (*carries, *results)
+    return [next(free) if u else next(rest) for u in order]
+
+
+def split_scan(
+    args: Sequence[Any], unknown: Flags, params: Params
+) -> tuple[list[Any], list[Any], Params, Flags, Flags]:
+    """The known results, the equation of the rest, and which carries and results are unknown.
+
+    An argument that is unknown may be its type: only the known ones are computed with.
+    """
+    counts = params["consts"], params["carries"]
+    split = split_body(params["body"], counts, unknown)
+    sizes = _sizes(types_of(args), params)
+    consts, init, arrays = parts(args, *counts)
+    of_consts, _, of_arrays = parts(unknown, *counts)
+    known_consts, known_init = where_not(consts, of_consts), where_not(init, split.carries)
+    known_arrays = where_not(arrays, of_arrays)
+    outs: list[Any] = []
+    if split.known.outputs:
+        outs = bind_scan(split.known, sizes, known_consts, known_init, known_arrays, params)
+    last, rows = parts(outs, len(known_init))
+    shared = shared_residuals(split, sizes, known_consts)
+    operands, changed = _equation(
+        split.unknown, sizes,
+        [*shared, *where(consts, of_consts)],
+        where(init, split.carries),
+        [
+            *(rows[n] for n in split.steps), *(known_arrays[n] for n in split.rows),
+            *where(arrays, of_arrays),
+        ],
+        params,
+    )  # fmt: skip
+    known = [*last, *rows[: split.results.count(False)]]
+    return known, operands, changed, split.carries, split.results
+
+
+def shared_residuals(split: Any, sizes: Sizes, consts: Sequence[Any]) -> list[Any]:
+    """The residuals that no step changes; those to be computed are computed here, once."""
+    whole, leading = closed(split.hoisted, sizes)
+    hoisted = eval_program(whole, [*leading, *(consts[n] for n in split.hoisted_from)])
+    return [*(consts[n] for n in split.shared), *hoisted]
+
+
+def _pull(cts: Sequence[Any], operands: Sequence[Any], params: Params) -> list[Any]:
+    """Cotangents of the operands of a scan that is linear in its carries; a linear operand is
+    given as its type.
+    """
+    counts = params["consts"], params["carries"]
+    types = types_of(operands)
+    is_type = [isinstance(x, ArrayType) for x in operands]
+    of_consts, _, of_arrays = parts(is_type, *counts)
+    linear = (*of_consts, *(True,) * counts[1], *of_arrays)
+    made, summed, carried, rows = transposed_body(params["body"], counts, linear, given(cts))
+    consts, _, arrays = parts(operands, *counts)
+    ct_carries, ct_rows = parts(cts, counts[1])
+    init = [
+        zeros_of(t) if ct is None else ct
+        for ct, t, c in zip(ct_carries, _type_rule(*types, **params), carried) if c
+    ]  # fmt: skip
+    totals = where(where(consts, of_consts), summed)  # as types
+    whole = deferred(made, of_consts.count(False), len(init), len(totals))
+    stays = tuple(p is None for p in whole.sums)
+    taken = [*where_not(arrays, of_arrays), *where(ct_rows, given(ct_rows))]
+    outs = bind_scan(
+        whole.body, _sizes(types, params), where_not(consts, of_consts),
+        [*init, *map(zeros_of, where(totals, stays))], taken,
+        {**params, "reverse": not params["reverse"]},
+    )  # fmt: skip
+    of_carry, in_loop, of_row, factors = parts(outs, len(init), sum(stays), sum(rows))
+    later = (_total(p, [*taken, *factors]) for p in whole.sums if p is not None)
+    of_const = merged(stays, in_loop, later)
+    return [
+        *spread(spread(of_const, summed), of_consts), *spread(of_carry, carried),
+        *spread(spread(of_row, rows), of_arrays),
+    ]  # fmt: skip
+
+
+def _total(products: Sequence[Product], rows: Sequence[Any]) -> Any:
+    return functools.reduce(add, (p.of(rows) for p in products))
+
+
+def _transpose(
+    cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, **params: Any
+) -> list[Any]:
+    consts, count = params["consts"], params["carries"]
+    if all(linear[consts : consts + count]):
+        return _pull(cts, inputs, params)
+    # A carry that is known, as a counter is: what it decides runs first.
+    _, operands, changed, carries, results = split_scan(inputs, tuple(linear), params)
+    found = _pull(where(cts, (*carries, *results)), operands, changed)
+    of_consts, _, of_arrays = parts(linear, consts, count)
+    free_consts, free_arrays = of_consts.count(True), of_arrays.count(True)
+    before, state, after = parts(found, changed["consts"], changed["carries"])
+    back = [
+        *spread(before[len(before) - free_consts :], of_consts), *spread(state, carries),
+        *spread(after[len(after) - free_arrays :], of_arrays),
+    ]  # fmt: skip
+    return [ct if lin else None for ct, lin in zip(back, linear, strict=True)]
+
+
+# --- lanes ------------------------------------------------------------------------------------
+
+
+def _batch(
+    batched: Sequence[bool], size: Size, *args: Any, **params: Any
+) -> tuple[list[Any], list[bool]]:
+    counts, body = (params["consts"], params["carries"]), params["body"]
+    made, carries, rows = batch_body(body, counts, tuple(batched), own_size(size, body))
+    consts, init, arrays = parts(args, *counts)
+    _, of_init, of_arrays = parts(batched, *counts)
+    started = [
+        repeat_lane(x, size) if c and not b else x for x, b, c in zip(init, of_init, carries)
+    ]
+    moved = [move_axis(x, 0, 1) if b else x for x, b in zip(arrays, of_arrays)]
+    outs = bind_scan(made, {}, consts, started, moved, params)
+    values, results = parts(outs, counts[1])
+    back = [move_axis(x, 1, 0) if b else x for x, b in zip(results, rows)]
+    return [*values, *back], [*carries, *rows]
+
+
+# --- unused results ---------------------------------------------------------------------------
+
+
+def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    params = equation.params
+    counts = params["consts"], params["carries"]
+    body, taken, carries = pruned_body(params["body"], counts, tuple(wanted))
+    changed = {"body": body, "consts": sum(taken[: counts[0]]), "carries": sum(carries)}
+    kept = (*carries, *wanted[counts[1] :])
+    return replace(
+        equation,
+        operands=tuple(where(equation.operands, taken)),
+        results=tuple(where(equation.results, kept)),
+        params={**params, **changed},
+    )
+
+
+def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
+    return keep_of_scan(equation, keeps, _sizes(types_of(equation.operands), equation.params))
+
+
+scan = Primitive(
+    "scan", "control", _type_rule,
+    transpose=_transpose, batch=_batch, multiple_results=True, lower=Control.SCAN,
+    run=lambda *args, **params: run_equation(scan, args, params), interpret=_interpret,
+    jvp_equation=_jvp, partial_equation=_partial, dead_code=_dead_code, keeping=_keeping,
+)  # fmt: skip

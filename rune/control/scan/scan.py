@@ -1,0 +1,219 @@
+"""scan and map: a function applied to row after row, in one loop, whatever the number of rows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune import tree
+from rune.control.carry_types import Carry, settle
+from rune.control.scan.primitive import row_type
+from rune.control.scan.primitive import scan as scan_primitive
+from rune.control.tracing import Traced, interned, retyped, trace
+from rune.core.interpreter import Tracer, type_of
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size
+from rune.errors import ArgumentError, AxisError, TracerIntegerConversionError
+from rune.ops import concatenate, reshape, slice_
+from rune.transforms.arguments import key_path, require_callable, value_leaves
+from rune.transforms.batching.vmap import vmap
+from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.tree_difference import kind_of
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """Apply `carry, y = f(carry, x)` to one row of `xs` after the other; (last carry, stacked ys).
+
+    init:     the first carry, a tree of arrays. A Python number takes the dtype that `f` returns.
+    xs:       a tree of arrays with equal leading axes, over which the rows run; or None.
+    length:   the number of steps; needed where xs has no arrays. It may be a symbolic size.
+    reverse:  from the last row to the first; ys stand in the order of xs all the same.
+    unroll:   how many steps to write out per iteration, a request; True for all of them.
+    `f` is traced once. Compile time does not depend on the number of steps, and reverse-mode
+    derivatives keep what each step needs.
+
+    Shapes: carry any, kept; xs [N, *S] -> ys [N, *T], where `f` makes [*T] of [*S].
+    Types:  those of the carry, kept; those that `f` returns for ys.
+    Errors: TransformError where the carry changes its type, naming the leaf; AxisError for leading
+            axes that differ; ArgumentError where the number of steps is not known.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.scan(lambda total, x: (total + x, total), 0.0, rnp.arange(4.0))
+    (Array(6., f32[], cpu:0), Array([0., 0., 1., 3.], f32[4], cpu:0))
+    """
+    _, treedef = tree.flatten(init)
+    return scan_named(Carry("scan", treedef), f, init, xs, length, reverse, unroll)
+
+
+def scan_named(
+    carry: Carry, f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, length: Any,
+    reverse: bool, unroll: int | bool,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`scan`, as messages are to speak of it."""
+    require_callable(carry.name, f)
+    first, init_tree = tree.flatten(init)
+    rows, rows_tree = tree.flatten(xs)
+    first = value_leaves(carry.name, first, init_tree)
+    rows = value_leaves(carry.name, rows, rows_tree)
+    steps = _steps(carry.name, rows, rows_tree, length)
+    row_types = [row_type(type_of(x)) for x in rows]
+    _, treedef = tree.flatten((init, xs))
+    body = _Body(f, init_tree)
+
+    def trace_body(types: Sequence[ArrayType]) -> Traced:
+        traced = trace(Flat(carry.name, body, treedef), [*types, *row_types], is_step=True)
+        carry.check_tree(body.carry_tree)
+        return traced
+
+    values, traced = settle(trace_body, first)
+    types = [type_of(v) for v in values]
+    carry.check(types, traced)
+    traced.tell()
+    carries = [*traced.counter, *values]
+    outs = scan_primitive(
+        *traced.captured, *carries, *rows, body=interned(retyped(traced, types)), length=steps,
+        reverse=bool(reverse), unroll=_written_out(unroll, steps), consts=len(traced.captured),
+        carries=len(carries),
+    )  # fmt: skip
+    return tree.unflatten(traced.out_tree, outs[len(traced.counter) :])
+
+
+class _Body:
+    """The user's function, held to returning a pair."""
+
+    def __init__(self, function: Callable[..., Any], init_tree: Any):
+        self.function, self.carry_tree = function, init_tree
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, carry: Any, x: Any) -> tuple[Any, Any]:
+        found = self.function(carry, x)
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            raise ArgumentError(
+                f"scan: cannot take {kind_of(found)} as the result of a step "
+                "(a pair (carry, y) required)",
+                hint="return (carry, None) if there is nothing to stack",
+            )
+        self.carry_tree = tree.structure(found[0])
+        return tuple(found)
+
+
+def _steps(name: str, rows: Sequence[Any], treedef: Any, length: Any) -> Size:
+    """The number of steps, which all leading axes and `length` must agree on."""
+    found = [
+        (f"xs{key_path(i, treedef)}", _leading(name, x, i, treedef)) for i, x in enumerate(rows)
+    ]
+    if length is not None:
+        found.append(("length", _as_length(name, length)))
+    if not found:
+        raise ArgumentError(
+            f"{name}: cannot tell the number of steps (xs has no arrays)",
+            hint="pass length=" if name == "scan" else None,
+        )
+    first, steps = found[0]
+    for other, size in found[1:]:
+        if size != steps:
+            raise AxisError(
+                f"{name}: cannot step through {steps} rows of {first} and {size} of {other}"
+            )
+    return steps
+
+
+def _leading(name: str, x: Any, number: int, treedef: Any) -> Size:
+    shape = type_of(x).shape
+    if not shape:
+        raise AxisError(
+            f"{name}: cannot step through xs{key_path(number, treedef)} of type {type_of(x)} "
+            "(it has no rows)",
+            hint="close over what is the same in every step",
+        )
+    return shape[0]
+
+
+def _as_length(name: str, length: Any) -> Size:
+    if isinstance(length, Dim):
+        return length
+    try:
+        found = operator.index(length)
+    except TypeError as error:
+        if isinstance(length, Tracer):
+            raise TracerIntegerConversionError(
+                f"{name}: cannot use a traced value as length (a traced {length.type})",
+                hint="a number of steps known only at run time is what while_loop is for",
+            ) from error
+        raise ArgumentError(
+            f"{name}: cannot use {type(length).__name__} as length (an integer required)"
+        ) from None
+    if found < 0:
+        raise ArgumentError(f"{name}: cannot take {found} steps")
+    return found
+
+
+def _written_out(unroll: int | bool, steps: Size) -> int:
+    if isinstance(unroll, bool):
+        return max(steps, 1) if unroll and isinstance(steps, int) else 1
+    if unroll < 0:
+        raise ArgumentError(f"scan: cannot write out {unroll} steps (at least 0 required)")
+    return max(operator.index(unroll), 1)
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """`f` applied to one row of `xs` after the other, the results stacked.
+
+    Unlike vmap it works on one row at a time, and needs the memory of one.
+    batch_size:  so many rows at once, by vmap; what remains is one smaller batch.
+
+    Shapes: xs [N, *S] -> [N, *T], where `f` makes [*T] of [*S]. Types: those that `f` returns.
+    Errors: those of scan; ArgumentError for a batch_size below 1.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.map(lambda x: x * 2.0, rnp.arange(5.0), batch_size=2)
+    Array([0., 2., 4., 6., 8.], f32[5], cpu:0)
+    """
+    require_callable("map", f)
+    if batch_size is None:
+        return _mapped(f, xs)
+    leaves, treedef = tree.flatten(xs)
+    leaves = value_leaves("map", leaves, treedef)
+    size, steps = operator.index(batch_size), _steps("map", leaves, treedef, None)
+    if size < 1:
+        raise ArgumentError(f"map: cannot take batches of {size} (at least 1 required)")
+    whole, rest = steps // size, steps % size
+    batched = vmap(f)
+    batches = [_batches(x, whole, size) for x in leaves]
+    found = tree.map(_joined, _mapped(batched, tree.unflatten(treedef, batches)))
+    if rest == 0:
+        return found
+    last = batched(tree.unflatten(treedef, [_rows(x, whole * size, steps) for x in leaves]))
+    return tree.map(lambda a, b: concatenate(a, b, axis=0), found, last)
+
+
+def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
+    def step(carry: Any, x: Any) -> tuple[Any, Any]:
+        return carry, f(x)
+
+    step.__name__ = getattr(f, "__name__", "f")
+    return scan_named(Carry("map", tree.structure(None)), step, None, xs, None, False, 1)[1]
+
+
+def _batches(x: Any, count: Size, size: int) -> Any:
+    found = _rows(x, 0, count * size)
+    return reshape(found, shape=(count, size, *type_of(found).shape[1:]))
+
+
+def _rows(x: Any, start: Size, limit: Size) -> Any:
+    shape = type_of(x).shape
+    rest = (0,) * (len(shape) - 1)
+    return slice_(x, start=(start, *rest), limit=(limit, *shape[1:]), stride=(1,) * len(shape))
+
+
+def _joined(x: Any) -> Any:
+    count, size, *rest = type_of(x).shape
+    return reshape(x, shape=(count * size, *rest))

@@ -1,0 +1,197 @@
+"""while_loop and fori_loop: a function applied as long as a condition holds, or so many times."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dims, dtypes, tree
+from rune.control.carry_types import Carry, settle
+from rune.control.programs import with_inputs
+from rune.control.scan.scan import scan_named
+from rune.control.tracing import NUMBER, Traced, interned, retyped, trace
+from rune.control.while_loop.checkpoints import DEFAULT, Policy
+from rune.control.while_loop.primitive import while_
+from rune.core.interpreter import type_of
+from rune.core.program import Program
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size
+from rune.errors import ArgumentError, TransformError
+from rune.ops.family import size_value
+from rune.ops.promote import promoted
+from rune.transforms.arguments import require_callable, value_leaves
+from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.tree_difference import shown
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    *,
+    reverse: Policy = DEFAULT,
+) -> Any:
+    """Apply `body_fun` to a tree of arrays as long as `cond_fun` of it is true; the last tree.
+
+    cond_fun:  gives one bool of rank 0.
+    init_val:  the first value, a tree. A Python number takes the dtype
+               that `body_fun` returns.
+    reverse:   what reverse-mode derivatives keep: Checkpoints(count), in memory that does not grow
+               with the number of steps, or GrowingResiduals().
+    Both functions are traced once. Under vmap the loop goes on while any lane does; lanes that
+    have finished keep their value.
+
+    Shapes: init_val any, its tree and shapes kept. Types: those of init_val.
+    Errors: TransformError where the value changes its type, naming the leaf, or `cond_fun` gives
+            no bool.
+
+    >>> import rune
+    >>> rune.while_loop(lambda x: x < 100.0, lambda x: x * 2.0, 3.0)
+    Array(192., f32*[], cpu:0)
+    >>> rune.grad(lambda x: rune.while_loop(lambda v: v < 100.0, lambda v: v * v, x))(3.0)
+    Array(17496., f32*[], cpu:0)
+    """
+    for function in (cond_fun, body_fun):
+        require_callable("while_loop", function)
+    _, treedef = tree.flatten(init_val)
+    return _while_named(Carry("while_loop", treedef), cond_fun, body_fun, init_val, reverse)
+
+
+def _while_named(
+    carry: Carry, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any,
+    reverse: Policy,
+) -> Any:  # fmt: skip
+    """`while_loop`, as messages are to speak of it."""
+    first, treedef = tree.flatten(init_val)
+    first = value_leaves(carry.name, first, treedef)
+    _, args_tree = tree.flatten((init_val,))
+
+    def trace_body(types: Sequence[ArrayType]) -> Traced:
+        traced = trace(Flat(carry.name, body_fun, args_tree), types, is_step=True)
+        carry.check_tree(traced.out_tree)
+        return traced
+
+    values, body = settle(trace_body, first)
+    types = [type_of(v) for v in values]
+    carry.check(types, body)
+    condition = trace(Flat(carry.name, cond_fun, args_tree), types)
+    _check_condition(condition)
+    body.tell()
+    outs = while_(
+        *condition.captured, *body.captured, *body.counter, *values,
+        condition=interned(_beside_number(condition) if body.numbered else condition.program),
+        body=interned(retyped(body, types)), condition_consts=len(condition.captured),
+        body_consts=len(body.captured), reverse=reverse,
+    )  # fmt: skip
+    return tree.unflatten(treedef, outs[len(body.counter) :])
+
+
+def _beside_number(condition: Traced) -> Program:
+    """The condition of a loop whose first carry is the number of the step."""
+    consts, types = len(condition.captured), condition.program.input_types
+    positions = tuple(i if i < consts else i + 1 for i in range(len(types)))
+    return with_inputs(condition.program, positions, (*types[:consts], NUMBER, *types[consts:]))
+
+
+def _check_condition(traced: Traced) -> None:
+    if traced.needs:
+        raise TransformError(
+            "while_loop: cannot draw in cond_fun", hint="draw in body_fun, and carry the number"
+        )
+    found = ", ".join(map(str, traced.out_types))
+    if traced.out_tree.num_nodes != 1 or traced.out_types != (ArrayType((), dtypes.bool_),):
+        found = found or shown(traced.out_tree)
+        raise TransformError(
+            f"while_loop: cannot go on while cond_fun gives ({found}) (one bool[] required)",
+            hint="compare, as in x > 0, and reduce with rune.numpy.any or all",
+        )
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+    reverse: Policy = DEFAULT,
+) -> Any:
+    """`for i in range(lower, upper): value = body_fun(i, value)`; the last value.
+
+    lower, upper:  integers. Python's (or symbolic sizes) give a scan of known length; traced ones,
+                   or arrays, a while_loop.
+    unroll:        as in scan, for a known length.
+    reverse:       as in while_loop, for one that is not known.
+
+    Shapes: lower and upper int[]; init_val any, kept. Types: those of init_val.
+    Errors: as scan and while_loop; ArgumentError for bounds that are no integers, or `unroll`
+            where the length is not known.
+
+    >>> import rune
+    >>> rune.fori_loop(0, 4, lambda i, x: x * 2.0 + i, 1.0)
+    Array(27., f32*[], cpu:0)
+    """
+    require_callable("fori_loop", body_fun)
+    first, last = _static(lower), _static(upper)
+    if first is not None and last is not None:
+        length = _length(first, last)
+        if length is not None:
+            return _counted(first, length, body_fun, init_val, unroll)
+    if unroll is not None:
+        raise ArgumentError("fori_loop: cannot unroll a loop whose length is not known")
+    start, stop = promoted("fori_loop", _bound(lower), _bound(upper))
+    for bound in (start, stop):
+        type = type_of(bound)
+        if type.shape or type.dtype not in dtypes.INTEGER:
+            raise ArgumentError(f"fori_loop: cannot count to {type} (integer of rank 0 required)")
+
+    def step(state: Any) -> Any:
+        i, value = state
+        return i + 1, body_fun(i, value)
+
+    init = (start, init_val)
+    return _while_named(_counting(init), lambda s: s[0] < stop, step, init, reverse)[1]
+
+
+def _counting(init: tuple[Any, Any]) -> Carry:
+    """A carry behind a counter that the user does not see."""
+    return Carry("fori_loop", tree.structure(init), prefix="[1]")
+
+
+def _static(bound: Any) -> Size | None:
+    """A bound that is known while tracing."""
+    if isinstance(bound, Dim):
+        return bound
+    is_integer = isinstance(bound, int | np.integer) and not isinstance(bound, bool)
+    return operator.index(bound) if is_integer else None
+
+
+def _length(lower: Size, upper: Size) -> Size | None:
+    """The number of steps; None where it cannot be decided which bound is larger."""
+    if dims.at_most(upper, lower):
+        return 0
+    return upper - lower if dims.at_most(lower, upper) else None
+
+
+def _bound(bound: Any) -> Any:
+    if isinstance(bound, Dim):
+        return size_value(bound, dtypes.i32)
+    (value,) = value_leaves("fori_loop", [bound], tree.structure(bound))
+    return value
+
+
+def _counted(
+    lower: Size, length: Size, body_fun: Callable[[Any, Any], Any], init_val: Any,
+    unroll: int | bool | None,
+) -> Any:  # fmt: skip
+    def step(state: Any, _: None) -> tuple[Any, None]:
+        i, value = state
+        return (i + 1, body_fun(i, value)), None
+
+    step.__name__ = getattr(body_fun, "__name__", "body")
+    init, steps = (_bound(lower), init_val), 1 if unroll is None else unroll
+    (_, value), _ = scan_named(_counting(init), step, init, None, length, False, steps)
+    return value

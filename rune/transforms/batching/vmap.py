@@ -1,0 +1,242 @@
+"""vmap: run a function on every lane of a batch at once.
+
+Inside, a batched value carries its batch axis in front; `in_axes` are moved there on the way in
+and `out_axes` on the way out (movement is free: it becomes index expressions). A value without
+lanes stays unbatched, so what does not depend on the lane is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Literal
+
+from rune import effects, tree
+from rune.core import axes
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import Interpreter, current, type_of, use
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.errors import ArgumentError, AxisError, MissingRule
+from rune.ops.conventions import normalised_axis
+from rune.ops.movement import move_axis, repeat_lane
+from rune.transforms.arguments import array_leaves, named
+from rune.transforms.effect_boundaries import lanes
+from rune.transforms.programs.memo import per_program
+from rune.transforms.tracers import ValueTracer
+
+
+class BatchTracer(ValueTracer):
+    """All lanes of a value; the batch axis leads `value` and is absent from `type`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, interpreter: Interpreter, value: Any):
+        self.interpreter, self.value, self.frame = interpreter, value, None
+
+    @property
+    def type(self):
+        """One lane's type."""
+        whole = type_of(self.value)
+        return whole.with_shape(whole.shape[1:])
+
+
+class Batch(Interpreter):
+    """Applies the batch rules of primitives, and those of collectives over its own axis."""
+
+    __slots__ = ("axis", "size")
+
+    def __init__(self, parent: Interpreter, size: Any, axis: axes.Name | None = None):
+        super().__init__(parent)
+        self.size, self.axis = size, axis
+
+    def split(self, value: Any) -> tuple[Any, bool]:
+        """(value, is batched)."""
+        if isinstance(value, BatchTracer) and value.interpreter is self:
+            return value.value, True
+        return value, False
+
+    def join(self, value: Any, batched: bool) -> Any:
+        """A tracer where there are lanes."""
+        return BatchTracer(self, value) if batched else value
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """The primitive's batch rule, in the parent."""
+        values, batched = zip(*map(self.split, args), strict=True) if args else ((), ())
+        parent = self.parent
+        assert parent is not None
+        speaks_of_lanes = self.axis is not None and self.axis in axes.mentioned(primitive, params)
+        if not (any(batched) or speaks_of_lanes):
+            return parent.process(primitive, values, params)
+        rule = primitive.over_lanes if speaks_of_lanes else None
+        rule = rule or primitive.batch
+        if rule is None:
+            raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
+        with use(parent), axes.batching(self.axis):
+            out, is_batched = rule(batched, self.size, *values, **params)
+        if primitive.multiple_results:
+            return [self.join(o, b) for o, b in zip(out, is_batched, strict=True)]
+        return self.join(out, is_batched)
+
+
+def batch_flat(
+    function: Callable[..., Sequence[Any]], size: Any, args: Sequence[Any], batched: Sequence[bool],
+    axis_name: axes.Name | None = None,
+) -> tuple[list[Any], list[bool]]:  # fmt: skip
+    """Outputs with leading batch axes, and which of them have one."""
+    interpreter = Batch(current(), size, axis_name)
+    tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
+    pairs = interpreter.trace(lambda: [interpreter.split(o) for o in function(*tracers)])
+    return [v for v, _ in pairs], [b for _, b in pairs]
+
+
+def batch_program(
+    program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...] = ()
+) -> tuple[Program, tuple[bool, ...]]:
+    """The program on all lanes, and which outputs have lanes.
+
+    forced: which outputs have lanes even where all lanes are equal; none by default.
+    """
+    return _batch_program(program, batched, size, forced, axes.batched_axis(program))
+
+
+@per_program
+def _batch_program(
+    program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...],
+    axis_name: axes.Name | None,
+) -> tuple[Program, tuple[bool, ...]]:  # fmt: skip
+    found: list[bool] = []
+    types = [
+        v.type.with_shape((size, *v.type.shape)) if b else v.type
+        for v, b in zip(program.inputs, batched, strict=True)
+    ]
+
+    def run(*args: Any) -> list[Any]:
+        outs, is_batched = batch_flat(
+            lambda *xs: eval_program(program, xs), size, args, batched, axis_name
+        )
+        for i, is_forced in enumerate(forced):
+            if is_forced and not is_batched[i]:
+                outs[i], is_batched[i] = repeat_lane(outs[i], size), True
+        found.extend(is_batched)
+        return outs
+
+    staged = stage(run, types, f"vmap_{program.name}")
+    return staged.closed(), tuple(found)
+
+
+def vmap(
+    function: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: axes.Name | None = None,
+    axis_size: int | None = None,
+    *,
+    randomness: Literal["different", "same"] = "different",
+) -> Callable[..., Any]:
+    """`function` on every lane of its batched arguments.
+
+    in_axes:   an integer, None (the same value in every lane), or a tree prefix of the arguments.
+    axis_name: what collectives call the lanes (rune.lax.psum and its kin).
+    out_axes:  where the batch axis goes in the results; None asks for an unbatched result.
+    randomness:  whether draws without a key are different in every lane, or one for all.
+    Errors:    AxisError for an axis the argument does not have, sizes that differ, or a batched
+               result where out_axes is None.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x, y: x @ y, in_axes=(0, None))(rnp.ones((3, 2)), rnp.ones(2))
+    Array([2., 2., 2.], f32[3], cpu:0)
+    """
+
+    if randomness not in ("different", "same"):
+        raise ArgumentError(f"vmap: cannot take randomness={randomness!r} ('different', 'same')")
+
+    def batched_function(*args: Any, **kwargs: Any) -> Any:
+        leaves, treedef = tree.flatten((args, kwargs))
+        leaves = array_leaves("vmap", leaves, treedef)
+        where = _spread_axes(in_axes, args, kwargs)
+        where = [_checked_axis(x, a) for x, a in zip(leaves, where, strict=True)]
+        size = _batch_size(leaves, where, axis_size)
+        moved = [x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, where, strict=True)]
+        out_tree: list[Any] = []
+
+        def flat(*values: Any) -> list[Any]:
+            a, k = tree.unflatten(treedef, values)
+            with nullcontext() if randomness == "same" else _each_lane():
+                outs, found = tree.flatten(function(*a, **k))
+            out_tree.append(found)
+            return array_leaves("vmap", outs, found)
+
+        batched = [a is not None for a in where]
+        outs, is_batched = batch_flat(flat, size, moved, batched, axis_name)
+        wanted = tree.broadcast_prefix(
+            out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None
+        )
+        placed = [_place(o, b, w, size) for o, b, w in zip(outs, is_batched, wanted, strict=True)]
+        return tree.unflatten(out_tree[0], placed)
+
+    return named(batched_function, function, "vmap")
+
+
+def _each_lane() -> effects.Each:
+    """The boundary for effects of the function that the current interpreter batches."""
+    batch = current()
+    assert isinstance(batch, Batch)
+    assert batch.parent is not None
+    return lanes(batch.parent, batch.size, lambda value: batch.join(value, True))
+
+
+def _spread_axes(in_axes: Any, args: tuple, kwargs: dict) -> list[int | None]:
+    prefix = list(in_axes) if isinstance(in_axes, list) else in_axes
+    if isinstance(prefix, list):
+        prefix = tuple(prefix)
+    if isinstance(prefix, tuple) and len(prefix) != len(args):
+        raise AxisError(
+            f"vmap: cannot match in_axes to the arguments "
+            f"({len(prefix)} entries for {len(args)} positional arguments)"
+        )
+    positional = tree.broadcast_prefix(prefix, args, is_leaf=lambda x: x is None)
+    return [*positional, *(0 for _ in tree.leaves(kwargs))]
+
+
+def _checked_axis(value: Any, axis: Any) -> int | None:
+    if axis is None:
+        return None
+    return normalised_axis("vmap", axis, type_of(value))
+
+
+def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None], axis_size: int | None) -> Any:
+    sizes = [type_of(x).shape[a] for x, a in zip(leaves, axes, strict=True) if a is not None]
+    if axis_size is not None:
+        sizes.append(axis_size)
+    if not sizes:
+        raise ArgumentError("vmap: cannot find the batch size (all in_axes are None)",
+                            hint="pass axis_size=")  # fmt: skip
+    if any(s != sizes[0] for s in sizes):
+        mapped = [
+            f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None
+        ]
+        mapped += [] if axis_size is None else [f"axis_size={axis_size}"]
+        raise AxisError(
+            f"vmap: cannot map axes of different sizes ({', '.join(dict.fromkeys(mapped))})",
+            hint="in_axes=None gives an argument to every lane whole",
+        )
+    return sizes[0]
+
+
+def _place(value: Any, batched: bool, axis: int | None, size: Any) -> Any:
+    if axis is None:
+        if batched:
+            lane = type_of(value).with_shape(type_of(value).shape[1:])
+            raise AxisError(
+                "vmap: cannot return a batched result where out_axes is None "
+                f"(each lane has its own {lane})",
+                hint="pass out_axes=0, or reduce over the lanes",
+            )
+        return value
+    whole = value if batched else repeat_lane(value, size)
+    ndim = type_of(whole).ndim
+    if not -ndim <= axis < ndim:
+        raise AxisError(f"vmap: cannot put the batch axis at {axis} of {type_of(whole)}")
+    return move_axis(whole, 0, axis % ndim)

@@ -1,0 +1,1 @@
+"""checkpoint: which values a derivative keeps, and which it computes again."""

@@ -1,0 +1,226 @@
+"""checkpoint: keep fewer residuals for the backward pass, and compute the others again.
+
+Partial evaluation of a checkpoint runs the forward pass and writes down one equation that holds
+the whole computation again; its operands, the residuals, are the inputs and what the policy
+keeps. Its transpose is a checkpoint too, so derivatives of every order keep as little.
+
+    known     known inputs -> known results, kept values                  runs now
+    unknown   known inputs, kept values, tangents -> unknown results      recomputes the rest
+
+Compiled in one program, forward and recomputed values are equal and would be merged; so what
+recomputes is a step of its own, behind the cotangents that it needs (`prevent_cse`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rune import config, tree
+from rune.core.dead_code import prune
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import is_evaluating, type_of
+from rune.core.lower import Control
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Program, Var, substitute
+from rune.core.side_effects import effect_of
+from rune.core.staging import stage
+from rune.errors import TransformError
+from rune.ops.promote import opened
+from rune.transforms.arguments import (
+    array_leaves,
+    function_name,
+    named,
+    require_callable,
+    unshared,
+    value_leaves,
+)
+from rune.transforms.checkpoint.policies import Policy, Saves, as_policy, name_primitive
+from rune.transforms.checkpoint.saved_values import split_kept
+from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.derivatives.linearize import Partial, split_program
+from rune.transforms.programs import call_rules
+from rune.transforms.programs.memo import per_program
+
+
+def checkpoint(
+    function: Callable[..., Any] | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Saves | None = None,
+    static_argnums: int | Sequence[int] = (),
+) -> Any:
+    """The same function, whose derivative keeps only the arguments and recomputes the rest.
+
+    policy:          which values are kept besides (rune.checkpoint_policies); None keeps nothing.
+    prevent_cse:     False where nothing can merge forward and recomputed values, as in a scan.
+    static_argnums:  arguments that are Python values.
+    Errors:          TransformError for a policy that is no function, or an argument out of range.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.grad(rune.checkpoint(lambda x: rnp.sin(rnp.sin(x))))(0.0)
+    Array(1., f32[], cpu:0)
+    """
+    options = {"prevent_cse": prevent_cse, "policy": as_policy(policy), "recomputes": False}
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    if function is None:
+        return lambda f: _checkpointed(f, static, options)
+    return _checkpointed(function, static, options)
+
+
+def _checkpointed(
+    function: Callable[..., Any], static: Sequence[int], options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    require_callable("checkpoint", function)
+
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        statics = _statics(static, args)
+        if is_evaluating():
+            outs, out_tree = tree.flatten(function(*args, **kwargs))
+            return tree.unflatten(out_tree, map(unshared, map(opened, outs)))
+        dynamic = [x for i, x in enumerate(args) if i not in statics]
+        leaves, treedef = tree.flatten((dynamic, kwargs))
+        leaves = value_leaves("checkpoint", leaves, treedef)
+
+        def call(chosen: list[Any], options: dict[str, Any]) -> Any:
+            full = list(chosen)
+            for i, value in statics.items():
+                full.insert(i, value)
+            return function(*full, **options)
+
+        flat = Flat("checkpoint", call, treedef)
+        staged = stage(flat, [type_of(x) for x in leaves], function_name(function))
+        outs = call_rules.bind_call(
+            checkpoint_primitive, options, staged.program, {}, [*staged.captured, *leaves]
+        )
+        return tree.unflatten(flat.out_tree, outs)
+
+    return named(checkpointed, function, "checkpoint")
+
+
+def _statics(numbers: Sequence[int], args: Sequence[Any]) -> dict[int, Any]:
+    count = len(args)
+    for number in numbers:
+        if not -count <= number < count:
+            raise TransformError(
+                f"checkpoint: cannot find static argument {number} ({count} positional arguments)"
+            )
+    return {i: args[i] for i in sorted(n % count for n in numbers)}
+
+
+def checkpoint_name(value: Any, name: str) -> Any:
+    """The value under a name, for the policies of checkpoint that go by names.
+
+    Errors: ArgumentError if an argument is not an array.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.checkpoint_name(rnp.ones(2), "activations")
+    Array([1., 1.], f32[2], cpu:0)
+    """
+    leaves, treedef = tree.flatten(value)
+    leaves = array_leaves("checkpoint_name", leaves, treedef)
+    return tree.unflatten(treedef, [name_primitive(x, name=name) for x in leaves])
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A program split by which inputs are known, most of its known part to be computed again.
+
+    known:    known inputs -> known outputs, kept values
+    unknown:  known inputs (those of `inputs`), kept values, unknown inputs -> unknown outputs
+    """
+
+    known: Program
+    unknown: Program
+    inputs: tuple[int, ...]
+    known_outputs: tuple[bool, ...]
+    recomputes: bool  # whether `unknown` computes anything again
+
+
+@per_program
+def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> Kept:
+    """Partial evaluation of a program that keeps the known values which the policy chooses."""
+    split = split_program(program, unknown)
+    forward, again, kept = split_kept(split.known, lambda e: _is_kept(e, policy))
+    count, inputs = sum(split.known_outputs), again.inputs[: len(forward.inputs)]
+    computed = iter(again.outputs[count:])
+    residuals = [next(computed) if n is None else inputs[n] for n in split.residual_inputs]
+    again, read = prune(replace(again, outputs=tuple(residuals)), [True] * len(residuals))
+    of_input, of_kept = read[: len(inputs)], read[len(inputs) :]
+    rest = split.unknown
+    recomputed = replace(
+        again, inputs=(*again.inputs, *rest.inputs[len(residuals) :]), outputs=rest.outputs,
+        name=f"{program.name}_again",
+    )  # fmt: skip
+    replaced: dict[Var, Atom] = dict(zip(rest.inputs, residuals, strict=False))
+    recomputed = substitute(recomputed, replaced, (*again.equations, *rest.equations))
+    outputs = (*forward.outputs[:count], *(v for v, r in zip(kept, of_kept, strict=True) if r))
+    known = replace(forward, outputs=outputs, name=f"{program.name}_known")
+    known = replace(prune(known, [True] * len(outputs))[0], inputs=forward.inputs)
+    numbers = tuple(i for i, r in enumerate(of_input) if r)
+    return Kept(known, recomputed, numbers, split.known_outputs, bool(again.equations))
+
+
+def _is_kept(equation: Equation, policy: Policy) -> bool:
+    """Whether results are kept: the policy says so, or a side effect must not happen again."""
+    types = (a.type for a in equation.operands)
+    return effect_of(equation) is not None or policy(equation.primitive, *types, **equation.params)
+
+
+# --- the primitive --------------------------------------------------------------------------------
+
+
+def _partial(
+    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
+) -> list[Any]:
+    program: Program = params["program"]
+    kept = split_known(program, tuple(unknown), params["policy"])
+    known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
+    unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
+    outs = call_rules.evaluated(kept.known, known_args)
+    count = sum(kept.known_outputs)
+    residuals = [*(known_args[i] for i in kept.inputs), *outs[count:]]
+    sizes = call_rules.sizes_of(program, [type_of(a) for a in args])
+    whole, operands = call_rules.closed_call(kept.unknown, sizes, [*residuals, *unknown_args])
+    written = {**params, "program": whole, "recomputes": kept.recomputes}
+    rest = iter(partial.write(checkpoint_primitive, operands, written))
+    known_outs = iter(outs[:count])
+    return [next(known_outs) if k else next(rest) for k in kept.known_outputs]
+
+
+def _run(*args: Any, program: Program, recomputes: bool, **_: Any) -> list[Any]:
+    if not recomputes:
+        return call_rules.evaluated(program, args)
+    with config.setting(check_keys=False):  # what is drawn again is no second use of a key
+        return call_rules.evaluated(program, args)
+
+
+def _expand(
+    *args: Any, program: Program, policy: Policy, prevent_cse: bool, recomputes: bool
+) -> list[Any]:
+    if prevent_cse and recomputes:
+        return apart(*args, program=program)
+    return eval_program(program, args)
+
+
+# What is computed again, apart from the forward pass.
+apart = Primitive(
+    "apart", "program", call_rules.type_rule, multiple_results=True, lower=Control.APART,
+    run=lambda *args, program: eval_program(program, args),
+    interpret=lambda evaluate, *args, program: evaluate(program, args),
+)  # fmt: skip
+
+
+checkpoint_primitive = Primitive(
+    "checkpoint", "program", call_rules.type_rule,
+    transpose=call_rules.transpose_rule(lambda: checkpoint_primitive),
+    batch=call_rules.batch_rule(lambda: checkpoint_primitive), multiple_results=True,
+    run=_run,
+    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    jvp_equation=call_rules.jvp_rule(lambda: checkpoint_primitive), partial_equation=_partial,
+    dead_code=call_rules.dead_code, expand=_expand,
+)  # fmt: skip

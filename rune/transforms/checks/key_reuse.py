@@ -1,0 +1,199 @@
+"""The check for keys used twice: `with rune.configure(check_keys=True):`.
+
+A key is used where bits are made of it, or where it is split; folding a number in is no use. Keys
+are told apart by their words, so a copy, a lane or an element of an array is the key that it is.
+What has been used is remembered for the outermost block that switches the check on.
+
+Eager operations are looked at one by one. Before a compiled program runs, what its keys depend on
+is evaluated: those equations alone, but everything in a loop or a branch that uses keys. What a
+checkpoint computes again uses no key again; nor does a lane of a while loop that has finished, and
+whose steps are computed only to be dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune import config, dtypes
+from rune.core.interpreter import bind, type_of
+from rune.core.lower import Control
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Literal, Program, Var, subprograms
+from rune.core.sizes import match_sizes, params_with_sizes
+from rune.dtypes import stored_words
+from rune.errors import Frame, KeyReuseError, user_frame
+from rune.ops.random import random_bits, random_clone, random_split
+from rune.transforms.programs.memo import per_program
+
+NOTED = (random_bits, random_split, random_clone)
+
+
+def note_use(primitive: Primitive, operands: Sequence[Any]) -> None:
+    """Look at one eager operation. Errors: KeyReuseError."""
+    if primitive in NOTED and config.current().check_keys:
+        _note(primitive, operands[0], Place(user_frame()))
+
+
+def note_program(program: Program, args: Sequence[Any]) -> None:
+    """Look at a program that is about to run. Errors: KeyReuseError."""
+    if config.current().check_keys and _uses_keys(program):
+        with config.setting(check_keys=False):
+            _Walk().needed(program, args, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a key is used. `repeats`: the equation in a while loop that may use it again."""
+
+    frame: Frame | None
+    repeats: Equation | None = None
+
+
+def _note(primitive: Primitive, keys: Any, place: Place) -> None:
+    stored = np.asarray(keys, type_of(keys).dtype)
+    if primitive is random_clone:
+        for number in _as_numbers(stored):  # as if they had not been used
+            config.used_keys().pop((stored.dtype, number), None)
+    else:
+        _use(stored, place)
+
+
+def _use(keys: np.ndarray, place: Place) -> None:
+    used: dict[tuple[np.dtype, int], Place] = config.used_keys()
+    for number in _as_numbers(keys):
+        first = used.get((keys.dtype, number))
+        used[keys.dtype, number] = place
+        if first is None or (place.repeats is not None and first.repeats is place.repeats):
+            continue
+        shown = f"{dtypes.short(keys.dtype)} {list(divmod(number, 1 << 32))}"
+        raise KeyReuseError(
+            f"key: cannot use a key twice ({shown}; first used at {first.frame})",
+            hint="first, second = rune.random.split(key); use each of them once",
+            frame=place.frame,
+        )
+
+
+def _as_numbers(keys: np.ndarray) -> list[int]:
+    """The two words of every key as one number."""
+    words = stored_words(keys).astype(np.uint64)
+    return np.ravel((words[..., 0] << np.uint64(32)) | words[..., 1]).tolist()
+
+
+# --- what a program needs for its keys --------------------------------------------------------
+
+
+def _is_replay(equation: Equation) -> bool:
+    return bool(equation.params.get("recomputes"))
+
+
+@per_program
+def _uses_keys(program: Program) -> bool:
+    """Whether anything in the program uses a key."""
+    return any(map(_equation_uses_keys, program.equations))
+
+
+def _equation_uses_keys(equation: Equation) -> bool:
+    if _is_replay(equation):
+        return False
+    return equation.primitive in NOTED or any(map(_uses_keys, subprograms(equation)))
+
+
+def _called(equation: Equation) -> Program | None:
+    """The program that an equation runs once, on its own operands."""
+    found = equation.params.get("program")
+    return found if isinstance(found, Program) else None
+
+
+@per_program
+def _needed(program: Program) -> frozenset[Var]:
+    """The variables whose values are needed to know which keys are used."""
+    needed: set[Atom] = set()
+    for equation in reversed(program.equations):
+        called = _called(equation)
+        if any(v in needed for v in equation.results):
+            needed.update(equation.operands)
+        elif not _equation_uses_keys(equation):
+            continue
+        elif equation.primitive in NOTED:
+            needed.add(equation.operands[0])
+        elif called is None:
+            needed.update(equation.operands)
+        else:
+            inside = _needed(called)
+            pairs = zip(equation.operands, called.inputs, strict=True)
+            needed.update(a for a, v in pairs if v in inside)
+    return frozenset(a for a in needed if isinstance(a, Var))
+
+
+class _Walk:
+    """Evaluates programs, and notes the keys that they use."""
+
+    def __init__(self) -> None:
+        self.frame: Frame | None = None  # of the equation of the outermost program
+        self.in_while = False
+
+    def needed(self, program: Program, args: Sequence[Any], frame: Frame | None) -> None:
+        """Evaluate what the keys of a program depend on. An argument not needed may be None."""
+        self._run(program, args, frame, _needed(program))
+
+    def everything(self, program: Program, args: Sequence[Any]) -> list[Any]:
+        """The outputs of a program."""
+        env = self._run(program, args, self.frame, None)
+        return [_value(a, env) for a in program.outputs]
+
+    def _run(
+        self, program: Program, args: Sequence[Any], frame: Frame | None,
+        needed: frozenset[Var] | None,
+    ) -> dict[Var, Any]:  # fmt: skip
+        env: dict[Var, Any] = dict(program.constants)
+        env.update((v, a) for v, a in zip(program.inputs, args, strict=True) if a is not None)
+        types = {v: type_of(a) for v, a in env.items()}
+        known = [v for v in program.inputs if v in types]
+        action = f"{program.name}: cannot look at the keys"
+        declared = tuple(v.type for v in known)
+        sizes = match_sizes(declared, [types[v] for v in known], action)
+        for equation in program.equations:
+            # A sampler is traced once for all its callers, so its lines say nothing.
+            is_own = frame is None and equation.primitive not in NOTED
+            self.frame = frame or (equation.frame if is_own else user_frame())
+            is_wanted = needed is None or any(v in needed for v in equation.results)
+            params = params_with_sizes(equation.params, sizes)
+            self._step(equation, params, env, is_wanted)
+        return env
+
+    def _step(
+        self, equation: Equation, params: Mapping[str, Any], env: dict[Var, Any], is_wanted: bool
+    ) -> None:
+        uses, frame = _equation_uses_keys(equation), self.frame
+        if not (uses or is_wanted):
+            return
+        operands = [_value(a, env) for a in equation.operands]
+        primitive, called = equation.primitive, _called(equation)
+        if uses and primitive in NOTED:
+            repeats = equation if self.in_while and type_of(operands[0]).shape else None
+            _note(primitive, operands[0], Place(frame, repeats))
+        elif uses and called is not None and not is_wanted:
+            self.needed(called, operands, frame)
+        if is_wanted or (uses and primitive not in NOTED and called is None):
+            out = self._evaluate(equation, params, operands, uses)
+            env.update(zip(equation.results, out if primitive.multiple_results else [out]))
+
+    def _evaluate(
+        self, equation: Equation, params: Mapping[str, Any], operands: list[Any], uses: bool
+    ) -> Any:
+        primitive, was_in_while = equation.primitive, self.in_while
+        if not uses or primitive.interpret is None:
+            return bind(primitive, *operands, **params)
+        self.in_while |= primitive.lower is Control.WHILE
+        try:
+            return primitive.interpret(self.everything, *operands, **params)
+        finally:
+            self.in_while = was_in_while
+
+
+def _value(atom: Atom, env: Mapping[Var, Any]) -> Any:
+    return atom.value if isinstance(atom, Literal) else env.get(atom)

@@ -1,0 +1,343 @@
+"""Sizes found out: an axis that a jitted function has met with three sizes becomes symbolic.
+
+    with rune.configure(symbolic="auto"):  f(ones(5)), f(ones(6))     traces f32[5], f32[6]
+                                           f(ones(7)), f(ones(8))     trace f32[n], n in 1..
+
+Calls that differ in nothing but sizes are a family. Where an axis of a family is met with a third
+size, the function is traced once more with a name for it, and one name for axes that were always
+equal. What comes of it, a form, serves every call that fits it.
+
+Invariant: a form is right for all sizes that it serves. A comparison with a number that its trace
+makes narrows the range; what the user's `==` found unequal is left out; a size of 0 is always exact
+and one of 1 never starts a form; its results have the types of the exact traces. Where there is no
+such form, the axes to blame are exact from then on, which a warning says.
+Not done: relations of sizes other than equality.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rune import config, dims
+from rune.core.interpreter import current
+from rune.core.sizes import type_with_sizes
+from rune.core.staging import Stage
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size, UndecidedComparison
+from rune.dims.guards import Questions, watched
+from rune.errors import DimensionError, RuneError, user_frame, with_context
+from rune.transforms.arguments import leaf_path
+from rune.transforms.inspect.cache_misses import Key
+
+Types = tuple[ArrayType, ...]
+Axis = tuple[int, int]  # the number of an argument, and of its axis
+Range = tuple[int, int | None]
+KEPT = 4096  # calls of which it is remembered what serves them
+ATTEMPTS = 8  # traces with names before a form is given up
+
+
+class Trace(Protocol):
+    """What is looked at of a trace."""
+
+    out_tree: Any
+    out_types: Types
+
+    @property
+    def serves_one_call(self) -> bool:
+        """True if it is not kept."""
+        ...
+
+
+Found = tuple[Any, list[Any]]  # a Trace, and the values of its hidden inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """The traces of a function: one that is kept, or None; one, made and kept where there is none;
+    one that is made and not kept; and how it is kept then."""
+
+    fitting: Callable[[Key], Found | None]
+    get: Callable[[Key], Found]
+    make: Callable[[Key], Found]
+    keep: Callable[[Key, Found], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Argument types with named sizes that one trace serves; of these, `unequal` are not 0."""
+
+    types: Types
+    unequal: tuple[Size, ...]
+
+    def sizes(self, types: Types) -> dict[str, int] | None:
+        """What the named sizes are in these types; None where the types do not fit."""
+        found: dict[str, int] = {}
+        for mine, given in zip(self.types, types, strict=True):
+            for dim, size in zip(mine.shape, given.shape, strict=True):
+                if not isinstance(dim, Dim):
+                    if dim != size:
+                        return None
+                elif not _is_within(dim, size) or found.setdefault(str(dim), int(size)) != size:
+                    return None
+        return found
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Whether what the trace found unequal is so for these sizes."""
+        return all(dims.evaluate(difference, sizes) for difference in self.unequal)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Calls that differ in nothing but sizes: the types traced as they are, and the forms."""
+
+    seen: list[Types] = field(default_factory=list)
+    forms: list[Form] = field(default_factory=list)
+
+
+class Automatic:
+    """What one jitted function has met."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self._families: dict[Any, Family] = {}
+        self._exact: set[str] = set()  # the axes that were given up, as messages call them
+        self._served: dict[Key, Key] = {}  # calls, and the form that serves them
+
+    def find(self, key: Key, traces: Traces) -> Found:
+        """The trace for a call that no exact trace is kept for."""
+        served = self._served.get(key)
+        if served is not None:
+            return traces.get(served)
+        family = self._families.setdefault(_family(key), Family())
+        for form in family.forms:
+            sizes = form.sizes(key[1])
+            if sizes is not None:
+                return traces.get(self._serve(key, form) if form.holds(sizes) else key)
+        return self._first(key, family, traces)
+
+    def _serve(self, key: Key, form: Form) -> Key:
+        if len(self._served) >= KEPT:
+            self._served.clear()
+        made = self._served[key] = with_types(key, form.types)
+        return made
+
+    def _first(self, key: Key, family: Family, traces: Traces) -> Found:
+        """The trace for types that no form is for: of a new form, or exact."""
+        while names := self._names(key, family):
+            try:
+                form, found = _new_form(key, names, family, traces)
+            except Exception as error:
+                traces.get(key)  # what is wrong for these sizes too is the caller's to know
+                self._give_up(names, family, key[0], error)
+                continue
+            family.forms.append(form)
+            traces.keep(with_types(key, form.types), found)
+            family.seen.append(key[1])
+            return self.find(key, traces)
+        found = traces.get(key)
+        if not found[0].serves_one_call:
+            family.seen.append(key[1])
+        return found
+
+    def _names(self, key: Key, family: Family) -> dict[Axis, str]:
+        """The axes to make symbolic; those that have had equal sizes share a name.
+
+        Calls with other axes of size 1 do not count: these are broadcast.
+        """
+        alike = [t for t in (*family.seen, key[1]) if _ones(t) == _ones(key[1])]
+        classes: dict[tuple[Size, ...], list[Axis]] = {}
+        for axis in _axes(key[1]):
+            met = tuple(_size(types, axis) for types in alike)
+            if len({*met} - {0}) > 2 and met[-1] > 0 and _label(axis, key[0]) not in self._exact:
+                classes.setdefault(met, []).append(axis)
+        return {a: name for axes, name in zip(classes.values(), _all_names()) for a in axes}
+
+    def withdraw(self, key: Key, error: Exception) -> None:
+        """Give up the form with this key: it can be traced, but not compiled, or transformed."""
+        family = self._families.setdefault(_family(key), Family())
+        family.forms[:] = [form for form in family.forms if form.types != key[1]]
+        self._served.clear()
+        sizes = {axis: _size(key[1], axis) for axis in _axes(key[1])}
+        names = {axis: str(size) for axis, size in sizes.items() if isinstance(size, Dim)}
+        self._give_up(names, family, key[0], error)
+
+    def _give_up(
+        self, names: Mapping[Axis, str], family: Family, treedef: Any, error: Exception
+    ) -> None:
+        """From now on the axes to blame are traced for each size. Warns, and says why."""
+        blamed = [_label(axis, treedef) for axis in _to_blame(names, family, error)]
+        self._exact.update(blamed)
+        reason, frame = f"{type(error).__name__}: {error}".partition("\n")[0], user_frame()
+        place = frame
+        if isinstance(error, RuneError):
+            reason, place = error.message, error.frame
+        message = f"jit: cannot make {' and '.join(blamed)} of {self.name} symbolic ({reason})"
+        hint = "each size is traced; declare sizes with dims, or do not ask for their values"
+        if frame is not None:
+            text = with_context(message, hint, place)
+            warnings.warn_explicit(text, UserWarning, frame.file, frame.line)
+
+
+def applies(types: Types) -> bool:
+    """Whether calls with these types are to become symbolic here.
+
+    Inside the trace of another jitted function they are not: that one's sizes are its own.
+    """
+    if config.current().symbolic != "auto" or any(t.is_symbolic for t in types):
+        return False
+    interpreter = current()
+    while interpreter.parent is not None and type(interpreter) is not Stage:
+        interpreter = interpreter.parent
+    return interpreter.parent is None
+
+
+# --- finding a form ---------------------------------------------------------------------------
+
+
+def _new_form(
+    key: Key, names: Mapping[Axis, str], family: Family, traces: Traces
+) -> tuple[Form, Found]:
+    """A form with these names that holds, and its trace.
+
+    Errors: whatever the function raises for such sizes.
+    """
+    values = {name: _size(key[1], axis) for axis, name in names.items()}
+    ranges: dict[str, Range] = dict.fromkeys(values, (1, None))
+    for left in reversed(range(ATTEMPTS)):
+        sizes = {name: dims.symbol(name, *bounds) for name, bounds in ranges.items()}
+        types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
+        try:
+            found, asked = watched(traces.make, with_types(key, types))
+        except DimensionError as error:
+            narrower = _narrower(ranges, sizes, values, error)
+            if narrower is None or not left:
+                raise
+            ranges = narrower
+            continue
+        form = Form(types, _differences(asked, sizes))
+        _check_results(form, found, key, family, traces)
+        return form, found
+    raise AssertionError("unreachable: the last attempt raises")
+
+
+def _narrower(
+    ranges: Mapping[str, Range],
+    sizes: Mapping[str, Dim],
+    values: Mapping[str, int],
+    error: DimensionError,
+) -> dict[str, Range] | None:
+    """Ranges around the values in which what the error asks is known; None where there are none."""
+    if not isinstance(error, UndecidedComparison):
+        return None
+    fact = _fact(error.question, values)
+    affected = [name for name, dim in sizes.items() if dims.symbols(dim) == dims.symbols(fact)]
+    factor = dims.coefficient(fact, affected[0]) if affected else None
+    if not isinstance(factor, int):
+        return None
+    (name,) = affected
+    low, high = ranges[name]
+    at_0 = fact - factor * sizes[name]
+    assert isinstance(at_0, int)
+    if factor > 0:
+        low = max(low, -(at_0 // factor))
+    else:
+        high = min(at_0 // -factor, high or at_0 // -factor)
+    return {**ranges, name: (low, high)}
+
+
+def _fact(question: tuple[Size, str, Size], values: Mapping[str, int]) -> Size:
+    """What the answer for these values says, as a size that is at least 0."""
+    a, sign, b = question
+    fact = a - b if sign in (">", ">=") else b - a
+    if sign == "==":
+        return fact - 1 if dims.evaluate(fact, values) > 0 else -1 - fact
+    fact = fact - 1 if sign in ("<", ">") else fact
+    return fact if dims.evaluate(fact, values) >= 0 else -1 - fact
+
+
+def _differences(asked: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]:
+    """What must not be 0 for the answers to have been right."""
+    found: dict[Size, None] = {}
+    own = {dims.as_symbol(dim) for dim in sizes.values()}
+    for size, other in asked:
+        number = other if isinstance(other, Dim) else int(other) if other == int(other) else None
+        if number is not None and dims.symbols(size - number) <= own:
+            found[size - number] = None
+    return tuple(found)
+
+
+def _check_results(form: Form, found: Found, key: Key, family: Family, traces: Traces) -> None:
+    """Errors: DimensionError where exact traces give a tree, or types, that the form does not."""
+    for types in family.seen:
+        sizes = form.sizes(types)
+        exact = traces.fitting(with_types(key, types))
+        if sizes is None or exact is None or not form.holds(sizes):
+            continue
+        mine, other = found[0], exact[0]
+        given = tuple(type_with_sizes(t, sizes) for t in mine.out_types)
+        if given != other.out_types or mine.out_tree != other.out_tree:
+            shown, wanted = (", ".join(map(str, types)) for types in (given, other.out_types))
+            at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+            why = f"{shown} for {at}, where {wanted} was found before"
+            raise DimensionError(f"jit: cannot trust the results ({why})")
+
+
+# --- axes -------------------------------------------------------------------------------------
+
+
+def _family(key: Key) -> Any:
+    treedef, types, statics, settings = key
+    return treedef, tuple((t.ndim, t.dtype, t.weak) for t in types), statics, settings
+
+
+def with_types(key: Key, types: Types) -> Key:
+    """The key of the same call with other types."""
+    return key[0], types, *key[2:]
+
+
+def _named(types: Types, dims_of: Mapping[Axis, Dim]) -> Types:
+    """The types with these axes as given."""
+    return tuple(
+        t.with_shape(tuple(dims_of.get((number, at), d) for at, d in enumerate(t.shape)))
+        for number, t in enumerate(types)
+    )
+
+
+def _axes(types: Types) -> Iterator[Axis]:
+    return ((number, at) for number, t in enumerate(types) for at in range(t.ndim))
+
+
+def _size(types: Types, axis: Axis) -> Any:
+    return types[axis[0]].shape[axis[1]]
+
+
+def _ones(types: Types) -> list[bool]:
+    return [_size(types, axis) == 1 for axis in _axes(types)]
+
+
+def _is_within(dim: Dim, size: Size) -> bool:
+    low, high = dims.bounds(dim)
+    return (low or 0) <= size and (high is None or size <= high)
+
+
+def _label(axis: Axis, treedef: Any) -> str:
+    return f"axis {axis[1]} of argument{leaf_path(axis[0], treedef)}"
+
+
+def _all_names() -> Iterator[str]:
+    return itertools.chain("nmk", (f"n{number}" for number in itertools.count(3)))
+
+
+def _to_blame(names: Mapping[Axis, str], family: Family, error: Exception) -> Sequence[Axis]:
+    """The axes that the error speaks of; those that no form has yet, where some have one."""
+    text = error.message if isinstance(error, RuneError) else str(error)
+    known = {a for form in family.forms for a in _axes(form.types)
+             if isinstance(_size(form.types, a), Dim)}  # fmt: skip
+    new = [axis for axis in names if axis not in known] or list(names)
+    told = [axis for axis in new if re.search(rf"\b{names[axis]}\b", text)]
+    return told or new

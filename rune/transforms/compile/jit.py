@@ -1,0 +1,429 @@
+"""jit: trace once per exact key, then run compiled code.
+
+The key is the whole of what the trace depended on: the argument tree, every leaf's type (shape,
+dtype, weakness), static values, and the configuration. Closed-over arrays are captured once;
+closed-over tracers of an outer transformation become extra inputs, and such a trace is not kept.
+Answers to effects come from hidden inputs behind the others (boundary.py): no key is a constant.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from rune import config, counts, effects, tree
+from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
+from rune.backends import Device, device_of
+from rune.backends.base import Executable
+from rune.core.interpreter import current, is_evaluating, type_of
+from rune.core.program import Program
+from rune.core.staging import Stage, stage
+from rune.core.types import ArrayType
+from rune.errors import DimensionError, LayoutError, NaNError, ShapeError
+from rune.transforms.arguments import function_name, named, require_callable, value_leaves
+from rune.transforms.checks.nans_and_bounds import is_watching, name_result
+from rune.transforms.compile import automatic_sizes
+from rune.transforms.compile.declared_sizes import SymbolicAxes
+from rune.transforms.compile.jit_primitive import jit_primitive
+from rune.transforms.compile.run import (
+    cached,
+    compiled,
+    device_for,
+    place_of_call,
+    run_program,
+    sized,
+)
+from rune.transforms.compile.static_arguments import Marked, Names, as_set, with_statics
+from rune.transforms.compile.trace_cache import Traced, traces_of
+from rune.transforms.compile.transfer import has_moves
+from rune.transforms.effect_boundaries import recorder
+from rune.transforms.inspect.cache_misses import Key, note
+from rune.transforms.programs.size_witnesses import with_witnesses
+
+if TYPE_CHECKING:
+    from rune.backends.cpu_call import Kept
+
+
+NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it tries each
+DESCRIPTIONS = 2  # attempts to describe a call of one trace of known sizes
+
+
+class Jitted:
+    """A function compiled on first call for each kind of arguments; see `jit`.
+
+    Calls of kinds that were met before are made by native code (native_calls.py), which takes the
+    place of `__call__` once there is such a kind. What it does not know comes back to the one here.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_native_calls")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        marked: Marked,
+        symbolic: SymbolicAxes | None,
+        device: str | Device | None,
+        options: Hashable,
+    ):
+        self.function, self.symbolic, self.device = function, symbolic, device
+        self.marked = marked
+        self.general = bool(marked.static or symbolic or device)
+        self._shared = traces_of(function, options, function_name(function))
+        self._shared.users.add(self)
+        self._plain: dict[Any, Traced] = {}  # the same, for calls with positional arrays alone
+        self._home = COMMITTED_CPU if device else CPU
+        self._native_calls: tuple[Kept, ...] = ()
+        named(self, function, "jit")  # type: ignore[arg-type]
+
+    @property
+    def _traces(self) -> dict[Key, list[Traced]]:
+        return self._shared.by_key
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, tracing and compiling where this is needed."""
+        if self.general or kwargs:
+            return self._call_general(args, kwargs)
+        leaves, treedef = args, None  # arrays alone are their own leaves
+        types = [x.type for x in args if type(x) is Array]
+        if len(types) < len(args):
+            leaves, treedef = tree.flatten(args)
+            types = [x.type for x in leaves if type(x) is Array]
+            if len(types) < len(leaves):
+                return self._call_general(args, kwargs)
+        key = (treedef, config.current(), *types)
+        traced = self._plain.get(key)
+        if traced is not None:
+            return self._run_again(traced, leaves, args, kwargs)
+        # Not `args` again: another thread may have changed a container since the key was made.
+        read = args if treedef is None else tree.unflatten(treedef, leaves)
+        full, full_tree = tree.flatten((read, kwargs))
+        traced, leaves = self._find(full, full_tree, ())
+        if not (traced.serves_one_call or traced.needs or traced.axes):
+            if len(self._plain) >= automatic_sizes.KEPT:
+                self._plain.clear()
+            self._plain[(treedef and treedef.settled(), *key[1:])] = traced
+        return self._finish(traced, leaves)
+
+    def _call_general(self, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+        traced, leaves = self._lookup(args, kwargs)
+        if traced.on_cpu is None:
+            return self._finish(traced, leaves)
+        return self._run_again(traced, leaves, args, kwargs)
+
+    def _run_again(
+        self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]
+    ) -> Any:
+        result = self._finish(traced, leaves)
+        if traced.descriptions < NATIVE_CALLS:
+            self._describe(traced, leaves, args, kwargs)
+        return result
+
+    def _finish(self, traced: Traced, leaves: Sequence[Any]) -> Any:
+        for need in traced.needs:
+            need.tell()
+        return traced.out_tree.unflatten(self._run(traced, leaves))
+
+    def _lookup(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Traced, list[Any]]:
+        dynamic, statics = (
+            self.marked.split(args, kwargs) if self.marked.static else ((args, kwargs), ())
+        )
+        leaves, treedef = tree.flatten(dynamic)
+        leaves = value_leaves("jit", leaves, treedef)
+        return self._find(leaves, treedef, statics)
+
+    def traced(self, *args: Any, **kwargs: Any) -> Traced:
+        """The trace for these arguments, made if there is none."""
+        return self._lookup(args, kwargs)[0]
+
+    def inputs(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """The values of the program's inputs for these arguments."""
+        traced, leaves = self._lookup(args, kwargs)
+        return [*traced.captured, *leaves]
+
+    def program(self, *args: Any, **kwargs: Any) -> Program:
+        """The program traced for these arguments, captured values leading the inputs."""
+        return self.traced(*args, **kwargs).program
+
+    def cache_size(self) -> int:
+        """How many traces are kept."""
+        return sum(map(len, self._traces.values()))
+
+    def clear_cache(self) -> None:
+        """Forget all traces of the function with these options, and their compiled code."""
+        self._shared.clear()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Methods can be jitted: the instance is then the first argument."""
+        return self if instance is None else _Bound(self, instance)
+
+    # --- calls by native code ---------------------------------------------------------------
+
+    def _describe(
+        self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]
+    ) -> None:
+        """Let native code make calls like this one from now on, if it can."""
+        if traced.on_cpu is None or not is_evaluating():
+            return
+        # Static values that are made anew for every call would be a kind each.
+        if self.symbolic is None and traced.descriptions >= DESCRIPTIONS:
+            return
+        traced.descriptions += 1
+        if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced):
+            return
+        # Others may have changed the containers meanwhile, and may while they are described.
+        dynamic, statics = self.marked.split(args, kwargs)
+        own, treedef = tree.flatten(dynamic)
+        if treedef != traced.key[0] or [*map(id, own)] != [*map(id, leaves)]:
+            return
+        read, named = with_statics(tree.unflatten(treedef, own), statics)
+        named = {name: named[name] for name in kwargs}
+        found = cached().described(
+            read, named, self.marked.static_test(len(args)), traced.captured, traced.on_cpu,
+            traced.out_types, traced.out_tree, self._home,
+        )  # fmt: skip
+        if found is not None and _native_call():
+            self._native_calls = (*self._native_calls, found)
+
+    def _is_describable(self, traced: Traced) -> bool:
+        """Whether all that the trace and its run depend on is in the description of a call."""
+        is_special = traced.serves_one_call or traced.needs or traced.axes
+        return not is_special and self._is_plain(traced) and not is_watching()
+
+    def forget_calls(self) -> None:
+        """Drop the calls that are known here, since a trace of theirs is forgotten."""
+        self._plain.clear()
+        self._native_calls = ()
+
+    # --- finding the trace ------------------------------------------------------------------
+
+    def _find(
+        self, leaves: Sequence[Any], treedef: Any, statics: tuple
+    ) -> tuple[Traced, list[Any]]:
+        """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
+        types = tuple([type_of(x) for x in leaves])
+        if self.symbolic is not None:
+            positions = tuple(where for where, *_ in statics if isinstance(where, int))
+            name = function_name(self.function)
+            types = self.symbolic.generalise(types, treedef, positions, name)
+        key = (treedef, types, statics, config.for_traces(config.current()))
+        shared = self._shared
+        found = shared.fitting(key)
+        if found is None:
+            with shared.lock:
+                if self.symbolic is None and automatic_sizes.applies(types):
+                    traces = automatic_sizes.Traces(
+                        shared.fitting, self._kept, self._make, self._keep
+                    )
+                    found = shared.automatic.find(key, traces)
+                else:
+                    found = self._kept(key)
+        return found[0], [*leaves, *found[1]]
+
+    def _kept(self, key: Key) -> tuple[Traced, list[Any]]:
+        found = self._shared.fitting(key)
+        if found is None:
+            found = self._make(key)
+            self._keep(key, found)
+        return found
+
+    def _make(self, key: Key) -> tuple[Traced, list[Any]]:
+        note(self.function, key, self._traces)
+        treedef, types, statics, _ = key
+        found = self._trace(types, treedef, statics)
+        found[0].key = key
+        return found
+
+    def _keep(self, key: Key, found: tuple[Traced, list[Any]]) -> None:
+        self._shared.keep(key, found[0])
+
+    def _trace(
+        self, types: Sequence[ArrayType], treedef: Any, statics: tuple
+    ) -> tuple[Traced, list[Any]]:
+        next(counts.traces)
+        out_trees: list[Any] = []
+        recorders: list[effects.Recorder] = []
+
+        def flat(*values: Any) -> list[Any]:
+            writer = current()
+            assert isinstance(writer, Stage)
+            writer.kept = True
+            args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
+            with recorder(writer) as recording:
+                outs, out_tree = tree.flatten(self.function(*args, **kwargs))
+            recorders.append(recording)
+            out_trees.append(out_tree)
+            return value_leaves("jit", outs, out_tree)
+
+        with self.symbolic.explaining() if self.symbolic else nullcontext():
+            staged = stage(flat, list(types), function_name(self.function))
+        program, told = with_witnesses(staged.program, {})  # sizes that the function closes over
+        captured = (*told, *staged.captured)
+        donated = self.marked.donated_leaves(treedef, len(captured)) if self.marked.donated else ()
+        needs, leaks = recorders[-1].needs(), recorders[-1].leaks
+        types = program.output_types
+        traced = Traced(program, captured, out_trees[-1], donated, types, needs, leaks, staged.axes)
+        return traced, recorders[-1].entered
+
+    # --- running it -------------------------------------------------------------------------
+
+    def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
+        values = [*traced.captured, *leaves] if traced.captured else leaves
+        if traced.on_cpu is not None and is_evaluating():
+            outs = _run_on_cpu(traced.on_cpu, traced, values, self._home)
+            if outs is not None:
+                return outs
+        try:
+            if not is_evaluating():
+                where = {"device": device_of(self.device).name} if self.device else {}
+                return jit_primitive(*values, program=traced.program, **where)
+            return self._run_first(traced, values)
+        except (ShapeError, DimensionError) as error:
+            return self._run_exact(traced, leaves, error)
+
+    def _run_exact(
+        self, traced: Traced, leaves: Sequence[Any], error: ShapeError | DimensionError
+    ) -> list[Any]:
+        """Run instead of a form that cannot be compiled or transformed; others were right to fail.
+
+        The form is given up, unless the exact trace fails too.
+        """
+        treedef, form_types, *_ = form = traced.key
+        own = leaves[: treedef.num_leaves]
+        types = tuple(map(type_of, own))
+        if self.symbolic is not None or types == form_types:
+            raise error
+        with self._shared.lock:
+            exact, hidden = self._kept(automatic_sizes.with_types(form, types))
+        outs = self._run(exact, [*own, *hidden])
+        self._shared.forget(traced)
+        self._shared.automatic.withdraw(form, error)
+        return outs
+
+    def _run_first(self, traced: Traced, values: Sequence[Any]) -> list[Any]:
+        """The general call: any device, donation, checks. Remembers what a plain CPU call needs."""
+        if self.device:
+            place = committed_to(on(self.device))
+        else:
+            place = place_of_call("jit", traced.program, values)
+        try:
+            outs = run_program(traced.program, values, place, traced.donated)
+        except NaNError as error:
+            name_result(error, traced.out_tree)
+            raise
+        if place.device is None and not is_watching() and self._is_plain(traced):
+            traced.on_cpu = compiled(traced.program, device_for(None))
+        for number in traced.donated:
+            _release(values[number], place.device)
+        return outs
+
+    def _is_plain(self, traced: Traced) -> bool:
+        is_checked = config.current().check_keys  # before every run
+        if has_moves(traced.program):
+            return False
+        if self.device is None and default_place() is not CPU:
+            return False
+        return not (traced.donated or is_checked)
+
+
+_GENERAL = Jitted.__call__
+
+
+class _Bound:
+    """A jitted method bound to its instance."""
+
+    def __init__(self, jitted: Jitted, instance: Any):
+        self.jitted, self.instance = jitted, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call with the instance first."""
+        return self.jitted(self.instance, *args, **kwargs)
+
+
+def _run_on_cpu(
+    executable: Executable, traced: Traced, values: Sequence[Any], place: Place
+) -> list[Array] | None:
+    """The results for arrays on the CPU; None where the general way has to prepare them.
+
+    Every call of a small program spends its time here, so there is nothing but the necessary.
+    """
+    buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
+    if len(buffers) < len(values):
+        place = COMMITTED_CPU
+        buffers = [v.buffer for v in values if type(v) is Array and v.place.device is None]
+        if len(buffers) < len(values):
+            return None
+    try:
+        outs = executable(buffers)
+    except LayoutError:  # a strided view: it is made dense
+        return None
+    next(counts.runs)
+    types = traced.out_types
+    if traced.is_symbolic:
+        types = sized(types, outs)
+    return [*map(Array, outs, types, repeat(place))]
+
+
+@functools.cache
+def _native_call() -> bool:
+    """Whether native code makes calls; it takes the place of `Jitted.__call__`, once."""
+    method = cached().native_method(Jitted, "_native_calls", _GENERAL)
+    if method is None:
+        return False
+    Jitted.__call__ = method
+    return True
+
+
+def _release(value: Any, device: Device | None) -> None:
+    if type(value) is Array and value.place.device is device:
+        value.delete()
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: Names = None,
+    static_argnames: Names = None,
+    donate_argnums: Names = None,
+    donate_argnames: Names = None,
+    dims: Mapping[str, tuple[int | str, int | str | None]] | None = None,
+    in_dims: Any = None,
+    device: str | Device | None = None,
+) -> Any:
+    """Compile `function` for the arguments it is called with; composes with every transformation.
+
+    static_argnums, static_argnames:  arguments that are Python values, part of the cache key.
+    donate_argnums, donate_argnames:  arguments whose memory the results may reuse; they are
+                                      deleted by the call.
+    dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}: one trace
+              and one compilation serve every size in the range. A bound may be another size;
+              None for the upper one: there is none.
+    in_dims:  which axes have these sizes: a tree prefix of the positional arguments whose leaves
+              are None or a pattern like "n,_,2*m + 1": an axis is a size, made of sizes, or as it
+              is given; "..." stands for any number of axes. One name says that axes are equal.
+              Without it the leading axis of every argument that is itself an array is the one
+              size of `dims`. `rune.configure(symbolic="auto")` finds symbolic axes by itself.
+    device:   where to run; by default where the arguments are.
+    Errors:   ArgumentError for a leaf that is no array, an unhashable static argument, and static
+              or donated ones that the function does not take;
+              DimensionError for a size out of range, axes that contradict each other, and while
+              tracing, for a question that the declared sizes leave open.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(lambda x: rnp.sum(x * x))(rnp.arange(4.0))
+    Array(14., f32[], cpu:0)
+    """
+    static = as_set(static_argnums, static_argnames)
+    donated = as_set(donate_argnums, donate_argnames)
+    symbolic = SymbolicAxes.of(dims, in_dims)
+    patterns, treedef = tree.flatten(in_dims)
+    sizes = tuple((dims or {}).items())
+
+    def made(f: Callable[..., Any]) -> Jitted:
+        require_callable("jit", f)
+        options = (static, donated, device, sizes, tuple(patterns), treedef)
+        return Jitted(f, Marked.of(f, static, donated), symbolic, device, options)
+
+    return made if function is None else made(function)

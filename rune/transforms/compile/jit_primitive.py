@@ -1,0 +1,56 @@
+"""jit as a primitive: an equation that holds a program, with all its rules.
+
+Each rule rewrites the inner program and binds jit again, so `grad(jit(f))` stays compiled, as two
+programs joined by residuals, and every order of transformations composes. Where the user said a
+device, `device` names it, and every rule keeps it: what is derived from the program runs there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rune.array import Array, committed_to, on
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.transforms.compile.run import place_of_call, run_program
+from rune.transforms.derivatives.linearize import Partial, split_program
+from rune.transforms.programs import call_rules
+
+
+def _run(*args: Any, program: Program, device: str | None = None) -> list[Array]:
+    if device is not None:
+        return run_program(program, args, committed_to(on(device)))
+    return run_program(program, args, place_of_call("jit", program, args))
+
+
+def _partial(
+    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
+) -> list[Any]:
+    program: Program = params["program"]
+    device = {name: value for name, value in params.items() if name == "device"}
+    split = split_program(program, tuple(unknown))
+    sizes = call_rules.sizes_of(program, [type_of(a) for a in args])
+    known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
+    outs = call_rules.bind_call(jit_primitive, device, split.known, sizes, known_args)
+    count = sum(split.known_outputs)
+    computed = iter(outs[count:])
+    residuals = [
+        next(computed) if source is None else known_args[source] for source in split.residual_inputs
+    ]
+    unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
+    whole, operands = call_rules.closed_call(split.unknown, sizes, [*residuals, *unknown_args])
+    unknown_results = partial.write(jit_primitive, operands, {**device, "program": whole})
+    known_outs, unknown_outs = iter(outs[:count]), iter(unknown_results)
+    return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
+
+
+jit_primitive = Primitive(
+    "jit", "program", call_rules.type_rule,
+    transpose=call_rules.transpose_rule(lambda: jit_primitive),
+    batch=call_rules.batch_rule(lambda: jit_primitive), multiple_results=True,
+    run=_run, interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    jvp_equation=call_rules.jvp_rule(lambda: jit_primitive), partial_equation=_partial,
+    dead_code=call_rules.dead_code,
+)  # fmt: skip

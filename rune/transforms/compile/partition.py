@@ -1,0 +1,339 @@
+"""Partition: a program that moves values, as one segment for each device, joined by copies.
+
+    program f(%0: f32[3]) {                          partition f at home on cpu:0 {
+      %1: f32[3] = sin %0                              cpu:0: %1 = f.0 %0  # equations: 1
+      %2: f32[3] = to_device %1 {device="opencl:0"}    copy %1 from cpu:0 to opencl:0
+      %3: f32[3] = exp %2                              opencl:0: %2 = f.1 %1  # equations: 1
+      return %3                                        return %2 on opencl:0
+    }                                                }
+
+An equation runs where eager evaluation would run it (placement.py): on the device that its moved
+operands are committed to, else at home; what is free follows, by a copy that stands in the
+partition. Each segment is a program like any other, compiled for its device alone.
+
+Invariant: a value is copied to a device at most once. Side effects keep the order of the program.
+Cost:      O(n log n) in the number of equations.
+Not done:  a loop or branch runs on one device, so that moves inside are refused.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rune.core.evaluate import eval_program, restaged
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Program, Var, held_programs, substitute
+from rune.core.side_effects import effect_of
+from rune.core.staging import Stage
+from rune.errors import DeviceError
+from rune.transforms.compile.transfer import devices_within, to_device
+from rune.transforms.programs.memo import per_program
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Equations that run on one device. Inputs and outputs are variables of the whole program."""
+
+    device: str
+    program: Program
+
+    @property
+    def results(self) -> tuple[Var, ...]:
+        """The variables that it computes for others."""
+        return tuple(a for a in self.program.outputs if isinstance(a, Var))
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A copy of a value from one device to another."""
+
+    value: Var
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An output, the device that it is on, and whether it is committed to being there."""
+
+    atom: Atom
+    device: str
+    committed: bool
+
+
+Copy = tuple[Var, str]  # a value on a device
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Steps in order. `inputs` are the program's, with the devices where they come in.
+
+    spent: for each step, what nothing reads after it.
+    """
+
+    name: str
+    home: str
+    inputs: tuple[Copy, ...]
+    constants: tuple[tuple[Var, Any], ...]
+    steps: tuple[Segment | Transfer, ...]
+    spent: tuple[tuple[Copy, ...], ...]
+    results: tuple[Result, ...]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that compute, in order of their first step."""
+        return tuple(dict.fromkeys(s.device for s in self.steps if isinstance(s, Segment)))
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+@per_program
+def partition(program: Program, home: str, committed: tuple[str | None, ...]) -> Partition:
+    """The partition of a program for inputs that are committed to these devices; None: free.
+
+    Errors: DeviceError for an equation whose operands are on different devices, and for a move
+    inside a loop or branch.
+    """
+    flat = restaged(program, _Inline(home))
+    placed = _Placed(flat, home, committed)
+    return _Writer(flat, placed).partition()
+
+
+# --- one flat program -------------------------------------------------------------------------
+
+
+class _Inline(Stage):
+    """Writes equations as they are, but for calls of programs with moves: those are inlined.
+
+    A jitted function with its own device has its arguments and results moved there.
+    """
+
+    __slots__ = ("home",)
+
+    def __init__(self, home: str):
+        super().__init__(None)
+        self.home = home
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Write or inline."""
+        called, device = params.get("program"), params.get("device")
+        if device is not None and isinstance(called, Program):
+            return self.moved(eval_program(called, self.moved(args, device)), device)
+        within = frozenset().union(*map(devices_within, held_programs(params)))
+        if not within:
+            return self.write(primitive, args, params)
+        if primitive.lower is None and isinstance(called, Program):
+            return eval_program(called, args)
+        if within == {self.home}:  # a loop of jitted functions whose device is its own
+            return self.write(primitive, args, params)
+        raise DeviceError(
+            f"device_put: cannot move a value inside {primitive} (it runs on one device)",
+            hint="move it before or behind",
+        )
+
+    def moved(self, values: Sequence[Any], device: str) -> list[Any]:
+        """The values on a device, committed to it."""
+        return [self.write(to_device, [value], {"device": device}) for value in values]
+
+
+# --- where every value is ---------------------------------------------------------------------
+
+
+class _Placed:
+    """The devices of a flat program's values and equations."""
+
+    def __init__(self, program: Program, home: str, committed: Sequence[str | None]):
+        self.home = home
+        self.committed: dict[Var, str | None] = dict.fromkeys(v for v, _ in program.constants)
+        self.committed.update(zip(program.inputs, committed, strict=True))
+        self.moved: dict[Var, Atom] = {}  # what a move gives, and what it is
+        self.devices = [self._place(e) for e in program.equations]  # None: a move
+
+    def _place(self, equation: Equation) -> str | None:
+        if equation.primitive is to_device:
+            (operand,), (result,) = equation.operands, equation.results
+            self.committed[result] = equation.params["device"]
+            self.moved[result] = self.origin(operand)
+            return None
+        device = self._common(equation)
+        self.committed.update(dict.fromkeys(equation.results, device))
+        return device or self.home
+
+    def _common(self, equation: Equation) -> str | None:
+        """The device that the operands are committed to. Errors: DeviceError for several."""
+        found: dict[str, Var] = {}
+        for atom in equation.operands:
+            device = self.committed[atom] if isinstance(atom, Var) else None
+            if device is not None and isinstance(atom, Var):
+                found.setdefault(device, atom)
+        if len(found) > 1:
+            shown = ", ".join(f"{var.type} on {device}" for device, var in found.items())
+            raise DeviceError(
+                f"{equation.primitive}: cannot combine arrays on different devices ({shown})",
+                hint="move one with rune.device_put",
+                frame=equation.frame,
+            )
+        return next(iter(found), None)
+
+    def origin(self, atom: Atom) -> Atom:
+        """The value itself, before it was moved."""
+        return self.moved.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def device(self, atom: Atom) -> str:
+        """Where a value is at the end."""
+        return (self.committed[atom] if isinstance(atom, Var) else None) or self.home
+
+
+# --- segments ---------------------------------------------------------------------------------
+
+
+def _segments(program: Program, placed: _Placed) -> Iterator[tuple[str, list[Equation]]]:
+    """The equations, in an order that stays on one device for as long as it can."""
+    equations = program.equations
+    needs = _needs(program, placed)
+    users: defaultdict[int, list[int]] = defaultdict(list)
+    for number, before in needs.items():
+        for other in before:
+            users[other].append(number)
+    waiting = {number: len(before) for number, before in needs.items()}
+    ready: defaultdict[str, list[int]] = defaultdict(list)
+    for number, count in waiting.items():
+        if not count:
+            ready[placed.devices[number] or ""].append(number)  # in ascending order: a heap
+    while any(ready.values()):
+        device = min((d for d, heap in ready.items() if heap), key=lambda d: ready[d][0])
+        group: list[Equation] = []
+        while ready[device]:
+            number = heapq.heappop(ready[device])
+            group.append(equations[number])
+            for user in users[number]:
+                waiting[user] -= 1
+                if not waiting[user]:
+                    heapq.heappush(ready[placed.devices[user] or ""], user)
+        yield device, group
+
+
+def _needs(program: Program, placed: _Placed) -> dict[int, set[int]]:
+    """For each equation that is no move, those that come before it."""
+    maker: dict[Atom, int] = {}
+    needs: dict[int, set[int]] = {}
+    effects: set[int] = set()  # the last equation with side effects
+    for number, equation in enumerate(program.equations):
+        if placed.devices[number] is None:
+            continue
+        origins = map(placed.origin, equation.operands)
+        needs[number] = {maker[a] for a in origins if a in maker}
+        maker.update(dict.fromkeys(equation.results, number))
+        if effect_of(equation) is not None:
+            needs[number] |= effects
+            effects = {number}
+    return needs
+
+
+class _Writer:
+    """Writes the steps, with a copy wherever a value is not yet where it is read."""
+
+    def __init__(self, program: Program, placed: _Placed):
+        self.program, self.placed = program, placed
+        self.steps: list[Segment | Transfer] = []
+        pairs = zip(program.inputs, map(placed.device, program.inputs), strict=True)
+        self.inputs = tuple(pairs)
+        # Where each value is by now, first where it was made.
+        self.at: dict[Var, list[str]] = {v: [device] for v, device in self.inputs}
+        self.at.update({v: [placed.home] for v, _ in program.constants})
+
+    def partition(self) -> Partition:
+        """The whole."""
+        program, placed = self.program, self.placed
+        groups = list(_segments(program, placed))
+        readers = [self._read(group) for _, group in groups]
+        outputs = {placed.origin(a) for a in program.outputs}
+        reads = [set(r) for r in readers]
+        for number, (device, group) in enumerate(groups):
+            later = outputs.union(*reads[number + 1 :])
+            self._segment(f"{program.name}.{number}", device, group, readers[number], later)
+        results = tuple(map(self._result, program.outputs))
+        steps, spent = tuple(self.steps), _spent(self.steps, results)
+        constants = program.constants
+        return Partition(program.name, placed.home, self.inputs, constants, steps, spent, results)
+
+    def _read(self, group: Sequence[Equation]) -> list[Var]:
+        """The values that a group takes from outside, in order of their first use."""
+        own = {v for e in group for v in e.results}
+        atoms = (self.placed.origin(a) for e in group for a in e.operands)
+        return list(dict.fromkeys(a for a in atoms if isinstance(a, Var) and a not in own))
+
+    def _segment(
+        self, name: str, device: str, group: Sequence[Equation], inputs: Iterable[Var],
+        later: set[Atom],
+    ) -> None:  # fmt: skip
+        for value in inputs:
+            self._bring(value, device)
+        made = tuple(v for e in group for v in e.results if v in later)
+        self.at.update({v: [device] for v in made})
+        body = Program(tuple(inputs), tuple(group), made, name=name)
+        self.steps.append(Segment(device, substitute(body, self.placed.moved, group)))
+
+    def _bring(self, value: Var, device: str) -> None:
+        places = self.at[value]
+        if device not in places:
+            self.steps.append(Transfer(value, places[0], device))
+            places.append(device)
+
+    def _result(self, atom: Atom) -> Result:
+        device = self.placed.device(atom)
+        committed = isinstance(atom, Var) and self.placed.committed[atom] is not None
+        origin = self.placed.origin(atom)
+        if isinstance(origin, Var):
+            self._bring(origin, device)
+        return Result(origin, device, committed)
+
+
+def _spent(
+    steps: Sequence[Segment | Transfer], results: Iterable[Result]
+) -> tuple[tuple[Copy, ...], ...]:
+    """What is read by each step for the last time."""
+    last: dict[Copy, int] = {}
+    for number, step in enumerate(steps):
+        match step:
+            case Transfer(value=value, source=source, target=target):
+                last.update({(value, source): number, (value, target): number})
+            case Segment(device=device, program=program):
+                touched = (*program.inputs, *step.results)
+                last.update({(v, device): number for v in touched})
+    kept = {(r.atom, r.device) for r in results}
+    spent: list[list[Copy]] = [[] for _ in steps]
+    for copy, number in last.items():
+        if copy not in kept:
+            spent[number].append(copy)
+    return tuple(map(tuple, spent))
+
+
+# --- text -------------------------------------------------------------------------------------
+
+
+def _lines(found: Partition) -> Iterator[str]:
+    numbers: defaultdict[Var, int] = defaultdict(itertools.count().__next__)
+
+    def names(atoms: Iterable[Atom]) -> str:
+        shown = (f"%{numbers[a]}" if isinstance(a, Var) else str(a.value) for a in atoms)
+        return ", ".join(shown)
+
+    names(v for v, _ in (*found.inputs, *found.constants))
+    yield f"partition {found.name} at home on {found.home} {{"
+    for step in found.steps:
+        match step:
+            case Transfer(value=value, source=source, target=target):
+                yield f"  copy {names([value])} from {source} to {target}"
+            case Segment(device=device, program=program):
+                taken, made = names(program.inputs), names(program.outputs)
+                count = len(program.equations)
+                yield f"  {device}: {made} = {program.name} {taken}  # equations: {count}"
+    yield "  return " + ", ".join(f"{names([r.atom])} on {r.device}" for r in found.results)
+    yield "}"

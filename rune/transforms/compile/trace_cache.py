@@ -1,0 +1,227 @@
+"""Traces, who shares them, and how many are kept.
+
+The traces of a function belong to the function: every `jit(f)` with the same options finds those of
+the others, so a library may write `rune.jit(f)(x)` in each call. They are held for as long as the
+function lives: nothing of a dropped one stays. Functions are told apart as Python does: bound
+methods of one object are equal, partial objects and lambdas are each their own.
+
+What is kept is bounded by `rune.configure(compiled_bytes=...)`: beyond it the traces that were not
+used for longest are forgotten, with their machine code, and made again when they are called. A call
+that runs meanwhile holds what it runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rune import config, counts, effects, locks
+from rune.backends import heap
+from rune.backends.base import Executable
+from rune.core import axes
+from rune.core.interpreter import Tracer
+from rune.core.program import Program
+from rune.core.types import ArrayType
+from rune.transforms.compile import automatic_sizes
+from rune.transforms.inspect.cache_misses import Key
+
+TRACE_BYTES = 16 << 10  # of a trace with its plan, and ...
+EQUATION_BYTES = 2 << 10  # ... more for each equation
+EVICTED_SHARE = 4  # that part of all traces goes at once, since taking memory back is dear
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Traced:
+    """One trace: the program, its captured values, the tree of the result, the compiled code."""
+
+    program: Program
+    captured: tuple[Any, ...]
+    out_tree: Any
+    donated: tuple[int, ...]
+    out_types: tuple[ArrayType, ...]
+    needs: tuple[effects.Need, ...] = ()  # what its hidden inputs are, at the end of the inputs
+    leaks: bool = False  # an effect was answered for one call
+    axes: Mapping[Hashable, Any] = field(default_factory=dict)  # named axes it was made inside
+    key: Key = (None, (), (), None)  # what it was traced for
+    on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
+    descriptions: int = 0  # attempts to describe a call of it to native code
+    was_used: bool = True  # since it was last looked at for eviction
+    is_symbolic: bool = field(init=False)  # some result's size depends on the arguments'
+
+    def __post_init__(self) -> None:
+        self.is_symbolic = any(t.is_symbolic for t in self.out_types)
+
+    @property
+    def serves_one_call(self) -> bool:
+        """True if the trace belongs to one call, as inside an outer transformation."""
+        return self.leaks or any(isinstance(v, Tracer) for v in self.captured)
+
+    def hidden(self) -> list[Any] | None:
+        """The values of the hidden inputs now; None where the trace does not fit its context."""
+        if not axes.fits(self.axes):
+            return None
+        found = [need.values() for need in self.needs]
+        return None if None in found else [v for values in found for v in values or ()]
+
+
+class User(Protocol):
+    """A jitted function, as its traces know it."""
+
+    def forget_calls(self) -> None:
+        """Drop what it holds of traces itself."""
+        ...
+
+
+class Traces:
+    """The traces of one function under one set of options."""
+
+    __slots__ = ("__weakref__", "automatic", "by_key", "lock", "name", "users")
+
+    def __init__(self, name: str):
+        self.name, self.lock = name, locks.reentrant()
+        self.by_key: dict[Key, list[Traced]] = {}
+        self.automatic = automatic_sizes.Automatic(name)
+        self.users: weakref.WeakSet[User] = weakref.WeakSet()
+        _every.add(self)
+
+    def fitting(self, key: Key) -> tuple[Traced, list[Any]] | None:
+        """A trace, with its hidden inputs, that fits the handlers and named axes in force."""
+        for traced in self.by_key.get(key, ()):
+            hidden = traced.hidden()
+            if hidden is not None:
+                traced.was_used = True
+                return traced, hidden
+        return None
+
+    def keep(self, key: Key, traced: Traced) -> None:
+        """Hold a trace that is of use to other calls, and forget others for it if need be."""
+        if not traced.serves_one_call:
+            treedef, *others = key
+            traced.key = key = (treedef.settled(), *others)  # type: ignore[assignment]
+            self.by_key[key] = [*self.by_key.get(key, ()), traced]
+            _recent.add(self, traced)
+
+    def forget(self, traced: Traced) -> None:
+        """Hold one trace no longer."""
+        left = [t for t in self.by_key.pop(traced.key, ()) if t is not traced]
+        if left:
+            self.by_key[traced.key] = left
+        self.forget_calls()
+
+    def clear(self) -> None:
+        """Hold none."""
+        self.by_key.clear()
+        self.automatic = automatic_sizes.Automatic(self.name)
+        self.forget_calls()
+
+    def forget_calls(self) -> None:
+        """Have every jitted function drop what it holds itself."""
+        for user in list(self.users):
+            user.forget_calls()
+
+
+_every: weakref.WeakSet[Traces] = weakref.WeakSet()
+_shared: weakref.WeakKeyDictionary[Any, dict[Hashable, Traces]] = weakref.WeakKeyDictionary()
+_lock = locks.reentrant()  # the collector may run code that jits
+
+
+def traces_of(function: Callable[..., Any], options: Hashable, name: str) -> Traces:
+    """The traces that every jitted function of this one with these options shares.
+
+    A function that cannot be a key, or be held weakly, has its own each time.
+    """
+    with _lock:
+        try:
+            known = _shared.setdefault(function, {})
+        except TypeError:
+            return Traces(name)
+        if options not in known:
+            known[options] = Traces(name)
+        return known[options]
+
+
+def clear_all() -> None:
+    """Forget the traces of every jitted function."""
+    with _lock:
+        alive = list(_every)
+    for traces in alive:
+        traces.clear()
+    give_back()
+
+
+# --- how much is kept -------------------------------------------------------------------------
+
+
+class _Recent:
+    """All traces that are kept, in the order in which they came, and the bytes of all."""
+
+    def __init__(self) -> None:
+        self.lock = locks.reentrant()
+        self.traces: dict[weakref.ref[Traced], weakref.ref[Traces]] = {}
+        # Finalisers come at any time, so they change nothing themselves.
+        self.dead: deque[weakref.ref[Traced]] = deque()
+        self.changes: deque[int] = deque()
+        self.bytes, self.next = 0, 0  # bytes of all, and from which on to look again
+
+    def count(self, thing: Any, nbytes: int) -> None:
+        """Count these bytes for as long as a thing lives."""
+        self.changes.append(nbytes)
+        weakref.finalize(thing, self.changes.append, -nbytes).atexit = False
+
+    def total(self) -> int:
+        """Bytes of traces and machine code that live."""
+        with self.lock:
+            while self.changes:
+                self.bytes += self.changes.popleft()
+            while self.dead:
+                self.traces.pop(self.dead.popleft(), None)
+            return self.bytes
+
+    def add(self, traces: Traces, traced: Traced) -> None:
+        """Take a new trace in, and make room if there is too much."""
+        self.count(traced, TRACE_BYTES + EQUATION_BYTES * len(traced.program.equations))
+        limit = config.current().compiled_bytes
+        with self.lock:
+            is_full = self.total() > max(limit, self.next)
+            if is_full:
+                self.evict()
+            self.traces[weakref.ref(traced, self.dead.append)] = weakref.ref(traces)
+        if is_full:
+            give_back()
+            left = self.total()
+            # What cannot be forgotten does not make every new trace an eviction.
+            self.next = left + limit // EVICTED_SHARE if left > limit else 0
+
+    def evict(self) -> None:
+        """Forget a part of the traces: of those not used since the last time the oldest first."""
+        alive = [(r(), home()) for r, home in [*self.traces.items()]]
+        known = [(t, home) for t, home in alive if t is not None and home is not None]
+        known.sort(key=lambda pair: pair[0].was_used)
+        for traced, home in known[: -(-len(known) // EVICTED_SHARE)]:
+            home.forget(traced)
+            next(counts.evictions)
+        for traced, _ in known:
+            traced.was_used = False
+
+
+_recent = _Recent()
+
+
+def count_bytes(thing: Any, nbytes: int) -> None:
+    """Count machine code among what is kept, for as long as it lives."""
+    _recent.count(thing, nbytes)
+
+
+def compiled_bytes() -> int:
+    """Estimated bytes of all traces and machine code that live."""
+    return _recent.total()
+
+
+def give_back() -> None:
+    """Give memory that is free to the system: programs are freed by the collector alone."""
+    gc.collect()
+    heap.trim()

@@ -1,0 +1,65 @@
+"""to_device: a value on another device, as an equation.
+
+    %1 = to_device %0 {device="opencl:0"}       committed to that device
+    %1 = to_device %0 {device=None}             free again: where it is needed, else at home
+
+`device_put` of a traced value writes it. The transpose of a move sets the cotangent free, so that
+the derivatives of what was computed before the move run where their own operands are. Compiled,
+a program with moves becomes one segment per device (partition.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune.array import Array, committed_to, default_place, on, put
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.core.program import Program, subprograms
+from rune.transforms.programs.memo import per_program
+
+
+def _run(x: Any, *, device: str | None) -> Array:
+    place = default_place() if device is None else committed_to(on(device))
+    if type(x) is Array and x.place.device is place.device:
+        return Array(x.buffer, x.type, place)
+    found = type_of(x)
+    return put(np.asarray(x, found.dtype), found, place)
+
+
+def _batch(batched: Sequence[bool], size: Any, x: Any, *, device: str | None) -> tuple[Any, bool]:
+    return to_device(x, device=device), batched[0]
+
+
+to_device: Primitive = Primitive(
+    "to_device", "movement", lambda x, device: x, reference=lambda x, device: x,
+    jvp=(lambda dx, x, y, device: to_device(dx, device=device),),
+    transpose=lambda ct, linear, x, device: [to_device(ct, device=None)],
+    batch=_batch, run=_run,
+)  # fmt: skip
+
+
+def has_moves(program: Program) -> bool:
+    """Whether the program, or one that it holds, moves a value or has a part on its own device."""
+    return bool(devices_within(program))
+
+
+@per_program
+def devices_within(program: Program) -> frozenset[str | None]:
+    """The devices of jitted functions that have their own, and None where a value is moved."""
+    pending, seen, devices = [program], set(), set()
+    while pending:
+        found = pending.pop()
+        if found in seen:
+            continue
+        seen.add(found)
+        for equation in found.equations:
+            if equation.primitive is to_device:
+                devices.add(None)
+            elif "device" in equation.params:
+                devices.add(equation.params["device"])
+            pending += subprograms(equation)
+    return frozenset(devices)

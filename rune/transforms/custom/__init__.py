@@ -1,0 +1,1 @@
+"""Rules of the user's in place of derivatives, and hidden arguments made explicit."""

@@ -1,0 +1,71 @@
+"""closure_convert: a function's hidden arguments made explicit.
+
+A rule that must not close over values that are being differentiated takes them as arguments
+instead: `closure_convert` finds them by tracing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rune import tree
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import Tracer, is_differentiable
+from rune.core.staging import stage
+from rune.errors import TransformError
+from rune.transforms.arguments import function_name
+from rune.transforms.derivatives.flat_functions import flatten
+from rune.transforms.eval_shape import leaf_types
+from rune.transforms.tree_difference import mismatch
+
+
+def closure_convert(
+    function: Callable[..., Any], *example_args: Any
+) -> tuple[Callable[..., Any], list[Any]]:
+    """(`converted`, values): `converted(*args, *values)` is `function(*args)`.
+
+    The values are those that `function` closes over and that may be differentiated: traced ones of
+    a floating or complex dtype. It must be called with arguments like the examples in tree, shape
+    and dtype.
+
+    Errors: TransformError when the arguments have another tree than the examples.
+
+    >>> import rune
+    >>> def slope(scale):
+    ...     converted, hidden = rune.closure_convert(lambda x: x * scale, 1.0)
+    ...     return converted(2.0, *hidden)
+    >>> rune.grad(slope)(3.0)
+    Array(2., f32[], cpu:0)
+    """
+    leaves, flat = flatten("closure_convert", function, example_args)
+    types = leaf_types("closure_convert", leaves, flat.treedef)
+    staged = stage(flat, types, function_name(function))
+    treedef, out_tree, program = flat.treedef, flat.out_tree, staged.program
+    hidden = [_is_hidden(v) for v in staged.captured]
+    kept = [None if h else v for v, h in zip(staged.captured, hidden, strict=True)]
+
+    def converted(*args: Any) -> Any:
+        count = len(args) - sum(hidden)
+        given, found = tree.flatten(tuple(args[:count]))
+        if found != treedef:
+            raise TransformError(
+                "closure_convert: cannot match arguments to the examples "
+                f"({_difference(treedef, found)})"
+            )
+        values = iter(args[count:])
+        filled = [next(values) if h else v for v, h in zip(kept, hidden, strict=True)]
+        return tree.unflatten(out_tree, eval_program(program, [*filled, *given]))
+
+    return converted, [v for v, h in zip(staged.captured, hidden, strict=True) if h]
+
+
+def _difference(expected: Any, found: Any) -> str:
+    return mismatch(
+        expected, found, "argument{} is missing".format,
+        "the examples have no argument{}".format, "{} required, not {}",
+    )  # fmt: skip
+
+
+def _is_hidden(value: Any) -> bool:
+    return isinstance(value, Tracer) and is_differentiable(value)

@@ -1,0 +1,271 @@
+"""custom_jvp: a function with its own forward rule, from which reverse mode follows by transposing.
+
+    f(x)                      the function itself runs
+    jvp(f)                    rule(primals, tangents) -> (results, tangents), linear in tangents
+    jit(f), vmap(f)           one equation holding the program of f and the rule, batched if need be
+    lowering                  the program, inlined
+
+The rule runs where the derivative is taken, so it may call the function itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from rune import dtypes, tree
+from rune.core.axes import Name, own_axis
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import is_evaluating, type_of, use
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.errors import TransformError
+from rune.ops.movement import repeat_lane
+from rune.ops.promote import opened
+from rune.transforms.arguments import array_leaves, key_path, unshared
+from rune.transforms.batching.vmap import batch_flat, batch_program
+from rune.transforms.custom.rules import (
+    Arguments,
+    CustomFunction,
+    Rule,
+    SymbolicZero,
+    as_arrays,
+    check_closure,
+    on_lanes,
+    on_level,
+    refuse_hidden,
+    require_types,
+    run_rule,
+    symbolic_or_zeros,
+)
+from rune.transforms.derivatives.flat_functions import is_layout, tangent_type
+from rune.transforms.derivatives.linearize import Partial
+from rune.transforms.derivatives.transpose import backward
+from rune.transforms.programs import call_rules
+from rune.transforms.programs.size_witnesses import own_size
+from rune.transforms.tree_difference import kind_of, mismatch, results_differ
+
+KIND = "custom_jvp"
+
+
+class custom_jvp(CustomFunction):
+    """Give a function its own jvp rule: a decorator, then `.defjvp` or `.defjvps`.
+
+    nondiff_argnums, nondiff_argnames: arguments that are not differentiated; the rule takes them
+        first. They may be anything, functions included.
+    Errors: TransformError when the rule's results do not match the function's, with the path; when
+        the function closes over a value that is being differentiated.
+
+    >>> import rune, rune.numpy as rnp
+    >>> @rune.custom_jvp
+    ... def log1pexp(x):
+    ...     return rnp.log(1.0 + rnp.exp(x))
+    >>> log1pexp.defjvps(lambda t, y, x: t * (1.0 - 1.0 / (1.0 + rnp.exp(x))))
+    >>> rune.grad(log1pexp)(0.0)
+    Array(0.5, f32[], cpu:0)
+    """
+
+    kind = KIND
+    rule: Callable[..., Any] | None = None
+    symbolic_zeros = False
+
+    def defjvp(self, rule: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Set rule(primals, tangents) -> (results, tangents of the results).
+
+        symbolic_zeros: zero tangents are given as SymbolicZero objects instead of arrays.
+        """
+        self.rule, self.symbolic_zeros = rule, symbolic_zeros
+        return rule
+
+    def defjvps(self, *rules: Callable[..., Any] | None) -> None:
+        """Set one rule(tangent, result, *primals) per argument; None where the derivative is 0."""
+        if self.nondiff:
+            raise TransformError("custom_jvp: cannot use defjvps with nondiff_argnums (use defjvp)")
+
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            result = self(*primals)
+            terms = [
+                f(t, result, *primals)
+                for f, t in zip(rules, tangents, strict=True)
+                if f is not None and not isinstance(t, SymbolicZero)
+            ]
+            return result, _sum_of(terms, result)
+
+        self.defjvp(rule, symbolic_zeros=True)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; where a derivative is being taken, its rule."""
+        if self.rule is None:
+            raise TransformError(
+                f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp"
+            )
+        given = self.arguments(args, kwargs)
+        check_closure(KIND, self.name, self.function, given.static_values)
+        rule = _Rule(self, given)
+        outs, out_tree = on_level(
+            given.leaves, rule.with_tree, lambda xs: self._run(given, rule, xs)
+        )
+        return tree.unflatten(out_tree, outs)
+
+    def _run(self, given: Arguments, rule: _Rule, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Flat results where nothing is differentiated, and their tree."""
+        flat = self.flat(given)
+        if is_evaluating():
+            return flat(*leaves), flat.out_tree
+        staged = stage(flat, [type_of(x) for x in leaves], self.name)
+        program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
+        rule.expected_tree = flat.out_tree
+        hidden = len(operands) - len(leaves)
+        outs = custom_jvp_call(*operands, program=program, rule=rule, hidden=hidden)
+        return outs, flat.out_tree
+
+
+def _sum_of(terms: Sequence[Any], result: Any) -> Any:
+    if not terms:
+        return tree.map(lambda y: SymbolicZero(tangent_type(type_of(y))), result)
+    total = terms[0]
+    for term in terms[1:]:
+        total = tree.map(lambda a, b: a + b, total, term)
+    return total
+
+
+# --- the rule, as the interpreters see it -------------------------------------------------------
+
+
+class _Rule(Rule):
+    """The user's rule on flat values: (primals, tangents) -> (results, tangents); None is zero."""
+
+    def __init__(self, custom: custom_jvp, given: Arguments):
+        super().__init__(custom, given)
+        self.expected_tree: Any = None  # of the function's result, where that was traced
+
+    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+        """Flat results and tangents."""
+        outs, out_tangents, out_tree = self.with_tree(primals, tangents)
+        if self.expected_tree is not None and out_tree != self.expected_tree:
+            self._refuse(results_differ(self.expected_tree, out_tree))
+        return outs, out_tangents
+
+    def with_tree(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list, Any]:
+        """The same, and the tree of the results."""
+        custom, given = self.custom, self.given
+        types = [tangent_type(type_of(p)) for p in primals]
+        filled = [
+            symbolic_or_zeros(custom.symbolic_zeros, type) if t is None else t
+            for t, type in zip(tangents, types, strict=True)
+        ]
+        assert custom.rule is not None
+        trees = given.trees(as_arrays(primals)), given.trees(as_arrays(filled))
+        found = run_rule(KIND, custom.name, custom.rule, *given.static_values, *trees)
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            self._refuse(f"a pair of results and tangents required, not {kind_of(found)}")
+        outs, out_tree = tree.flatten(found[0])
+        out_tangents, tangent_tree = tree.flatten(found[1])
+        if out_tree != tangent_tree:
+            how = mismatch(
+                out_tree, tangent_tree, "result{} has no tangent".format,
+                "tangent{} belongs to no result".format, "results {}, and tangents {}",
+            )  # fmt: skip
+            self._refuse(how)
+        outs = array_leaves(KIND, outs, out_tree)
+        checked = [
+            self._checked(o, t, i, out_tree) for i, (o, t) in enumerate(zip(outs, out_tangents))
+        ]
+        return outs, checked, out_tree
+
+    def _checked(self, out: Any, tangent: Any, number: int, out_tree: Any) -> Any:
+        expected, tangent = tangent_type(type_of(out)), unshared(opened(tangent))
+        found = type_of(tangent)
+        if not is_layout(found, expected):
+            path = key_path(number, out_tree)
+            self._refuse(f"result{path} is {type_of(out)}, its tangent {found}")
+        is_zero = isinstance(tangent, SymbolicZero) or expected.dtype == dtypes.float0
+        return None if is_zero else tangent
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise TransformError(f"{KIND}: cannot use the rule of {self.custom.name} ({why})")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _OnLanes:
+    """A rule on all lanes; every result has lanes, whether it depends on the lane or not."""
+
+    rule: Callable[..., Any]
+    batched: tuple[bool, ...]
+    size: Any
+    axis: Name | None
+
+    def __repr__(self) -> str:
+        return on_lanes(self.rule)
+
+    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+        """Flat results and tangents, lanes leading."""
+        nonzero: list[bool] = []
+        # A symbolic size has its own name in each program, and is told by the arguments.
+        sizes = (type_of(p).shape[0] for p, b in zip(primals, self.batched) if b)
+        size = next(sizes, self.size)
+
+        def one(*values: Any) -> list[Any]:
+            given = iter(values[len(primals) :])
+            directions = [None if t is None else next(given) for t in tangents]
+            outs, out_tangents = self.rule(values[: len(primals)], directions)
+            nonzero.extend(t is not None for t in out_tangents)
+            return [*outs, *(t for t in out_tangents if t is not None)]
+
+        given = [t for t in tangents if t is not None]
+        lanes = [*self.batched, *(b for t, b in zip(tangents, self.batched) if t is not None)]
+        found, batched = batch_flat(one, size, [*primals, *given], lanes, self.axis)
+        found = [x if b else repeat_lane(x, size) for x, b in zip(found, batched, strict=True)]
+        rest = iter(found[len(nonzero) :])
+        return found[: len(nonzero)], [next(rest) if n else None for n in nonzero]
+
+
+# --- the primitive ------------------------------------------------------------------------------
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    hidden, program = params["hidden"], params["program"]
+    for value, tangent in zip(primals[:hidden], tangents):
+        if tangent is not None:
+            refuse_hidden(KIND, program.name, type_of(value))
+    outs, out_tangents = params["rule"](primals[hidden:], tangents[hidden:])
+    expected = call_rules.type_rule(*map(type_of, primals), program=program)
+    require_types(KIND, program.name, expected, outs)
+    return outs, out_tangents
+
+
+def _batch(
+    batched: Sequence[bool], size: Any, *args: Any, program: Program, rule: Any, hidden: int
+) -> Any:
+    lanes = (True,) * len(program.outputs)
+    rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
+    whole, operands = call_rules.closed_call(rewritten, {}, args)
+    more = hidden + len(operands) - len(args)
+    on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size, own_axis())
+    return custom_jvp_call(*operands, program=whole, rule=on_lanes, hidden=more), lanes
+
+
+def _partial(
+    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
+) -> list[Any]:
+    # Known and unknown parts are split on the way to a linear map: no rule is asked for any more.
+    with use(partial):
+        return eval_program(params["program"], args)
+
+
+def _transpose(
+    cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, program: Program, **_: Any
+) -> list[Any]:
+    found = iter(backward(program, linear, inputs, cts))
+    return [next(found) if is_linear else None for is_linear in linear]
+
+
+custom_jvp_call = Primitive(
+    "custom_jvp", "program", call_rules.type_rule, transpose=_transpose, batch=_batch,
+    multiple_results=True,
+    run=lambda *args, program, **_: call_rules.evaluated(program, args),
+    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    jvp_equation=_jvp, partial_equation=_partial,
+)  # fmt: skip

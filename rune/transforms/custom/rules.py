@@ -1,0 +1,331 @@
+"""What custom_jvp and custom_vjp share: how they are called, and what their rules may not do.
+
+A call reaches the rule at the level where differentiation happens. Where a derivative is being
+taken of concrete values, the user's rule runs at once, on values, and the function itself is not
+traced; inside jit and vmap the function is a program in an equation that carries the rule along.
+
+A rule speaks of the arguments alone. A value that the function closes over may be traced, but not
+differentiated: that is refused, since its derivative would silently be lost.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.array import default_place, put
+from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
+from rune.core.types import ArrayType, Shape
+from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
+from rune.ops.promote import opened
+from rune.transforms.arguments import array_leaves, function_name, is_same_static
+from rune.transforms.derivatives.flat_functions import Flat, float0_zeros, is_layout, zeros
+from rune.transforms.derivatives.jvp import Jvp
+from rune.transforms.derivatives.linearize import Partial
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero; given to rules with `symbolic_zeros`.
+
+    >>> import rune
+    >>> seen = []
+    >>> @rune.custom_jvp
+    ... def f(x, y):
+    ...     return x * y
+    >>> def rule(primals, tangents):
+    ...     seen.append([type(t).__name__ for t in tangents])
+    ...     return f(*primals), tangents[0] * primals[1]
+    >>> _ = f.defjvp(rule, symbolic_zeros=True)
+    >>> float(rune.grad(f)(2.0, 3.0)), seen[0][1]
+    (3.0, 'SymbolicZero')
+    """
+
+    type: ArrayType
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the zeros."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Dtype of the zeros."""
+        return self.type.dtype
+
+
+def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:
+    """What a rule is given for a zero of this type."""
+    if type.dtype == dtypes.float0:
+        return SymbolicZero(type) if symbolic else float0_zeros(type)
+    return SymbolicZero(type) if symbolic else zeros(type)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of one call: those to differentiate, flat, and the others as they are."""
+
+    leaves: list[Any]
+    treedef: Any
+    statics: tuple[tuple[int, Any], ...]  # position and value, in order
+
+    @property
+    def static_values(self) -> tuple[Any, ...]:
+        """The arguments that are not differentiated."""
+        return tuple(value for _, value in self.statics)
+
+    def trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments to differentiate."""
+        return tree.unflatten(self.treedef, leaves)
+
+    def all(self, chosen: Sequence[Any]) -> list[Any]:
+        """All arguments in their places, those to differentiate being `chosen`."""
+        args = list(chosen)
+        for position, value in self.statics:
+            args.insert(position, value)
+        return args
+
+    def form(self) -> Arguments:
+        """The same without values: what a rule, which outlives the call, may hold."""
+        return replace(self, leaves=[])
+
+    def is_like(self, other: Arguments) -> bool:
+        """Whether a call with the others is called alike; what cannot be compared is another."""
+        return self.treedef == other.treedef and is_same_static(self.statics, other.statics)
+
+
+class CustomFunction:
+    """A function with a rule of its own; `custom_jvp` and `custom_vjp` are its two kinds."""
+
+    kind = ""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ):
+        functools.update_wrapper(self, function, updated=())
+        self.function, self.signature = function, _signature(function)
+        self.name = function_name(function)
+        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
+        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+        self.nondiff = frozenset((*numbers, *_positions(function, names)))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; where a derivative is being taken, its rule."""
+        raise NotImplementedError(type(self).__name__)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """A method: the instance is the first argument."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+        """The arguments of a call, keywords and defaults put in their places."""
+        full = _positional(self.name, self.signature, tuple(args), kwargs)
+        chosen = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
+        dynamic = tuple(x for i, x in enumerate(full) if i not in chosen)
+        leaves, treedef = tree.flatten(dynamic)
+        statics = tuple((i, full[i]) for i in sorted(chosen))
+        return Arguments(array_leaves(self.kind, leaves, treedef), treedef, statics)
+
+    def flat(self, given: Arguments) -> Flat:
+        """The function of the flat arguments to differentiate."""
+        return Flat(self.kind, lambda *xs: self.function(*given.all(xs)), given.treedef)
+
+
+class Rule:
+    """A user's rule for calls of one form; equal for equal functions and forms."""
+
+    def __init__(self, custom: Any, given: Arguments):
+        self.custom, self.given = custom, given.form()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return self.custom is other.custom and self.given.is_like(other.given)
+
+    def __hash__(self) -> int:
+        return hash((self.custom, self.given.treedef))
+
+    def __repr__(self) -> str:
+        return f"<rule of {self.custom.name}>"
+
+
+def _positions(function: Callable[..., Any], names: Sequence[str]) -> Iterator[int]:
+    known = list(inspect.signature(function).parameters) if names else []
+    for name in names:
+        if name not in known:
+            raise ArgumentError(f"custom rule: cannot find argument {name!r} of {function}")
+        yield known.index(name)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    """None for a builtin that has none."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None
+
+
+def _positional(name: str, signature: inspect.Signature | None, args: tuple, kwargs: Any) -> tuple:
+    """All arguments by position, defaults included."""
+    if not kwargs and (signature is None or len(args) == len(signature.parameters)):
+        return args  # the common case
+    if signature is None:
+        raise ArgumentError(f"custom rule: cannot place keyword arguments of the builtin {name}")
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise ArgumentError(
+            f"custom rule: cannot place the keyword arguments {', '.join(bound.kwargs)} of {name}",
+            hint="a function with a custom rule takes positional arguments",
+        )
+    return bound.args
+
+
+# --- at which level a call is answered --------------------------------------------------------
+
+
+def on_level(leaves: Sequence[Any], rule: Callable[..., Any], otherwise: Callable[..., Any]) -> Any:
+    """A call answered: (flat results, their tree).
+
+    rule(primals, tangents) -> (results, tangents, tree) where tangents meet the current
+    derivative; otherwise(leaves) -> (results, tree) where none is being taken.
+    """
+    level = current()
+    if isinstance(level, Partial) and level.parent and not any(map(level.owns, leaves)):
+        with use(level.parent):
+            return on_level(leaves, rule, otherwise)
+    if not isinstance(level, Jvp):
+        return otherwise(leaves)
+    primals, tangents = zip(*map(level.split, leaves), strict=True) if leaves else ((), ())
+    assert level.parent is not None
+    with use(level.parent):
+        if all(t is None for t in tangents):
+            return on_level(primals, rule, otherwise)
+        outs, out_tangents, out_tree = rule(primals, tangents)
+    return [level.join(o, t) for o, t in zip(outs, out_tangents, strict=True)], out_tree
+
+
+def check_closure(kind: str, name: str, *holders: Any) -> None:
+    """Refuse a function that closes over a value which the current derivatives differentiate."""
+    levels = list(_derivatives())
+    if levels:
+        for value in _tracers_in(holders):
+            if value.interpreter in levels:
+                refuse_hidden(kind, name, type_of(value))
+
+
+def _derivatives() -> Iterator[Interpreter]:
+    """The derivatives being taken around the current context, up to another transformation."""
+    level: Interpreter | None = current()
+    while isinstance(level, Jvp | Partial):
+        if isinstance(level, Jvp):
+            yield level
+        level = level.parent
+
+
+def refuse_hidden(kind: str, name: str, type: ArrayType) -> NoReturn:
+    """Errors: TransformError, always."""
+    raise TransformError(
+        f"{kind}: cannot differentiate {name} with respect to a value {type} that it closes over "
+        "(its rule speaks of the arguments alone)",
+        hint="pass the value as an argument, or hide it with rune.closure_convert",
+    )
+
+
+def as_arrays(values: Sequence[Any]) -> list[Any]:
+    """Values for a user's rule: a number that stands in a program is an array of its dtype.
+
+    As a NumPy array it would take a canonical dtype, and so lose digits, where the rule uses it.
+    """
+    return [
+        put(v, ArrayType(v.shape, v.dtype), default_place())
+        if isinstance(v, np.ndarray) and v.dtype in dtypes.ANY | dtypes.KEYS
+        else v
+        for v in values
+    ]
+
+
+def run_rule(kind: str, name: str, rule: Callable[..., Any], *args: Any) -> Any:
+    """What a user's rule gives; what it does is done at lines of its own.
+
+    Errors: EscapedTracerError where it reaches for a value of a transformation that has ended.
+    """
+    try:
+        with at_line(None):
+            return rule(*args)
+    except EscapedTracerError as error:
+        raise EscapedTracerError(
+            f"{kind}: cannot run the rule of {name} (it uses a traced value that it closes over, "
+            "outside the transformation of that value)",
+            hint="pass the value as an argument, or hide it with rune.closure_convert",
+        ) from error
+
+
+def on_lanes(rule: Any) -> str:
+    """How a rule on all lanes prints: `<rule of f on lanes>`."""
+    return f"<{repr(rule)[1:-1]} on lanes>"
+
+
+LEVELS = 4  # of functions, objects and containers that are looked into
+
+
+def _tracers_in(holders: Sequence[Any]) -> Iterator[Tracer]:
+    """Traced values in closures, and in the attributes and containers that these hold."""
+    pending = [(x, 0) for x in holders]
+    seen: set[int] = set()
+    while pending:
+        held, depth = pending.pop()
+        value = opened(held)
+        if isinstance(value, Tracer):
+            yield value
+        elif depth < LEVELS and id(value) not in seen:
+            seen.add(id(value))
+            pending += [(x, depth + 1) for x in _held_by(value)]
+
+
+def _held_by(value: Any) -> Sequence[Any]:
+    match value:
+        case functools.partial():
+            return [value.func, *value.args, *value.keywords.values()]
+        case FunctionType():
+            return [x for cell in value.__closure__ or () for x in _contents(cell)]
+        case MethodType():
+            return [value.__self__, value.__func__]
+        case list() | tuple():
+            return value
+        case dict():
+            return list(value.values())
+        case type() | ModuleType():
+            return ()
+        case _:
+            return list(getattr(value, "__dict__", {}).values())
+
+
+def _contents(cell: Any) -> Sequence[Any]:
+    try:
+        return [cell.cell_contents]
+    except ValueError:  # a name that is not bound yet
+        return ()
+
+
+def require_types(
+    kind: str, name: str, expected: Sequence[ArrayType], found: Sequence[Any]
+) -> None:
+    """Raise TransformError unless a rule gives results of the types that the function gives."""
+    types = [type_of(x) for x in found]
+    if len(types) != len(expected) or not all(map(is_layout, types, expected)):
+        shown, wanted = (", ".join(map(str, ts)) for ts in (types, expected))
+        raise TransformError(
+            f"{kind}: cannot use the rule of {name} "
+            f"(its results are {shown}, the function's {wanted})"
+        )

@@ -1,0 +1,387 @@
+"""custom_vjp: a function with its own reverse rule.
+
+    f(x)             the function itself runs
+    vjp(f)           fwd(x) -> (result, residuals) runs in its place, and `custom_lin` stands for
+                     the linear map from tangents; transposing that calls bwd(residuals, cotangent)
+    jvp(f)           refused: nothing says what the linear map does to a tangent
+    jit(f), vmap(f)  one equation holding the program of f and both rules, batched if need be
+    lowering         the program, inlined
+
+Both rules run in the context where the derivative is taken, so an outer derivative differentiates
+fwd and bwd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from rune import dtypes, tree
+from rune.core.axes import Name, own_axis
+from rune.core.interpreter import Tracer, is_differentiable, is_evaluating, type_of
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.core.types import ArrayType
+from rune.errors import TransformError
+from rune.ops.family import reduce_sum
+from rune.ops.movement import repeat_lane
+from rune.ops.promote import opened
+from rune.transforms.arguments import array_leaves, key_path
+from rune.transforms.batching.vmap import batch_flat, batch_program
+from rune.transforms.custom.rules import (
+    Arguments,
+    CustomFunction,
+    Rule,
+    SymbolicZero,
+    as_arrays,
+    check_closure,
+    on_lanes,
+    on_level,
+    refuse_hidden,
+    require_types,
+    run_rule,
+    symbolic_or_zeros,
+)
+from rune.transforms.derivatives.flat_functions import host_as, is_layout, tangent_type
+from rune.transforms.programs import call_rules
+from rune.transforms.programs.size_witnesses import own_size
+from rune.transforms.tree_difference import kind_of, mismatch, results_differ
+
+KIND = "custom_vjp"
+
+
+class custom_vjp(CustomFunction):
+    """Give a function its own vjp rule: a decorator, then `.defvjp(fwd, bwd)`.
+
+    nondiff_argnums, nondiff_argnames: arguments that are not differentiated: fwd takes them in
+        their places, bwd takes them first. They may be anything but traced values.
+    Errors: TransformError for forward mode; when the trees, shapes or dtypes that the rules give
+        do not match the function's, with the path; when the function closes over a value that is
+        being differentiated.
+
+    >>> import rune, rune.numpy as rnp
+    >>> @rune.custom_vjp
+    ... def clip_gradient(x):
+    ...     return x
+    >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (rnp.clip(ct, -1.0, 1.0),))
+    >>> rune.grad(lambda x: 5.0 * clip_gradient(x))(2.0)
+    Array(1., f32[], cpu:0)
+    """
+
+    kind = KIND
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+    symbolic_zeros = False
+
+    def defvjp(
+        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:  # fmt: skip
+        """Set fwd(*args) -> (result, residuals) and bwd(residuals, cotangent) -> cotangents.
+
+        bwd gives a tuple with a cotangent for every argument to differentiate; None, for an
+        argument or a part of its tree, is zero.
+
+        symbolic_zeros: fwd takes CustomVJPPrimal objects, which say whether they are perturbed,
+            and bwd takes SymbolicZero objects for cotangents that are zero.
+        optimize_remat: JAX's request that a checkpoint may drop what it does not need of fwd. It
+            changes nothing: what is computed again is always just what is needed.
+        """
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; where a derivative is being taken, its rules."""
+        if self.fwd is None:
+            raise TransformError(
+                f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp"
+            )
+        given = self.arguments(args, kwargs)
+        check_closure(KIND, self.name, self.function, given.static_values)
+        self._refuse_traced(given)
+        rule = _Rule(self, given)
+
+        def differentiate(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            outs, out_tangents = linearized(rule, primals, tangents)
+            return outs, out_tangents, rule.out_tree
+
+        outs, out_tree = on_level(
+            given.leaves, differentiate, lambda xs: self._run(given, rule, xs)
+        )
+        return tree.unflatten(out_tree, outs)
+
+    def _refuse_traced(self, given: Arguments) -> None:
+        for position, value in given.statics:
+            if any(isinstance(opened(x), Tracer) for x in tree.leaves(value)):
+                raise TransformError(
+                    f"{KIND}: cannot take a traced value as argument {position} of {self.name} "
+                    "(nondiff_argnums says that it is not differentiated)",
+                    hint="let it be differentiated, and give None as its cotangent",
+                )
+
+    def _run(self, given: Arguments, rule: _Rule, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Flat results where nothing is differentiated, and their tree."""
+        flat = self.flat(given)
+        if is_evaluating():
+            return flat(*leaves), flat.out_tree
+        staged = stage(flat, [type_of(x) for x in leaves], self.name)
+        program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
+        rule.out_tree = flat.out_tree
+        hidden = len(operands) - len(leaves)
+        outs = custom_vjp_call(*operands, program=program, rule=rule, hidden=hidden)
+        return outs, flat.out_tree
+
+
+@dataclass(frozen=True, slots=True)
+class CustomVJPPrimal:
+    """An argument of fwd with `symbolic_zeros`: its value, and whether it is differentiated."""
+
+    value: Any
+    perturbed: bool
+
+
+# --- the rules, as the interpreters see them ----------------------------------------------------
+
+# forward(primals, perturbed) -> (results, residuals, pullback), all flat
+# pullback(residuals, cotangents of the results) -> cotangents of the primals; None is zero
+
+
+class _Rule(Rule):
+    """The user's fwd on flat values."""
+
+    def __init__(self, custom: custom_vjp, given: Arguments):
+        super().__init__(custom, given)
+        self.out_tree: Any = None  # of the function's result, once it is known
+
+    def forward(
+        self, primals: Sequence[Any], perturbed: Sequence[bool]
+    ) -> tuple[list[Any], list[Any], _Pullback]:
+        """Flat results, flat residuals, and what bwd makes of these and of cotangents."""
+        leaves = as_arrays(primals)
+        if self.custom.symbolic_zeros:
+            leaves = list(map(CustomVJPPrimal, leaves, perturbed))
+        assert self.custom.fwd is not None
+        args = self.given.all(self.given.trees(leaves))
+        found = run_rule(KIND, self.custom.name, self.custom.fwd, *args)
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            self.refuse("fwd", f"a pair of result and residuals required, not {kind_of(found)}")
+        outs, out_tree = tree.flatten(found[0])
+        if self.out_tree is not None and out_tree != self.out_tree:
+            self.refuse("fwd", results_differ(self.out_tree, out_tree))
+        self.out_tree = out_tree
+        residuals, residual_tree = tree.flatten(found[1])
+        outs = array_leaves(KIND, outs, out_tree)
+        residuals = array_leaves(KIND, residuals, residual_tree)
+        return outs, residuals, _Pullback(
+            self, residual_tree, out_tree, tuple(type_of(o) for o in outs),
+            tuple(type_of(p) for p in primals),
+        )  # fmt: skip
+
+    def refuse(self, which: str, why: str) -> NoReturn:
+        """Errors: TransformError, always."""
+        raise TransformError(f"{KIND}: cannot use the {which} rule of {self.custom.name} ({why})")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Pullback:
+    """The user's bwd on flat values."""
+
+    rule: _Rule
+    residual_tree: Any
+    out_tree: Any
+    out_types: tuple[ArrayType, ...]
+    in_types: tuple[ArrayType, ...]
+
+    def __repr__(self) -> str:
+        return f"<bwd of {self.rule.custom.name}>"
+
+    def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """Cotangents of the arguments, None for zero."""
+        custom, given = self.rule.custom, self.rule.given
+        filled = [
+            symbolic_or_zeros(custom.symbolic_zeros, tangent_type(t)) if ct is None else ct
+            for t, ct in zip(self.out_types, cts, strict=True)
+        ]
+        assert custom.bwd is not None
+        ct = tree.unflatten(self.out_tree, as_arrays(filled))
+        kept = tree.unflatten(self.residual_tree, as_arrays(residuals))
+        found = run_rule(KIND, custom.name, custom.bwd, *given.static_values, kept, ct)
+        leaves = self._leaves(tuple(found) if isinstance(found, list) else found)
+        return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]
+
+    def _leaves(self, found: Any) -> list[Any]:
+        """One cotangent per leaf of the arguments; a None stands for a whole part of the tree."""
+        arguments = self.rule.given.trees(self.in_types)
+        try:
+            if isinstance(found, tuple) and len(found) == len(arguments):
+                return tree.broadcast_prefix(found, arguments, is_leaf=lambda x: x is None)
+        except ValueError:
+            pass
+        how = mismatch(
+            tree.structure(arguments), tree.structure(found), "argument{} has no cotangent".format,
+            "cotangent{} belongs to no argument".format, "a tuple like {} required, not {}",
+        )  # fmt: skip
+        return self.rule.refuse("bwd", how)
+
+    def _checked(self, number: int, expected: ArrayType, ct: Any) -> Any:
+        if ct is None or isinstance(ct, SymbolicZero) or expected.dtype not in dtypes.INEXACT:
+            return None
+        ct = host_as(ct, expected)
+        found = type_of(ct)
+        if not is_layout(found, expected):
+            path = key_path(number, self.rule.given.treedef)
+            self.rule.refuse("bwd", f"argument{path} is {expected}, its cotangent {found}")
+        return ct
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _OnLanes:
+    """A rule on all lanes; every result has lanes, whether it depends on the lane or not."""
+
+    rule: Any
+    batched: tuple[bool, ...]
+    size: Any
+    axis: Name | None
+
+    def __repr__(self) -> str:
+        return on_lanes(self.rule)
+
+    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
+        """Results and residuals, lanes leading, and the pullback of all lanes."""
+        kept: list[Any] = []
+        # A symbolic size has its own name in each program, and is told by the arguments.
+        sizes = (type_of(p).shape[0] for p, b in zip(primals, self.batched) if b)
+        size = next(sizes, self.size)
+
+        def one(*values: Any) -> list[Any]:
+            outs, residuals, pullback = self.rule.forward(values, perturbed)
+            kept.extend((len(outs), pullback))
+            return [*outs, *residuals]
+
+        found, lanes = batch_flat(one, size, primals, self.batched, self.axis)
+        count, pullback = kept
+        outs = [_with_lanes(o, b, size) for o, b in zip(found[:count], lanes)]
+        return outs, found[count:], _PullbackOnLanes(
+            pullback, self.batched, tuple(lanes[count:]), self.size, self.axis
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _PullbackOnLanes:
+    """A pullback on all lanes; what has no lanes gets the sum over all."""
+
+    pullback: Any
+    batched: tuple[bool, ...]  # which arguments have lanes
+    residuals: tuple[bool, ...]  # which residuals have
+    size: Any
+    axis: Name | None
+
+    def __repr__(self) -> str:
+        return on_lanes(self.pullback)
+
+    def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """Cotangents of the arguments, None for zero."""
+        nonzero: list[bool] = []
+        size = next((type_of(ct).shape[0] for ct in cts if ct is not None), self.size)
+
+        def one(*values: Any) -> list[Any]:
+            given = iter(values[len(residuals) :])
+            filled = [None if ct is None else next(given) for ct in cts]
+            made = self.pullback(values[: len(residuals)], filled)
+            nonzero.extend(ct is not None for ct in made)
+            return [ct for ct in made if ct is not None]
+
+        given = [ct for ct in cts if ct is not None]
+        lanes = [*self.residuals, *(True for _ in given)]
+        found, batched = batch_flat(one, size, [*residuals, *given], lanes, self.axis)
+        made = (_with_lanes(x, b, size) for x, b in zip(found, batched, strict=True))
+        whole = [next(made) if n else None for n in nonzero]
+        return [
+            ct if ct is None or b else reduce_sum(ct, axes=(0,))
+            for ct, b in zip(whole, self.batched, strict=True)
+        ]
+
+
+def _with_lanes(value: Any, batched: bool, size: Any) -> Any:
+    return value if batched else repeat_lane(value, size)
+
+
+# --- the linear map -----------------------------------------------------------------------------
+
+
+def linearized(
+    rule: Any, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Results, and their tangents as the unknown linear map of those that are given."""
+    perturbed = tuple(t is not None for t in tangents)
+    outs, residuals, pullback = rule.forward(primals, perturbed)
+    given = [t for t in tangents if t is not None]
+    types = tuple(type_of(o).strong() for o in outs if is_differentiable(o))
+    made = iter(
+        custom_lin(
+            *residuals, *given, pullback=pullback, residuals=len(residuals),
+            perturbed=perturbed, types=types, active=tuple(map(is_differentiable, outs)),
+        )
+    )  # fmt: skip
+    return outs, [next(made) if is_differentiable(o) else None for o in outs]
+
+
+def _refuse_forward(*_: Any, pullback: Any, **__: Any) -> NoReturn:
+    raise TransformError(
+        f"{KIND}: cannot apply forward-mode differentiation (jvp) to a custom_vjp function "
+        f"({pullback!r} speaks of cotangents alone)",
+        hint="use reverse mode (grad, vjp, jacrev), or give the function a custom_jvp rule",
+    )
+
+
+def _lin_transpose(
+    cts: Sequence[Any], linear: Sequence[bool], *inputs: Any,
+    pullback: Any, residuals: int, perturbed: tuple[bool, ...], active: tuple[bool, ...], **_: Any,
+) -> list[Any]:  # fmt: skip
+    given = iter(cts)
+    found = pullback(inputs[:residuals], [next(given) if a else None for a in active])
+    return [None] * residuals + [ct for ct, p in zip(found, perturbed, strict=True) if p]
+
+
+custom_lin = Primitive(
+    "custom_lin", "program", lambda *inputs, types, **_: types,
+    transpose=_lin_transpose, multiple_results=True, run=_refuse_forward,
+    interpret=lambda evaluate, *args, **params: _refuse_forward(**params),
+    batch=lambda batched, size, *args, **params: _refuse_forward(**params),
+    jvp_equation=lambda primals, tangents, params: _refuse_forward(**params),
+    expand=_refuse_forward,
+)  # fmt: skip
+
+
+# --- the primitive ------------------------------------------------------------------------------
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    hidden, program = params["hidden"], params["program"]
+    for value, tangent in zip(primals[:hidden], tangents):
+        if tangent is not None:
+            refuse_hidden(KIND, program.name, type_of(value))
+    outs, out_tangents = linearized(params["rule"], primals[hidden:], tangents[hidden:])
+    expected = call_rules.type_rule(*map(type_of, primals), program=program)
+    require_types(KIND, program.name, expected, outs)
+    return outs, out_tangents
+
+
+def _batch(
+    batched: Sequence[bool], size: Any, *args: Any, program: Program, rule: Any, hidden: int
+) -> Any:
+    lanes = (True,) * len(program.outputs)
+    rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
+    whole, operands = call_rules.closed_call(rewritten, {}, args)
+    more = hidden + len(operands) - len(args)
+    on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size, own_axis())
+    return custom_vjp_call(*operands, program=whole, rule=on_lanes, hidden=more), lanes
+
+
+custom_vjp_call = Primitive(
+    "custom_vjp", "program", call_rules.type_rule, batch=_batch, multiple_results=True,
+    run=lambda *args, program, **_: call_rules.evaluated(program, args),
+    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    jvp_equation=_jvp,
+)  # fmt: skip

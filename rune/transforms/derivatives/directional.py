@@ -1,0 +1,88 @@
+"""jvp and linearize: derivatives in the direction of tangents, on trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune import tree
+from rune.core.interpreter import is_differentiable, type_of
+from rune.core.types import ArrayType
+from rune.errors import TransformError
+from rune.transforms.derivatives.flat_functions import Aux, filled, filled_as, flatten, tangent_of
+from rune.transforms.derivatives.jvp import jvp_flat
+from rune.transforms.derivatives.linear_functions import LinearNode
+from rune.transforms.derivatives.linearize import linearize_flat
+from rune.transforms.tree_difference import mismatch
+
+
+def jvp(
+    function: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
+    """(outputs, tangents of the outputs) at `primals` in the direction `tangents`; then aux.
+
+    Shapes: each tangent as its primal. Types: as its primal; float0 for integers.
+    Errors: TransformError when the trees, shapes or dtypes differ.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jvp(rnp.sin, (0.0,), (2.0,))[1]
+    Array(2., f32*[], cpu:0)
+    """
+    main = Aux(function) if has_aux else function
+    leaves, flat = flatten("jvp", main, primals)
+    directions = _directions("jvp", [*map(type_of, leaves)], flat.treedef, tangents)
+    outs, found = jvp_flat(flat, leaves, directions)
+    made = [filled(o, t) for o, t in zip(outs, found, strict=True)]
+    pair = tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
+    return (*pair, main.kept) if isinstance(main, Aux) else pair
+
+
+def _directions(
+    name: str, types: Sequence[ArrayType], treedef: Any, tangents: Sequence[Any]
+) -> list[Any]:
+    """One tangent per leaf of these types, None for that of an integer."""
+    given, found = tree.flatten(tuple(tangents))
+    if found != treedef:
+        how = mismatch(
+            treedef, found, "primal{} has no tangent".format,
+            "tangent{} belongs to no primal".format, "{} required, not {}",
+        )  # fmt: skip
+        raise TransformError(f"{name}: cannot match tangents to primals ({how})")
+    return [tangent_of(name, p, t) for p, t in zip(types, given, strict=True)]
+
+
+class LinearFunction(LinearNode):
+    """The map from tangents of the inputs to tangents of the outputs: a tree of residuals."""
+
+    def __call__(self, *tangents: Any) -> Any:
+        """Tangents of the outputs. Errors: TransformError names the path that differs."""
+        form = self.form
+        in_tangents = _directions("linearize", form.types, form.treedef, tangents)
+        out_tangents = self.linear([t for t in in_tangents if t is not None])
+        outputs = [filled_as(o, t) for o, t in zip(form.out_types, out_tangents, strict=True)]
+        return tree.unflatten(form.out_tree, outputs)
+
+
+tree.register_node_class(LinearFunction)
+
+
+def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """(outputs, the linear map from tangents to tangents) at `primals`; with `has_aux`, also aux.
+
+    The map is a tree whose leaves are its residuals: it may leave a jitted function, and enter one.
+    Errors: TransformError, when the map is called, for a tangent unlike its primal.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.linearize(lambda x: x * x, 3.0)[1](1.0)
+    Array(6., f32[], cpu:0)
+    """
+    main = Aux(function) if has_aux else function
+    leaves, flat = flatten("linearize", main, primals)
+    active = [is_differentiable(x) for x in leaves]
+    outs, linear = linearize_flat(flat, leaves, active)
+    tangent_map = LinearFunction.of(linear, leaves, outs, flat)
+    result = tree.unflatten(flat.out_tree, outs)
+    return (result, tangent_map, main.kept) if isinstance(main, Aux) else (result, tangent_map)

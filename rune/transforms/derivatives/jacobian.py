@@ -1,0 +1,283 @@
+"""Jacobians, Hessians and their products with vectors.
+
+A Jacobian is one linearization applied to every row of a basis at once (vmap): forwards to the
+tangents of the arguments, or backwards, transposed, to the cotangents of the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.array import Array
+from rune.core.interpreter import is_differentiable, type_of
+from rune.core.program import Program, subprograms
+from rune.core.types import ArrayType
+from rune.dims import less, product
+from rune.errors import TransformError
+from rune.ops import cast, eq, iota, reshape
+from rune.ops.movement import move_axis, repeat_lane
+from rune.transforms.arguments import named, require_callable
+from rune.transforms.batching.vmap import batch_flat
+from rune.transforms.custom.vjp import custom_lin
+from rune.transforms.derivatives.directional import jvp
+from rune.transforms.derivatives.flat_functions import Aux, Chosen, filled, filled_as, flatten
+from rune.transforms.derivatives.grad import grad, require_inputs, require_result
+from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
+from rune.transforms.derivatives.vjp import pull_back
+
+Mode = Literal["forward", "reverse"]
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A flat function linearized at a point."""
+
+    leaves: Sequence[Any]
+    outs: Sequence[Any]
+    linear: LinearMap
+    active: tuple[bool, ...]  # which leaves have a derivative
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """How a Jacobian is asked for. mode None: the cheaper one."""
+
+    name: str
+    argnums: int | Sequence[int]
+    mode: Mode | None
+    has_aux: bool
+    holomorphic: bool
+    allow_int: bool = False
+
+
+def _jacobian(function: Callable[..., Any], options: _Options) -> Callable[..., Any]:
+    require_callable(options.name, function)
+
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        main = Aux(function) if options.has_aux else function
+        chosen = Chosen(main, options.argnums, args, kwargs)
+        _require_inputs(chosen, options)
+        leaves, flat = flatten(options.name, chosen, chosen.values)
+        active = tuple(map(is_differentiable, leaves))
+        at = _At(leaves, *linearize_flat(flat, leaves, active), active)
+        rows = [tree.unflatten(flat.treedef, row) for row in _blocks(at, options)]
+        if isinstance(options.argnums, int):
+            rows = [row[0] for row in rows]
+        found = tree.unflatten(flat.out_tree, rows)
+        return (found, main.kept) if isinstance(main, Aux) else found
+
+    return named(jacobian, function, options.name)
+
+
+def _require_inputs(chosen: Chosen, options: _Options) -> None:
+    if options.mode == "forward" and not options.holomorphic:
+        chosen.require(options.name, dtypes.FLOATING, "real floating")
+    require_inputs(options.name, chosen, options.holomorphic, options.allow_int)
+
+
+def _blocks(at: _At, options: _Options) -> list[list[Any]]:
+    """The block of every result and argument leaf: [result][argument], each of shape S + T."""
+    mode = options.mode or _cheaper(at)
+    if mode == "forward":
+        columns = [_column(at, i) for i in range(len(at.leaves))]
+        return [[column[o] for column in columns] for o in range(len(at.outs))]
+    for out in at.outs:
+        require_result(options.name, type_of(out), options.holomorphic)
+    return [_row(at, o) for o in range(len(at.outs))]
+
+
+def _cheaper(at: _At) -> Mode:
+    """Forward where no more numbers go in than come out, and forward mode can be applied."""
+    complex_in = any(type_of(x).dtype in dtypes.COMPLEX for x in at.leaves)
+    if complex_in or _is_reverse_only(at.linear.program):
+        return "reverse"
+    numbers_in, numbers_out = (
+        sum((product(type_of(x).shape) for x in side if is_differentiable(x)), 0)
+        for side in (at.leaves, at.outs)
+    )
+    # Forward also where symbolic sizes leave it open.
+    return "reverse" if less(numbers_out, numbers_in) else "forward"
+
+
+def _is_reverse_only(program: Program) -> bool:
+    """Whether some equation is the linear map of a custom_vjp function."""
+    pending = [program]
+    while pending:
+        for equation in pending.pop().equations:
+            if equation.primitive is custom_lin:
+                return True
+            pending += subprograms(equation)
+    return False
+
+
+def _basis(type: ArrayType) -> Any:
+    count = product(type.shape)
+    if isinstance(count, int):
+        rows = np.eye(count, dtype=type.dtype).reshape(count, *type.shape)
+        return Array(rows, ArrayType(rows.shape, type.dtype))
+    row, column = (iota(shape=(count, count), axis=axis, dtype=dtypes.i32) for axis in (0, 1))
+    return reshape(cast(eq(row, column), type.dtype), shape=(count, *type.shape))
+
+
+def _on_lanes(function: Callable[[Any], Any], basis: Any) -> list[Any]:
+    """The results of `function` on every row of the basis, lanes leading."""
+    count = type_of(basis).shape[0]
+    outs, batched = batch_flat(function, count, [basis], [True])
+    return [o if b else repeat_lane(o, count) for o, b in zip(outs, batched, strict=True)]
+
+
+def _column(at: _At, number: int) -> list[Any]:
+    """Blocks of every result with respect to one argument leaf, forwards."""
+    type = type_of(at.leaves[number])
+    if not at.active[number]:
+        return [_nothing(type_of(o), type) for o in at.outs]
+
+    def along(direction: Any) -> list[Any]:
+        every = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
+        found = at.linear([t for t, a in zip(every, at.active, strict=True) if a])
+        return [filled(o, t) for o, t in zip(at.outs, found, strict=True) if is_differentiable(o)]
+
+    found = iter(_on_lanes(along, _basis(type)))
+    return [
+        _split_last(next(found), type.shape) if is_differentiable(o) else _nothing(type_of(o), type)
+        for o in at.outs
+    ]
+
+
+def _split_last(x: Any, shape: tuple) -> Any:
+    """Lanes [prod(shape), *S] as [*S, *shape]."""
+    rest = type_of(x).shape[1:]
+    return reshape(move_axis(x, 0, len(rest)), shape=(*rest, *shape))
+
+
+def _row(at: _At, number: int) -> list[Any]:
+    """Blocks of one result leaf with respect to every argument, backwards."""
+    type = type_of(at.outs[number])
+    types = [type_of(x) for x in at.leaves]
+
+    def back(cotangent: Any) -> list[Any]:
+        cts = [cotangent if o == number else None for o in range(len(at.outs))]
+        found = pull_back(at.linear, cts)
+        return [filled_as(t, ct) for t, ct in zip(active, found, strict=True)]
+
+    active = [t for t, a in zip(types, at.active, strict=True) if a]
+    found = iter(_on_lanes(back, _basis(type)))
+    return [
+        _split_first(next(found), type.shape) if a else _nothing(type, t)
+        for t, a in zip(types, at.active, strict=True)
+    ]
+
+
+def _nothing(out: ArrayType, leaf: ArrayType) -> np.ndarray:
+    """The block of an integer, which has no derivative."""
+    return np.zeros((*out.shape, *leaf.shape), dtypes.float0)
+
+
+def _split_first(x: Any, shape: tuple) -> Any:
+    return reshape(x, shape=(*shape, *type_of(x).shape[1:]))
+
+
+# --- public -----------------------------------------------------------------------------------
+
+
+def jacfwd(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian by forward mode: vmap of jvp over the inputs. Cheap for few inputs.
+
+    Shapes: for an output of shape S and an argument of shape T, S + T.
+    Errors: TransformError for an integer argument, and for a complex one unless `holomorphic`.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jacfwd(lambda x: x * x)(rnp.arange(2.0)).tolist()
+    [[0.0, 0.0], [0.0, 2.0]]
+    """
+    return _jacobian(function, _Options("jacfwd", argnums, "forward", has_aux, holomorphic))
+
+
+def jacrev(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian by reverse mode: vmap of vjp over the outputs. Cheap for few outputs.
+
+    Shapes: for an output of shape S and an argument of shape T, S + T.
+    Errors: TransformError for a result that is not real floating (complex, with `holomorphic`),
+            and for an integer argument unless `allow_int`.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jacrev(lambda x: x * x)(rnp.arange(2.0)).tolist()
+    [[0.0, 0.0], [0.0, 2.0]]
+    """
+    options = _Options("jacrev", argnums, "reverse", has_aux, holomorphic, allow_int)
+    return _jacobian(function, options)
+
+
+def jacobian(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    mode: Mode | None = None,
+) -> Callable[..., Any]:
+    """The Jacobian by the mode that is asked for, or by the cheaper one.
+
+    mode: "forward", "reverse", or None: forward where no more numbers go in than come out, which
+          the one linearization at the point tells before anything is computed.
+    Errors: TransformError for arguments that are no floats; else those of the function.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jacobian(lambda x: rnp.sum(x * x))(rnp.arange(2.0))
+    Array([0., 2.], f32[2], cpu:0)
+    """
+    if mode not in (None, "forward", "reverse"):
+        raise TransformError(f"jacobian: cannot use mode {mode!r} (forward or reverse required)")
+    options = _Options("jacobian", argnums, mode, has_aux, holomorphic, allow_int)
+    return _jacobian(function, options)
+
+
+def hessian(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Hessian, forward over reverse.
+
+    Errors: TransformError for arguments that are no floats; else those of the function.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.hessian(lambda x: rnp.sum(x ** 3))(rnp.arange(2.0)).tolist()
+    [[0.0, 0.0], [0.0, 6.0]]
+    """
+    inner = jacrev(function, argnums, has_aux, holomorphic)
+    return jacfwd(inner, argnums, has_aux, holomorphic)
+
+
+def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The product of the Hessian of a scalar function with a vector, without the Hessian.
+
+    Forward over reverse: about as dear as two gradients, whatever the number of arguments.
+
+    Shapes: as the primals, which is also the result's tree; of one argument, its product alone.
+    Errors: TransformError where `f` gives no scalar or the vector is not like the primal.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.hvp(lambda x: rnp.sum(x ** 3), (rnp.arange(2.0),), (rnp.ones(2),)).tolist()
+    [0.0, 6.0]
+    """
+    every = tuple(range(len(primals)))
+    gradient = grad(function, argnums=every[0] if len(every) == 1 else every)
+    return jvp(gradient, primals, tangents)[1]

@@ -1,0 +1,140 @@
+"""Forward mode: a primal and its tangent travel together.
+
+A tangent of None is a symbolic zero: it costs nothing and is never materialised. Rules run in
+the parent context, so derivatives of derivatives, batches of derivatives and staged derivatives
+come by nesting. A value that is not this interpreter's own is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import (
+    Interpreter,
+    Tracer,
+    current,
+    is_differentiable,
+    type_of,
+    use,
+)
+from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive, Zero
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.errors import MissingRule, TransformError
+from rune.ops import add
+from rune.ops.family import fit, zeros_like
+from rune.transforms.programs.memo import per_program
+from rune.transforms.tracers import ValueTracer
+
+Tangents = Sequence[Any]
+
+
+class JvpTracer(ValueTracer):
+    """primal + ε tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, interpreter: Interpreter, primal: Any, tangent: Any):
+        self.interpreter, self.primal, self.tangent, self.frame = interpreter, primal, tangent, None
+
+    @property
+    def type(self):
+        """The primal's type."""
+        return type_of(self.primal)
+
+    def known(self) -> Any:
+        """The primal, if it is concrete."""
+        if isinstance(self.primal, ValueTracer):
+            return self.primal.known()
+        return None if isinstance(self.primal, Tracer) else self.primal
+
+
+class Jvp(Interpreter):
+    """Applies the jvp rules of primitives."""
+
+    __slots__ = ()
+
+    def split(self, value: Any) -> tuple[Any, Any]:
+        """(primal, tangent) of a value; a constant's tangent is None."""
+        if isinstance(value, JvpTracer) and value.interpreter is self:
+            return value.primal, value.tangent
+        return value, None
+
+    def join(self, primal: Any, tangent: Any) -> Any:
+        """A tracer, or the primal itself where the tangent is zero."""
+        return primal if tangent is None else JvpTracer(self, primal, tangent)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """The primitive on primals, and its rule on tangents, in the parent."""
+        primals, tangents = zip(*map(self.split, args), strict=True) if args else ((), ())
+        parent = self.parent
+        assert parent is not None
+        if all(t is None for t in tangents):
+            return parent.process(primitive, primals, params)
+        with use(parent):
+            if primitive.jvp_equation is not None:
+                outs, out_tangents = primitive.jvp_equation(primals, tangents, params)
+                return [self.join(o, t) for o, t in zip(outs, out_tangents, strict=True)]
+            out = primitive(*primals, **params)
+            if not is_differentiable(out):
+                return out
+            return self.join(out, push(primitive, primals, tangents, out, params))
+
+
+def push(
+    primitive: Primitive, primals: Tangents, tangents: Tangents, out: Any, params: Mapping
+) -> Any:
+    """The tangent of `out`: the sum of each argument's rule; None if every one is zero.
+
+    Errors: MissingRule without a rule; TransformError where the rule refuses.
+    """
+    if isinstance(primitive.jvp, Joint):
+        return primitive.jvp.rule(tangents, primals, out, **params)
+    if primitive.jvp is None:
+        raise MissingRule(f"jvp: cannot differentiate {primitive} (it has no jvp rule)")
+    total = None
+    for tangent, rule in zip(tangents, primitive.jvp, strict=True):
+        if tangent is None or isinstance(rule, Zero):
+            continue
+        if isinstance(rule, NOT_DIFFERENTIABLE):
+            raise TransformError(f"jvp: cannot differentiate {primitive} ({rule.why})")
+        term = rule(tangent, *primals, out, **params)
+        if term is not None:
+            total = term if total is None else add(total, term)
+    return None if total is None else fit(total, type_of(out).shape)
+
+
+def jvp_flat(function: Any, primals: Sequence[Any], tangents: Tangents) -> tuple[list, list]:
+    """Outputs and tangents (None for zero) of a flat function."""
+    interpreter = Jvp(current())
+    args = [interpreter.join(p, t) for p, t in zip(primals, tangents, strict=True)]
+    pairs = interpreter.trace(lambda: [interpreter.split(out) for out in function(*args)])
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+@per_program
+def jvp_program(
+    program: Program, nonzero: tuple[bool, ...], forced: tuple[bool, ...] = ()
+) -> tuple[Program, tuple[bool, ...]]:
+    """primals, nonzero tangents -> outputs, nonzero output tangents; and which those are.
+
+    forced: which output tangents are written out even where they are zero; none by default.
+    """
+    found: list[bool] = []
+    count = len(program.inputs)
+
+    def both(*args: Any) -> list[Any]:
+        given = iter(args[count:])
+        tangents = [next(given) if n else None for n in nonzero]
+        outs, out_tangents = jvp_flat(lambda *xs: eval_program(program, xs), args[:count], tangents)
+        for i, is_forced in enumerate(forced):
+            if is_forced and out_tangents[i] is None:
+                out_tangents[i] = zeros_like(outs[i])
+        found.extend(t is not None for t in out_tangents)
+        return [*outs, *(t for t in out_tangents if t is not None)]
+
+    tangent_types = [v.type for v, n in zip(program.inputs, nonzero, strict=True) if n]
+    staged = stage(both, [*program.input_types, *tangent_types], f"jvp_{program.name}")
+    return staged.closed(), tuple(found)

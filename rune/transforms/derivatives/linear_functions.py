@@ -1,0 +1,70 @@
+"""Linear functions as nodes of trees: what `vjp` and `linearize` return.
+
+The residuals are the leaves; the linear program, and the trees and types that go in and come out,
+are static data. So such a function leaves jit, vmap and scan as its residuals do, and enters them.
+Two are of one structure if they have the same program: a jitted function that takes one made
+outside is traced for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rune.array import as_array
+from rune.core.interpreter import type_of
+from rune.core.program import Program
+from rune.core.types import ArrayType
+from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.derivatives.linearize import LinearMap
+from rune.tree import TreeDef
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is static: the types and trees of primals and outputs, and the linear program."""
+
+    types: tuple[ArrayType, ...]
+    treedef: TreeDef
+    out_types: tuple[ArrayType, ...]
+    out_tree: TreeDef
+    program: Program
+    nonzero: tuple[bool, ...]
+
+
+class LinearNode:
+    """A linear map between trees; it holds the residuals, and dropping it frees them."""
+
+    __slots__ = ("form", "linear")
+
+    def __init__(self, form: Form, residuals: Sequence[Any]):
+        self.form = form
+        self.linear = LinearMap(form.program, tuple(residuals), form.nonzero)
+
+    @classmethod
+    def of(cls, linear: LinearMap, primals: Sequence[Any], outs: Sequence[Any], flat: Flat) -> Self:
+        """The map that linearizing a function at these primals gave."""
+        types, out_types = tuple(map(type_of, primals)), tuple(map(type_of, outs))
+        form = Form(types, flat.treedef, out_types, flat.out_tree, linear.program, linear.nonzero)
+        return cls(form, linear.residuals)
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Form]:
+        """The residuals as arrays, and all else."""
+        return tuple(map(_as_leaf, self.linear.residuals)), self.form
+
+    @classmethod
+    def tree_unflatten(cls, form: Form, residuals: Sequence[Any]) -> Self:
+        """The map with these residuals."""
+        return cls(form, residuals)
+
+
+def _as_leaf(residual: Any) -> Any:
+    # What rules made with NumPy has the dtype that it has; a leaf of NumPy's gets the default.
+    is_constant = isinstance(residual, np.ndarray | np.generic | bool | int | float | complex)
+    if not is_constant:
+        return residual
+    type = type_of(residual)
+    return as_array(residual, type.dtype, type.weak)

@@ -1,0 +1,120 @@
+"""linear_transpose: the transpose of a linear function, without evaluating it anywhere.
+
+A linear function is its own derivative, so what is transposed is the derivative; it must not
+depend on where it is taken, and every operation on the way must be one that can be transposed. An
+affine function x + c counts as linear, as in JAX: its constant does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune import dtypes, tree
+from rune.core.dead_code import prune
+from rune.core.program import Equation, Program, Var
+from rune.core.staging import stage
+from rune.core.types import ArrayType
+from rune.errors import TransformError
+from rune.transforms.arguments import function_name, key_path, require_callable
+from rune.transforms.derivatives.flat_functions import Flat, cotangents_of, filled_as
+from rune.transforms.derivatives.jvp import jvp_program
+from rune.transforms.derivatives.transpose import backward
+from rune.transforms.eval_shape import leaf_types
+
+NAME = "linear_transpose"
+
+
+def linear_transpose(function: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+    """The transposed function: from a cotangent of the result to those of the arguments.
+
+    primals: arrays or ShapeDtypeStructs; only their types count.
+    Types:   floating or complex arguments; over the complex numbers nothing is conjugated.
+    Errors:  TransformError names the operation that is not linear in the arguments.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.linear_transpose(lambda x: 2.0 * x, rune.ShapeDtypeStruct((2,), "f32"))(rnp.ones(2))
+    (Array([2., 2.], f32[2], cpu:0),)
+    """
+    require_callable(NAME, function)
+    leaves, treedef = tree.flatten(primals)
+    types = leaf_types(NAME, leaves, treedef)
+    _require_inexact(types, treedef)
+    flat = Flat(NAME, function, treedef)
+    staged = stage(flat, types, function_name(function))
+    out_tree, out_types = flat.out_tree, staged.program.output_types
+    linear, nonzero = _derivative(staged.program, len(staged.captured))
+    known = [False] * len(staged.captured) + [True] * len(types)
+
+    def transposed(cotangent: Any) -> tuple[Any, ...]:
+        cts = cotangents_of(NAME, out_types, out_tree, cotangent)
+        read = [ct for ct, n in zip(cts, nonzero, strict=True) if n]
+        values = [*staged.captured, *(None for _ in types)]
+        pulled = backward(linear, known, values, read)
+        return tree.unflatten(treedef, map(filled_as, types, pulled))
+
+    return transposed
+
+
+def _require_inexact(types: Sequence[ArrayType], treedef: Any) -> None:
+    for number, type in enumerate(types):
+        if type.dtype not in dtypes.INEXACT:
+            raise TransformError(
+                f"{NAME}: cannot transpose with respect to argument{key_path(number, treedef)} "
+                f"of type {type} (floating or complex dtype required)"
+            )
+
+
+def _derivative(program: Program, captured: int) -> tuple[Program, tuple[bool, ...]]:
+    """captured values, tangents -> nonzero tangents of the outputs; and which those are."""
+    _require_linear(program, [i >= captured for i in range(len(program.inputs))])
+    mask = tuple(i >= captured for i in range(len(program.inputs)))
+    both, nonzero = jvp_program(program, mask)
+    wanted = [False] * len(program.outputs) + [True] * sum(nonzero)
+    tangents, kept = prune(both, wanted)
+    count = len(program.inputs)
+    if any(kept[captured:count]):
+        raise TransformError(
+            f"{NAME}: cannot transpose {program.name} "
+            "(it is not linear: its derivative depends on the argument)",
+            frame=_culprit(program, captured),
+        )
+    inputs = (*both.inputs[:captured], *both.inputs[count:])
+    return Program(inputs, tangents.equations, tangents.outputs, both.constants), nonzero
+
+
+def _require_linear(program: Program, linear: Sequence[bool]) -> None:
+    """Refuse an equation that depends on a linear input and can never be transposed."""
+    pending = [(program, tuple(linear))]
+    while pending:
+        found, mask = pending.pop()
+        live = {v for v, is_linear in zip(found.inputs, mask, strict=True) if is_linear}
+        for equation in _needed(found):
+            depends = tuple(a in live for a in equation.operands)
+            if not any(depends):
+                continue
+            live.update(equation.results)
+            inner = equation.params.get("program")
+            if isinstance(inner, Program):
+                pending.append((inner, depends))
+            elif equation.primitive.transpose is None:
+                raise TransformError(
+                    f"{NAME}: cannot transpose {equation.primitive} (it is not linear)",
+                    frame=equation.frame,
+                )
+
+
+def _needed(program: Program) -> tuple[Equation, ...]:
+    return prune(program, [True] * len(program.outputs))[0].equations
+
+
+def _culprit(program: Program, captured: int) -> Any:
+    """The line of the first equation in which two operands depend on the arguments."""
+    live: set[Any] = set(program.inputs[captured:])
+    for equation in _needed(program):
+        depends = [isinstance(a, Var) and a in live for a in equation.operands]
+        if sum(depends) > 1:
+            return equation.frame
+        if any(depends):
+            live.update(equation.results)
+    return None

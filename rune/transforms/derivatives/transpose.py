@@ -1,0 +1,143 @@
+"""transpose: run a linear program backwards, from cotangents of outputs to those of inputs.
+
+⟨ȳ, J ẋ⟩ = ⟨Jᵀ ȳ, ẋ⟩. A cotangent of None is a symbolic zero. Equations that do not depend on a
+linear input are computed forwards first; every other is transposed by its primitive's rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rune.core.interpreter import bind
+from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.staging import stage
+from rune.errors import MissingRule, in_copied_context, set_line
+from rune.ops import add
+from rune.ops.family import not_linear, types_text, zeros_of
+from rune.transforms.programs.memo import per_program
+
+NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
+
+
+def backward(
+    program: Program, linear: Sequence[bool], values: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    """Cotangents of the linear inputs (None: zero).
+
+    `values` has one entry per input, ignored where it is linear; one cotangent per output.
+    Errors: MissingRule when a primitive on the way has no transpose.
+    """
+    return in_copied_context(_backward, program, linear, values, cotangents)
+
+
+def _backward(
+    program: Program, linear: Sequence[bool], values: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    env = {v: x for v, x, lin in zip(program.inputs, values, linear, strict=True) if not lin}
+    inputs = [v for v, lin in zip(program.inputs, linear, strict=True) if lin]
+    linear_equations = _run_forward(program, env)
+    found: dict[Var, Any] = {}
+    for atom, ct in zip(program.outputs, cotangents, strict=True):
+        _accumulate(found, atom, ct, env)
+    for equation in reversed(linear_equations):
+        _transpose_equation(equation, env, found)
+    return [found.get(v) for v in inputs]
+
+
+def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
+    """Compute what depends on known values only; the other equations, in order."""
+    linear: list[Equation] = []
+    for equation in program.equations:
+        if all(isinstance(a, Literal) or a in env for a in equation.operands):
+            args = [_read(env, a) for a in equation.operands]
+            set_line(equation.frame)
+            out = bind(equation.primitive, *args, **equation.params)
+            outs = out if equation.primitive.multiple_results else (out,)
+            env.update(zip(equation.results, outs, strict=True))
+        else:
+            linear.append(equation)
+    return linear
+
+
+def _read(env: dict[Var, Any], atom: Atom) -> Any:
+    return atom.value if isinstance(atom, Literal) else env[atom]
+
+
+def _accumulate(found: dict[Var, Any], atom: Atom, ct: Any, env: dict[Var, Any]) -> None:
+    if ct is None or isinstance(atom, Literal) or atom in env:
+        return
+    found[atom] = add(found[atom], ct) if atom in found else ct
+
+
+def _transpose_equation(equation: Equation, env: dict[Var, Any], found: dict[Var, Any]) -> None:
+    cts = [found.pop(v, None) for v in equation.results]
+    if all(ct is None for ct in cts):
+        return
+    primitive = equation.primitive
+    if primitive.transpose is None:
+        raise MissingRule(
+            f"transpose: cannot transpose {primitive} (it has no transpose rule)",
+            hint=NOT_LINEAR, frame=equation.frame,
+        )  # fmt: skip
+    linear = [isinstance(a, Var) and a not in env for a in equation.operands]
+    set_line(equation.frame)
+    _check_linear(equation, linear)
+    inputs = [
+        a.type if is_linear else _read(env, a)
+        for a, is_linear in zip(equation.operands, linear, strict=True)
+    ]
+    ct = cts if primitive.multiple_results else cts[0]
+    out = primitive.transpose(ct, linear, *inputs, **equation.params)
+    for atom, value, is_linear in zip(equation.operands, out, linear, strict=True):
+        if is_linear:
+            _accumulate(found, atom, value, env)
+
+
+def _check_linear(equation: Equation, linear: Sequence[bool]) -> None:
+    """Raise TransformError unless the equation is linear in these operands together."""
+    groups = equation.primitive.linear_in
+    dependent = [number for number, is_linear in enumerate(linear) if is_linear]
+    if not groups or any(set(dependent) <= set(group) for group in groups):
+        return
+    operation = f"{equation.primitive} of {types_text([a.type for a in equation.operands])}"
+    allowed = " or ".join(_operands(group) for group in groups)
+    together = " together" * (len(dependent) > 1)
+    raise not_linear(
+        operation, f"it is linear in {allowed}, not in {_operands(dependent)}{together}"
+    )
+
+
+def _operands(numbers: Sequence[int]) -> str:
+    """`operand 1`, `operands 0 and 2`, counted from 0."""
+    return f"operand{'s' * (len(numbers) > 1)} {' and '.join(map(str, numbers))}"
+
+
+@per_program
+def transpose_program(
+    program: Program,
+    linear: tuple[bool, ...],
+    nonzero: tuple[bool, ...],
+    forced: tuple[bool, ...] = (),
+) -> tuple[Program, tuple[bool, ...]]:
+    """known inputs, nonzero output cotangents -> nonzero input cotangents; and which those are.
+
+    forced: which cotangents of linear inputs are written out even where they are zero.
+    """
+    found: list[bool] = []
+    known_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if not lin]
+    linear_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if lin]
+    ct_types = [a.type for a, n in zip(program.outputs, nonzero, strict=True) if n]
+
+    def run(*args: Any) -> list[Any]:
+        known, given = iter(args[: len(known_types)]), iter(args[len(known_types) :])
+        values = [None if lin else next(known) for lin in linear]
+        cts = backward(program, linear, values, [next(given) if n else None for n in nonzero])
+        for i, (is_forced, type) in enumerate(zip(forced, linear_types)):
+            if is_forced and cts[i] is None:
+                cts[i] = zeros_of(type)
+        found.extend(ct is not None for ct in cts)
+        return [ct for ct in cts if ct is not None]
+
+    staged = stage(run, [*known_types, *ct_types], f"transpose_{program.name}")
+    return staged.closed(), tuple(found)

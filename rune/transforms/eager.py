@@ -1,0 +1,151 @@
+"""Eager evaluation: the outermost interpreter.
+
+On the CPU a primitive runs its NumPy meaning at once, with no compilation. On another device an
+operation becomes a one-equation program, compiled once. Importing this module installs it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import config, dtypes
+from rune.array import COMMITTED_CPU, CPU, Array, Place
+from rune.backends.cpu_memory import out_of_memory
+from rune.core.interpreter import Interpreter, Tracer, escaped, install_outermost, type_of, use
+from rune.core.primitive import Primitive
+from rune.core.staging import stage
+from rune.core.types import LARGEST_SIZE, ArrayType
+from rune.errors import BoundsError, MissingRule, NaNError
+from rune.transforms.checks.key_reuse import note_use
+from rune.transforms.checks.nans_and_bounds import check_eager
+from rune.transforms.compile.placement import placement
+from rune.transforms.compile.run import run_program, watched_families
+
+
+class Evaluate(Interpreter):
+    """Computes at once. Values are Arrays, NumPy arrays and Python scalars."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """The result as an Array, or a list of them."""
+        if primitive.run is not None:
+            with use(self):
+                return primitive.run(*args, **params)
+        if primitive.reference is None:
+            raise MissingRule(f"evaluate: cannot run {primitive} (it has no meaning in NumPy)")
+        settings = config.current()
+        data, types, place = _operands(primitive.name, args, settings.device)
+        if primitive.multiple_results:
+            return _run_library(primitive, data, types, args, params, place)
+        type = result_type(primitive, types, params)
+        if place.device is None and not settings.check_bounds:
+            note_use(primitive, data)
+            out = _computed(primitive, data, params, (type,))
+            made = Array(np.asarray(out), type, place)
+            is_checked = settings.check_nans or settings.check_infs
+            if is_checked and primitive.family in watched_families():
+                check_eager(primitive, data, made)
+        else:
+            program = one_operation(primitive, types, tuple(sorted(params.items())))
+            try:
+                (made,) = run_program(program, args, place)
+            except (BoundsError, NaNError) as error:  # the program may be of another line's
+                raise error.__class__(error.message, error.hint) from None
+        return made
+
+
+def _computed(
+    primitive: Primitive, data: Sequence[Any], params: Mapping[str, Any],
+    types: Sequence[ArrayType],
+) -> Any:  # fmt: skip
+    """What NumPy gives. Errors: OutOfMemory where there is no room for results of these types."""
+    assert primitive.reference is not None
+    try:
+        with np.errstate(all="ignore"):
+            return primitive.reference(*data, **params)
+    except (MemoryError, ValueError) as error:
+        size_bytes = sum(
+            math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in types
+        )
+        if isinstance(error, ValueError) and size_bytes <= LARGEST_SIZE:
+            raise  # else NumPy says so that there are no such addresses
+        raise out_of_memory(size_bytes) from error
+
+
+def _run_library(
+    primitive: Primitive, data: Sequence[Any], types: tuple, args: Sequence[Any],
+    params: Mapping[str, Any], place: Place,
+) -> list[Any]:  # fmt: skip
+    """The results of a primitive that gives several: by NumPy on the CPU, else compiled."""
+    if place.device is not None:
+        program = one_operation(primitive, types, tuple(sorted(params.items())))
+        return run_program(program, args, place)
+    results: Any = result_type(primitive, types, params)  # first: it says what cannot be done
+    found = _computed(primitive, data, params, results)
+    return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(found, results, strict=True)]
+
+
+def _operands(
+    name: str, args: Sequence[Any], default: str | None
+) -> tuple[Sequence[Any], tuple, Place]:
+    """The arguments' data on the CPU, where the operation runs there; their types; the place."""
+    data, types, place = [], [], CPU
+    for arg in args:
+        kind = type(arg)
+        if kind is Array:
+            if arg.place is not CPU:
+                if arg.place is not COMMITTED_CPU:
+                    break
+                place = COMMITTED_CPU
+            data.append(arg.buffer)
+            types.append(arg.type)
+        elif kind is np.ndarray:
+            data.append(arg)
+            types.append(ArrayType(arg.shape, arg.dtype))
+        else:
+            break
+    else:
+        if default is None or place is COMMITTED_CPU:
+            return data, tuple(types), place
+    for arg in args:
+        if isinstance(arg, Tracer):
+            raise escaped(arg)
+    place = placement(name, args)
+    found = tuple([type_of(a) for a in args])
+    return () if place.device else [_host(a) for a in args], found, place
+
+
+def _host(value: Any) -> np.ndarray:
+    if type(value) is Array:
+        return value.buffer_on(None)
+    scalar = dtypes.scalar_type(value)
+    return np.asarray(value) if scalar is None else np.asarray(value, scalar[0])
+
+
+@functools.lru_cache(maxsize=16384)
+def _result_type(primitive: Primitive, types: tuple, params: tuple) -> ArrayType:
+    return primitive.type_rule(*types, **dict(params))
+
+
+def result_type(primitive: Primitive, types: tuple, params: Mapping[str, Any]) -> ArrayType:
+    """The type rule's answer, remembered: eager programs apply the same few again and again."""
+    return _result_type(primitive, types, tuple(params.items()))
+
+
+@functools.lru_cache(maxsize=4096)
+def one_operation(primitive: Primitive, types: tuple, params: tuple) -> Any:
+    def run(*xs: Any) -> list[Any]:
+        found = primitive(*xs, **dict(params))
+        return found if primitive.multiple_results else [found]
+
+    return stage(run, types, primitive.name).program
+
+
+EVALUATE = Evaluate(None)
+install_outermost(EVALUATE)

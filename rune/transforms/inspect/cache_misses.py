@@ -1,0 +1,144 @@
+"""Why jit traced again: which part of its key differs from those of the traces it has, in words.
+
+The nearest known trace, the one with the fewest differences, is what a call is compared with; of
+several the latest. A jitted function that is made anew for every call has none; that it is the same
+code is said too, unless it is rune's own: a sampler is jitted for each shape.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields
+from types import CodeType
+from typing import Any
+from weakref import WeakSet
+
+from rune import tree
+from rune.core.types import ArrayType
+from rune.transforms.arguments import function_name, leaf_path
+from rune.transforms.tree_difference import paths, shown
+
+Key = tuple[Any, tuple[ArrayType, ...], tuple, Any]  # tree, types, static values, configuration
+
+_collecting: ContextVar[tuple[list[str], ...]] = ContextVar("rune_cache_misses", default=())
+_traced: WeakSet[CodeType] = WeakSet()  # the code that some jitted function has been traced from
+_ABSENT = object()
+_log = logging.getLogger("rune")
+
+
+@contextmanager
+def explain_cache_misses() -> Iterator[list[str]]:
+    """Inside the block, say for each trace that jit makes why: in the list, and as a warning.
+
+    Errors: none.
+
+    >>> import rune, rune.numpy as rnp
+    >>> f = rune.jit(lambda x: x + 1)
+    >>> _ = f(rnp.ones(3))
+    >>> with rune.explain_cache_misses() as reasons:
+    ...     _ = f(rnp.ones(4))
+    >>> reasons
+    ['jit: traced lambda again (argument[0]: shape [3] before, [4] now)']
+    """
+    reasons: list[str] = []
+    token = _collecting.set((*_collecting.get(), reasons))
+    try:
+        yield reasons
+    finally:
+        _collecting.reset(token)
+
+
+def note(function: Callable[..., Any], key: Key, known: Collection[Key]) -> None:
+    """Take notice of a trace that is to be made, where somebody asks for reasons."""
+    code = _code(function)
+    if collectors := _collecting.get():
+        why = "; ".join(_differences(key, known)) if known else _first(function, code)
+        found = f"jit: traced {function_name(function)} {'again' if known else 'first'} ({why})"
+        _log.warning(found)
+        for reasons in collectors:
+            reasons.append(found)
+    if code is not None:
+        _traced.add(code)
+
+
+def _code(function: Any) -> CodeType | None:
+    """The code of a function, which is that of the function within for a partial."""
+    while isinstance(function, functools.partial | tree.Partial):
+        function = function.func
+    return getattr(function, "__code__", None)
+
+
+def _first(function: Callable[..., Any], code: CodeType | None) -> str:
+    if code not in _traced:
+        return "it has not been called before"
+    if (getattr(function, "__module__", None) or "").startswith("rune."):
+        return "rune has one such function for each kind of call, and this kind is new"
+    return "jit was applied anew to code that was traced before; keep the jitted function"
+
+
+def _differences(key: Key, known: Collection[Key]) -> list[str]:
+    if key in known:
+        return ["the handlers of effects around the call differ"]
+    return min((list(_between(old, key)) for old in reversed([*known])), key=len)
+
+
+def _between(before: Key, now: Key) -> Iterator[str]:
+    """What differs, part by part."""
+    if before[0] != now[0]:
+        yield _of_trees(before[0], now[0])
+    else:
+        for number, (old, new) in enumerate(zip(before[1], now[1], strict=True)):
+            for change in _of_types(old, new):
+                yield f"argument{leaf_path(number, now[0])}: {change}"
+    yield from _of_values("static argument", _statics(before[2]), _statics(now[2]))
+    yield from _of_values("setting", _settings(before[3]), _settings(now[3]))
+
+
+def _of_trees(old: Any, new: Any) -> str:
+    before, now = (dict.fromkeys(paths(treedef)) for treedef in (old, new))
+    lost = next((path for path in before if path not in now), None)
+    gained = next((path for path in now if path not in before), None)
+    if lost is None and gained is None:
+        return f"the arguments are {shown(old)} before, {shown(new)} now"
+    if lost is None or gained is None:
+        return f"{_argument(lost)} is gone" if gained is None else f"{_argument(gained)} is new"
+    return f"{_argument(lost)} before, {_argument(gained)} now"
+
+
+def _argument(path: str | None) -> str:
+    """`argument[0]['w']`, of a path in the pair of positional and named arguments."""
+    return f"argument{(path or '')[len('[0]') :]}"
+
+
+def _of_types(old: ArrayType, new: ArrayType) -> Iterator[str]:
+    if old.shape != new.shape:
+        yield f"shape {_shape(old)} before, {_shape(new)} now"
+    if old.dtype != new.dtype:
+        yield f"dtype {old.dtype} before, {new.dtype} now"
+    if old.weak != new.weak:
+        strong, weak = "an array", "a number of Python's (weak type)"
+        yield f"{weak} before, {strong} now" if old.weak else f"{strong} before, {weak} now"
+
+
+def _shape(type: ArrayType) -> str:
+    return f"[{', '.join(map(str, type.shape))}]"
+
+
+def _statics(statics: tuple) -> dict[Any, Any]:
+    return {where: value for where, _, value in statics}
+
+
+def _settings(config: Any) -> dict[str, Any]:
+    return {f.name: getattr(config, f.name) for f in fields(config)}
+
+
+def _of_values(what: str, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[str]:
+    for where in {**old, **new}:
+        before, now = old.get(where, _ABSENT), new.get(where, _ABSENT)
+        if type(before) is not type(now) or before != now:
+            shown = ("absent" if x is _ABSENT else repr(x) for x in (before, now))
+            yield "{} {}: {} before, {} now".format(what, where, *shown)

@@ -1,0 +1,165 @@
+"""The notebook view of an explanation, as HTML: figures, the memory plan, each step's cost, why two
+kernels are two, and every stage's text folded away.
+
+One string without scripts, which takes the notebook's own text colour, light or dark.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+
+from rune.dims import Size
+from rune.lowering.explain import Costs, Lowered
+from rune.lowering.kernelize.cost import estimate
+from rune.lowering.kernels import NotFused
+from rune.lowering.plan import Plan
+from rune.lowering.steps import StepCost, numbered
+from rune.transforms.inspect.plan_picture import (
+    KERNEL,
+    ROUTINE,
+    bytes_text,
+    plan_svg,
+    typical_sizes,
+)
+
+STYLE = """<style>
+.rune-explain { font-family: sans-serif; font-size: 13px; }
+.rune-explain h4 { font-size: 14px; margin: 14px 0 6px; }
+.rune-explain .figures span { display: inline-block; margin: 0 20px 4px 0; }
+.rune-explain .figures b { font-size: 16px; }
+.rune-explain .picture { overflow-x: auto; }
+.rune-explain .steps { overflow: auto; max-height: 480px; }
+.rune-explain table { border-collapse: collapse; font-family: monospace; font-size: 12px; }
+.rune-explain th, .rune-explain td { padding: 2px 12px; text-align: right; }
+.rune-explain th { border-bottom: 1px solid #8888; }
+.rune-explain .name { text-align: left; }
+.rune-explain .share { width: 90px; padding: 2px 6px; text-align: left; }
+.rune-explain i { font: 12px sans-serif; padding-left: 14px; opacity: 0.75; }
+.rune-explain .share div { height: 8px; }
+.rune-explain ul { margin: 0; padding-left: 20px; }
+.rune-explain code { font-size: 12px; }
+.rune-explain pre { font-size: 12px; overflow-x: auto; }
+</style>"""
+KEY = (
+    f'<i><span style="color:{KERNEL}">■</span> kernel</i>'
+    f'<i><span style="color:{ROUTINE}">■</span> routine, copy, loop or branch</i>'
+)
+
+
+def view(
+    title: str,
+    lowered: Lowered,
+    seconds: Mapping[str, float],
+    sections: Iterable[tuple[str, str]],
+) -> str:
+    """The whole view; `sections` are titles and texts, to be folded."""
+    parts = [
+        f"<h4>{html.escape(title)}</h4>",
+        _figures(lowered.costs(), seconds),
+        _memory(lowered.plan),
+        f'<h4>Steps{KEY}</h4><div class="steps">{_table(lowered.steps())}</div>',
+        _reasons(lowered.kernels.not_fused),
+        "<h4>Stages</h4>",
+        *(_fold(*section) for section in sections),
+    ]
+    return f'{STYLE}<div class="rune-explain">{"".join(parts)}</div>'
+
+
+def _memory(plan: Plan) -> str:
+    picture, sizes = plan_svg(plan), typical_sizes(plan)
+    note = f"<i>drawn for {html.escape(sizes)}</i>" if sizes else ""
+    head = f"<h4>Memory of intermediate values{note}</h4>"
+    return f'{head}<div class="picture">{picture}</div>' if picture else ""
+
+
+def count_text(number: int) -> str:
+    """A number for people.
+
+    >>> count_text(1280), count_text(1352449)
+    ('1.28 k', '1.35 M')
+    """
+    for unit, power in (("T", 12), ("G", 9), ("M", 6), ("k", 3)):
+        if number >= 10**power:
+            return f"{number / 10**power:.3g} {unit}"
+    return str(number)
+
+
+def _bytes(size: Size) -> str:
+    return bytes_text(size) if isinstance(size, int) else f"{html.escape(str(size))} B"
+
+
+def _count(size: Size) -> str:
+    return count_text(size) if isinstance(size, int) else html.escape(str(size))
+
+
+def _figures(costs: Costs, seconds: Mapping[str, float]) -> str:
+    spent = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in seconds.items())
+    shown = [
+        (
+            _count(costs.launches),
+            "kernel" if costs.launches == 1 else "kernels",
+            "started in one run",
+        ),
+        (_count(costs.calls + costs.copies), "calls and copies", "of routines, of values"),
+        (_bytes(costs.bytes_moved), "read and written", f"{costs.bytes_moved} bytes"),
+        (_count(costs.flops), "operations", f"{costs.flops}"),
+        (_bytes(costs.arena_bytes), "arena", f"{costs.live_peak_bytes} bytes alive at once"),
+        (f"{1e3 * sum(seconds.values()):.0f} ms", "to compile", spent),
+    ]
+    spans = (f'<span title="{html.escape(t)}"><b>{n}</b> {what}</span>' for n, what, t in shown)
+    return f'<div class="figures">{"".join(spans)}</div>'
+
+
+def _table(steps: Sequence[StepCost]) -> str:
+    """A row for each step, and for each one within a loop, which counts once there."""
+    head = '<th></th><th class="name">step</th><th>read</th><th>written</th>'
+    head += '<th class="share">both</th><th>operations</th><th class="share"></th><th>per byte</th>'
+    most_bytes = max((estimate(s.bytes_moved) for s in steps), default=0)
+    most_flops = max((estimate(s.flops) for s in steps), default=0)
+    rows = (
+        f'<td class="name">{number}</td><td class="name">{html.escape(s.name)}</td>'
+        f"<td>{_bytes(s.bytes_read)}</td><td>{_bytes(s.bytes_written)}</td>"
+        f"{_share(s.bytes_moved, most_bytes, s)}<td>{_count(s.flops)}</td>"
+        f"{_share(s.flops, most_flops, s)}<td>{_ratio(s.flops, s.bytes_moved)}</td>"
+        for number, s in numbered(steps)
+    )
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{r}</tr>' for r in rows)}</table>"
+
+
+def _share(part: Size, most: int, step: StepCost) -> str:
+    """A bar, full for the largest step."""
+    width = 100 * estimate(part) / max(most, 1)
+    color = KERNEL if step.is_kernel else ROUTINE
+    bar = f'<div style="width:{width:.0f}%;background:{color}"></div>'
+    return f'<td class="share">{bar}</td>'
+
+
+def _ratio(flops: Size, size: Size) -> str:
+    moved = estimate(size)
+    return f"{estimate(flops) / moved:.2g}" if moved else ""
+
+
+def _reasons(not_fused: Sequence[NotFused]) -> str:
+    """Why neighbours stayed two kernels: the pairs by reason, and how often each occurs."""
+    values: dict[str, dict[str, list[str]]] = {}
+    for n in not_fused:
+        pairs = values.setdefault(n.why, {})
+        pairs.setdefault(f"{n.producer} → {n.consumer}", []).append(f"{n.value}: {n.value.type}")
+    items = (
+        f"<li>{html.escape(why)}: <code>{html.escape(', '.join(map(_pair, *zip(*pairs.items()))))}"
+        f"</code></li>"
+        for why, pairs in values.items()
+    )
+    return f"<h4>Why not one kernel</h4><ul>{''.join(items)}</ul>" if values else ""
+
+
+def _pair(names: str, values: Sequence[str]) -> str:
+    """`a → b (%5: f32[3])`, or how many values there are."""
+    different = dict.fromkeys(values)
+    return f"{names} ({len(different)} values)" if len(different) > 1 else f"{names} ({values[0]})"
+
+
+def _fold(title: str, text: str) -> str:
+    body = f"<pre>{html.escape(text)}</pre>"
+    return f"<details><summary>{html.escape(title)}</summary>{body}</details>"

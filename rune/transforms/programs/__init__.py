@@ -1,0 +1,1 @@
+"""Programs: made of functions, remembered as long as they live, and held by equations."""

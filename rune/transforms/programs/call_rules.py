@@ -1,0 +1,134 @@
+"""Primitives that call one program on their operands: the rules that jit and checkpoint share.
+
+Each rule rewrites the program and binds the primitive again, its other parameters as they were. So
+what is called stays one equation in every order of transformations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rune.array import default_place, put
+from rune.core.dead_code import prune
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import bind, type_of
+from rune.core.primitive import Primitive
+from rune.core.program import Equation, Literal, Program
+from rune.core.sizes import Sizes, carriers, match_sizes, type_with_sizes, untold_sizes
+from rune.core.types import ArrayType
+from rune.transforms.batching.vmap import batch_program
+from rune.transforms.derivatives.jvp import jvp_program
+from rune.transforms.derivatives.transpose import transpose_program
+from rune.transforms.programs.captured_arrays import opened
+from rune.transforms.programs.memo import per_program
+from rune.transforms.programs.size_witnesses import own_size, with_witnesses
+
+Params = Mapping[str, Any]
+Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is made of its rules
+
+
+def type_rule(*types: ArrayType, program: Program, **_: Any) -> tuple[ArrayType, ...]:
+    """The program's output types, with its symbolic sizes as the arguments have them."""
+    sizes = sizes_of(program, types)
+    return tuple(type_with_sizes(t, sizes) for t in program.output_types)
+
+
+def sizes_of(program: Program, types: Sequence[ArrayType]) -> Sizes:
+    """What the program's symbolic sizes are for arguments of these types."""
+    return match_sizes(program.input_types, types, f"{program.name}: cannot run")
+
+
+def closed_call(program: Program, sizes: Sizes, args: Sequence[Any]) -> tuple[Program, list[Any]]:
+    """A program whose operands tell all that it needs, and those operands."""
+    whole, told = with_witnesses(program, sizes)
+    whole, values = opened(whole)
+    return whole, [*values, *told, *args]
+
+
+def evaluated(program: Program, args: Sequence[Any]) -> list[Any]:
+    """The results of a program as users may have them: a number that stands in it is an array.
+
+    As a NumPy array it would take a canonical dtype where it is used next.
+    """
+    outs = eval_program(program, args)
+    place = default_place()
+    return [
+        put(a.value, a.type, place) if isinstance(a, Literal) else o
+        for a, o in zip(program.outputs, outs, strict=True)
+    ]
+
+
+def bind_call(
+    primitive: Primitive, params: Params, program: Program, sizes: Sizes, args: Sequence[Any]
+) -> list[Any]:
+    """The results of calling `program` on `args` by an equation of the primitive."""
+    whole, operands = closed_call(program, sizes, args)
+    return bind(primitive, *operands, **{**params, "program": whole})
+
+
+def jvp_rule(itself: Itself) -> Callable[..., Any]:
+    """jvp_equation: call the program of primals and tangents."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+        program: Program = params["program"]
+        rewritten, nonzero = jvp_program(program, tuple(t is not None for t in tangents))
+        given = [t for t in tangents if t is not None]
+        outs = bind_call(itself(), params, rewritten, {}, [*primals, *given])
+        count = len(program.outputs)
+        made = iter(outs[count:])
+        return outs[:count], [next(made) if n else None for n in nonzero]
+
+    return jvp
+
+
+def transpose_rule(itself: Itself) -> Callable[..., Any]:
+    """transpose: call the transposed program on what is known and the cotangents."""
+
+    def transpose(
+        cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, program: Program, **params: Any
+    ) -> list[Any]:
+        nonzero = tuple(ct is not None for ct in cts)
+        rewritten, out_nonzero = transpose_program(program, tuple(linear), nonzero)
+        types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
+        known = [x for x, lin in zip(inputs, linear, strict=True) if not lin]
+        args = [*known, *(ct for ct in cts if ct is not None)]
+        outs = iter(bind_call(itself(), params, rewritten, sizes_of(program, types), args))
+        found = iter([next(outs) if n else None for n in out_nonzero])
+        return [next(found) if lin else None for lin in linear]
+
+    return transpose
+
+
+def batch_rule(itself: Itself) -> Callable[..., Any]:
+    """batch: call the program of all lanes."""
+
+    def batch(
+        batched: Sequence[bool], size: Any, *args: Any, program: Program, **params: Any
+    ) -> Any:
+        rewritten, out_batched = batch_program(program, tuple(batched), own_size(size, program))
+        return bind_call(itself(), params, rewritten, {}, args), out_batched
+
+    return batch
+
+
+def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    """The equation with a program of the wanted results alone, and the operands that this takes."""
+    smaller, stays = _smaller(equation.params["program"], tuple(wanted))
+    return replace(
+        equation,
+        operands=tuple(a for a, s in zip(equation.operands, stays, strict=True) if s),
+        results=tuple(v for v, w in zip(equation.results, wanted, strict=True) if w),
+        params={**equation.params, "program": smaller},
+    )
+
+
+@per_program
+def _smaller(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
+    pruned, kept = prune(program, wanted)
+    # What nothing reads stays if it tells a size.
+    untold = carriers(program.input_types, untold_sizes(pruned))
+    stays = tuple(k or i in untold for i, k in enumerate(kept))
+    inputs = tuple(v for v, s in zip(program.inputs, stays, strict=True) if s)
+    return replace(pruned, inputs=inputs), stays

@@ -1,0 +1,26 @@
+"""The arrays that a rewritten program closes over, as arguments of the equation that holds it.
+
+A custom rule may close over arrays, so a program rewritten by it has constants. Programs that
+equations hold have none: whoever binds such an equation passes the arrays as leading operands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rune.core.program import Program
+from rune.transforms.programs.memo import per_program
+
+
+def opened(program: Program) -> tuple[Program, list[Any]]:
+    """The program with its constants as new leading inputs, and the values for these."""
+    if not program.constants:
+        return program, []
+    return _opened(program), [value for _, value in program.constants]
+
+
+@per_program
+def _opened(program: Program) -> Program:
+    variables = (var for var, _ in program.constants)
+    return replace(program, inputs=(*variables, *program.inputs), constants=())

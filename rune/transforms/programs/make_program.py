@@ -1,0 +1,80 @@
+"""Programs to look at or to evaluate, made of a function or of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rune import ops, tree
+from rune.core.interpreter import Tracer
+from rune.core.parse import parse
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.errors import TransformError
+from rune.transforms.arguments import function_name, require_callable, value_leaves
+from rune.transforms.eval_shape import leaf_types
+from rune.transforms.programs.text import PRIMITIVES as OWN
+from rune.transforms.programs.text import RECORDS as OWN_RECORDS
+
+PRIMITIVES: Mapping[str, Primitive] = {
+    **ops.BY_NAME,
+    **{p.name: p for p in (*ops.COLLECTIVES, *OWN)},
+}
+RECORDS: Mapping[str, type] = {r.__name__: r for r in (ops.IndexDims, *OWN_RECORDS)}
+
+
+def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
+    """A function from arguments to the program of `function`. JAX calls this make_jaxpr.
+
+    Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over arrays are the
+    program's explicit constants.
+    Errors: ArgumentError for arguments that are no arrays; TransformError if an argument is not a
+            function.
+
+    >>> import rune, rune.numpy as rnp
+    >>> print(rune.make_program(lambda x: rnp.sin(x) * 2.0)(rnp.ones(3)))
+    program lambda(%0: f32[3]) {
+      %1: f32[3] = sin %0
+      %2: f32[3] = mul %1, 2.0: f32[]
+      return %2
+    }
+    """
+    require_callable("make_program", function)
+
+    def make(*args: Any, **kwargs: Any) -> Program:
+        leaves, treedef = tree.flatten((args, kwargs))
+        types = leaf_types("make_program", leaves, treedef)
+
+        def flat(*values: Any) -> list[Any]:
+            a, k = tree.unflatten(treedef, values)
+            outs, out_tree = tree.flatten(function(*a, **k))
+            return value_leaves("make_program", outs, out_tree)
+
+        staged = stage(flat, types, function_name(function))
+        if any(isinstance(v, Tracer) for v in staged.captured):
+            raise TransformError("make_program: cannot close over a value of another trace")
+        return staged.closed()
+
+    return make
+
+
+def parse_program(
+    text: str,
+    primitives: Mapping[str, Primitive] = PRIMITIVES,
+    records: Mapping[str, type] = RECORDS,
+    functions: Mapping[str, Any] | None = None,
+) -> Program:
+    """The program that `text` prints, made of the primitives given.
+
+    functions:  what stands for Python functions, which text only names: "<rule of f>". One that is
+                not given can be printed, and not called: the program runs, but for what needs it.
+    `rune.control.parse_program` knows those of control flow besides.
+    Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
+
+    >>> print(parse_program("program f(%0: f32[n]) where n in 1..9 { return %0 }"))
+    program f(%0: f32[n]) where n in 1..9 {
+      return %0
+    }
+    """
+    return parse(text, primitives, records, functions)

@@ -1,0 +1,21 @@
+"""The primitives of this room, which hold programs or Python functions, and what text says of them.
+
+A Python function in a parameter, as a custom rule is, prints as its name in angle brackets.
+"""
+
+from __future__ import annotations
+
+from rune.transforms.callback import callback_primitive
+from rune.transforms.checkpoint.checkpoint import apart, checkpoint_primitive
+from rune.transforms.checkpoint.policies import ByName, Either, Simple, name_primitive
+from rune.transforms.compile.jit_primitive import jit_primitive
+from rune.transforms.compile.transfer import to_device
+from rune.transforms.custom.jvp import custom_jvp_call
+from rune.transforms.custom.vjp import custom_lin, custom_vjp_call
+from rune.transforms.eval_shape import ShapeDtypeStruct
+
+PRIMITIVES = (
+    jit_primitive, checkpoint_primitive, apart, name_primitive, custom_jvp_call, custom_vjp_call,
+    custom_lin, callback_primitive, to_device,
+)  # fmt: skip
+RECORDS = (ShapeDtypeStruct, Simple, ByName, Either)  # dataclasses among the parameters

@@ -1,0 +1,241 @@
+"""Traces belong to functions: who shares them, that nothing of a dropped one stays, and the bound.
+
+Counted, never timed: traces, compilations, evictions, and estimated bytes beside real ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.transforms.compile import trace_cache as traces
+
+
+def double(x, k=2):
+    return x * k
+
+
+class Scale:
+    def __init__(self, k):
+        self.k = k
+
+    def apply(self, x):
+        return x * self.k
+
+    __call__ = apply
+
+
+def seen(make: Any, calls: int = 20, x: Any = 3.0) -> Any:
+    """What is counted while a function is jitted anew for each of some calls."""
+    with rune.counting() as found:
+        for _ in range(calls):
+            make()(x)
+    return found
+
+
+# --- who shares -------------------------------------------------------------------------------
+
+
+def test_a_function_that_is_jitted_in_every_call_is_traced_and_compiled_once():
+    found = seen(lambda: rune.jit(double))
+
+    assert (found.traces, found.compiles, found.runs) == (1, 1, 20)
+
+
+@pytest.mark.parametrize("transform", [rune.grad, rune.value_and_grad, rune.jacrev, rune.vmap])
+def test_what_is_derived_of_it_is_made_once_too(transform):
+    x = np.ones(3, np.float32) if transform is rune.vmap else 3.0
+    first = seen(lambda: transform(rune.jit(double)), calls=1, x=x)
+    more = seen(lambda: transform(rune.jit(double)), x=x)
+
+    assert first.traces == 1
+    assert (more.traces, more.compiles) == (0, 0)
+
+
+def test_one_partial_object_is_one_function_and_each_new_one_another():
+    triple = functools.partial(double, k=3)
+
+    assert seen(lambda: rune.jit(triple)).traces == 1
+    assert seen(lambda: rune.jit(functools.partial(double, k=3))).traces == 20
+
+
+def test_a_bound_method_is_its_equals_function_while_one_is_held():
+    scale, other = Scale(2.0), Scale(3.0)
+    jitted = rune.jit(scale.apply)
+
+    assert seen(lambda: rune.jit(scale.apply)).traces == 1
+    assert rune.jit(other.apply)(2.0) == 6
+    assert jitted(2.0) == 4
+
+
+def test_a_callable_object_is_a_function():
+    scale = Scale(2.0)
+
+    assert seen(lambda: rune.jit(scale)).traces == 1
+    assert rune.jit(Scale(3.0))(2.0) == 6
+
+
+def test_an_object_that_cannot_be_a_key_is_traced_anew():
+    class Odd(Scale):
+        __hash__ = None  # type: ignore[assignment]
+        __slots__ = ()
+
+    odd = Odd(2.0)
+    assert [float(rune.jit(odd)(1.0)) for _ in range(2)] == [2, 2]
+
+
+def test_new_lambdas_are_new_functions_even_at_the_address_of_an_old_one():
+    found = [float(rune.jit(lambda x, k=k: x * k)(1.0)) for k in range(50)]
+
+    assert found == [*range(50)]
+
+
+def test_other_options_are_other_traces():
+    def add(x, k):
+        return x + k
+
+    assert rune.jit(add)(1.0, 2) == 3
+    assert rune.jit(add, static_argnums=1)(1.0, 2) == 3
+    assert rune.jit(add, static_argnames="k")(1.0, k=2) == 3
+    n = rune.jit(add, dims={"n": (1, 9)}, in_dims=("n", None))
+    m = rune.jit(add, dims={"n": (1, 9)}, in_dims=("n", None))
+    with rune.counting() as found:
+        for size in (2, 5):
+            assert n(np.ones(size), 1).shape == m(np.ones(size), 2).shape == (size,)
+    assert found.traces == 1
+
+
+def test_a_cache_that_is_cleared_is_the_functions():
+    f, g = rune.jit(double), rune.jit(double)
+    for _ in range(4):
+        f(2.0)
+        g(2.0)
+    g.clear_cache()
+
+    assert f.cache_size() == 0
+    assert seen(lambda: f, calls=3).traces == 1
+    assert f(2.0) == 4
+
+
+# --- nothing of a dropped function stays ------------------------------------------------------
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, rune.grad])
+def test_a_dropped_function_and_all_that_was_made_of_it_is_gone(transform):
+    def run():
+        def f(x):
+            return x * 2.0 + 1.0
+
+        jitted = rune.jit(f)
+        for _ in range(4):
+            transform(jitted)(3.0)
+        return weakref.ref(f), weakref.ref(jitted), weakref.ref(jitted.program(3.0))
+
+    references = run()
+    gc.collect()
+
+    assert [r() for r in references] == [None, None, None]
+
+
+def test_the_bytes_that_are_counted_come_back_to_where_they_were():
+    gc.collect()
+    before = traces.compiled_bytes()
+    jitted = [rune.jit(lambda x, k=k: x + k) for k in range(10)]
+    assert [float(f(1.0)) for f in jitted] == [1.0 + k for k in range(10)]
+    assert traces.compiled_bytes() >= before + 10 * traces.TRACE_BYTES
+    del jitted
+    gc.collect()
+
+    assert traces.compiled_bytes() == before
+
+
+# --- the bound --------------------------------------------------------------------------------
+
+
+def test_static_values_without_end_are_bounded_and_evicted_ones_compile_again():
+    f = rune.jit(double, static_argnums=1)
+    limit = traces.compiled_bytes() + (4 << 20)
+    with rune.configure(compiled_bytes=limit), rune.counting() as found:
+        for k in range(100):
+            assert f(2.0, k) == 2 * k
+            assert traces.compiled_bytes() <= 1.5 * limit
+    assert found.traces == 100
+    assert found.evictions > 20
+    assert f.cache_size() == 100 - found.evictions
+
+    with rune.counting() as again:
+        assert f(2.0, 0) == 0
+    assert again.traces == again.compiles == 1
+
+
+def test_what_is_called_all_the_time_stays():
+    f, often = rune.jit(double, static_argnums=1), rune.jit(lambda x: x - 1)
+    limit = traces.compiled_bytes() + (4 << 20)
+    with rune.configure(compiled_bytes=limit):
+        for k in range(120):
+            f(2.0, k)
+            often.program(rnp.float32(1))
+        with rune.counting() as found:
+            assert often(rnp.float32(1)) == 0
+    assert found.traces == 0
+
+
+def test_a_program_that_is_evicted_while_others_call_it_stays_right():
+    f = rune.jit(double, static_argnums=1)
+    wrong, errors = [], []
+
+    def work(start):
+        try:
+            for k in range(start, start + 60):
+                value = k % 23
+                if float(f(2.0, value)) != 2 * value:
+                    wrong.append(value)
+        except Exception as error:  # told by the thread that started this one
+            errors.append(error)
+
+    setting = rune.configure(compiled_bytes=traces.compiled_bytes() + (1 << 20))
+    try:
+        threads = [threading.Thread(target=work, args=(7 * n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        rune.configure(compiled_bytes=rune.config.Config().compiled_bytes)
+    del setting
+    assert not wrong
+    assert not errors
+
+
+def test_a_bound_of_nothing_keeps_hardly_anything_and_gives_right_results():
+    with rune.configure(compiled_bytes=0):
+        for _ in range(3):
+            for k in range(5):
+                assert rune.jit(lambda x, k=k: x * k)(2.0) == 2 * k
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_is_given_back_to_the_system():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    f = rune.jit(lambda x: rnp.tanh(x) * 2 + 1)
+    for k in range(10):
+        f(np.ones(k + 1, np.float32))
+    before = resident()
+    for k in range(10, 90):
+        f(np.ones(k + 1, np.float32))
+    grown = resident() - before
+    rune.clear_caches()
+
+    assert resident() - before < max(0.6 * grown, 2 << 20)
