@@ -231,7 +231,7 @@ def test_what_needs_the_value_of_a_size_is_traced_for_each_and_says_so_once(
     assert first.startswith("jit: cannot make axis 0 of argument[0] of lambda symbolic (")
     assert re.search(reason, first)
     assert hint.startswith("hint: each size is traced")
-    assert "test_automatic.py" in place
+    assert "test_automatic_sizes.py" in place
 
 
 def test_an_axis_that_cannot_be_symbolic_leaves_the_others_so():

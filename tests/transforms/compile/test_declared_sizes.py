@@ -220,7 +220,7 @@ def test_what_sizes_do_not_decide_is_an_error_that_says_what_to_declare(
         f(ones(6), ones(4))
 
     assert rune.errors.RuneError in type(caught.value).__mro__
-    assert "test_symbolic.py" in str(caught.value)
+    assert "test_declared_sizes.py" in str(caught.value)
     with pytest.raises(error, match=f"hint: .*{hint}"):
         f(ones(6), ones(4))
 
